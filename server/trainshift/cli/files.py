@@ -1,0 +1,275 @@
+"""Files: bytes to text and back without loss, and writes that happen completely or not at all."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import re
+import stat
+import sys
+import tempfile
+import tokenize
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import BinaryIO
+
+MAX_BYTES = 64 * 1024 * 1024
+"""Larger inputs are not read: no training script is that long, and an endless device would never end."""
+
+_FIRST_TWO_LINES = re.compile(rb"(?:[^\r\n]*(?:\r\n|\n|\r|\Z)){1,2}")
+_BYTE_NEWLINE = re.compile(rb"\r\n|\n|\r")
+_FOREIGN_MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+class FileProblem(Exception):
+    """Why a file could not be read or written: a phrase that continues "FILE: error: ...".
+
+    `position` is the 1-based (line, column) it concerns, where there is one.
+    """
+
+    def __init__(self, message: str, position: tuple[int, int] | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.position = position
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A script as it was read.
+
+    `path` is the name as given.  `data` is every byte, `text` what they say without the byte order
+    mark (`bom`), newlines untouched.  `info` is the file's status (mode, owner, inode, mtime), or
+    None for standard input.
+    """
+
+    path: str
+    data: bytes
+    text: str
+    encoding: str
+    bom: bool
+    info: os.stat_result | None
+
+    def encode(self, text: str) -> bytes:
+        """`text` as bytes of this file; raises FileProblem where its encoding lacks a character."""
+        try:
+            body = text.encode(self.encoding)
+        except UnicodeEncodeError as error:
+            lacking = text[error.start]
+            raise FileProblem(
+                f"the new text holds {lacking!r} (U+{ord(lacking):04X}), which the file's encoding "
+                f"{self.encoding} lacks; nothing was written"
+            ) from error
+        return (codecs.BOM_UTF8 if self.bom else b"") + body
+
+
+def read(path: str) -> SourceFile:
+    """The script at `path`; raises FileProblem when it cannot be read, or changes meanwhile."""
+    try:
+        with open(path, "rb") as stream:
+            before = os.fstat(stream.fileno())
+            data = stream.read(MAX_BYTES + 1)
+            after = os.fstat(stream.fileno())
+    except OSError as error:
+        raise FileProblem(f"cannot be read: {describe(error)}") from error
+    if stat.S_ISREG(before.st_mode) and (
+        _fingerprint(before) != _fingerprint(after) or len(data) != min(after.st_size, MAX_BYTES + 1)
+    ):
+        raise FileProblem("changed while it was read; it was left alone, run the command again")
+    return decode(path, data, before)
+
+
+def read_stream(name: str, stream: BinaryIO) -> SourceFile:
+    """The script that `stream` (standard input) holds, to be called `name`; raises FileProblem."""
+    try:
+        data = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise FileProblem(f"cannot be read: {describe(error)}") from error
+    return decode(name, data, None)
+
+
+def decode(path: str, data: bytes, info: os.stat_result | None) -> SourceFile:
+    """`data` read as Python reads a source file: byte order mark, PEP 263 declaration, else UTF-8.
+
+    Raises FileProblem when the bytes are not text in that encoding, or when the text would not
+    give the same bytes again.
+    """
+    if len(data) > MAX_BYTES:
+        raise FileProblem(f"is larger than {MAX_BYTES // 1024 // 1024} MiB, which no training script is")
+    bom = data.startswith(codecs.BOM_UTF8)
+    body = data[len(codecs.BOM_UTF8) :] if bom else data
+    encoding = _declared_encoding(data, bom)
+    try:
+        text = body.decode(encoding)
+        exact = text.encode(encoding) == body
+    except UnicodeDecodeError as error:
+        raise _undecodable(body, encoding, error.start) from error
+    except (LookupError, ValueError) as error:
+        raise FileProblem(f"declares the encoding {encoding}, which Python cannot read source in") from error
+    if not exact:
+        raise FileProblem(
+            f"cannot be kept byte for byte in its declared encoding {encoding}; convert it to UTF-8"
+        )
+    return SourceFile(path, data, text, encoding, bom, info)
+
+
+def write_in_place(source: SourceFile, text: str) -> None:
+    """Replace the file that `source` was read from; mode, owner, encoding and symbolic link stay.
+
+    Raises FileProblem, with the file as it was, when that is not possible or when the file no
+    longer holds the bytes that were read.
+    """
+    data = source.encode(text)
+    target = os.path.realpath(source.path)
+    try:
+        info = os.stat(target)
+        if not stat.S_ISREG(info.st_mode):
+            raise FileProblem("is not a regular file, so it cannot be replaced; use -o OUT")
+        _refuse_read_only(target, info)
+        _replace(target, data, info, expected=source.data)
+    except OSError as error:
+        raise FileProblem(f"cannot be written: {describe(error)}; the file is as it was") from error
+
+
+def write_output(path: str, source: SourceFile, text: str) -> None:
+    """Write `text` to `path` in the encoding of `source`; raises FileProblem, with `path` as it was.
+
+    A new file gets the mode of the source (less the umask); an existing one keeps its own.
+    Devices and pipes are written to, not replaced.
+    """
+    data = source.encode(text)
+    try:
+        if os.path.isdir(path):
+            raise FileProblem("is a directory; -o takes the name of a file")
+        if not os.path.exists(path):
+            _replace(os.path.realpath(path), data, None, mode=_mode_of_new_file(source.info))
+        elif not os.path.isfile(path):
+            with open(path, "wb") as stream:
+                stream.write(data)
+        elif source.info is not None and os.path.samefile(path, source.path):
+            write_in_place(source, text)
+        else:
+            target = os.path.realpath(path)
+            info = os.stat(target)
+            _refuse_read_only(target, info)
+            _replace(target, data, info)
+    except FileProblem as problem:
+        raise FileProblem(f"{path} {problem.message}") from problem
+    except OSError as error:
+        raise FileProblem(f"{path} cannot be written: {describe(error)}; nothing was written") from error
+
+
+def describe(error: OSError) -> str:
+    """The system's reason in lower case, without errno and file name: "permission denied"."""
+    reason = error.strerror or str(error) or type(error).__name__
+    return reason[:1].lower() + reason[1:]
+
+
+def _declared_encoding(data: bytes, bom: bool) -> str:
+    if data.startswith(_FOREIGN_MARKS):
+        raise FileProblem("is UTF-16 or UTF-32 text; Python source has to be saved as UTF-8")
+    head = _FIRST_TWO_LINES.match(data)
+    lines = iter(head.group().splitlines(keepends=True) if head else [])
+    try:
+        encoding, _ = tokenize.detect_encoding(lambda: next(lines, b""))
+    except SyntaxError as error:
+        reason = str(error.msg)
+        if reason.startswith("unknown encoding"):
+            raise FileProblem(f"declares an {reason}") from error
+        if bom:
+            raise FileProblem("starts with a UTF-8 byte order mark but declares another encoding") from error
+        return "utf-8"  # Undeclared: decoding says which byte is wrong.
+    return "utf-8" if encoding == "utf-8-sig" else encoding
+
+
+def _undecodable(body: bytes, encoding: str, offset: int) -> FileProblem:
+    line_ends = [match.end() for match in _BYTE_NEWLINE.finditer(body, 0, offset)]
+    line_start = line_ends[-1] if line_ends else 0
+    column = len(body[line_start:offset].decode(encoding, "replace")) + 1
+    hint = (
+        "; if the file is in another encoding, declare it in the first line: # -*- coding: latin-1 -*-"
+        if encoding == "utf-8"
+        else ", the encoding that the file declares"
+    )
+    byte = f"0x{body[offset]:02x}" if offset < len(body) else "at the end"
+    return FileProblem(f"byte {byte} is not {encoding.upper()}{hint}", (len(line_ends) + 1, column))
+
+
+def _fingerprint(info: os.stat_result) -> tuple[int, int, int]:
+    return info.st_ino, info.st_size, info.st_mtime_ns
+
+
+def _refuse_read_only(target: str, info: os.stat_result) -> None:
+    """Renaming over a read-only file would succeed in a writable directory; its owner said no."""
+    if not info.st_mode & 0o222 or not os.access(target, os.W_OK):
+        raise FileProblem(
+            f"is read-only (mode {stat.S_IMODE(info.st_mode):04o}); nothing was written, chmod +w allows it"
+        )
+
+
+def _mode_of_new_file(source: os.stat_result | None) -> int:
+    umask = os.umask(0)
+    os.umask(umask)
+    mode = source.st_mode & 0o777 if source is not None and stat.S_ISREG(source.st_mode) else 0o666
+    return (mode | 0o600) & ~umask
+
+
+def _replace(
+    target: str,
+    data: bytes,
+    keep: os.stat_result | None,
+    *,
+    expected: bytes | None = None,
+    mode: int = 0o600,
+) -> None:
+    """Put `data` at `target` by renaming a complete, synced temporary file over it.
+
+    The file gets the mode and owner in `keep`, else `mode`.  When `expected` is given, `target` must
+    hold these bytes right before the rename.  Raises OSError or FileProblem, and then leaves no trace.
+    """
+    directory = os.path.dirname(target)
+    descriptor, temporary = tempfile.mkstemp(prefix=".trainshift-", dir=directory)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            _set_attributes(temporary, target, keep, mode)
+            os.fsync(stream.fileno())
+        if expected is not None and _bytes_at(target) != expected:
+            raise FileProblem(
+                "changed on disk while it was converted; nothing was written, run the command again"
+            )
+        os.replace(temporary, target)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+    _sync_directory(directory)
+
+
+def _set_attributes(temporary: str, target: str, keep: os.stat_result | None, mode: int) -> None:
+    if keep is None:
+        os.chmod(temporary, mode)
+        return
+    if sys.platform != "win32":
+        with suppress(OSError):  # Only root may give files away; the content matters more.
+            os.chown(temporary, keep.st_uid, keep.st_gid)
+    os.chmod(temporary, stat.S_IMODE(keep.st_mode))
+    if sys.platform == "linux":
+        with suppress(OSError):  # Not every file system has extended attributes.
+            for name in os.listxattr(target):
+                os.setxattr(temporary, name, os.getxattr(target, name))
+
+
+def _bytes_at(path: str) -> bytes:
+    with open(path, "rb") as stream:
+        return stream.read()
+
+
+def _sync_directory(directory: str) -> None:
+    """Make the rename itself survive a power cut, where the system can."""
+    with suppress(OSError):
+        descriptor = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

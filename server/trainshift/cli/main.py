@@ -1,0 +1,293 @@
+"""The `trainshift` command: parses arguments, and loads the rest only when a command needs it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from io import TextIOWrapper
+from typing import Any, NoReturn
+
+import click
+
+from trainshift import __version__
+
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+_STANDARD_STREAM = "-"
+
+
+def main() -> NoReturn:
+    """Run the command line and exit with its status."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    with suppress(KeyboardInterrupt):
+        cli(prog_name="trainshift")
+    sys.exit(INTERRUPTED)
+
+
+class _Trainshift(click.Group):
+    """The group: turns an interrupt, a closed pipe and a full disk into an exit status."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; its exit status is raised as click's Exit."""
+        try:
+            result = super().invoke(ctx)
+            if sys.stdout is not None:
+                sys.stdout.flush()
+            return result
+        except KeyboardInterrupt:
+            click.echo("Interrupted.", err=True)
+            ctx.exit(INTERRUPTED)
+        except BrokenPipeError:
+            _abandon_standard_output()
+            ctx.exit(BROKEN_PIPE)
+        except OSError as error:
+            _abandon_standard_output()
+            click.echo(f"Error: standard output cannot be written: {error.strerror or error}", err=True)
+            ctx.exit(2)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that `args` name; a script in its place gets a hint."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            if args[0] != _STANDARD_STREAM and not args[0].endswith(".py") and not os.path.exists(args[0]):
+                raise
+            hint = f"{error.message} To convert a script: trainshift convert {args[0]}"
+            raise click.UsageError(hint, ctx) from None
+
+
+class _SectionedCommand(click.Command):
+    """A command whose help lists its options under headings."""
+
+    sections: dict[str, tuple[str, ...]]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, section by section; what no section names goes to the last one."""
+        records = {param.name: param.get_help_record(ctx) for param in self.get_params(ctx)}
+        *_, last = self.sections
+        for heading, names in self.sections.items():
+            rows = [records.pop(name) for name in names]
+            if heading == last:
+                rows.extend(records.values())
+            with formatter.section(heading):
+                formatter.write_dl([row for row in rows if row is not None])
+
+
+class _ConvertCommand(_SectionedCommand):
+    sections = {  # noqa: RUF012
+        "What to do with the result (the default is to print a diff)": ("write", "output", "check"),
+        "What to convert": ("at", "exclude"),
+        "What to print": ("format_", "color", "quiet", "verbose"),
+    }
+
+
+@click.group(
+    cls=_Trainshift,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, message="%(prog)s %(version)s")
+@click.pass_context
+def cli(ctx: click.Context) -> None:
+    """Turn a single-GPU TensorFlow training script into a Horovod one.
+
+    Trainshift finds the training loop of a script and rewrites the statements that data-parallel
+    training needs changed. Everything else stays as it is, byte for byte. It only reads the script:
+    neither the script nor TensorFlow is run.
+
+    \b
+    Examples:
+      trainshift convert train.py            show the changes as a diff, write nothing
+      trainshift convert --write train.py    make them
+      horovodrun -np 2 python train.py       train on two GPUs
+      trainshift rules                       list the rules behind the changes
+      trainshift explain HV04                tell why one of them is needed
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+@cli.command(cls=_ConvertCommand)
+@click.argument("paths", nargs=-1, required=True, metavar="FILE...", type=click.Path())
+@click.option(
+    "--write", is_flag=True, help="Change the files in place. Each is replaced completely or not at all."
+)
+@click.option(
+    "-o",
+    "--output",
+    metavar="OUT",
+    type=click.Path(),
+    help="Write the converted script to OUT and leave FILE alone; '-' is standard output.",
+)
+@click.option(
+    "--check", is_flag=True, help="Write nothing; the exit status says whether a file would change."
+)
+@click.option(
+    "--at",
+    metavar="LINE",
+    type=int,
+    help="Convert only the statement at this line of the one FILE.",
+)
+@click.option(
+    "--exclude",
+    metavar="PATTERN",
+    multiple=True,
+    help="In directories, skip what matches this .gitignore pattern ('old/', 'test_*.py'). Repeatable.",
+)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="json: one document on standard output instead of diff and report.",
+)
+@click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    show_default=True,
+    help="auto: on a terminal, unless NO_COLOR is set; FORCE_COLOR forces it.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Report only errors and what was refused or withheld.")
+@click.option("-v", "--verbose", is_flag=True, help="List every change that was made.")
+@click.pass_context
+def convert(ctx: click.Context, /, **options: Any) -> None:
+    """Rewrite training scripts for Horovod, or show how.
+
+    Without --write, -o or --check a unified diff goes to standard output and nothing is written. The
+    report goes to standard error: per file what became of it, with line and column.
+
+    FILE can be a directory: its *.py files are converted, without what .gitignore or --exclude names,
+    hidden directories, virtual environments and symbolic links. A file that is named itself is always
+    taken. FILE '-' is standard input; with --write the converted script then goes to standard output.
+
+    \b
+    Examples:
+      trainshift convert train.py                     show what would change
+      trainshift convert train.py > horovod.patch     keep it; apply with: patch -p1 < horovod.patch
+      trainshift convert --write train.py             change the script
+      trainshift convert train.py -o train_hvd.py     keep the original
+      trainshift convert --at 42 train.py             only the statement at line 42
+      trainshift convert --check src/                 for CI: is everything converted?
+      trainshift convert - < train.py                 read standard input
+      trainshift convert --format json train.py       for programs
+
+    \b
+    Exit status:
+      0  done, or nothing to do
+      1  a script or one of its changes was refused (the rest was converted all the same),
+         or --check found a file that would change
+      2  wrong usage, or a file could not be read or written
+    """
+    ctx.exit(_convert(**options))
+
+
+@cli.command()
+@click.argument("code")
+@click.pass_context
+def explain(ctx: click.Context, code: str) -> None:
+    """Tell what a rule changes, why, and when it does not.
+
+    CODE is the code or the name of a rule, as `trainshift rules` and the report show it.
+
+    \b
+    Examples:
+      trainshift explain HV04
+      trainshift explain wrap-tape
+    """
+    from trainshift.cli.rules import UnknownRule, find_rule, print_page
+
+    try:
+        rule = find_rule(code)
+    except UnknownRule as error:
+        hint = f" Did you mean {' or '.join(error.similar)}?" if error.similar else ""
+        raise click.UsageError(
+            f"No rule is called {code!r}.{hint} `trainshift rules` lists them all.", ctx
+        ) from None
+    print_page(rule)
+
+
+@cli.command()
+@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def rules(format_: str) -> None:
+    """List the rewriting rules: code, name and what each one does."""
+    from trainshift.cli.rules import print_rules
+
+    print_rules(format_)
+
+
+def _convert(
+    paths: tuple[str, ...],
+    write: bool,
+    output: str | None,
+    check: bool,
+    at: int | None,
+    exclude: tuple[str, ...],
+    format_: str,
+    color: str,
+    quiet: bool,
+    verbose: bool,
+) -> int:
+    """Check that the options go together, then run; returns the exit status."""
+    _check_usage(paths, write, output, check, at, format_, quiet and verbose)
+    from trainshift.cli.report import JsonReporter, Mode, Reporter, TextReporter
+    from trainshift.cli.run import Request, run
+    from trainshift.cli.walk import spec_of
+
+    for pattern in exclude:
+        try:
+            spec_of([pattern])
+        except ValueError:
+            raise click.UsageError(f"--exclude {pattern!r} is not a .gitignore pattern.") from None
+    if _STANDARD_STREAM in paths and sys.stdin is not None and sys.stdin.isatty():
+        click.echo("Reading the script from standard input; Ctrl-D ends it.", err=True)
+    mode = Mode.WRITE if write else Mode.OUTPUT if output else Mode.CHECK if check else Mode.DIFF
+    reporter: Reporter
+    if format_ == "json":
+        reporter = JsonReporter()
+    else:
+        shown = "standard output" if output == _STANDARD_STREAM else output or ""
+        reporter = TextReporter(mode, output=shown, colour=color, quiet=quiet, verbose=verbose)
+    request = Request(paths, mode, output or "", at, exclude, show_progress=not quiet)
+    return run(request, reporter)
+
+
+def _check_usage(
+    paths: tuple[str, ...],
+    write: bool,
+    output: str | None,
+    check: bool,
+    at: int | None,
+    format_: str,
+    quiet_and_verbose: bool,
+) -> None:
+    """Raise click's UsageError for options that contradict each other or the inputs."""
+    if write + check + (output is not None) > 1:
+        raise click.UsageError("--write, --output and --check exclude each other.")
+    if quiet_and_verbose:
+        raise click.UsageError("--quiet and --verbose exclude each other.")
+    single = len(paths) == 1 and not os.path.isdir(paths[0])
+    for option, given in (("--output", output is not None), ("--at", at is not None)):
+        if given and not single:
+            raise click.UsageError(f"{option} takes exactly one FILE, which is no directory.")
+    if at is not None and at < 1:
+        raise click.UsageError("--at counts lines from 1.")
+    if output == "":
+        raise click.UsageError("--output needs the name of a file.")
+    to_standard_output = output == _STANDARD_STREAM or (write and _STANDARD_STREAM in paths)
+    if format_ == "json" and to_standard_output:
+        raise click.UsageError("--format json and the converted script both want standard output.")
+
+
+def _abandon_standard_output() -> None:
+    """Point standard output at nothing, so that the final flush of what it still holds cannot fail."""
+    with suppress(OSError, ValueError):
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, sys.stdout.fileno())
+        os.close(nothing)

@@ -1,0 +1,319 @@
+"""Report: what became of every file, as text for people or as JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from trainshift.cli.terminal import Printer, Segment, visible, wants_colour, width_of
+from trainshift.engine.conversion import Note, Status
+
+ERROR = "error"
+INTERNAL_ERROR = "internal error"
+JSON_VERSION = 1
+
+_NEWLINE = re.compile(r"\r\n|\n|\r")
+_EXCERPT_WIDTH = 100
+_MANY = 3
+_STATUS_STYLES = {
+    Status.CONVERTED.value: "green",
+    Status.ALREADY_DISTRIBUTED.value: "cyan",
+    Status.NOTHING_FOUND.value: "yellow",
+    Status.REFUSED.value: "red",
+    ERROR: "bold red",
+    INTERNAL_ERROR: "bold red",
+}
+_DIFF_STYLES = {b"-": "red", b"+": "green", b"@": "cyan", b"\\": "dim"}
+
+
+class Mode(Enum):
+    """What is done with the converted text."""
+
+    DIFF = "diff"
+    WRITE = "write"
+    OUTPUT = "output"
+    CHECK = "check"
+
+
+@dataclass(frozen=True)
+class FileReport:
+    """What became of one input.
+
+    `status` is a Status value, ERROR (it could not be read or written) or INTERNAL_ERROR, and
+    `error` says why in the last two.  `applied`, `doubts`, `withheld`, `reason` and `position` are the
+    engine's; `excerpt` is the source line at `position`.  `differs`: the converted text is another
+    one; `written`: it was put where it was asked to go.  `named` is false for a file that was found
+    in a directory.  `is_directory`: a directory stands here because there was no file to convert.
+    """
+
+    path: str
+    status: str
+    applied: tuple[Note, ...] = ()
+    doubts: tuple[Note, ...] = ()
+    withheld: tuple[Note, ...] = ()
+    reason: str = ""
+    position: tuple[int, int] | None = None
+    error: str = ""
+    excerpt: str = ""
+    differs: bool = False
+    written: bool = False
+    named: bool = True
+    is_directory: bool = False
+
+    def exit_status(self, mode: Mode) -> int:
+        """2: could not be read or written; 1: something was refused, or --check differs; else 0."""
+        if self.status == ERROR:
+            return 2
+        refused = self.status in (Status.REFUSED.value, INTERNAL_ERROR) or bool(self.withheld)
+        return int(refused or (mode is Mode.CHECK and self.differs))
+
+
+class Reporter(Protocol):
+    """Takes the files one by one, and closes the report."""
+
+    def file(self, report: FileReport, diff: bytes, encoding: str) -> None:
+        """One more file, with its diff (bytes in `encoding`, empty when nothing differs)."""
+
+    def finish(self, *, interrupted: bool = False) -> None:
+        """No more files."""
+
+
+class TextReporter:
+    """Diffs to standard output as they come, the report to standard error at the end."""
+
+    def __init__(
+        self, mode: Mode, *, output: str = "", colour: str = "auto", quiet: bool, verbose: bool
+    ) -> None:
+        self._mode = mode
+        self._output = output
+        self._quiet = quiet
+        self._verbose = verbose
+        self._diff_colour = wants_colour(sys.stdout, colour)
+        self._diff_as_text = self._diff_colour or sys.stdout.isatty()
+        self._printer = Printer(sys.stderr, wants_colour(sys.stderr, colour))
+        self._reports: list[FileReport] = []
+        self._anything_shown = False
+
+    def file(self, report: FileReport, diff: bytes, encoding: str) -> None:
+        """Print the diff (in diff mode), remember the report."""
+        self._reports.append(report)
+        if diff and self._mode is Mode.DIFF:
+            self._anything_shown = True
+            if self._diff_as_text:
+                print_diff(Printer(sys.stdout, self._diff_colour), diff, encoding)
+            else:
+                sys.stdout.flush()
+                sys.stdout.buffer.write(diff)
+            sys.stdout.flush()
+
+    def finish(self, *, interrupted: bool = False) -> None:
+        """Print the report, the totals, and what to do next."""
+        reports = [report for report in self._reports if not self._quiet or self._is_trouble(report)]
+        if reports and self._anything_shown and self._diff_as_text:
+            self._printer.line()
+        collapsed = Counter() if self._verbose else self._collapsible()
+        for report in reports:
+            if not (_may_collapse(report) and collapsed[report.reason]):
+                self._print_file(report)
+        for reason, number in collapsed.items():
+            self._print_outcome(
+                _plural(number, "file"), Status.NOTHING_FOUND.value, f"{reason} (-v names them)"
+            )
+        if not self._quiet:
+            self._print_totals()
+        if interrupted:
+            self._printer.line(("Interrupted: files that are not listed above were left alone.", "bold red"))
+
+    def _is_trouble(self, report: FileReport) -> bool:
+        return report.exit_status(Mode.DIFF) != 0
+
+    def _collapsible(self) -> Counter[str]:
+        """The reasons that many walked files share, each with their number."""
+        reasons = Counter(report.reason for report in self._reports if _may_collapse(report))
+        return Counter(
+            {reason: number for reason, number in reasons.items() if number > _MANY and not self._quiet}
+        )
+
+    def _print_file(self, report: FileReport) -> None:
+        place = _place(report.path, report.position)
+        if report.status == Status.CONVERTED.value:
+            self._print_outcome(report.path, *self._converted(report))
+        else:
+            self._print_outcome(place, report.status, report.error or report.reason)
+        if report.excerpt and report.position:
+            for line in _excerpt(report.excerpt, report.position[1]):
+                self._printer.line(("    ", ""), line)
+        if self._verbose:
+            self._print_notes(report.path, report.applied, "", "green")
+        if not self._quiet:
+            self._print_notes(report.path, report.doubts, "assumed: ", "yellow")
+        self._print_notes(report.path, report.withheld, "withheld: ", "red")
+
+    def _converted(self, report: FileReport) -> tuple[str, str]:
+        changes = f"({_plural(len(report.applied), 'change')})"
+        if report.written and self._output:
+            return report.status, f"{changes}, written to {self._output}"
+        if report.written:
+            return report.status, f"{changes}, written"
+        if self._mode is Mode.CHECK:
+            return "would be converted", changes
+        return report.status, changes
+
+    def _print_outcome(self, place: str, status: str, detail: str) -> None:
+        separator = " " if detail.startswith("(") else ": " if detail else ""
+        self._printer.line(
+            (visible(place), "bold"),
+            (": ", ""),
+            (status, _STATUS_STYLES.get(status, "green")),
+            (separator + visible(detail), ""),
+        )
+
+    def _print_notes(self, path: str, notes: tuple[Note, ...], label: str, style: str) -> None:
+        for note in notes:
+            self._printer.line(
+                ("    " + visible(_place(path, (note.line, note.column))) + ": ", ""),
+                (note.rule + " " if note.rule else "", "bold"),
+                (label, style),
+                (visible(note.text), ""),
+            )
+
+    def _print_totals(self) -> None:
+        summary = summarize(self._reports)
+        if summary["files"] > 1:
+            parts = [
+                f"{summary[_key(status)]} {status}" for status in _STATUS_STYLES if summary[_key(status)]
+            ]
+            self._printer.line((f"{_plural(summary['files'], 'file')}: {', '.join(parts)}", "bold"))
+        if not any(report.differs for report in self._reports):
+            return
+        if self._mode is Mode.DIFF:
+            self._printer.line(
+                (
+                    "Nothing was written. Add --write to change the file, or -o OUT to keep it.",
+                    "dim",
+                )
+            )
+        elif self._mode is Mode.CHECK:
+            self._printer.line(("Nothing was written (--check).", "dim"))
+
+
+class JsonReporter:
+    """One JSON document on standard output, written file by file."""
+
+    def __init__(self) -> None:
+        self._reports = 0
+        self._totals: Counter[str] = Counter()
+        self._written = False
+
+    def file(self, report: FileReport, diff: bytes, encoding: str) -> None:
+        """Write the file's entry."""
+        sys.stdout.write(",\n" if self._reports else f'{{"version": {JSON_VERSION}, "files": [\n')
+        self._reports += 1
+        self._totals.update(summarize([report]))
+        self._written = self._written or report.written
+        json.dump(_entry(report, diff, encoding), sys.stdout)
+
+    def finish(self, *, interrupted: bool = False) -> None:
+        """Write the totals and close the document."""
+        if not self._reports:
+            sys.stdout.write(f'{{"version": {JSON_VERSION}, "files": [')
+        summary = {key: self._totals[key] for key in summarize([])}
+        tail = {"summary": summary, "written": self._written} | ({"interrupted": True} if interrupted else {})
+        sys.stdout.write("\n], " + json.dumps(tail)[1:] + "\n")
+        sys.stdout.flush()
+
+
+def summarize(reports: list[FileReport]) -> dict[str, int]:
+    """The number of files, of files per status (its spaces as underscores), and of each kind of note."""
+    files = [report for report in reports if not report.is_directory or report.status == ERROR]
+    statuses = Counter(report.status for report in files)
+    return {
+        "files": len(files),
+        **{_key(status): statuses[status] for status in _STATUS_STYLES},
+        "changes": sum(len(report.applied) for report in files),
+        "doubts": sum(len(report.doubts) for report in files),
+        "withheld": sum(len(report.withheld) for report in files),
+    }
+
+
+def line_at(text: str, line: int) -> str:
+    """The 1-based `line` of `text` without its newline; empty when there is no such line."""
+    lines = _NEWLINE.split(text)
+    return lines[line - 1] if 0 < line <= len(lines) else ""
+
+
+def count_lines(text: str) -> int:
+    """The number of lines of `text`; one that ends with a newline has no further line after it."""
+    return len(_NEWLINE.findall(text)) + (not text.endswith(("\n", "\r")))
+
+
+def print_diff(printer: Printer, diff: bytes, encoding: str) -> None:
+    """Show `diff` on a terminal: decoded, coloured, without the carriage returns and control characters."""
+    for index, raw in enumerate(diff.split(b"\n")[:-1]):
+        if index < 2:
+            printer.line((visible(os.fsdecode(raw), keep_tabs=True).rstrip("\t"), "bold"))
+        else:
+            text = raw.decode(encoding, "replace").removesuffix("\r")
+            printer.line((visible(text, keep_tabs=True), _DIFF_STYLES.get(raw[:1], "")))
+
+
+def _may_collapse(report: FileReport) -> bool:
+    quiet = report.status == Status.NOTHING_FOUND.value and not report.named and not report.is_directory
+    return quiet and not report.doubts and not report.withheld
+
+
+def _entry(report: FileReport, diff: bytes, encoding: str) -> dict[str, object]:
+    position = {"line": report.position[0], "column": report.position[1]} if report.position else None
+    return {
+        "path": report.path,
+        "status": report.status,
+        "applied": [_note(note) for note in report.applied],
+        "doubts": [_note(note) for note in report.doubts],
+        "withheld": [_note(note) for note in report.withheld],
+        "reason": report.reason,
+        "position": position,
+        "diff": _decoded(diff, encoding),
+        "written": report.written,
+        "error": report.error or None,
+    }
+
+
+def _note(note: Note) -> dict[str, object]:
+    return {"rule": note.rule, "line": note.line, "column": note.column, "text": note.text}
+
+
+def _decoded(diff: bytes, encoding: str) -> str:
+    """A diff as text; the two header lines are in the system's encoding, the rest in the file's."""
+    start = diff.find(b"\n", diff.find(b"\n") + 1) + 1
+    return os.fsdecode(diff[:start]) + diff[start:].decode(encoding, "replace")
+
+
+def _place(path: str, position: tuple[int, int] | None) -> str:
+    return f"{path}:{position[0]}:{position[1]}" if position else path
+
+
+def _excerpt(line: str, column: int) -> Iterator[Segment]:
+    """The source line and a caret under the 1-based `column`; a long line is cut around it."""
+    at = min(column - 1, len(line))
+    start = max(0, at - _EXCERPT_WIDTH // 2) if len(line) > _EXCERPT_WIDTH else 0
+    before = visible(line[start:at].replace("\t", "    "))
+    after = visible(line[at : start + _EXCERPT_WIDTH].replace("\t", "    "))
+    lead = "… " if start else ""
+    trail = " …" if start + _EXCERPT_WIDTH < len(line) else ""
+    yield lead + before + after + trail, ""
+    yield " " * width_of(lead + before) + "^", "bold red"
+
+
+def _key(status: str) -> str:
+    return status.replace(" ", "_")
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,137 @@
+"""Terminal: styled lines, a progress bar, and text made safe to show.  Rich is loaded only when used."""
+
+from __future__ import annotations
+
+import os
+import sys
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
+Segment = tuple[str, str]
+"""Text, and the Rich style it is shown in on a terminal ("" for none)."""
+
+_PICTURES = (
+    {code: 0x2400 + code for code in range(32)} | {0x7F: 0x2421} | dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
+)
+_PICTURES_BUT_TAB = {code: picture for code, picture in _PICTURES.items() if code != ord("\t")}
+
+
+class Printer:
+    """Writes whole lines to `stream`, styled if `colour` and plain otherwise."""
+
+    def __init__(self, stream: TextIO, colour: bool) -> None:
+        self._stream = stream
+        self._colour = colour
+        self._console: Console | None = None
+
+    def line(self, *segments: Segment) -> None:
+        """Write the segments and a line feed; nothing is wrapped or cut."""
+        if not self._colour:
+            self._stream.write("".join(text for text, _ in segments) + "\n")
+            return
+        from rich.text import Text
+
+        if self._console is None:
+            self._console = console_on(self._stream, colour=True)
+        self._console.print(Text.assemble(*segments), soft_wrap=True)
+
+
+def console_on(stream: TextIO, *, colour: bool, width: int | None = None) -> Console:
+    """A Rich console that takes our decision about colours, and adds nothing of its own."""
+    from rich.console import Console
+
+    return Console(
+        file=stream,
+        force_terminal=True,
+        color_system="standard" if colour else None,
+        no_color=not colour,
+        markup=False,
+        emoji=False,
+        highlight=False,
+        width=width,
+    )
+
+
+def wants_colour(stream: TextIO, choice: str = "auto") -> bool:
+    """Whether to colour `stream`: `choice` is "always", "never" or "auto".
+
+    "auto" asks NO_COLOR, then FORCE_COLOR, then whether the stream is a terminal that can.
+    """
+    if choice != "auto":
+        return choice == "always"
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def visible(text: str, *, keep_tabs: bool = False) -> str:
+    """`text` on one line, with control characters as pictures, so that it cannot steer a terminal."""
+    return text.translate(_PICTURES_BUT_TAB if keep_tabs else _PICTURES)
+
+
+def width_of(text: str) -> int:
+    """The number of terminal cells that `text` takes: two for wide characters, none for combining ones."""
+    return sum(
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
+        for char in text
+    )
+
+
+class ProgressBar:
+    """A bar on standard error that vanishes when done; a no-op when `total` is small or nobody looks."""
+
+    FEW = 5
+
+    def __init__(self, total: int, *, wanted: bool = True) -> None:
+        self._total = total
+        self._progress: Progress | None = None
+        self._wanted = (
+            wanted and total > self.FEW and sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+        )
+
+    def __enter__(self) -> ProgressBar:
+        if self._wanted:
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+            console = console_on(sys.stderr, colour=wants_colour(sys.stderr))
+            columns = (
+                TextColumn("Converting"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("{task.description}"),
+            )
+            self._progress = Progress(*columns, console=console, transient=True)
+            self._progress.add_task("", total=self._total)
+            self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+
+    def show(self, path: str) -> None:
+        """Name the file that is being converted."""
+        if self._progress is not None:
+            self._progress.update(self._progress.task_ids[0], description=visible(path))
+
+    def advance(self) -> None:
+        """One file more is done."""
+        if self._progress is not None:
+            self._progress.advance(self._progress.task_ids[0])
+
+    @contextmanager
+    def hidden(self) -> Iterator[None]:
+        """Take the bar away while something else is written to the terminal."""
+        if self._progress is not None:
+            self._progress.stop()
+        yield
+        if self._progress is not None:
+            self._progress.start()

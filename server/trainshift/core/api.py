@@ -1,0 +1,227 @@
+"""TensorFlow's public classes, functions and signatures, without TensorFlow.
+
+The data is `tensorflow_api.json`, written by `python -m trainshift.dev.generate_api` from the
+installed package; this module reads it once, at the first question.  Names go in in any spelling a
+script may resolve to (`keras.optimizers.Adam`, `tensorflow.train.AdamOptimizer`) and come out in one.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal, TypedDict
+
+PATH = Path(__file__).with_name("tensorflow_api.json")
+
+# The families of classes that rules ask about: `is_subclass(name, *DATASET)`.  A family has as many
+# roots as TensorFlow has unrelated base classes for the one idea.
+OPTIMIZERS = (
+    "tensorflow.keras.optimizers.Optimizer",
+    "tensorflow.keras.optimizers.legacy.Optimizer",
+    "tensorflow.compat.v1.train.Optimizer",
+    "tensorflow.keras.mixed_precision.LossScaleOptimizer",
+)
+SCHEDULE = ("tensorflow.keras.optimizers.schedules.LearningRateSchedule",)
+DATASET = ("tensorflow.data.Dataset",)
+MODEL = ("tensorflow.keras.Model",)
+LAYER = ("tensorflow.keras.layers.Layer",)
+METRIC = ("tensorflow.keras.metrics.Metric",)
+MODULE = ("tensorflow.Module",)
+VARIABLE = ("tensorflow.Variable",)
+TAPE = ("tensorflow.GradientTape",)
+CALLBACK = ("tensorflow.keras.callbacks.Callback",)
+PROGBAR = ("tensorflow.keras.utils.Progbar",)
+CHECKPOINT = ("tensorflow.train.Checkpoint", "tensorflow.compat.v1.train.Checkpoint")
+CHECKPOINT_MANAGER = ("tensorflow.train.CheckpointManager",)
+SAVER = ("tensorflow.compat.v1.train.Saver",)
+SUMMARY_WRITER = ("tensorflow.summary.SummaryWriter", "tensorflow.compat.v1.summary.FileWriter")
+ESTIMATOR = ("tensorflow.compat.v1.estimator.Estimator",)
+SESSION = ("tensorflow.compat.v1.Session", "tensorflow.compat.v1.InteractiveSession")
+MONITORED_SESSION = (
+    "tensorflow.compat.v1.train.MonitoredSession",
+    "tensorflow.compat.v1.train.SingularMonitoredSession",
+)
+SESSION_HOOK = ("tensorflow.estimator.SessionRunHook",)
+STRATEGY = ("tensorflow.distribute.Strategy", "tensorflow.compat.v1.distribute.Strategy")
+
+# A module that only mirrors another, and the other, in the order in which they are tried.
+MIRRORS = (
+    ("keras.", "tensorflow.keras."),
+    ("tensorflow.compat.v2.", "tensorflow."),
+    ("tensorflow.compat.v1.", "tensorflow."),
+    ("tensorflow.metrics.", "tensorflow.keras.metrics."),
+    ("tensorflow.optimizers.", "tensorflow.keras.optimizers."),
+    ("tensorflow.keras.optimizers.experimental.", "tensorflow.keras.optimizers."),
+    ("tensorflow.keras.dtensor.experimental.optimizers.", "tensorflow.keras.optimizers."),
+    ("tensorflow.keras.layers.experimental.preprocessing.", "tensorflow.keras.layers."),
+)
+
+# What a name of the plain module meant in TensorFlow 1: tried last.
+TENSORFLOW_1 = ("tensorflow.", "tensorflow.compat.v1.")
+
+_RATES = {
+    "tensorflow.keras.optimizers.schedules.CosineDecay": ("initial_learning_rate", "warmup_target"),
+    "tensorflow.keras.optimizers.schedules.CosineDecayRestarts": ("initial_learning_rate",),
+    "tensorflow.keras.optimizers.schedules.ExponentialDecay": ("initial_learning_rate",),
+    "tensorflow.keras.optimizers.schedules.InverseTimeDecay": ("initial_learning_rate",),
+    "tensorflow.keras.optimizers.schedules.PiecewiseConstantDecay": ("values",),
+    "tensorflow.keras.optimizers.schedules.PolynomialDecay": ("initial_learning_rate", "end_learning_rate"),
+    "tensorflow.compat.v1.train.cosine_decay": ("learning_rate",),
+    "tensorflow.compat.v1.train.cosine_decay_restarts": ("learning_rate",),
+    "tensorflow.compat.v1.train.exponential_decay": ("learning_rate",),
+    "tensorflow.compat.v1.train.inverse_time_decay": ("learning_rate",),
+    "tensorflow.compat.v1.train.linear_cosine_decay": ("learning_rate",),
+    "tensorflow.compat.v1.train.natural_exp_decay": ("learning_rate",),
+    "tensorflow.compat.v1.train.noisy_linear_cosine_decay": ("learning_rate",),
+    "tensorflow.compat.v1.train.piecewise_constant": ("values",),
+    "tensorflow.compat.v1.train.polynomial_decay": ("learning_rate", "end_learning_rate"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter: `default` is Python source text, None when the parameter is required.
+
+    A default that has no source text (a private sentinel object) is the text `...`.
+    """
+
+    name: str
+    kind: Literal["positional", "keyword", "args", "kwargs"]
+    default: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The parameters of a callable in order, `self` and `cls` left out."""
+
+    parameters: tuple[Parameter, ...]
+
+    def position(self, name: str) -> int | None:
+        """The 0-based place of the argument when it is given by position; None if it cannot be."""
+        positional = [parameter.name for parameter in self.parameters if parameter.kind == "positional"]
+        return positional.index(name) if name in positional else None
+
+    def parameter(self, name: str) -> Parameter | None:
+        """The parameter of this name, None if there is none."""
+        return next((parameter for parameter in self.parameters if parameter.name == name), None)
+
+
+def canonical(name: str) -> str | None:
+    """The one name under which the class or function `name` is recorded, None if it is unknown."""
+    return resolve(name, _data())
+
+
+def is_class(name: str) -> bool:
+    """Whether `name`, in any spelling, is a known class."""
+    return canonical(name) in _data()["classes"]
+
+
+def ancestors(name: str) -> tuple[str, ...]:
+    """The class and its recorded ancestors, canonical, in method resolution order; () if unknown."""
+    known = canonical(name)
+    bases = _data()["classes"].get(known) if known else None
+    return (known, *bases) if known and bases is not None else ()
+
+
+def is_subclass(name: str, *families: str) -> bool:
+    """Whether the class `name` is, or descends from, one of `families` (all in any spelling)."""
+    return not {canonical(family) for family in families}.isdisjoint(ancestors(name))
+
+
+def constructor(name: str) -> Signature | None:
+    """What calling the class `name` takes; None if it is unknown or its signature is not recorded."""
+    return _signature(_data()["constructors"].get(canonical(name) or ""))
+
+
+def function(name: str) -> Signature | None:
+    """What the function `name` takes; None if it is unknown."""
+    return _signature(_data()["functions"].get(canonical(name) or ""))
+
+
+def method(class_name: str, method_name: str) -> Signature | None:
+    """What the method takes that an instance of the class has, its own or inherited; None if unknown."""
+    methods = _data()["methods"]
+    owners = (methods.get(owner, {}) for owner in ancestors(class_name))
+    return _signature(next((owner[method_name] for owner in owners if method_name in owner), None))
+
+
+def returns(name: str) -> str | None:
+    """The canonical class of what a call of the function or `Class.method` returns, if recorded."""
+    owner, _, called = name.rpartition(".")
+    names = (canonical(name) or "", *(f"{base}.{called}" for base in ancestors(owner)))
+    return next((_data()["returns"][known] for known in names if known in _data()["returns"]), None)
+
+
+def rate_parameters(name: str) -> tuple[str, ...]:
+    """The parameters of a schedule (class or TF1 decay function) that are learning rates themselves.
+
+    These are what must be multiplied to scale the schedule; `values` stands for each of its elements,
+    and one whose argument is None stays None.  Empty for anything that is not a known schedule.
+    """
+    return _RATES.get(canonical(name) or "", ())
+
+
+class Data(TypedDict):
+    """The committed file.  Signatures are the text between the parentheses of a `def`."""
+
+    tensorflow: str
+    classes: dict[str, list[str]]
+    constructors: dict[str, str]
+    functions: dict[str, str]
+    methods: dict[str, dict[str, str]]
+    returns: dict[str, str]
+    aliases: dict[str, str]
+
+
+def resolve(name: str, data: Data) -> str | None:
+    """`canonical`, by the given data."""
+    for spelling in _spellings(name):
+        if spelling in data["classes"] or spelling in data["functions"]:
+            return spelling
+        if spelling in data["aliases"]:
+            return data["aliases"][spelling]
+    return None
+
+
+def _spellings(name: str) -> Iterator[str]:
+    yield name
+    for mirror, module in (*MIRRORS, TENSORFLOW_1):
+        if name.startswith(mirror):
+            name = module + name[len(mirror) :]
+            yield name
+
+
+@cache
+def _data() -> Data:
+    data: Data = json.loads(PATH.read_text(encoding="utf-8"))
+    return data
+
+
+@cache
+def _signature(text: str | None) -> Signature | None:
+    if text is None:
+        return None
+    expression = ast.parse(f"lambda {text}: 0", mode="eval").body
+    assert isinstance(expression, ast.Lambda)
+    return Signature(tuple(_parameters(expression.args)))
+
+
+def _parameters(arguments: ast.arguments) -> Iterator[Parameter]:
+    positional = arguments.posonlyargs + arguments.args
+    required = len(positional) - len(arguments.defaults)
+    for argument, default in zip(positional, [*[None] * required, *arguments.defaults], strict=True):
+        yield Parameter(argument.arg, "positional", _text(default))
+    if arguments.vararg:
+        yield Parameter(arguments.vararg.arg, "args", None)
+    for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        yield Parameter(argument.arg, "keyword", _text(default))
+    if arguments.kwarg:
+        yield Parameter(arguments.kwarg.arg, "kwargs", None)
+
+
+def _text(default: ast.expr | None) -> str | None:
+    return None if default is None else ast.unparse(default)

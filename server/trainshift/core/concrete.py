@@ -1,0 +1,80 @@
+"""Concrete syntax, by LibCST: only of the calls that a change touches, and of results as a check.
+
+This is the only caller of LibCST.  It is imported late, because most scripts that are merely
+looked at need no concrete syntax at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument of a call.
+
+    `start`..`end` is the argument with its keyword or stars but without its comma,
+    `value_start`..`value_end` the value with the parentheses that are its own.  Offsets are code
+    points from the start of the call.
+    """
+
+    keyword: str | None
+    star: str
+    start: int
+    end: int
+    value_start: int
+    value_end: int
+
+
+@dataclass(frozen=True, slots=True)
+class CallSyntax:
+    """Where the parts of a call stand, in code points from its start.
+
+    `opening` is the offset after the opening parenthesis, `closing` that of the closing one.
+    """
+
+    opening: int
+    closing: int
+    arguments: tuple[Argument, ...]
+    trailing_comma: bool
+
+
+def read_call(text: str) -> CallSyntax:
+    """The parts of the call that `text` is.  Raises ValueError for anything else."""
+    import libcst
+
+    # The parentheses let a call stand on several lines wherever it was cut out.
+    expression = libcst.parse_expression(f"({text})")
+    if not isinstance(expression, libcst.Call):
+        raise ValueError(f"not a call: {text!r}")
+    code = libcst.Module([]).code_for_node
+    opening = len(code(expression.func)) + len(code(expression.whitespace_after_func)) + 1
+    at = opening + len(code(expression.whitespace_before_args))
+    arguments = []
+    for argument in expression.args:
+        whole = len(code(argument))
+        value = len(code(argument.value))
+        comma = argument.comma
+        tail = len(code(comma)) if isinstance(comma, libcst.Comma) else 0
+        tail += len(code(argument.whitespace_after_arg))
+        bare = argument.with_changes(
+            comma=libcst.MaybeSentinel.DEFAULT, whitespace_after_arg=libcst.SimpleWhitespace("")
+        )
+        length = len(code(bare))
+        keyword = argument.keyword.value if argument.keyword is not None else None
+        arguments.append(Argument(keyword, argument.star, at, at + length, at + length - value, at + length))
+        at += length + tail
+        assert whole <= length + tail
+    trailing = bool(expression.args) and isinstance(expression.args[-1].comma, libcst.Comma)
+    return CallSyntax(opening, at, tuple(arguments), trailing)
+
+
+def parses(text: str) -> bool:
+    """Whether LibCST, whose grammar is the one that edits were made for, reads `text`."""
+    import libcst
+
+    try:
+        libcst.parse_module(text)
+    except (libcst.ParserSyntaxError, RecursionError, UnicodeError):
+        return False
+    return True

@@ -1,0 +1,148 @@
+"""Broadcast flags: which optimizer steps need a broadcast, and the flag that makes it happen once.
+
+One flag for each step (correction C11).  A step that always serves one optimizer has a Boolean; a
+step that may serve several, or that a trace may repeat, has a set of the optimizers it has served.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+from trainshift.core.facts import Site, Statement
+from trainshift.core.horovod import Horovod
+from trainshift.core.names import Instance, UserInstance, Value
+from trainshift.core.script import Script
+from trainshift.core.training import Step, Training
+
+BASE = "hvd_broadcast_done"
+_OURS = re.compile(rf"{BASE}(_\d+)?")
+_BROADCASTS = ("broadcast_variables", "broadcast_global_variables", "broadcast_object", "broadcast_")
+_CALLBACKS = ("BroadcastGlobalVariablesCallback", "BroadcastGlobalVariablesHook")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Flag:
+    """The flag of one step: `key` is the expression whose value the set holds, None for a Boolean."""
+
+    name: str
+    step: Step
+    key: ast.expr | None
+
+    @property
+    def initial(self) -> str:
+        """The source text of its first value."""
+        return "False" if self.key is None else "set()"
+
+
+class Flags:
+    """The flags of one script: those of steps that are still to be broadcast."""
+
+    def __init__(self, script: Script, horovod: Horovod, training: Training) -> None:
+        self._script = script
+        self._horovod = horovod
+        self._training = training
+
+    @cached_property
+    def needed(self) -> list[Flag]:
+        """A flag for every step that nothing broadcasts yet, in text order."""
+        own = {step: name for step in self._training.steps if (name := self._own_flag(step))}
+        taken = self._script.identifiers.difference(own.values())
+        taken = {name for name in taken if not self._is_ours(name)}
+        free = (name for number in range(1, 1_000_000) if (name := _numbered(number)) not in taken)
+        flags = []
+        for step in self._training.steps:
+            if step in own:
+                if _OURS.fullmatch(own[step]):
+                    next(free)
+            elif not self.is_covered(step):
+                flags.append(Flag(next(free), step, self._key(step)))
+        return flags
+
+    @property
+    def missing(self) -> list[tuple[str, str]]:
+        """(name, first value) of every needed flag."""
+        return [(flag.name, flag.initial) for flag in self.needed]
+
+    def _is_ours(self, name: str) -> bool:
+        """Whether the name is a flag that an earlier rewrite defined for a step still to come."""
+        if not _OURS.fullmatch(name):
+            return False
+        bindings = self._script.module_bindings.get(name, [])
+        return len(bindings) == 1 and self._script.loads(name) == 0
+
+    def _key(self, step: Step) -> ast.expr | None:
+        """What tells the objects apart that a step serves; None if there is only one."""
+        single = self._training.is_single
+        if self._is_staged(step) or not single(step.receiver, step.site):
+            return step.receiver
+        for model in step.models:
+            values = self._script.names.site_values(model, step.site)
+            if len(values) > 1 and not single(model, step.site):
+                return model
+        return None
+
+    def _is_staged(self, step: Step) -> bool:
+        """Whether AutoGraph may turn a block around the step into graph code, and with it the flag."""
+        return step.traced and any(
+            isinstance(above.node, ast.For | ast.While | ast.If)
+            for above in step.statement.ancestors()
+            if above.scope is step.statement.scope
+        )
+
+    # Broadcasts that are there
+
+    def is_covered(self, step: Step) -> bool:
+        """Whether the script broadcasts what the step trains."""
+        if self._own_flag(step) is not None:
+            return True
+        if any(self._horovod.calls(*_CALLBACKS)):
+            return True
+        return any(self._covers(site, step) for site in self._horovod.calls(*_BROADCASTS))
+
+    def _own_flag(self, step: Step) -> str | None:
+        """The flag tested by the broadcast that directly follows the step."""
+        following = step.statement.block[step.statement.index + 1 : step.statement.index + 2]
+        return self._flag_of(following[0]) if following else None
+
+    def _flag_of(self, statement: Statement) -> str | None:
+        """The flag of an ``if not flag:`` or ``if x not in flag:`` that broadcasts; None for others."""
+        node = statement.node
+        if not isinstance(node, ast.If):
+            return None
+        test = node.test
+        name = None
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) and isinstance(test.operand, ast.Name):
+            name = test.operand.id
+        elif isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.NotIn):
+            if isinstance(test.comparators[0], ast.Name):
+                name = test.comparators[0].id
+        inside = any(statement in site.statement.path() for site in self._horovod.calls(*_BROADCASTS))
+        last = ast.dump(node.body[-1])
+        return name if name and inside and f"'{name}'" in last else None
+
+    def _covers(self, site: Site, step: Step) -> bool:
+        """Whether a broadcast is of what the step trains, as far as can be told."""
+        if any(self._flag_of(above) for above in site.statement.path()):
+            return False
+        wanted = self._objects(step.receiver, step.site)
+        for model in step.models:
+            wanted |= self._objects(model, step.site)
+        given = {
+            value
+            for argument in [*site.node.args, *(word.value for word in site.node.keywords)]
+            for part in ast.walk(argument)
+            if isinstance(part, ast.Name | ast.Attribute)
+            for value in self._objects(part, site)
+        }
+        return not wanted or not given or not wanted.isdisjoint(given)
+
+    def _objects(self, node: ast.expr, site: Site) -> set[Value]:
+        values = self._script.names.site_values(node, site)
+        return {value for value in values if isinstance(value, Instance | UserInstance)}
+
+
+def _numbered(number: int) -> str:
+    return BASE if number == 1 else f"{BASE}_{number}"

@@ -1,0 +1,110 @@
+"""Flow: which calls' results reach an expression, through names, containers and functions.
+
+Read backwards from the expression.  A call that is not wanted and not of a function of the script
+passes its receiver and its arguments on; what is wanted is not looked behind.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import Generic, TypeVar
+
+from trainshift.core.facts import Binding, Scope, Statement, dotted, last_name
+from trainshift.core.names import Display
+from trainshift.core.script import Script
+
+T = TypeVar("T")
+
+
+def reaching_calls(
+    script: Script,
+    wanted: Mapping[ast.Call, T],
+    node: ast.expr,
+    scope: Scope,
+    statement: Statement | None,
+) -> list[T]:
+    """Those of the `wanted` calls whose results reach `node`, in the order found."""
+    flow = _Slice(script, wanted)
+    flow.visit(node, scope, statement)
+    return list(flow.found)
+
+
+class _Slice(Generic[T]):
+    def __init__(self, script: Script, wanted: Mapping[ast.Call, T]) -> None:
+        self._script = script
+        self._wanted = wanted
+        self._seen: set[tuple[int, int]] = set()
+        self.found: dict[T, None] = {}
+
+    def visit(self, node: ast.expr, scope: Scope, statement: Statement | None) -> None:
+        key = (id(node), id(scope))
+        if key in self._seen:
+            return
+        self._seen.add(key)
+        if isinstance(node, ast.Name):
+            _, bindings = self._script.names.lookup(node.id, scope, statement)
+            for binding in bindings:
+                self._binding(binding)
+            self._additions(node)
+        elif isinstance(node, ast.Attribute):
+            for attribute in self._script.attribute_bindings(node.attr):
+                if dotted(attribute.base) == dotted(node.value):
+                    self._binding(attribute.binding)
+            self._additions(node)
+            self.visit(node.value, scope, statement)
+        elif isinstance(node, ast.Call):
+            self._call(node, scope, statement)
+        elif isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp):
+            inner = scope.facts.scope_of[node]
+            parts = [node.value] if isinstance(node, ast.DictComp) else [node.elt]
+            for part in [*parts, *(generator.iter for generator in node.generators)]:
+                self.visit(part, inner, statement)
+        else:
+            for child in ast.iter_child_nodes(node):
+                if isinstance(child, ast.expr):
+                    self.visit(child, scope, statement)
+
+    def _call(self, node: ast.Call, scope: Scope, statement: Statement | None) -> None:
+        if node in self._wanted:
+            self.found[self._wanted[node]] = None
+            return
+        functions = self._script.names.called_functions(self._script.site_of(node))
+        for function in functions:
+            for value, where in function.returns:
+                self.visit(value, function, where)
+        if not functions:
+            if isinstance(node.func, ast.Attribute):
+                self.visit(node.func.value, scope, statement)
+            for argument in [*node.args, *(word.value for word in node.keywords)]:
+                self.visit(argument, scope, statement)
+
+    def _binding(self, binding: Binding) -> None:
+        if binding.kind == "parameter" and binding.inner is not None:
+            assert isinstance(binding.target, ast.arg)
+            for site in self._script.names.callers(binding.inner)[0]:
+                given = self._script.names.argument(site, binding.inner, binding.target.arg)
+                if given is not None:
+                    self.visit(given, site.scope, site.statement)
+        elif binding.value is not None:
+            self._part(binding.value, binding.path, binding.scope, binding.statement)
+
+    def _part(self, node: ast.expr, path: tuple[int, ...], scope: Scope, statement: Statement | None) -> None:
+        """The element that tuple unpacking takes, where the tuple is written out."""
+        if path and path[0] >= 0:
+            values = self._script.names.values(node, scope, statement)
+            shown = [value for value in values if isinstance(value, Display)]
+            if shown and len(shown) == len(values):
+                for value in shown:
+                    elements = getattr(value.node, "elts", None)
+                    if elements is not None and path[0] < len(elements):
+                        self._part(elements[path[0]], path[1:], value.scope, value.statement)
+                    else:
+                        self.visit(value.node, value.scope, value.statement)
+                return
+        self.visit(node, scope, statement)
+
+    def _additions(self, node: ast.expr) -> None:
+        for item in self._script.item_bindings(last_name(node)):
+            if dotted(item.base) == dotted(node) != "":
+                self._binding(item.binding)

@@ -1,0 +1,236 @@
+"""What a script already knows of Horovod: its import, what runs on the root rank only, what is scaled.
+
+Correction C20: statements that are distributed already are recognised here and left alone.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cached_property
+
+from trainshift.core.facts import Binding, Scope, Site, Statement, dotted
+from trainshift.core.script import Script
+
+TAPE_MODULE = "horovod.tensorflow"
+_MODULES = (TAPE_MODULE, "horovod.tensorflow.keras", "horovod.keras")
+
+
+class Horovod:
+    """Horovod facts of one script."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+
+    @cached_property
+    def imported_as(self) -> tuple[str, Statement] | None:
+        """The expression that is ``horovod.tensorflow`` at module level, and its import."""
+        for name, bindings in self._script.module_bindings.items():
+            for binding in bindings:
+                if binding.kind != "import" or binding.scope.kind != "module" or binding.statement is None:
+                    continue
+                if binding.full_name == TAPE_MODULE:
+                    return name, binding.statement
+                if isinstance(binding.target, ast.alias) and binding.target.name == TAPE_MODULE:
+                    return TAPE_MODULE, binding.statement
+        return None
+
+    @cached_property
+    def is_used(self) -> bool:
+        """Whether any Horovod module is imported, anywhere in the script."""
+        return any(binding.full_name.partition(".")[0] == "horovod" for binding in self._imports())
+
+    def _imports(self) -> Iterator[Binding]:
+        for facts in self._script.facts:
+            for scope in (facts.module, *facts.scopes):
+                for bindings in scope.bindings.values():
+                    yield from (binding for binding in bindings if binding.kind == "import")
+
+    def is_call(self, site: Site, *functions: str) -> bool:
+        """Whether the call is ``hvd.<function>()`` for one of `functions`."""
+        if site.name not in functions:
+            return False
+        names = self._script.names.full_names(site.node.func, site.scope, site.statement)
+        return any(name.startswith("horovod.") for name in names)
+
+    def calls(self, *functions: str) -> list[Site]:
+        """Every call of one of Horovod's `functions`."""
+        return [site for site in self._script.sites_named(*functions) if self.is_call(site, *functions)]
+
+    def scaled(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
+        """Whether the value of `node` depends on ``hvd.size()``, through variables too."""
+        return self._depends(node, scope, statement, ("size", "local_size"), set())
+
+    def pinned(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
+        """Whether the value of `node` depends on the rank."""
+        return self._depends(node, scope, statement, ("local_rank", "rank"), set())
+
+    def _depends(
+        self,
+        node: ast.expr,
+        scope: Scope,
+        statement: Statement | None,
+        functions: tuple[str, ...],
+        seen: set[ast.AST],
+    ) -> bool:
+        if not self.is_used or node in seen:
+            return False
+        seen.add(node)
+        for part in ast.walk(node):
+            if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute | ast.Name):
+                name = part.func.attr if isinstance(part.func, ast.Attribute) else part.func.id
+                if name in functions and any(
+                    full.startswith("horovod.")
+                    for full in self._script.names.full_names(part.func, scope, statement)
+                ):
+                    return True
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
+                _, bindings = self._script.names.lookup(part.id, scope, statement)
+                if any(self._binding_depends(binding, functions, seen) for binding in bindings):
+                    return True
+            elif isinstance(part, ast.Attribute) and dotted(part).startswith("self."):
+                for attribute in self._script.attribute_bindings(part.attr):
+                    if dotted(attribute.base) == dotted(part.value) and self._binding_depends(
+                        attribute.binding, functions, seen
+                    ):
+                        return True
+        return False
+
+    def _binding_depends(self, binding: Binding, functions: tuple[str, ...], seen: set[ast.AST]) -> bool:
+        if binding.kind == "parameter" and binding.inner is not None:
+            assert isinstance(binding.target, ast.arg)
+            sites, _ = self._script.names.callers(binding.inner)
+            for site in sites:
+                given = self._script.names.argument(site, binding.inner, binding.target.arg)
+                if given is not None and self._depends(given, site.scope, site.statement, functions, seen):
+                    return True
+            return False
+        if binding.value is None:
+            return False
+        return self._depends(binding.value, binding.scope, binding.statement, functions, seen)
+
+    # Root rank only
+
+    def on_root(self, statement: Statement) -> bool:
+        """Whether the statement runs on rank 0 only: under a test of the rank, or after a return."""
+        if not self.is_used:
+            return False
+        below = statement
+        for above in statement.ancestors():
+            if isinstance(above.node, ast.If):
+                wanted = below.branch == "body"
+                if self._tells_root(above.node.test, above, wanted):
+                    return True
+            if above.scope is not below.scope:
+                break
+            below = above
+        if self._after_early_exit(statement):
+            return True
+        function = statement.scope.function()
+        return function is not None and self._called_on_root(function)
+
+    def site_on_root(self, site: Site) -> bool:
+        """As `on_root`, for a call: also under ``... if hvd.rank() == 0 else ...`` or ``and``."""
+        if self.on_root(site.statement):
+            return True
+        path = expression_path(site.statement.node, site.node)
+        for above, below in zip(path, path[1:], strict=False):
+            if isinstance(above, ast.IfExp) and below is not above.test:
+                if self._tells_root(above.test, site.statement, below is above.body):
+                    return True
+            elif isinstance(above, ast.BoolOp) and isinstance(above.op, ast.And):
+                earlier = above.values[: above.values.index(below)]  # type: ignore[arg-type]
+                if any(self._tells_root(value, site.statement, True) for value in earlier):
+                    return True
+        return False
+
+    def _after_early_exit(self, statement: Statement) -> bool:
+        for current in statement.path():
+            block = self._script.top if current.parent is None else current.block
+            index = self._script.top_index[current] if current.parent is None else current.index
+            for before in block[:index]:
+                if not isinstance(before.node, ast.If) or before.node.orelse:
+                    continue
+                last = before.node.body[-1]
+                leaves = isinstance(last, ast.Return | ast.Raise | ast.Continue)
+                if leaves and self._tells_root(before.node.test, before, False):
+                    return True
+            if current.parent is not None and current.parent.scope is not current.scope:
+                return False
+        return False
+
+    def _called_on_root(self, function: Scope, seen: frozenset[Scope] = frozenset()) -> bool:
+        sites, elsewhere = self._script.names.callers(function)
+        if elsewhere or not sites or function in seen:
+            return False
+        return all(self.site_on_root(site) for site in sites)
+
+    def _tells_root(self, test: ast.expr, statement: Statement, holds: bool, depth: int = 0) -> bool:
+        """Whether `test` being true (or false, if not `holds`) implies that this is rank 0."""
+        if depth > 8:
+            return False
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            if self._is_rank(test.operand, statement):
+                return holds
+            return self._tells_root(test.operand, statement, not holds, depth + 1)
+        if isinstance(test, ast.BoolOp):
+            decisive = ast.And if holds else ast.Or
+            return isinstance(test.op, decisive) and any(
+                self._tells_root(value, statement, holds, depth + 1) for value in test.values
+            )
+        if isinstance(test, ast.Compare) and len(test.ops) == 1:
+            sides = [test.left, test.comparators[0]]
+            if not any(self._is_rank(side, statement) for side in sides):
+                return False
+            if not any(isinstance(side, ast.Constant) and side.value == 0 for side in sides):
+                return False
+            return isinstance(test.ops[0], ast.Eq if holds else ast.NotEq)
+        if self._is_rank(test, statement):
+            return not holds
+        if isinstance(test, ast.Name | ast.Attribute):
+            return self._variable_tells_root(test, statement, holds, depth)
+        return False
+
+    def _variable_tells_root(
+        self, test: ast.Name | ast.Attribute, statement: Statement, holds: bool, depth: int
+    ) -> bool:
+        if isinstance(test, ast.Name):
+            _, bindings = self._script.names.lookup(test.id, statement.scope, statement)
+        else:
+            bindings = [each.binding for each in self._script.attribute_bindings(test.attr)]
+        return bool(bindings) and all(
+            binding.kind == "value"
+            and binding.value is not None
+            and binding.statement is not None
+            and self._tells_root(binding.value, binding.statement, holds, depth + 1)
+            for binding in bindings
+        )
+
+    def _is_rank(self, node: ast.expr, statement: Statement) -> bool:
+        if isinstance(node, ast.Call) and not node.args:
+            names = self._script.names.full_names(node.func, statement.scope, statement)
+            return any(n.startswith("horovod.") and n.endswith((".rank", ".local_rank")) for n in names)
+        if isinstance(node, ast.Name):
+            _, bindings = self._script.names.lookup(node.id, statement.scope, statement)
+            return bool(bindings) and all(
+                binding.kind == "value"
+                and isinstance(binding.value, ast.Call)
+                and binding.statement is not None
+                and self._is_rank(binding.value, binding.statement)
+                for binding in bindings
+            )
+        return False
+
+
+def expression_path(root: ast.AST, node: ast.AST) -> list[ast.AST]:
+    """The nodes from `root` down to `node`, both included; empty if it is not below."""
+    if root is node:
+        return [root]
+    for child in ast.iter_child_nodes(root):
+        start, end = getattr(child, "lineno", None), getattr(child, "end_lineno", None)
+        if start is not None and end is not None and not start <= node.lineno <= end:  # type: ignore[attr-defined]
+            continue
+        path = expression_path(child, node)
+        if path:
+            return [root, *path]
+    return []

@@ -1,0 +1,225 @@
+"""Layout: whole lines, guards and factors as edits that fit the script's own indentation.
+
+Nothing is reformatted.  A statement that shares its line (``a; print(b)``, ``if x: print(y)``) is
+first set on a line of its own; those splits are prerequisites that equal ones collapse with.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+from collections.abc import Sequence
+from functools import cached_property
+
+from trainshift.core.concrete import CallSyntax, read_call
+from trainshift.core.edit import Edit, Place
+from trainshift.core.facts import Facts, Scope, Site, Statement
+from trainshift.core.script import Script
+from trainshift.core.source import Span
+
+_TIGHT = (
+    ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant, ast.List, ast.Dict, ast.Set,
+    ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.JoinedStr, ast.UnaryOp, ast.Await,
+)  # fmt: skip
+_TIGHT_OPERATORS = (ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.MatMult, ast.Pow)
+
+
+class Layout:
+    """Makes edits of one script."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        self._source = script.source
+        self._text = script.source.text
+
+    @cached_property
+    def unit(self) -> str:
+        """One level of the script's indentation: of its first indented block, else four blanks."""
+        for statement in self._script.statements:
+            if statement.parent is not None and statement.index == 0:
+                start = self._script.statement_span(statement).start
+                outer = self._script.statement_span(statement.parent).start
+                inner_indent, outer_indent = self._source.indentation(start), self._source.indentation(outer)
+                if len(inner_indent) > len(outer_indent) and inner_indent.startswith(outer_indent):
+                    return inner_indent[len(outer_indent) :]
+        return "    "
+
+    def indentation(self, statement: Statement) -> str:
+        """The indentation that lines in the statement's block have."""
+        first = statement.block[0] if statement.parent is not None else statement
+        if first.parent is not None and self._on_header_line(first):
+            return self.indentation(first.parent) + self.unit
+        return self._source.indentation(self._script.statement_span(first).start)
+
+    def isolate(self, statement: Statement) -> tuple[Edit, ...]:
+        """Edits that set the statement on lines of its own (none where it already is)."""
+        edits = []
+        span = self._script.statement_span(statement)
+        newline = self._source.newline + self.indentation(statement)
+        block = statement.block
+        if statement.parent is not None and self._on_header_line(block[0]):
+            first = self._script.statement_span(block[0]).start
+            colon = self._text.rindex(":", 0, first) + 1
+            edits.append(Edit(colon, first, newline))
+        if statement.index > 0:
+            before = self._script.statement_span(block[statement.index - 1])
+            if self._same_line(before.end, span.start):
+                edits.append(Edit(before.end, span.start, newline))
+        if statement.index + 1 < len(block):
+            after = self._script.statement_span(block[statement.index + 1])
+            if self._same_line(span.end, after.start):
+                edits.append(Edit(span.end, after.start, newline))
+        return tuple(edits)
+
+    def before(self, statement: Statement, lines: Sequence[str], rank: int = 0) -> Edit:
+        """Insert lines above the statement's own code (below comments that precede it)."""
+        newline = self._source.newline + self.indentation(statement)
+        start = self._script.statement_span(statement).start
+        return Edit(start, start, "".join(line + newline for line in lines), Place.BEFORE, rank)
+
+    def after(self, statement: Statement, lines: Sequence[str]) -> Edit:
+        """Insert lines below the statement, after its trailing comment."""
+        newline = self._source.newline + self.indentation(statement)
+        at = self._script.statement_span(statement).end
+        block = statement.block
+        following = block[statement.index + 1 : statement.index + 2]
+        if not (following and self._same_line(at, self._script.statement_span(following[0]).start)):
+            at = self._source.line_end(at)
+        depth = sum(1 for _ in statement.ancestors())
+        return Edit(at, at, "".join(newline + line for line in lines), Place.AFTER, -depth)
+
+    def guard(self, statement: Statement, header: str) -> tuple[Edit, ...]:
+        """Put the statement under a header such as ``if hvd.rank() == 0:`` and indent its lines."""
+        span = self._script.statement_span(statement)
+        newline = self._source.newline + self.indentation(statement)
+        edits = [Edit(span.start, span.start, header + newline + self.unit, Place.BEFORE)]
+        fixed = self._lines_in_strings(statement)
+        first, last = self._source.line_of(span.start), self._source.line_of(span.end)
+        for line in range(first + 1, last + 1):
+            start = self._source.line_starts[line]
+            blank = not self._text[start : self._source.line_end(start)].strip()
+            if line not in fixed and not blank:
+                edits.append(Edit(start, start, self.unit, Place.WITHIN))
+        return tuple(edits)
+
+    def remove(self, statement: Statement, keep_block: bool) -> tuple[Edit, ...]:
+        """Take the statement out, its comments left in place; ``pass`` instead if `keep_block`."""
+        span = self._script.statement_span(statement)
+        if keep_block:
+            return (Edit(span.start, span.end, "pass"),)
+        block, index = statement.block, statement.index
+        if index > 0:
+            before = self._script.statement_span(block[index - 1])
+            if self._same_line(before.end, span.start):
+                return (Edit(before.end, span.end, ""),)
+        if index + 1 < len(block):
+            after = self._script.statement_span(block[index + 1])
+            if self._same_line(span.end, after.start):
+                return (Edit(span.start, after.start, ""),)
+        end = self._source.line_end(span.end)
+        rest = self._text[span.end : end].lstrip(" \t;")
+        if rest:
+            return (Edit(span.start, end - len(rest), ""),)
+        return (Edit(self._source.line_start(span.start), self._source.next_line(span.end), ""),)
+
+    def factor(
+        self, node: ast.expr, within: Facts | Scope | Statement | Site, suffix: str, bounds: Span
+    ) -> tuple[Edit, ...]:
+        """Multiply or divide an expression: ``a + b`` becomes ``(a + b) * suffix``.
+
+        `suffix` starts with its operator; `bounds` is the code within which parentheses around
+        the expression are its own (inside a call's, for an argument).
+        """
+        span = self._script.span(node, within)
+        outer = self.parenthesized(span, bounds)
+        if outer != span or binds_tightly(node):
+            return (Edit(outer.end, outer.end, f" {suffix}"),)
+        return (Edit(span.start, span.start, "("), Edit(span.end, span.end, f") {suffix}"))
+
+    def parenthesized(self, span: Span, bounds: Span) -> Span:
+        """`span` with the parentheses that directly surround it within `bounds`."""
+        while True:
+            start, end = span.start, span.end
+            while start > bounds.start and self._text[start - 1].isspace():
+                start -= 1
+            while end < bounds.end and self._text[end].isspace():
+                end += 1
+            if not (bounds.start < start and end < bounds.end):
+                return span
+            if self._text[start - 1] != "(" or self._text[end] != ")":
+                return span
+            span = Span(start - 1, end + 1)
+
+    def call_syntax(self, site: Site) -> tuple[int, CallSyntax]:
+        """The call's offset in the script and where its parts stand from there."""
+        span = self._script.span(site.node, site)
+        return span.start, read_call(self._text[span.start : span.end])
+
+    def add_keyword(self, site: Site, name: str, value: str) -> tuple[Edit, ...]:
+        """Add a keyword argument behind the arguments (in front of ``**rest``)."""
+        start, syntax = self.call_syntax(site)
+        text = f"{name}={value}"
+        for argument in syntax.arguments:
+            if argument.star == "**":
+                at = start + argument.start
+                return (Edit(at, at, f"{text}, "),)
+        if not syntax.arguments:
+            at = start + syntax.opening
+            return (Edit(at, at, text),)
+        at = start + syntax.arguments[-1].end
+        return (Edit(at, at, f", {text}"),)
+
+    def _on_header_line(self, first: Statement) -> bool:
+        """Whether the first statement of a block stands on the line of the block's header."""
+        start = self._script.statement_span(first).start
+        lead = self._text[self._source.line_start(start) : start]
+        # What a backslash joins to the header's line stands on that line too.
+        return bool(lead.strip()) or self._text[: self._source.line_start(start)].rstrip("\r\n").endswith(
+            "\\"
+        )
+
+    def _same_line(self, end: int, start: int) -> bool:
+        return ";" in self._text[end:start].partition("#")[0] and not self._own_line(start)
+
+    def _own_line(self, start: int) -> bool:
+        line = self._source.line_start(start)
+        joined = self._text[:line].rstrip("\r\n").endswith("\\")
+        return not self._text[line:start].strip() and not joined
+
+    def _lines_in_strings(self, statement: Statement) -> set[int]:
+        """0-based numbers of the lines that begin inside a string of the statement."""
+        lines: set[int] = set()
+        for node in ast.walk(statement.node):
+            if not isinstance(node, ast.Constant | ast.JoinedStr) or node.lineno == node.end_lineno:
+                continue
+            span = self._script.span(node, statement)
+            first = self._source.line_of(span.start)
+            for start, end in _string_rows(f"({self._text[span.start : span.end]})"):
+                lines.update(range(first + start, first + end))
+        return lines
+
+
+def binds_tightly(node: ast.expr) -> bool:
+    """Whether ``node * x`` means ``(node) * x``."""
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, _TIGHT_OPERATORS)
+    if isinstance(node, ast.UnaryOp):
+        return not isinstance(node.op, ast.Not)
+    return isinstance(node, _TIGHT)
+
+
+def _string_rows(text: str) -> list[tuple[int, int]]:
+    """For each string of several lines: the rows, from 1, that begin inside it (half-open)."""
+    rows = []
+    opened: list[int] = []
+    starts = {getattr(tokenize, name, -1) for name in ("FSTRING_START", "TSTRING_START")}
+    ends = {getattr(tokenize, name, -1) for name in ("FSTRING_END", "TSTRING_END")}
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.STRING:
+            rows.append((token.start[0], token.end[0]))
+        elif token.type in starts:
+            opened.append(token.start[0])
+        elif token.type in ends:
+            rows.append((opened.pop(), token.end[0]))
+    return rows

@@ -1,0 +1,397 @@
+"""Learning rates: every place of a script where the size of an optimizer's rate is written.
+
+A rate is followed from the optimizer's constructor to where its number stands: in place, in the
+schedule that computes it (correction C7), in the variable or function that holds it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from trainshift.core import api
+from trainshift.core.facts import Scope, Site, Statement, dotted, last_name
+from trainshift.core.horovod import Horovod
+from trainshift.core.names import (
+    Class,
+    Function,
+    Instance,
+    Library,
+    Unknown,
+    UserInstance,
+    Value,
+)
+from trainshift.core.script import Script
+from trainshift.core.training import Training
+
+NAMES = ("learning_rate", "lr")
+_DECAYS = "tensorflow.compat.v1.train."
+_MAKERS = ("tensorflow.keras.optimizers.get", "tensorflow.keras.optimizers.deserialize")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Rate:
+    """One place that a factor belongs to.
+
+    `node` is the expression to multiply; None if the rate is a default, which then is the text
+    `default` of the argument `keyword` of the call `site`.  With `each`, `node` is a list whose
+    elements are the rates.
+    """
+
+    statement: Statement
+    scope: Scope
+    node: ast.expr | None
+    site: Site | None = None
+    keyword: str = ""
+    default: str = ""
+    each: bool = False
+    doubt: str = ""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class HiddenRate:
+    """An optimizer whose rate cannot be seen, and why."""
+
+    site: Site
+    reason: str
+
+
+@dataclass(slots=True)
+class _Found:
+    rates: dict[object, Rate] = field(default_factory=dict)
+    hidden: list[HiddenRate] = field(default_factory=list)
+    sources: set[object] = field(default_factory=set)
+
+
+class LearningRates:
+    """The learning rates of one script that are not scaled yet."""
+
+    def __init__(self, script: Script, horovod: Horovod, training: Training) -> None:
+        self._script = script
+        self._names = script.names
+        self._horovod = horovod
+        self._training = training
+        self._found = _Found()
+
+    @cached_property
+    def all(self) -> tuple[list[Rate], list[HiddenRate]]:
+        """Every rate to scale, in the order found, and the rates that cannot be seen."""
+        for site in self._script.sites:
+            for value in self._names.callee(site):
+                if isinstance(value, Library) and self._made_by_library(site, value.name):
+                    break
+                if isinstance(value, Class) and self._made_by_class(site, value.scope):
+                    break
+        for node, statement, scope, site in self._assigned():
+            if not self._is_relative(node, scope, statement, set()):
+                self._follow(node, scope, statement, site)
+        return list(self._found.rates.values()), self._found.hidden
+
+    # Constructors
+
+    def _made_by_library(self, site: Site, name: str) -> bool:
+        known = api.canonical(name)
+        if known in _MAKERS:
+            self._found.hidden.append(HiddenRate(site, "the optimizer is made from a name or a configuration"))
+            return True
+        if known is None:
+            return self._made_by_stranger(site, name)
+        if not api.is_subclass(known, *api.OPTIMIZERS):
+            return False
+        signature = api.constructor(known)
+        if signature is None or signature.parameter("learning_rate") is None:
+            return False  # A wrapper such as LossScaleOptimizer (C22): the inner one is seen by itself.
+        parameter = signature.parameter("learning_rate")
+        assert parameter is not None
+        self._constructor(site, signature.position("learning_rate"), parameter.default)
+        return True
+
+    def _made_by_stranger(self, site: Site, name: str) -> bool:
+        """An optimizer of a library that is not known, if an optimizer step uses what the call makes."""
+        if name.partition(".")[0] in ("tensorflow", "keras", "builtins", "horovod", "functools"):
+            return False
+        made = Instance(name, site.node)
+        if not any(made in self._names.site_values(s.receiver, s.site) for s in self._training.steps):
+            return False
+        word = next((word for word in site.node.keywords if word.arg in NAMES), None)
+        if word is None:
+            self._found.hidden.append(HiddenRate(site, f"{name} is not known, so its learning rate cannot be told"))
+        else:
+            self._follow(word.value, site.scope, site.statement, site)
+        return True
+
+    def _made_by_class(self, site: Site, cls: Scope) -> bool:
+        """An optimizer of a class of the script."""
+        bases = self._names.library_bases(cls)
+        base = next((each for each in sorted(bases) if api.is_subclass(each, *api.OPTIMIZERS)), None)
+        if base is None:
+            return False
+        init = self._names.function_named(cls, "__init__")
+        if init is None:
+            return self._made_by_library(site, base)
+        for name in NAMES:
+            if name not in init.bindings:
+                continue
+            given = self._names.argument(site, init, name)
+            default = init.bindings[name][0].value
+            if given is not None:
+                self._follow(given, site.scope, site.statement, site)
+                return True
+            if default is not None and not _hides(site.node):
+                text = self._script.text(default, init)
+                self._add(Rate(site.statement, site.scope, None, site, name, text))
+                return True
+        self._found.hidden.append(HiddenRate(site, f"the learning rate of {cls.name} is not among its arguments"))
+        return True
+
+    def _constructor(self, site: Site, position: int | None, default: str | None) -> None:
+        given = self._given(site, position, *NAMES)
+        if given is not None:
+            self._follow(given, site.scope, site.statement, site)
+        elif _hides(site.node):
+            self._found.hidden.append(HiddenRate(site, "the learning rate is hidden in * or ** arguments"))
+        elif default is None or default == "...":
+            self._found.hidden.append(HiddenRate(site, "no learning rate is given"))
+        else:
+            self._add(Rate(site.statement, site.scope, None, site, "learning_rate", default))
+
+    def _given(self, site: Site, position: int | None, *names: str) -> ast.expr | None:
+        for word in site.node.keywords:
+            if word.arg in names:
+                return word.value
+        before = site.node.args[: (position or 0) + 1]
+        starred = any(isinstance(each, ast.Starred) for each in before)
+        if position is None or len(before) <= position or starred:
+            return None
+        return before[position]
+
+    # From an expression to where its number stands
+
+    def _follow(self, node: ast.expr, scope: Scope, statement: Statement, site: Site | None, depth: int = 0) -> None:
+        if self._horovod.scaled(node, scope, statement) or _is_nothing(node):
+            return
+        values = self._names.values(node, scope, statement)
+        sources = [value for value in values if self._computes(value)]
+        if sources and len(sources) == len(values):
+            for value in sources:
+                self._scale_source(value, site)
+        elif sources:
+            self._follow_parts(node, scope, statement, site, depth)
+        else:
+            self._add(Rate(statement, scope, node, site, doubt=self._doubt(node, scope, statement, values)))
+
+    def _computes(self, value: Value) -> bool:
+        """Whether the rate is computed by an object, so that a factor cannot stand beside it."""
+        if isinstance(value, Instance):
+            schedule = api.is_subclass(value.cls, *api.SCHEDULE) or bool(api.rate_parameters(value.cls))
+            return schedule or api.is_subclass(value.cls, *api.VARIABLE)
+        return isinstance(value, Function | UserInstance)
+
+    def _follow_parts(
+        self, node: ast.expr, scope: Scope, statement: Statement, site: Site | None, depth: int
+    ) -> None:
+        """A rate that is a number in one case and a schedule in another: scale each where it is made."""
+        if depth > 20:
+            return
+        if isinstance(node, ast.IfExp):
+            for part in (node.body, node.orelse):
+                self._follow(part, scope, statement, None, depth + 1)
+            return
+        if isinstance(node, ast.Name):
+            _, bindings = self._names.lookup(node.id, scope, statement)
+            simple = [b for b in bindings if b.kind == "value" and b.value is not None and not b.path]
+            if bindings and len(simple) == len(bindings):
+                for binding in simple:
+                    assert binding.value is not None
+                    assert binding.statement is not None
+                    self._follow(binding.value, binding.scope, binding.statement, None, depth + 1)
+                return
+            if all(b.kind == "parameter" for b in bindings) and bindings[0].inner is not None:
+                sites, _ = self._names.callers(bindings[0].inner)
+                for caller in sites:
+                    given = self._names.argument(caller, bindings[0].inner, node.id)
+                    if given is not None:
+                        self._follow(given, caller.scope, caller.statement, caller, depth + 1)
+                return
+        if site is not None:
+            text = self._script.text(node, statement)
+            self._found.hidden.append(HiddenRate(site, f"{text} may be a number or a schedule"))
+
+    def _scale_source(self, value: Value, site: Site | None) -> None:
+        if value in self._found.sources:
+            return
+        self._found.sources.add(value)
+        if isinstance(value, Function):
+            self._scale_returns(value.scope)
+        elif isinstance(value, UserInstance):
+            self._scale_schedule_class(value, site)
+        elif isinstance(value, Instance):
+            made = self._script.site_of(value.node)
+            if api.is_subclass(value.cls, *api.VARIABLE):
+                self._scale_variable(value, made)
+            else:
+                self._scale_schedule(value.cls, made)
+
+    def _scale_schedule(self, cls: str, site: Site) -> None:
+        signature = api.constructor(cls) or api.function(cls)
+        names = api.rate_parameters(cls)
+        if signature is None or not names:
+            self._found.hidden.append(HiddenRate(site, f"{last_name(site.node.func)} is not a known schedule"))
+            return
+        for name in names:
+            given = self._given(site, signature.position(name), name)
+            parameter = signature.parameter(name)
+            if given is not None:
+                self._scale_argument(given, site, name)
+            elif _hides(site.node):
+                self._found.hidden.append(HiddenRate(site, f"{name} is hidden in * or ** arguments"))
+            elif parameter is not None and parameter.default not in (None, "None"):
+                self._add(Rate(site.statement, site.scope, None, site, name, parameter.default or ""))
+
+    def _scale_argument(self, given: ast.expr, site: Site, name: str) -> None:
+        if self._horovod.scaled(given, site.scope, site.statement) or _is_nothing(given):
+            return
+        if name != "values":
+            self._follow(given, site.scope, site.statement, site)
+        elif isinstance(given, ast.List | ast.Tuple) and not any(
+            isinstance(part, ast.Starred) for part in given.elts
+        ):
+            for part in given.elts:
+                if not self._horovod.scaled(part, site.scope, site.statement):
+                    self._add(Rate(site.statement, site.scope, part))
+        else:
+            self._add(Rate(site.statement, site.scope, given, site, each=True))
+
+    def _scale_schedule_class(self, value: UserInstance, site: Site | None) -> None:
+        call = self._names.function_named(value.scope, "__call__")
+        if call is not None and call.returns:
+            self._scale_returns(call)
+            return
+        bases = [each for each in self._names.library_bases(value.scope) if api.rate_parameters(each)]
+        own_init = self._names.function_named(value.scope, "__init__")
+        if bases and own_init is None and value.node is not None:
+            self._scale_schedule(bases[0], self._script.site_of(value.node))
+        elif site is not None:
+            self._found.hidden.append(HiddenRate(site, f"{value.scope.name} has no __call__ to be scaled"))
+
+    def _scale_returns(self, function: Scope) -> None:
+        for node, statement in function.returns:
+            where = statement or function.statement
+            assert where is not None
+            values = self._names.values(node, function, statement)
+            nested = [value for value in values if self._computes(value)]
+            if nested:
+                for value in nested:
+                    self._scale_source(value, None)
+            elif not self._horovod.scaled(node, function, statement) and not _is_nothing(node):
+                self._add(Rate(where, function, node))
+
+    def _scale_variable(self, value: Instance, made: Site) -> None:
+        initial = self._given(made, 0, "initial_value")
+        if initial is None:
+            self._found.hidden.append(HiddenRate(made, "the variable of the rate has no initial value"))
+        elif not self._horovod.scaled(initial, made.scope, made.statement):
+            self._add(Rate(made.statement, made.scope, initial, made))
+        for site in self._script.sites_named("assign"):
+            if isinstance(site.node.func, ast.Attribute) and site.node.args:
+                if value in self._names.site_values(site.node.func.value, site):
+                    node = site.node.args[0]
+                    if not self._mentions(node, site.node.func.value):
+                        self._follow(node, site.scope, site.statement, site)
+
+    def _mentions(self, node: ast.expr, other: ast.expr) -> bool:
+        return any(isinstance(part, ast.expr) and dotted(part) == dotted(other) != "" for part in ast.walk(node))
+
+    # Rates that are set while training
+
+    def _assigned(self) -> Iterator[tuple[ast.expr, Statement, Scope, Site | None]]:
+        """What is assigned to an optimizer's rate after its creation."""
+        for name in NAMES:
+            for attribute in self._script.attribute_bindings(name):
+                binding = attribute.binding
+                plain = binding.kind == "value" and binding.value is not None and not binding.path
+                if plain and binding.statement is not None and not isinstance(binding.statement.node, ast.AugAssign):
+                    if self._is_optimizer(attribute.base, binding.scope, binding.statement):
+                        assert binding.value is not None
+                        yield binding.value, binding.statement, binding.scope, None
+        for site in self._script.sites_named("assign", "set_value"):
+            arguments = site.node.args
+            target: ast.expr | None = None
+            if site.name == "assign" and isinstance(site.node.func, ast.Attribute) and arguments:
+                target, value = site.node.func.value, arguments[0]
+            elif len(arguments) > 1 and self._names.calls(site, "tensorflow.keras.backend.set_value"):
+                target, value = arguments[0], arguments[1]
+            if isinstance(target, ast.Attribute) and target.attr in NAMES:
+                if self._is_optimizer(target.value, site.scope, site.statement):
+                    yield value, site.statement, site.scope, site
+
+    def _is_optimizer(self, node: ast.expr, scope: Scope, statement: Statement) -> bool:
+        values = self._names.values(node, scope, statement)
+        if self._names.may_be(values, *api.OPTIMIZERS):
+            return True
+        used = {dotted(step.receiver) for step in self._training.steps}
+        return any(isinstance(value, Unknown) for value in values) and dotted(node) in used
+
+    def _is_relative(
+        self, node: ast.expr, scope: Scope, statement: Statement | None, seen: set[ast.AST]
+    ) -> bool:
+        """Whether the value comes from a rate that is scaled already: the optimizer's, or a schedule's."""
+        if node in seen:
+            return False
+        seen.add(node)
+        for part in ast.walk(node):
+            if isinstance(part, ast.Attribute) and part.attr in NAMES and statement is not None:
+                if self._is_optimizer(part.value, scope, statement):
+                    return True
+            elif isinstance(part, ast.Call):
+                called = self._names.values(part.func, scope, statement)
+                if any(value in self._found.sources for value in called):
+                    return True
+            elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
+                _, bindings = self._names.lookup(part.id, scope, statement)
+                for binding in bindings:
+                    if binding.value is not None and binding.kind != "parameter":
+                        if self._is_relative(binding.value, binding.scope, binding.statement, seen):
+                            return True
+        return False
+
+    def _doubt(
+        self, node: ast.expr, scope: Scope, statement: Statement, values: frozenset[Value]
+    ) -> str:
+        if not isinstance(node, ast.Name | ast.Attribute | ast.Call | ast.Subscript):
+            return ""
+        if not any(isinstance(value, Unknown) for value in values) or self._is_option(node, scope, statement):
+            return ""
+        return f"{self._script.text(node, statement)} is taken to be a number, not a schedule"
+
+    def _is_option(self, node: ast.expr, scope: Scope, statement: Statement) -> bool:
+        """Whether the value is an attribute of parsed command-line options."""
+        if not isinstance(node, ast.Attribute):
+            return False
+        if self._names.full_names(node.value, scope, statement) & {"absl.flags.FLAGS"}:
+            return True
+        if not isinstance(node.value, ast.Name):
+            return False
+        _, bindings = self._names.lookup(node.value.id, scope, statement)
+        return any(
+            isinstance(binding.value, ast.Call) and last_name(binding.value.func).startswith("parse")
+            for binding in bindings
+        )
+
+    def _add(self, rate: Rate) -> None:
+        key = rate.node if rate.node is not None else (rate.site, rate.keyword)
+        self._found.rates.setdefault(key, rate)
+
+
+def _hides(call: ast.Call) -> bool:
+    return any(word.arg is None for word in call.keywords) or any(
+        isinstance(each, ast.Starred) for each in call.args
+    )
+
+
+def _is_nothing(node: ast.expr) -> bool:
+    """Whether a factor would change nothing: None or zero."""
+    return isinstance(node, ast.Constant) and not node.value
+

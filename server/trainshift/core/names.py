@@ -1,0 +1,733 @@
+"""Names and values: what an expression stands for, as a set that may hold "unknown".
+
+This is σ of SPEC §1: rules ask what an expression resolves to, whatever its spelling, and get
+every value that it may have.  A name may be dotted (``self.optimizer``), come in as a parameter,
+out of a call, a container or a tuple.  Nothing is imported and nothing is run.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from trainshift.core import api
+from trainshift.core.facts import Binding, Scope, Site, Statement, dotted, last_name
+
+if TYPE_CHECKING:
+    from trainshift.core.script import Script
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """A module, class or function of a library, by its full name as imported."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """What calling the library's `cls` gave, at the call `node`; `cls` is canonical where known."""
+
+    cls: str
+    node: ast.Call
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A library attribute or method of an object: ``dataset.batch``."""
+
+    owner: Instance | UserInstance
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function or lambda of the script; `owner` is the object it is bound to, if any."""
+
+    scope: Scope
+    owner: UserInstance | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Class:
+    """A class of the script."""
+
+    scope: Scope
+
+
+@dataclass(frozen=True, slots=True)
+class UserInstance:
+    """An object of a class of the script; `node` is the call that made it, None for ``self``."""
+
+    scope: Scope
+    node: ast.Call | None
+
+
+@dataclass(frozen=True, slots=True)
+class Display:
+    """A list, tuple, set, dict or comprehension written out in the script."""
+
+    node: ast.expr
+    scope: Scope
+    statement: Statement | None
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A number, string or other constant, or arithmetic on such."""
+
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A value that the script does not show."""
+
+
+Value: TypeAlias = Library | Instance | Member | Function | Class | UserInstance | Display | Literal | Unknown
+Values: TypeAlias = frozenset[Value]
+
+UNKNOWN = Unknown()
+_NOTHING: Values = frozenset()
+_ANYTHING: Values = frozenset({UNKNOWN})
+_BUILTINS = frozenset(dir(builtins))
+WRAPPED_TAPE = "horovod.tensorflow.DistributedGradientTape"
+_TRANSPARENT = frozenset(
+    {
+        "tensorflow.function",
+        "functools.partial",
+        "tensorflow.autograph.experimental.do_not_convert",
+        "builtins.list",
+        "builtins.tuple",
+        "builtins.sorted",
+        "builtins.reversed",
+        "builtins.iter",
+    }
+)
+
+
+class Resolver:
+    """Evaluates expressions of one script; answers are kept for the script's life."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        self._memo: dict[tuple[int, int], Values] = {}
+        self._open: dict[tuple[int, int], int] = {}
+        self._lowest_cut = -1
+        self._callers: dict[Scope, tuple[list[Site], bool]] = {}
+        self._aliases: dict[str, set[str]] | None = None
+
+    # Questions that rules ask
+
+    def values(self, node: ast.expr, scope: Scope, statement: Statement | None = None) -> Values:
+        """Everything that `node` may stand for, read in `scope` at `statement`."""
+        key = (id(node), id(scope))
+        known = self._memo.get(key)
+        if known is not None:
+            return known
+        if key in self._open:
+            cut = self._open[key]
+            self._lowest_cut = cut if self._lowest_cut < 0 else min(self._lowest_cut, cut)
+            return _NOTHING
+        depth = len(self._open)
+        self._open[key] = depth
+        outer_cut, self._lowest_cut = self._lowest_cut, -1
+        try:
+            answer = self._evaluate(node, scope, statement)
+        finally:
+            del self._open[key]
+        # An answer that was cut short by a cycle further out is not the last word on `node`.
+        if self._lowest_cut < 0 or self._lowest_cut >= depth:
+            self._memo[key] = answer
+            self._lowest_cut = outer_cut
+        elif outer_cut >= 0:
+            self._lowest_cut = min(outer_cut, self._lowest_cut)
+        return answer
+
+    def site_values(self, node: ast.expr, site: Site) -> Values:
+        """Everything that an expression inside a call may stand for."""
+        return self.values(node, site.scope, site.statement)
+
+    def callee(self, site: Site) -> Values:
+        """Everything that the called expression may stand for."""
+        return self.values(site.node.func, site.scope, site.statement)
+
+    def full_names(self, node: ast.expr, scope: Scope, statement: Statement | None = None) -> set[str]:
+        """The full library names that `node` may resolve to (empty if none)."""
+        found = set()
+        for value in self.values(node, scope, statement):
+            if isinstance(value, Library):
+                found.add(api.canonical(value.name) or value.name)
+        return found
+
+    def calls(self, site: Site, *names: str) -> bool:
+        """Whether the call may be one of the library functions or classes `names`."""
+        return not self.full_names(site.node.func, site.scope, site.statement).isdisjoint(names)
+
+    def is_a(self, value: Value, *families: str) -> bool:
+        """Whether `value` is an object of one of the classes `families` or of their subclasses."""
+        if isinstance(value, Instance):
+            return api.is_subclass(value.cls, *families)
+        if isinstance(value, UserInstance):
+            return any(api.is_subclass(name, *families) for name in self.library_bases(value.scope))
+        return False
+
+    def may_be(self, values: Values, *families: str) -> bool:
+        """Whether some of `values` is an object of one of `families`."""
+        return any(self.is_a(value, *families) for value in values)
+
+    def library_bases(self, cls: Scope) -> set[str]:
+        """The library classes that a class of the script derives from, through its own bases."""
+        found: set[str] = set()
+        for each in self.ancestry(cls):
+            if isinstance(each, str):
+                found.add(each)
+        return found
+
+    def ancestry(self, cls: Scope) -> list[Scope | str]:
+        """The class, then its bases: scopes of the script's classes, full names of library ones."""
+        order: list[Scope | str] = []
+        waiting: list[Scope | str] = [cls]
+        while waiting:
+            current = waiting.pop(0)
+            if current in order:
+                continue
+            order.append(current)
+            if isinstance(current, str):
+                continue
+            assert isinstance(current.node, ast.ClassDef)
+            for base in current.node.bases:
+                for value in self.values(base, current.parent or current, current.statement):
+                    if isinstance(value, Class):
+                        waiting.append(value.scope)
+                    elif isinstance(value, Library):
+                        waiting.append(api.canonical(value.name) or value.name)
+        return order
+
+    def function_named(self, cls: Scope, name: str) -> Scope | None:
+        """The method `name` of a class of the script or of its nearest base that has one."""
+        for each in self.ancestry(cls):
+            if isinstance(each, Scope):
+                for binding in each.bindings.get(name, ()):
+                    if binding.inner is not None and binding.kind == "function":
+                        return binding.inner
+        return None
+
+    def called_functions(self, site: Site) -> list[Scope]:
+        """The functions of the script that the call may run (a class: its ``__init__``)."""
+        found = []
+        for value in self.callee(site):
+            if isinstance(value, Function):
+                found.append(value.scope)
+            elif isinstance(value, Class):
+                init = self.function_named(value.scope, "__init__")
+                if init is not None:
+                    found.append(init)
+            elif isinstance(value, UserInstance):
+                for name in ("__call__", "call"):
+                    method = self.function_named(value.scope, name)
+                    if method is not None:
+                        found.append(method)
+                        break
+        return found
+
+    def callers(self, function: Scope) -> tuple[list[Site], bool]:
+        """The calls that may run `function`, and whether it may also be run from elsewhere.
+
+        "Elsewhere" is true for a function that is passed on as a value, and for one that
+        nothing in the script calls.
+        """
+        if function not in self._callers:
+            # A question about itself, asked while it is being answered, sees no callers.
+            self._callers[function] = ([], True)
+            self._callers[function] = self._find_callers(function)
+        return self._callers[function]
+
+    def lookup(
+        self, name: str, scope: Scope, statement: Statement | None
+    ) -> tuple[Scope | None, list[Binding]]:
+        """The bindings that `name` may have where it is read, and the scope that holds them.
+
+        The scope is None for a module-level name; no bindings at all means a builtin, a name of
+        a star import, or an undefined name.
+        """
+        current: Scope | None = scope
+        first = True
+        while current is not None and current.kind != "module":
+            skipped = current.kind == "class" and not first
+            if name in current.declared_global:
+                break
+            if not skipped and name in current.bindings and name not in current.declared_nonlocal:
+                return current, self._reaching(name, current, current.bindings[name], statement)
+            first = first and current.kind == "comprehension"
+            current = current.parent
+        bindings = self._script.module_bindings.get(name, [])
+        return None, self._reaching(name, None, bindings, statement)
+
+    # Evaluation
+
+    def _evaluate(self, node: ast.expr, scope: Scope, statement: Statement | None) -> Values:
+        if isinstance(node, ast.Name):
+            return self._name(node.id, scope, statement)
+        if isinstance(node, ast.Attribute):
+            base = self.values(node.value, scope, statement)
+            return self._join(self._attribute(value, node.attr) for value in base)
+        if isinstance(node, ast.Call):
+            return self._call(node, scope, statement)
+        if isinstance(node, ast.Constant):
+            return frozenset({Literal(node.value)})
+        if isinstance(node, ast.IfExp):
+            return self.values(node.body, scope, statement) | self.values(node.orelse, scope, statement)
+        if isinstance(node, ast.BoolOp):
+            return self._join(self.values(value, scope, statement) for value in node.values)
+        if isinstance(node, ast.NamedExpr | ast.Starred):
+            return self.values(node.value, scope, statement)
+        if isinstance(
+            node, ast.List | ast.Tuple | ast.Set | ast.Dict | ast.ListComp | ast.SetComp | ast.DictComp
+        ):
+            return frozenset({Display(node, scope, statement)})
+        if isinstance(node, ast.GeneratorExp):
+            return frozenset({Display(node, scope, statement)})
+        if isinstance(node, ast.Subscript):
+            return self._subscript(node, scope, statement)
+        if isinstance(node, ast.Lambda):
+            return frozenset({Function(scope.facts.scope_of[node])})
+        if isinstance(node, ast.BinOp | ast.UnaryOp | ast.Compare):
+            operands = [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
+            known = [self.values(operand, scope, statement) for operand in operands]
+            if all(values and all(isinstance(value, Literal) for value in values) for values in known):
+                return frozenset({Literal(None)})
+        if isinstance(node, ast.JoinedStr):
+            return frozenset({Literal("")})
+        return _ANYTHING
+
+    def _name(self, name: str, scope: Scope, statement: Statement | None) -> Values:
+        _, bindings = self.lookup(name, scope, statement)
+        if bindings:
+            return self._join(self.bound(binding) for binding in bindings)
+        if name in self._script.module_bindings or name not in _BUILTINS:
+            return _ANYTHING
+        return frozenset({Library(f"builtins.{name}")})
+
+    def bound(self, binding: Binding) -> Values:
+        """The values that one binding gives to its name."""
+        if binding.kind == "import":
+            return _ANYTHING if binding.full_name.startswith(".") else frozenset({Library(binding.full_name)})
+        if binding.kind == "function" and binding.inner is not None:
+            return frozenset({Function(binding.inner)})
+        if binding.kind == "class" and binding.inner is not None:
+            return frozenset({Class(binding.inner)})
+        if binding.kind == "parameter":
+            return self._parameter(binding)
+        if binding.kind == "deleted":
+            return _NOTHING
+        if binding.value is None:
+            return _ANYTHING
+        if binding.kind == "element":
+            return self._element(binding.value, binding.scope, binding.statement, binding.path)
+        values = self.values(binding.value, binding.scope, binding.statement)
+        return self._unpack(values, binding.path)
+
+    def _attribute(self, value: Value, name: str) -> Values:
+        if isinstance(value, Library):
+            return frozenset({Library(f"{value.name}.{name}")})
+        if isinstance(value, Class):
+            return self._class_attribute(value.scope, name, None) or _ANYTHING
+        if isinstance(value, UserInstance):
+            own = self._class_attribute(value.scope, name, value)
+            bound = self._object_attribute(value.scope, name)
+            if own or bound:
+                return own | bound
+            if any(isinstance(each, str) for each in self.ancestry(value.scope)):
+                return frozenset({Member(value, name)})
+            return _ANYTHING
+        if isinstance(value, Instance):
+            return frozenset({Member(value, name)})
+        return _ANYTHING
+
+    def _class_attribute(self, cls: Scope, name: str, owner: UserInstance | None) -> Values:
+        for each in self.ancestry(cls):
+            if not isinstance(each, Scope) or name not in each.bindings:
+                continue
+            found = self._join(self.bound(binding) for binding in each.bindings[name])
+            if owner is None:
+                return found
+            bound: set[Value] = set()
+            for value in found:
+                if not isinstance(value, Function):
+                    bound.add(value)
+                elif _decorated(value.scope, "property", "cached_property"):
+                    bound |= self._returned(value.scope)
+                else:
+                    bound.add(Function(value.scope, owner))
+            return frozenset(bound)
+        return _NOTHING
+
+    def _object_attribute(self, cls: Scope, name: str) -> Values:
+        family = [each for each in self.ancestry(cls) if isinstance(each, Scope)]
+        found: Values = _NOTHING
+        for attribute in self._script.attribute_bindings(name):
+            binding = attribute.binding
+            if self.is_self(attribute.base, binding.scope):
+                function = binding.scope.function()
+                if function is None or function.owner() not in family:
+                    continue
+            elif not any(
+                isinstance(value, UserInstance) and value.scope is cls
+                for value in self.values(attribute.base, binding.scope, binding.statement)
+            ):
+                continue
+            found |= self.bound(binding)
+        return found
+
+    def is_self(self, node: ast.expr, scope: Scope) -> bool:
+        """Whether `node` is the first parameter of the method that it stands in."""
+        function = scope.function()
+        while function is not None and function.owner() is None:
+            function = function.parent.function() if function.parent is not None else None
+        if function is None or not isinstance(node, ast.Name):
+            return False
+        assert isinstance(function.node, ast.FunctionDef | ast.AsyncFunctionDef)
+        arguments = function.node.args
+        first = [*arguments.posonlyargs, *arguments.args][:1]
+        return bool(first) and first[0].arg == node.id and not _decorated(function, "staticmethod")
+
+    def _call(self, node: ast.Call, scope: Scope, statement: Statement | None) -> Values:
+        answers: set[Value] = set()
+        for value in self.values(node.func, scope, statement):
+            answers |= self._called(value, node, scope, statement)
+        return frozenset(answers)
+
+    def _called(self, value: Value, node: ast.Call, scope: Scope, statement: Statement | None) -> Values:
+        if isinstance(value, Library):
+            name = api.canonical(value.name) or value.name
+            first = node.args[0] if node.args else None
+            if name.startswith("horovod.") and name.endswith(".DistributedOptimizer") and first is not None:
+                return self.values(first, scope, statement)
+            if name.startswith("horovod.") and name.endswith(".DistributedGradientTape"):
+                return frozenset({Instance(WRAPPED_TAPE, node)})
+            if name in _TRANSPARENT:
+                return self.values(first, scope, statement) if first is not None else frozenset({value})
+            if name == "builtins.dict" and node.keywords:
+                return frozenset({Display(node, scope, statement)})
+            return frozenset({Instance(api.returns(name) or name, node)})
+        if isinstance(value, Class):
+            return frozenset({UserInstance(value.scope, node)})
+        if isinstance(value, Function):
+            return self._returned(value.scope)
+        if isinstance(value, Member):
+            for cls in self._classes(value.owner):
+                returned = api.returns(f"{cls}.{value.name}")
+                if returned is not None:
+                    return frozenset({Instance(returned, node)})
+        return _ANYTHING
+
+    def _classes(self, value: Instance | UserInstance) -> Iterable[str]:
+        return [value.cls] if isinstance(value, Instance) else self.library_bases(value.scope)
+
+    def _returned(self, function: Scope) -> Values:
+        if function.is_generator or isinstance(function.node, ast.AsyncFunctionDef):
+            return _ANYTHING
+        if not function.returns:
+            return frozenset({Literal(None)})
+        return self._join(self.values(value, function, statement) for value, statement in function.returns)
+
+    def _subscript(self, node: ast.Subscript, scope: Scope, statement: Statement | None) -> Values:
+        base = self.values(node.value, scope, statement)
+        found: Values = _NOTHING
+        key = node.slice.value if isinstance(node.slice, ast.Constant) else None
+        for value in base:
+            if isinstance(value, Display):
+                found |= self._item(value, key)
+            elif not (isinstance(value, Instance) and value.cls == "builtins.dict"):
+                found |= _ANYTHING
+        for item in self._script.item_bindings(last_name(node.value)):
+            if dotted(item.base) == dotted(node.value) != "":
+                other = item.key.value if isinstance(item.key, ast.Constant) else None
+                if key is None or other is None or key == other:
+                    found |= self.bound(item.binding)
+        return found or _ANYTHING
+
+    def _item(self, display: Display, key: object) -> Values:
+        node = display.node
+        if isinstance(node, ast.List | ast.Tuple) and isinstance(key, int):
+            plain = not any(isinstance(element, ast.Starred) for element in node.elts)
+            if plain and -len(node.elts) <= key < len(node.elts):
+                return self.values(node.elts[key], display.scope, display.statement)
+        if isinstance(node, ast.Dict) and key is not None:
+            for name, value in zip(node.keys, node.values, strict=True):
+                if isinstance(name, ast.Constant) and name.value == key:
+                    return self.values(value, display.scope, display.statement)
+        if isinstance(node, ast.Call) and key is not None:
+            for word in node.keywords:
+                if word.arg == key:
+                    return self.values(word.value, display.scope, display.statement)
+        return self._elements(display)
+
+    def _elements(self, display: Display) -> Values:
+        node = display.node
+        parts: Iterable[ast.expr | None] = ()
+        scope = display.scope
+        if isinstance(node, ast.List | ast.Tuple | ast.Set):
+            parts = node.elts
+        elif isinstance(node, ast.Dict):
+            parts = node.values
+        elif isinstance(node, ast.Call):
+            parts = [word.value for word in node.keywords]
+        elif isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp):
+            parts = [node.value if isinstance(node, ast.DictComp) else node.elt]
+            scope = scope.facts.scope_of[node]
+        return self._join(self.values(part, scope, display.statement) for part in parts if part is not None)
+
+    def _element(
+        self, node: ast.expr, scope: Scope, statement: Statement | None, path: tuple[int, ...]
+    ) -> Values:
+        """What iterating `node` yields, unpacked along `path`."""
+        if isinstance(node, ast.Call):
+            names = self.full_names(node.func, scope, statement)
+            if "builtins.enumerate" in names and node.args:
+                if path[:1] == (1,):
+                    return self._element(node.args[0], scope, statement, path[1:])
+                return _ANYTHING
+            if "builtins.zip" in names and path and 0 <= path[0] < len(node.args):
+                return self._element(node.args[path[0]], scope, statement, path[1:])
+            if isinstance(node.func, ast.Attribute) and node.func.attr in ("values", "items"):
+                if node.func.attr == "items":
+                    if path[:1] != (1,):
+                        return _ANYTHING
+                    path = path[1:]
+                node = node.func.value
+        found: Values = _NOTHING
+        for value in self.values(node, scope, statement):
+            if isinstance(value, Display):
+                found |= self._unpack(self._elements(value), path)
+            else:
+                found |= _ANYTHING
+        return found
+
+    def _unpack(self, values: Values, path: tuple[int, ...]) -> Values:
+        for index in path:
+            step: Values = _NOTHING
+            for value in values:
+                if isinstance(value, Display) and index >= 0:
+                    step |= self._item(value, index)
+                else:
+                    step |= _ANYTHING
+            values = step
+        return values
+
+    def _parameter(self, binding: Binding) -> Values:
+        function = binding.inner
+        assert function is not None
+        assert isinstance(binding.target, ast.arg)
+        name = binding.target.arg
+        owner = function.owner()
+        if owner is not None and self.is_self(ast.Name(name, ast.Load()), function):
+            return frozenset(
+                {Class(owner) if _decorated(function, "classmethod") else UserInstance(owner, None)}
+            )
+        sites, elsewhere = self.callers(function)
+        found: set[Value] = set()
+        for site in sites:
+            given = self.argument(site, function, name)
+            if given is not None:
+                found |= self.site_values(given, site)
+            elif _hides_arguments(site.node):
+                found.add(UNKNOWN)
+            elif binding.value is not None:
+                found |= self.values(binding.value, binding.scope)
+        if elsewhere:
+            found.add(UNKNOWN)
+            if binding.value is not None:
+                found |= self.values(binding.value, binding.scope)
+        return frozenset(found)
+
+    def argument(self, site: Site, function: Scope, name: str) -> ast.expr | None:
+        """The expression that a call passes for the parameter `name`; None if it passes none."""
+        node = function.node
+        assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        for word in site.node.keywords:
+            if word.arg == name:
+                return word.value
+        positional = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args)]
+        if name not in positional:
+            return None
+        index = positional.index(name)
+        bound = function.owner() is not None and not _decorated(function, "staticmethod")
+        if (bound and not any(isinstance(value, Class) for value in self._receiver(site))) or (
+            bound and function.name == "__init__"
+        ):
+            index -= 1
+        before = site.node.args[: index + 1]
+        if index < 0 or len(before) <= index or any(isinstance(each, ast.Starred) for each in before):
+            return None
+        return before[index]
+
+    def _receiver(self, site: Site) -> Values:
+        if isinstance(site.node.func, ast.Attribute):
+            return self.site_values(site.node.func.value, site)
+        return _NOTHING
+
+    # Callers
+
+    def _find_callers(self, function: Scope) -> tuple[list[Site], bool]:
+        name = function.name
+        owner = function.owner()
+        if not name:
+            return [], True
+        names = {owner.name} if owner is not None and name == "__init__" else {name}
+        waiting = list(names)
+        while waiting:
+            for alias in self._alias_names().get(waiting.pop(), ()):
+                if alias not in names:
+                    names.add(alias)
+                    waiting.append(alias)
+        found = [
+            site
+            for site in self._script.sites_named(*sorted(names))
+            if function in self.called_functions(site)
+        ]
+        reads = sum(self._script.loads(each) for each in names)
+        written = sum(1 for site in self._script.sites_named(*sorted(names)))
+        aliased = sum(len(self._alias_names().get(each, ())) for each in names)
+        return found, not found or reads > written + aliased
+
+    def _alias_names(self) -> dict[str, set[str]]:
+        """For each name, the names that a value of that name may be bound to."""
+        if self._aliases is None:
+            self._aliases = {}
+            returned: dict[str, set[str]] = {}
+            for scope in self._script.scopes:
+                for value, _ in scope.returns:
+                    if scope.name and last_name(value):
+                        returned.setdefault(scope.name, set()).add(last_name(value))
+            for name, value in self._bound_values():
+                if isinstance(value, ast.Call):
+                    origins = {last_name(argument) for argument in value.args[:1]}
+                    origins |= returned.get(last_name(value.func), set())
+                else:
+                    origins = {last_name(value)}
+                for origin in origins - {"", name}:
+                    self._aliases.setdefault(origin, set()).add(name)
+        return self._aliases
+
+    def _bound_values(self) -> Iterator[tuple[str, ast.expr]]:
+        for facts in self._script.facts:
+            for scope in (facts.module, *facts.scopes):
+                for name, bindings in scope.bindings.items():
+                    for binding in bindings:
+                        if binding.kind == "value" and binding.value is not None:
+                            yield name, binding.value
+            for name, attributes in facts.attributes.items():
+                for attribute in attributes:
+                    if attribute.binding.kind == "value" and attribute.binding.value is not None:
+                        yield name, attribute.binding.value
+
+    # Reaching bindings
+
+    def _reaching(
+        self, name: str, scope: Scope | None, bindings: list[Binding], statement: Statement | None
+    ) -> list[Binding]:
+        """Those of `bindings` that may still hold where `statement` begins.
+
+        All of them where the use is in another function than the bindings, since nothing tells
+        when that function runs.
+        """
+        if len(bindings) < 2 or statement is None:
+            return bindings
+        home = statement.scope
+        if (scope is None) != (home.kind == "module") or (scope is not None and home is not scope):
+            return bindings
+        finder = _Reaching(self._script, bindings)
+        return finder.before(statement) or bindings
+
+    def _join(self, parts: Iterable[Values]) -> Values:
+        return _NOTHING.union(*parts)
+
+
+class _Reaching:
+    """Which bindings reach a statement, by walking its block structure backwards."""
+
+    def __init__(self, script: Script, bindings: list[Binding]) -> None:
+        self._script = script
+        self._bindings = bindings
+        self._by_statement: dict[Statement, list[Binding]] = {}
+        self._touching: set[Statement] = set()
+        for binding in bindings:
+            if binding.statement is not None:
+                self._by_statement.setdefault(binding.statement, []).append(binding)
+                self._touching.update(binding.statement.path())
+
+    def before(self, statement: Statement) -> list[Binding]:
+        found: list[Binding] = []
+        current = statement
+        while True:
+            block = self._script.top if current.parent is None else current.block
+            index = self._script.top_index[current] if current.parent is None else current.index
+            if self._tail(block[:index], found):
+                return found
+            parent = current.parent
+            if parent is None or parent.scope is not current.scope:
+                break
+            if isinstance(parent.node, ast.For | ast.AsyncFor | ast.While):
+                self._inside(parent, found)
+                if current.branch == "body" and parent in self._by_statement:
+                    return found
+            elif isinstance(parent.node, ast.With | ast.AsyncWith):
+                if parent in self._by_statement:
+                    found += self._by_statement[parent]
+                    return found
+            elif isinstance(parent.node, ast.Try) and current.branch != "body":
+                for branch, inner in parent.branches.items():
+                    if branch != current.branch:
+                        self._tail(inner, found)
+            current = parent
+        found += [binding for binding in self._bindings if binding.statement is None]
+        return found
+
+    def _inside(self, statement: Statement, found: list[Binding]) -> None:
+        for binding in self._bindings:
+            home = binding.statement
+            if home is not None and statement in home.path() and binding not in found:
+                found.append(binding)
+
+    def _tail(self, block: list[Statement], found: list[Binding]) -> bool:
+        """Add what may hold after `block`; whether the name is surely bound by it."""
+        for statement in reversed(block):
+            if statement in self._touching and self._after(statement, found):
+                return True
+        return False
+
+    def _after(self, statement: Statement, found: list[Binding]) -> bool:
+        own = self._by_statement.get(statement, [])
+        node = statement.node
+        if isinstance(node, ast.If):
+            taken = [self._tail(statement.branches.get(branch, []), found) for branch in ("body", "orelse")]
+            return all(taken)
+        if isinstance(node, ast.With | ast.AsyncWith):
+            if self._tail(statement.branches["body"], found):
+                return True
+            found += own
+            return bool(own)
+        if isinstance(node, ast.Try):
+            taken = [self._tail(inner, found) for inner in statement.branches.values()]
+            return taken[0] and all(taken)
+        if isinstance(node, ast.For | ast.AsyncFor | ast.While | ast.Match):
+            self._inside(statement, found)
+            return False
+        found += own[-1:]
+        return bool(own)
+
+
+def _decorated(function: Scope, *names: str) -> bool:
+    decorators = getattr(function.node, "decorator_list", [])
+    return any(last_name(decorator) in names for decorator in decorators)
+
+
+def _hides_arguments(call: ast.Call) -> bool:
+    return any(isinstance(each, ast.Starred) for each in call.args) or any(
+        word.arg is None for word in call.keywords
+    )

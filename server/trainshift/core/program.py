@@ -1,0 +1,39 @@
+"""Program: everything that rules ask of one script, read lazily and shared by all of them."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from trainshift.core.edit import Edit
+from trainshift.core.flags import Flags
+from trainshift.core.horovod import Horovod
+from trainshift.core.layout import Layout
+from trainshift.core.learning_rates import LearningRates
+from trainshift.core.root_only import RootOnly
+from trainshift.core.script import Script
+from trainshift.core.setup import Setup
+from trainshift.core.training import Training
+
+
+class Program:
+    """One script with its facts; rules are pure functions of it."""
+
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        self.names = script.names
+        self.layout = Layout(script)
+        self.horovod = Horovod(script)
+        self.training = Training(script, self.horovod)
+        self.setup = Setup(script, self.horovod, self.layout)
+        self.root_only = RootOnly(script, self.horovod, self.training)
+        self.learning_rates = LearningRates(script, self.horovod, self.training)
+
+    @cached_property
+    def flags(self) -> Flags:
+        """The broadcast flags of the script."""
+        return Flags(self.script, self.horovod, self.training)
+
+    @cached_property
+    def requires(self) -> tuple[Edit, ...]:
+        """The prerequisites of every change to this script."""
+        return self.setup.requires(self.flags.missing, self.root_only.needs_os)

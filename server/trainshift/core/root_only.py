@@ -1,0 +1,290 @@
+"""What one rank alone should do: every print, write and progress bar of a script, and how to guard it.
+
+HV07 and HV08 share this fact, since a statement that one of them guards must not be guarded again,
+from the inside or the outside, by the other.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+
+from trainshift.core import api, tables
+from trainshift.core.facts import Scope, Site, Statement
+from trainshift.core.horovod import Horovod, expression_path
+from trainshift.core.names import Function, Instance, Library, Member, Unknown, UserInstance, Value
+from trainshift.core.script import Script
+from trainshift.core.training import Training
+
+
+class Kind(Enum):
+    """Whether the call shows something or keeps something."""
+
+    PRINT = "print"
+    WRITE = "write"
+
+
+class Form(Enum):
+    """How a call is kept to rank 0."""
+
+    GUARD = "the statement under a test of the rank"
+    CONDITIONAL = "the expression under a test of the rank"
+    BIND = "the arguments evaluated on every rank, the call under a test of the rank"
+    PATH = "the path replaced by os.devnull on other ranks"
+    WRITER = "a summary writer that writes nothing on other ranks"
+    DISABLE = "the progress bar disabled on other ranks"
+    VERBOSE = "the progress bar of evaluate or predict silenced on other ranks"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class RootCall:
+    """A call for rank 0 only, as it stands in the script.
+
+    `outer` is the expression to make conditional, if that is the form: the call or the chain of
+    calls that starts with it.  `reason` tells why it cannot be guarded; empty if it can.
+    """
+
+    site: Site
+    kind: Kind
+    form: Form
+    outer: ast.expr
+    doubt: str = ""
+    reason: str = ""
+
+
+class RootOnly:
+    """The calls of one script that rank 0 alone should make."""
+
+    def __init__(self, script: Script, horovod: Horovod, training: Training) -> None:
+        self._script = script
+        self._horovod = horovod
+        self._training = training
+
+    @cached_property
+    def calls(self) -> list[RootCall]:
+        """Every call to keep to rank 0 that is not kept to it already, in text order."""
+        found = [call for site in self._candidates() if (call := self._read(site)) is not None]
+        guarded = {call.site.statement for call in found if call.form is Form.GUARD and not call.reason}
+        kept: list[RootCall] = []
+        seen: set[Statement] = set()
+        for call in found:
+            statement = call.site.statement
+            if any(above in guarded for above in statement.ancestors()) or statement in seen:
+                continue
+            if statement in guarded:
+                if call.form is not Form.GUARD or call.reason:
+                    continue
+                seen.add(statement)
+            kept.append(call)
+        return kept
+
+    @cached_property
+    def needs_os(self) -> bool:
+        """Whether some rewritten call will name `os.devnull`."""
+        return any(call.form is Form.PATH and not call.reason for call in self.calls)
+
+    def _candidates(self) -> Iterator[Site]:
+        for site in self._script.sites:
+            if site.name in tables.ROOT_ONLY_NAMES:
+                yield site
+
+    # What a call is
+
+    def _read(self, site: Site) -> RootCall | None:
+        for value in self._script.names.callee(site):
+            found = self._classify(site, value)
+            if found is not None:
+                if self._horovod.site_on_root(site):
+                    return None
+                kind, form, doubt = found
+                return self._shape(site, kind, form, doubt)
+        return None
+
+    def _classify(self, site: Site, value: Value) -> tuple[Kind, Form, str] | None:
+        if isinstance(value, Library):
+            return self._classify_function(site, api.canonical(value.name) or value.name)
+        if isinstance(value, Function) or site.name not in tables.ROOT_ONLY_METHODS:
+            return None
+        if isinstance(value, Member):
+            return self._classify_method(site, value)
+        if isinstance(value, Unknown) and self._is_writing_method(site):
+            receiver = self._script.text(site.node.func, site).rpartition(".")[0]
+            doubt = f"{receiver} is taken to write files" if site.name in tables.DOUBTFUL_METHODS else ""
+            return Kind.WRITE, Form.GUARD, doubt
+        return None
+
+    def _classify_function(self, site: Site, name: str) -> tuple[Kind, Form, str] | None:
+        keywords = {word.arg for word in site.node.keywords}
+        if name in tables.PRINTING:
+            return Kind.PRINT, Form.GUARD, ""
+        if name in tables.PROGRESS_BARS:
+            hidden = None in keywords or "disable" in keywords
+            return None if hidden else (Kind.PRINT, Form.DISABLE, "")
+        if name in tables.WRITING:
+            needed = tables.WRITING_IF_GIVEN.get(name)
+            if (needed is not None and needed not in keywords) or tables.HARMLESS_IF_GIVEN.get(name) in keywords:
+                return None
+            return Kind.WRITE, Form.GUARD, ""
+        if name == "tensorflow.summary.create_file_writer":
+            return Kind.WRITE, Form.WRITER, ""
+        if name in tables.OPENING and self._opens_for_writing(site, name):
+            return Kind.WRITE, Form.PATH, ""
+        if name in tables.WRITING_CONTEXTS and self._is_context_manager(site):
+            return (Kind.WRITE, Form.GUARD, "") if name not in tables.READING_TOO or _mode_writes(site) else None
+        return None
+
+    def _classify_method(self, site: Site, value: Member) -> tuple[Kind, Form, str] | None:
+        owner, names = value.owner, self._script.names
+        if isinstance(owner, Instance) and value.name in tables.PRINTING_METHODS.get(owner.cls, ()):
+            return Kind.PRINT, Form.GUARD, ""
+        if names.is_a(owner, *api.MODEL):
+            if value.name in tables.MODEL_WRITING:
+                return Kind.WRITE, Form.GUARD, ""
+            if value.name in ("evaluate", "predict") and not self._is_silent(site, value.name):
+                return Kind.PRINT, Form.VERBOSE, ""
+            return None
+        if names.is_a(owner, *api.CHECKPOINT, *api.CHECKPOINT_MANAGER, *api.SAVER):
+            return (Kind.WRITE, Form.GUARD, "") if value.name in tables.CHECKPOINT_WRITING else None
+        if isinstance(owner, UserInstance) or owner.cls.startswith("tensorflow."):
+            return None
+        if self._is_writing_method(site):
+            return Kind.WRITE, Form.GUARD, ""
+        return None
+
+    def _is_writing_method(self, site: Site) -> bool:
+        if site.name not in tables.WRITING_METHODS or not isinstance(site.node.func, ast.Attribute):
+            return False
+        if site.name == "mkdir" and any(word.arg == "exist_ok" for word in site.node.keywords):
+            return False
+        # `write` gives something back for a TensorArray; only a statement can be a file's.
+        return site.name != "write" or isinstance(site.parent, ast.Expr)
+
+    def _is_silent(self, site: Site, method: str) -> bool:
+        signature = api.method("tensorflow.keras.Model", method)
+        position = signature.position("verbose") if signature else None
+        for word in site.node.keywords:
+            if word.arg is None or (
+                word.arg == "verbose" and isinstance(word.value, ast.Constant) and word.value.value == 0
+            ):
+                return True
+        if position is not None and len(site.node.args) > position:
+            given = site.node.args[position]
+            return isinstance(given, ast.Constant) and given.value == 0
+        return any(isinstance(each, ast.Starred) for each in site.node.args)
+
+    def _opens_for_writing(self, site: Site, name: str) -> bool:
+        path_name, mode_name = tables.OPENING[name]
+        if path_argument(site, path_name) is None:
+            return False
+        return mode_name is None or _mode_writes(site)
+
+    def _is_context_manager(self, site: Site) -> bool:
+        node = site.statement.node
+        return isinstance(node, ast.With) and any(item.context_expr is site.node for item in node.items)
+
+    # How to guard it
+
+    def _shape(self, site: Site, kind: Kind, form: Form, doubt: str) -> RootCall:
+        if site.in_fstring:
+            return RootCall(site, kind, form, site.node, doubt, "it stands inside an f-string")
+        if form is not Form.GUARD:
+            return RootCall(site, kind, form, site.node, doubt)
+        path = expression_path(site.statement.node, site.node)
+        outer = _chain(path)
+        acting = self._acting(outer, site)
+        if isinstance(site.statement.node, ast.With):
+            if self._training.statement_trains(site.statement):
+                return RootCall(site, kind, form, outer, doubt, "the block under it trains")
+            return RootCall(site, kind, form, outer, doubt)
+        node = site.statement.node
+        if isinstance(node, ast.Expr) and _bare(node.value) is outer:
+            if not acting:
+                return RootCall(site, kind, Form.GUARD, outer, doubt)
+            if kind is Kind.PRINT and outer is site.node and _binds_all(site, acting):
+                return RootCall(site, kind, Form.BIND, outer, doubt)
+        elif isinstance(node, ast.Assign) and node.value is outer and not acting and not self._is_read(node):
+            return RootCall(site, kind, Form.GUARD, outer, doubt)
+        elif not acting:
+            return RootCall(site, kind, Form.CONDITIONAL, outer, doubt)
+        what = self._script.text(acting[0].node.func, acting[0])
+        reason = f"an argument calls {what}, which every rank must do"
+        return RootCall(site, kind, Form.GUARD, outer, doubt, reason)
+
+    def _is_read(self, node: ast.Assign) -> bool:
+        """Whether what the assignment binds is read anywhere (correction C12)."""
+        targets = [target.id if isinstance(target, ast.Name) else "" for target in node.targets]
+        return any(not name or self._script.loads(name) > 0 for name in targets)
+
+    def _acting(self, outer: ast.expr, site: Site) -> list[Site]:
+        """The calls among the arguments that every rank must make."""
+        found = []
+        for part in ast.walk(outer):
+            if isinstance(part, ast.Call) and part is not site.node and part is not outer:
+                inner = self._script.site_of(part)
+                if self.acts(inner):
+                    found.append(inner)
+            elif isinstance(part, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom):
+                found.append(site)
+        return found
+
+    def acts(self, site: Site) -> bool:
+        """Whether the call changes what later steps see, itself or through functions of the script."""
+        if self._training.site_trains(site):
+            return True
+        functions = self._script.names.called_functions(site)
+        if any(function in self._acting_functions for function in functions):
+            return True
+        return not functions and site.name in tables.ACTING
+
+    @cached_property
+    def _acting_functions(self) -> set[Scope]:
+        found: set[Scope] = set()
+        waiting = [site.scope.function() for site in self._script.sites if site.name in tables.ACTING]
+        while waiting:
+            function = waiting.pop()
+            if function is not None and function not in found:
+                found.add(function)
+                waiting += [site.scope.function() for site in self._script.names.callers(function)[0]]
+        return found
+
+
+def path_argument(site: Site, name: str) -> ast.expr | None:
+    """The path that a file is opened with: the first argument, or the keyword `name`."""
+    if site.node.args and not isinstance(site.node.args[0], ast.Starred):
+        return site.node.args[0]
+    return next((word.value for word in site.node.keywords if word.arg == name), None)
+
+
+def _mode_writes(site: Site) -> bool:
+    mode: ast.expr | None = site.node.args[1] if len(site.node.args) > 1 else None
+    for word in site.node.keywords:
+        if word.arg == "mode":
+            mode = word.value
+    if not isinstance(mode, ast.Constant) or not isinstance(mode.value, str):
+        return False
+    return any(letter in mode.value for letter in "wax+")
+
+
+def _chain(path: list[ast.AST]) -> ast.expr:
+    """The longest chain ``call.method().attribute`` that starts with the last node of `path`."""
+    outer = path[-1]
+    for above in reversed(path[:-1]):
+        called = isinstance(above, ast.Call) and above.func is outer
+        if not called and not (isinstance(above, ast.Attribute) and above.value is outer):
+            break
+        outer = above
+    assert isinstance(outer, ast.expr)
+    return outer
+
+
+def _bare(node: ast.expr) -> ast.expr:
+    return node.value if isinstance(node, ast.Await) else node
+
+
+def _binds_all(site: Site, acting: list[Site]) -> bool:
+    """Whether every acting call stands among the positional arguments."""
+    inside = {part for argument in site.node.args for part in ast.walk(argument)}
+    return bool(site.node.args) and all(each.node in inside for each in acting)

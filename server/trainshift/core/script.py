@@ -1,0 +1,136 @@
+"""Script: the frozen bundle handed to every rule: source, statements, facts and resolved names."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cached_property
+
+from trainshift.core.facts import AttributeBinding, Binding, Facts, ItemBinding, Scope, Site, Statement
+from trainshift.core.names import Resolver
+from trainshift.core.source import Source, Span
+from trainshift.core.statements import Chunk, FactsCache, ParseFailure, parse
+
+
+class Script:
+    """One version of a script.  Every span it hands out is in code points of `source.text`."""
+
+    def __init__(self, source: Source, chunks: list[Chunk]) -> None:
+        self.source = source
+        self.facts = [chunk.facts for chunk in chunks]
+        self._offsets = {id(chunk.facts): chunk.offset for chunk in chunks}
+        self.names = Resolver(self)
+
+    @cached_property
+    def top(self) -> list[Statement]:
+        """The module's own statements, in order."""
+        return [statement for facts in self.facts for statement in facts.top]
+
+    @cached_property
+    def top_index(self) -> dict[Statement, int]:
+        """The place of each of the module's own statements."""
+        return {statement: index for index, statement in enumerate(self.top)}
+
+    @cached_property
+    def statements(self) -> list[Statement]:
+        """Every statement, in text order, at any depth."""
+        return [statement for facts in self.facts for statement in facts.statements]
+
+    @cached_property
+    def sites(self) -> list[Site]:
+        """Every call."""
+        return [site for facts in self.facts for site in facts.sites]
+
+    @cached_property
+    def _sites_by_name(self) -> dict[str, list[Site]]:
+        named: dict[str, list[Site]] = {}
+        for site in self.sites:
+            named.setdefault(site.name, []).append(site)
+        return named
+
+    def sites_named(self, *names: str) -> Iterator[Site]:
+        """Every call whose callee's last part is one of `names`."""
+        for name in names:
+            yield from self._sites_by_name.get(name, ())
+
+    @cached_property
+    def _sites_by_node(self) -> dict[ast.Call, Site]:
+        return {site.node: site for site in self.sites}
+
+    def site_of(self, call: ast.Call) -> Site:
+        """The site of a call node of this script."""
+        return self._sites_by_node[call]
+
+    @cached_property
+    def scopes(self) -> list[Scope]:
+        """Every function and class scope."""
+        return [scope for facts in self.facts for scope in facts.scopes]
+
+    @cached_property
+    def module_bindings(self) -> dict[str, list[Binding]]:
+        """How each name of the module is bound, functions' `global` bindings included."""
+        merged: dict[str, list[Binding]] = {}
+        for facts in self.facts:
+            for name, bindings in facts.module.bindings.items():
+                merged.setdefault(name, []).extend(bindings)
+        for scope in self.scopes:
+            for name in scope.declared_global:
+                merged.setdefault(name, []).extend(scope.bindings.get(name, ()))
+        return merged
+
+    @cached_property
+    def identifiers(self) -> frozenset[str]:
+        """Every identifier of the script, attributes included: what a fresh name must avoid."""
+        return frozenset().union(*(facts.names for facts in self.facts))
+
+    def loads(self, name: str) -> int:
+        """How often `name` is read, as a name or as an attribute."""
+        return sum(facts.loads.get(name, 0) for facts in self.facts)
+
+    def attribute_bindings(self, attribute: str) -> Iterator[AttributeBinding]:
+        """Every ``base.attribute = ...`` of the script."""
+        for facts in self.facts:
+            yield from facts.attributes.get(attribute, ())
+
+    def item_bindings(self, name: str) -> Iterator[ItemBinding]:
+        """Every ``base[...] = ...`` or ``base.append(...)`` where `base` ends in `name`."""
+        for facts in self.facts:
+            yield from facts.items.get(name, ())
+
+    def span(self, node: ast.AST, within: Facts | Scope | Statement | Site) -> Span:
+        """Where `node` stands, `within` telling the chunk that it belongs to."""
+        facts = _facts(within)
+        offset = self._offsets[id(facts)]
+        span = facts.span(node)
+        return Span(offset + span.start, offset + span.end)
+
+    def statement_span(self, statement: Statement) -> Span:
+        """The statement's own code, decorators included, without its trailing comment."""
+        span = self.span(statement.node, statement)
+        decorators = getattr(statement.node, "decorator_list", None)
+        if decorators:
+            first = self.span(decorators[0], statement)
+            at = self.source.text.rindex("@", 0, first.start)
+            return Span(at, span.end)
+        return span
+
+    def text(self, node: ast.AST, within: Facts | Scope | Statement | Site) -> str:
+        """The source text of `node`."""
+        span = self.span(node, within)
+        return self.source.text[span.start : span.end]
+
+
+def read_script(text: str, cache: FactsCache | None = None) -> Script | ParseFailure:
+    """Read a script; `text` is without byte order mark.  Broken syntax is a value, not an error."""
+    chunks = parse(text, cache)
+    if isinstance(chunks, ParseFailure):
+        return chunks
+    return Script(Source(text), chunks)
+
+
+def _facts(within: Facts | Scope | Statement | Site) -> Facts:
+    if isinstance(within, Facts):
+        return within
+    if isinstance(within, Scope):
+        return within.facts
+    return within.scope.facts

@@ -1,0 +1,277 @@
+"""Prerequisites: the Horovod import, `hvd.init()`, GPU pinning and flags, as edits that changes share.
+
+Names and places depend on the whole script and not on which change comes first, so that changes
+made one after another end in the same text as all of them at once (SPEC §4).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from trainshift.core import tables
+from trainshift.core.edit import Edit
+from trainshift.core.facts import Binding, Statement
+from trainshift.core.horovod import TAPE_MODULE, Horovod
+from trainshift.core.layout import Layout
+from trainshift.core.script import Script
+
+_TENSORFLOW = ("tensorflow", "tensorflow.compat.v1", "tensorflow.compat.v2")
+_SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Assert, ast.Delete, ast.Pass)
+
+
+class Setup:
+    """What a rewritten statement of this script relies on, and the edits that bring it about."""
+
+    def __init__(self, script: Script, horovod: Horovod, layout: Layout) -> None:
+        self._script = script
+        self._horovod = horovod
+        self._layout = layout
+
+    def fresh(self, base: str, ours: Iterable[str] = ()) -> str:
+        """`base`, or `base_2`, ...: the first that the script does not use but as one of `ours`."""
+        taken = self._script.identifiers.difference(ours)
+        name, number = base, 1
+        while name in taken:
+            number += 1
+            name = f"{base}_{number}"
+        return name
+
+    @cached_property
+    def hvd(self) -> str:
+        """The name of `horovod.tensorflow`: the script's own (correction C14), or a fresh one."""
+        found = self._horovod.imported_as
+        return found[0] if found else self.fresh("hvd")
+
+    @cached_property
+    def tf(self) -> str:
+        """The module-level name of the TensorFlow module (correction C10)."""
+        return self._tensorflow[0]
+
+    @cached_property
+    def os(self) -> str:
+        """The module-level name of `os`."""
+        return self._module("os") or self.fresh("os")
+
+    @property
+    def root(self) -> str:
+        """The test that is true on rank 0 only."""
+        return f"{self.hvd}.rank() == 0"
+
+    def requires(self, flags: Sequence[tuple[str, str]] = (), with_os: bool = False) -> tuple[Edit, ...]:
+        """The edits that set Horovod up, where the script does not.
+
+        `flags` are (name, first value) of the flags that the whole script needs; `with_os` tells
+        that some rewritten statement of the script names the `os` module.
+        """
+        imports = []
+        if with_os and self._module("os") is None:
+            imports.append("import os" if self.os == "os" else f"import os as {self.os}")
+        if self._tensorflow[1] is None:
+            imports.append(f"import tensorflow as {self.tf}")
+        if self._horovod.imported_as is None:
+            imports.append(f"import {TAPE_MODULE} as {self.hvd}")
+        edits: list[Edit] = []
+        starts = bool(self._horovod.calls("init"))
+        pinned = self.is_pinned
+        if imports:
+            edits += self._insert_imports(imports)
+        missing = [f"{name} = {value}" for name, value in flags if name not in self._script.module_bindings]
+        if not starts:
+            pinning = [] if pinned else self._pinning()
+            edits += self._insert_block([f"{self.hvd}.init()", *pinning, *missing])
+        else:
+            if not pinned:
+                edits.append(self._layout.after(self._start, self._pinning()))
+            if missing:
+                edits += self._insert_flags(missing, [name for name, _ in flags])
+        return tuple(edits)
+
+    @cached_property
+    def anchor(self) -> Statement | None:
+        """The statement that the TensorFlow import stands in, at the top of the script or nested."""
+        return self._tensorflow[1] or next(
+            (s for s in self._script.statements if self._imports_tensorflow(s)), None
+        )
+
+    @cached_property
+    def is_pinned(self) -> bool:
+        """Whether the script gives each rank its own GPU."""
+        for site in self._script.sites_named("set_visible_devices", "str"):
+            arguments = [*site.node.args, *(word.value for word in site.node.keywords)]
+            if any(self._horovod.pinned(each, site.scope, site.statement) for each in arguments[:1]):
+                return True
+        return False
+
+    @cached_property
+    def _start(self) -> Statement:
+        return self._horovod.calls("init")[0].statement
+
+    def _pinning(self) -> list[str]:
+        devices, device = self.fresh("gpus"), self.fresh("gpu")
+        config, unit = f"{self.tf}.config.experimental", self._layout.unit
+        return [
+            f"{devices} = {config}.list_physical_devices('GPU')",
+            f"for {device} in {devices}:",
+            f"{unit}{config}.set_memory_growth({device}, True)",
+            f"if {devices}:",
+            f"{unit}{config}.set_visible_devices({devices}[{self.hvd}.local_rank()], 'GPU')",
+        ]
+
+    # Places
+
+    @cached_property
+    def _leading(self) -> list[Statement]:
+        """The statements at the top of the script before the first that does real work."""
+        leading = []
+        for statement in self._script.top:
+            if self._is_work(statement):
+                break
+            leading.append(statement)
+        return leading
+
+    @cached_property
+    def _work_sites(self) -> set[Statement]:
+        """Statements with a call that prints, writes or runs TensorFlow."""
+        found: set[Statement] = set()
+        for site in self._script.sites:
+            if site.statement in found or site.statement.scope.kind != "module":
+                continue
+            names = self._script.names.full_names(site.node.func, site.scope, site.statement)
+            quiet = all(name.startswith(tables.QUIET_TENSORFLOW) for name in names)
+            runs = any(name.startswith("tensorflow.") for name in names) and not quiet
+            if runs or site.name in tables.ROOT_ONLY_NAMES:
+                found.update(site.statement.path())
+        return found
+
+    def _is_work(self, statement: Statement) -> bool:
+        node = statement.node
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            return False
+        if isinstance(node, ast.If | ast.Try):
+            if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+                return False
+            inner = [each for block in statement.branches.values() for each in block]
+            return any(self._is_work(each) for each in inner) or not any(map(_is_import, inner))
+        return not isinstance(node, _SIMPLE) or statement in self._work_sites
+
+    @cached_property
+    def _tensorflow(self) -> tuple[str, Statement | None]:
+        """A module-level name of TensorFlow and its import; a fresh name where there is none in reach."""
+        for full_name in _TENSORFLOW:
+            for name, bindings in self._script.module_bindings.items():
+                for binding in bindings:
+                    if binding.full_name == full_name and self._is_leading(binding):
+                        return name, binding.statement
+        return self.fresh("tf", self._tensorflow_names()), None
+
+    def _tensorflow_names(self) -> set[str]:
+        """Names that never mean anything but the TensorFlow module, wherever they are bound."""
+        found: dict[str, bool] = {}
+        for facts in self._script.facts:
+            for scope in (facts.module, *facts.scopes):
+                for name, bindings in scope.bindings.items():
+                    only = all(binding.full_name in _TENSORFLOW for binding in bindings)
+                    found[name] = found.get(name, True) and only
+        return {name for name, only in found.items() if only}
+
+    def _is_leading(self, binding: Binding) -> bool:
+        if binding.statement is None or binding.scope.kind != "module":
+            return False
+        return any(each in self._leading for each in binding.statement.path())
+
+    def _module(self, full_name: str) -> str | None:
+        for name, bindings in self._script.module_bindings.items():
+            if all(b.kind == "import" and b.full_name == full_name for b in bindings) and any(
+                self._is_leading(b) for b in bindings
+            ):
+                return name
+        return None
+
+    def _imports_tensorflow(self, statement: Statement) -> bool:
+        node = statement.node
+        if isinstance(node, ast.Import):
+            return any(alias.name.partition(".")[0] == "tensorflow" for alias in node.names)
+        return isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "tensorflow"
+
+    def _insert_imports(self, lines: list[str]) -> list[Edit]:
+        known = [s for s in self._script.statements if s.scope.kind == "module" and self._imports_horovod(s)]
+        anchors = known or [s for s in self._script.statements if self._imports_tensorflow(s)]
+        for anchor in reversed(anchors) if known else self._preferred(anchors):
+            top = [*anchor.path()][-1]
+            if top in self._leading:
+                return [*self._layout.isolate(top), self._layout.after(top, lines)]
+        return self._insert_at_start(lines)
+
+    def _preferred(self, anchors: list[Statement]) -> list[Statement]:
+        own = self._tensorflow[1]
+        return [own] if own is not None else anchors[::-1]
+
+    def _imports_horovod(self, statement: Statement) -> bool:
+        node = statement.node
+        if isinstance(node, ast.Import):
+            return any(alias.name.partition(".")[0] == "horovod" for alias in node.names)
+        return isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "horovod"
+
+    def _insert_block(self, lines: list[str]) -> list[Edit]:
+        """Insert below the last import at the top of the script."""
+        last = self._last_import
+        if last is None:
+            return self._insert_at_start(["", *lines, ""], 1)
+        return self._below(last, ["", *lines])
+
+    @cached_property
+    def _last_import(self) -> Statement | None:
+        last = next((each for each in reversed(self._leading) if _is_import(each)), None)
+        return last if self._tensorflow[1] is not None or self._horovod.imported_as else None
+
+    def _insert_flags(self, lines: list[str], names: list[str]) -> list[Edit]:
+        """Insert below the flags that are there, or below the set-up, or below the imports."""
+        after = None
+        for statement in self._script.top:
+            node = statement.node
+            flag = isinstance(node, ast.Assign) and any(
+                isinstance(target, ast.Name) and target.id in names for target in node.targets
+            )
+            if flag or self._is_setup(statement):
+                after = statement
+        if after is not None:
+            return [*self._layout.isolate(after), self._layout.after(after, lines)]
+        if self._last_import is not None:
+            return self._below(self._last_import, ["", *lines])
+        return self._insert_at_start([*lines, ""], 1)
+
+    def _is_setup(self, statement: Statement) -> bool:
+        """Whether a statement of the module starts Horovod or pins GPUs by rank."""
+        if statement is self._start:
+            return True
+        return isinstance(statement.node, ast.If) and any(
+            site.name == "set_visible_devices" and statement in site.statement.path()
+            for site in self._script.sites_named("set_visible_devices")
+        )
+
+    def _below(self, statement: Statement, lines: list[str]) -> list[Edit]:
+        edit = self._layout.after(statement, lines)
+        following = self._script.source.next_line(edit.start)
+        text = self._script.source.text
+        if text[following : self._script.source.line_end(following)].strip():
+            edit = replace(edit, text=edit.text + self._script.source.newline)
+        return [*self._layout.isolate(statement), replace(edit, rank=1)]
+
+    def _insert_at_start(self, lines: list[str], rank: int = 0) -> list[Edit]:
+        """Insert above the first statement that does real work."""
+        index = len(self._leading)
+        if index < len(self._script.top):
+            first = self._script.top[index]
+            return [*self._layout.isolate(first), self._layout.before(first, lines, rank - 10)]
+        return [self._layout.after(self._leading[-1], lines)] if self._leading else []
+
+
+def _is_import(statement: Statement) -> bool:
+    if isinstance(statement.node, ast.Import | ast.ImportFrom):
+        return True
+    return isinstance(statement.node, ast.If | ast.Try) and any(
+        _is_import(each) for block in statement.branches.values() for each in block
+    )

@@ -1,0 +1,77 @@
+"""Source: the exact text of a script, and where its lines are.
+
+All offsets in the core are 0-based code points into `Source.text`, which never holds a byte
+order mark.  Lines end at ``\\n``, ``\\r\\n`` and ``\\r`` only, as they do for Python's tokenizer
+and for LSP; form feeds and U+2028 do not end a line.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import cached_property
+
+BOM = "\ufeff"
+_NEWLINE = re.compile(r"\r\n|\n|\r")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """A half-open range of code points."""
+
+    start: int
+    end: int
+
+    def contains(self, other: Span) -> bool:
+        """Whether `other` lies within this span (equal spans contain each other)."""
+        return self.start <= other.start and other.end <= self.end
+
+
+class Source:
+    """The text of a script with its line table."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @cached_property
+    def line_starts(self) -> list[int]:
+        """Offset of the first code point of every line; line 0 starts at 0."""
+        return [0, *(match.end() for match in _NEWLINE.finditer(self.text))]
+
+    @cached_property
+    def newline(self) -> str:
+        """The script's own line ending: the first one found, a line feed if there is none."""
+        match = _NEWLINE.search(self.text)
+        return match.group() if match else "\n"
+
+    def line_of(self, offset: int) -> int:
+        """0-based number of the line that holds `offset`."""
+        return bisect_right(self.line_starts, offset) - 1
+
+    def line_start(self, offset: int) -> int:
+        """Offset of the first code point of the line that holds `offset`."""
+        return self.line_starts[self.line_of(offset)]
+
+    def line_end(self, offset: int) -> int:
+        """Offset of the line ending (or the end of the text) of the line that holds `offset`."""
+        match = _NEWLINE.search(self.text, offset)
+        return match.start() if match else len(self.text)
+
+    def next_line(self, offset: int) -> int:
+        """Offset of the first code point after the line ending that follows `offset`."""
+        match = _NEWLINE.search(self.text, offset)
+        return match.end() if match else len(self.text)
+
+    def indentation(self, offset: int) -> str:
+        """The white space that the line of `offset` starts with."""
+        start = self.line_start(offset)
+        end = start
+        while end < len(self.text) and self.text[end] in " \t\f":
+            end += 1
+        return self.text[start:end].rpartition("\f")[2]
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """1-based line and 1-based column (in code points) of `offset`."""
+        line = self.line_of(offset)
+        return line + 1, offset - self.line_starts[line] + 1

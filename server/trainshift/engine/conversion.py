@@ -1,0 +1,208 @@
+"""The one door of the transformation core: text in, conversion out.  No IO, no LSP, no printing."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from trainshift.core import concrete
+from trainshift.core.edit import Change, Withheld, apply, merge
+from trainshift.core.program import Program
+from trainshift.core.script import Script, read_script
+from trainshift.core.source import BOM, Source, Span
+from trainshift.core.statements import FactsCache, ParseFailure
+from trainshift.engine.loops import Outlook, look
+from trainshift.transforms import TRANSFORMS
+
+log = logging.getLogger(__name__)
+
+
+class Status(Enum):
+    """How a conversion ended."""
+
+    CONVERTED = "converted"
+    ALREADY_DISTRIBUTED = "already distributed"
+    NOTHING_FOUND = "nothing found"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True)
+class Note:
+    """One line of the report.
+
+    `line` and `column` are 1-based; the column counts code points.  `rule` is a code such as
+    ``HV05``, or an empty string where no rule is concerned (a syntax error, say).
+    """
+
+    rule: str
+    line: int
+    column: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """What became of one script.
+
+    `text` is the new script; it equals the input in every status but CONVERTED.
+    `applied`: one note for each change made, in source order, whose text is the change's title.
+    `doubts`: what was assumed where the script does not show it (the change was made).
+    `withheld`: changes that were not made, with the reason.
+    `reason`: one sentence that says why the script was refused, or what was looked for where
+    nothing was found; empty when converted.  `position` is its 1-based (line, column), if it has one.
+    """
+
+    status: Status
+    text: str
+    applied: tuple[Note, ...] = ()
+    doubts: tuple[Note, ...] = ()
+    withheld: tuple[Note, ...] = ()
+    reason: str = ""
+    position: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """Every change that a script admits, and what is withheld; `defects` are rules that failed."""
+
+    program: Program
+    outlook: Outlook
+    changes: tuple[Change, ...]
+    withheld: tuple[Withheld, ...]
+    defects: tuple[str, ...]
+
+
+def convert(text: str, *, line: int | None = None) -> Conversion:
+    """Convert a script (any newline style, kept) or only the statement at 1-based `line`.
+
+    Never raises for bad input: a script that does not parse is REFUSED with its position.
+    """
+    body = text.removeprefix(BOM)
+    script = read_script(body)
+    if isinstance(script, ParseFailure):
+        where = (script.line, script.column)
+        return Conversion(Status.REFUSED, text, reason=f"not Python: {script.message}", position=where)
+    try:
+        conversion = _convert(script, line)
+    except RecursionError:
+        return Conversion(Status.REFUSED, text, reason="the code is nested too deeply to be read")
+    bom = BOM if body is not text and len(body) < len(text) else ""
+    return Conversion(
+        conversion.status,
+        bom + conversion.text,
+        conversion.applied,
+        conversion.doubts,
+        conversion.withheld,
+        conversion.reason,
+        conversion.position,
+    )
+
+
+def analyze(text: str, cache: FactsCache | None = None) -> Analysis | ParseFailure:
+    """Every change of a script (without byte order mark), each with the edits of one statement."""
+    script = read_script(text, cache)
+    return script if isinstance(script, ParseFailure) else analyze_script(script)
+
+
+def analyze_script(script: Script) -> Analysis:
+    """Run every rule; one that fails is a defect in the report and does not sink the others."""
+    program = Program(script)
+    outlook = look(program)
+    changes: list[Change] = []
+    withheld: list[Withheld] = []
+    defects: list[str] = []
+    for rule in TRANSFORMS if outlook.convertible else ():
+        try:
+            for proposal in rule.propose(program):
+                (changes if isinstance(proposal, Change) else withheld).append(proposal)  # type: ignore[attr-defined]
+        except RecursionError:
+            raise
+        except Exception as error:
+            log.exception("%s failed", rule.code)
+            defects.append(f"{rule.code} failed on this script ({type(error).__name__}: {error})")
+    return Analysis(program, outlook, tuple(changes), tuple(withheld), tuple(defects))
+
+
+def _convert(script: Script, line: int | None) -> Conversion:
+    source = script.source
+    analysis = analyze_script(script)
+    outlook = analysis.outlook
+    withheld = tuple(_note(source, each.rule, each.target, each.reason) for each in analysis.withheld)
+    if analysis.defects:
+        reason = f"an internal error, please report it: {'; '.join(analysis.defects)}"
+        return Conversion(Status.REFUSED, source.text, reason=reason)
+    if not outlook.convertible:
+        status = Status.REFUSED if outlook.refused else Status.NOTHING_FOUND
+        position = source.position(outlook.at.start) if outlook.at else None
+        return Conversion(status, source.text, reason=outlook.reason, position=position)
+    essential = [each for each in analysis.withheld if each.essential]
+    if essential:
+        first = min(essential, key=lambda each: each.target)
+        position = source.position(first.target.start)
+        reason = f"{first.rule}: {first.reason}"
+        return Conversion(Status.REFUSED, source.text, withheld=withheld, reason=reason, position=position)
+    changes = analysis.changes if line is None else at_line(source, analysis.changes, line)
+    if not changes:
+        if line is not None and analysis.changes:
+            reason = f"no statement at line {line} needs a change"
+            return Conversion(Status.NOTHING_FOUND, source.text, reason=reason)
+        reason = "every training step, print and write is distributed already"
+        return Conversion(Status.ALREADY_DISTRIBUTED, source.text, withheld=withheld, reason=reason)
+    return _apply(source, changes, withheld)
+
+
+def _apply(source: Source, changes: Iterable[Change], withheld: tuple[Note, ...]) -> Conversion:
+    plan = merge(changes)
+    if plan.dropped:
+        first = plan.dropped[0]
+        reason = f"an internal error, please report it: {first.rule} overlaps another change"
+        position = source.position(first.target.start)
+        return Conversion(Status.REFUSED, source.text, reason=reason, position=position)
+    text = apply(source.text, plan.edits)
+    defect = _defect(source.text, text)
+    if defect:
+        reason = f"an internal error, please report it: the result does not {defect}"
+        return Conversion(Status.REFUSED, source.text, reason=reason)
+    ordered = sorted(plan.changes, key=lambda change: (change.target.start, change.rule))
+    applied = tuple(_note(source, each.rule, each.target, each.title) for each in ordered)
+    doubts = tuple(
+        _note(source, each.rule, each.target, doubt) for each in ordered for doubt in each.doubts
+    )
+    return Conversion(Status.CONVERTED, text, applied, doubts, withheld)
+
+
+def at_line(source: Source, changes: Iterable[Change], line: int) -> list[Change]:
+    """The changes of the innermost statement that covers the 1-based `line`."""
+    covering = [
+        change
+        for change in changes
+        if source.position(change.target.start)[0] <= line <= source.position(change.target.end)[0]
+    ]
+    if not covering:
+        return []
+    innermost = max(covering, key=lambda change: (change.target.start, -change.target.end)).target
+    return [change for change in covering if change.target == innermost]
+
+
+def _defect(before: str, after: str) -> str:
+    """What a result fails at that its original did not: "parse" or "compile"; empty if nothing."""
+    if not concrete.parses(after):
+        return "parse"
+    return "compile" if _compiles(before) and not _compiles(after) else ""
+
+
+def _compiles(text: str) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(text, "<script>", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError):
+        return False
+    return True
+
+
+def _note(source: Source, rule: str, target: Span, text: str) -> Note:
+    return Note(rule, *source.position(target.start), text)

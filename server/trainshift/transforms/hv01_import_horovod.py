@@ -1,0 +1,40 @@
+"""Imports Horovod, starts it and gives each rank its own GPU.
+
+Every other rewrite needs `hvd`, and `hvd.init()` must run before a device is touched. The import
+follows the TensorFlow import; `hvd.init()`, the pinning and the broadcast flags follow the last
+import at the top of the script, so that no import comes after code.
+
+    import tensorflow as tf                 import tensorflow as tf
+    import numpy as np                      import horovod.tensorflow as hvd
+                                            import numpy as np
+
+                                            hvd.init()
+                                            gpus = tf.config.experimental.list_physical_devices('GPU')
+                                            for gpu in gpus:
+                                                tf.config.experimental.set_memory_growth(gpu, True)
+                                            if gpus:
+                                                tf.config.experimental.set_visible_devices(
+                                                    gpus[hvd.local_rank()], 'GPU')
+
+An `import horovod.tensorflow as H` of the script's own is used as it is; names that are taken are
+avoided. Seeds: S1, S2, S3 `trans_S[[import]]`; corrections C10, C13, C14.
+"""
+
+from __future__ import annotations
+
+from trainshift.core.edit import Change
+from trainshift.core.program import Program
+from trainshift.core.source import Span
+from trainshift.transforms.rule import Proposals, Transform
+
+
+def propose(program: Program) -> Proposals:
+    """One change, on the TensorFlow import, if anything of the set-up is missing."""
+    if not program.requires:
+        return
+    anchor = program.setup.anchor
+    target = program.script.statement_span(anchor) if anchor is not None else Span(0, 0)
+    yield Change("HV01", "Import and start Horovod, one GPU per rank", target, (), program.requires)
+
+
+RULE = Transform("HV01", "import-horovod", "Imports Horovod, starts it and gives each rank its own GPU.", propose)

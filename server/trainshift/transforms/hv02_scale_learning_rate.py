@@ -1,0 +1,84 @@
+"""Multiplies the learning rate by the number of ranks.
+
+    optimizer = Adam(1e-3)                  optimizer = Adam(1e-3 * hvd.size())
+    optimizer = Adam()                      optimizer = Adam(learning_rate=0.001 * hvd.size())
+
+A step with averaged gradients covers `hvd.size()` batches, and the rate follows the size of the
+batch. Whatever the optimizer, the rate is found by its real position, by `learning_rate=` or `lr=`; a
+rate that is not given is the optimizer's default. A schedule is scaled inside, where its rates are
+written, because a schedule times a number is a TypeError:
+
+    rate = ExponentialDecay(0.1, 100, 0.9)  rate = ExponentialDecay(0.1 * hvd.size(), 100, 0.9)
+    optimizer = SGD(rate)                   optimizer = SGD(rate)
+
+A schedule class of the script's own is scaled in what its `__call__` returns. Rates that are set
+while training (`optimizer.learning_rate = x`, `optimizer.lr.assign(x)`) are scaled too, unless they
+derive from the rate itself.
+Seeds: S1, S2 `trans_S[[Adam]]`; corrections C5, C6, C7, C9, C20, C22.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from trainshift.core.edit import Change, Edit, Withheld
+from trainshift.core.facts import Statement
+from trainshift.core.learning_rates import Rate
+from trainshift.core.program import Program
+from trainshift.core.source import Span
+from trainshift.transforms.rule import Proposals, Transform
+
+
+def propose(program: Program) -> Proposals:
+    """One change for each statement in which a rate is written."""
+    rates, hidden = program.learning_rates.all
+    by_statement: dict[Statement, list[Rate]] = {}
+    for rate in rates:
+        by_statement.setdefault(rate.statement, []).append(rate)
+    for statement, own in by_statement.items():
+        if any(rate.site is not None and rate.site.in_fstring for rate in own):
+            target = program.script.statement_span(statement)
+            yield Withheld("HV02", target, "the learning rate is written inside an f-string")
+            continue
+        edits = [edit for rate in own for edit in _scale(program, rate)]
+        doubts = tuple(dict.fromkeys(rate.doubt for rate in own if rate.doubt))
+        target = program.script.statement_span(statement)
+        title = "Scale the learning rate by the number of ranks"
+        yield Change("HV02", title, target, tuple(edits), program.requires, doubts)
+    for each in hidden:
+        target = program.script.span(each.site.node, each.site)
+        yield Withheld("HV02", target, f"the learning rate is not scaled: {each.reason}")
+
+
+def _scale(program: Program, rate: Rate) -> tuple[Edit, ...]:
+    factor = f"* {program.setup.hvd}.size()"
+    if rate.node is None:
+        assert rate.site is not None
+        return program.layout.add_keyword(rate.site, rate.keyword, f"{rate.default} {factor}")
+    if rate.each:
+        span = program.script.span(rate.node, rate.statement)
+        edits = (
+            Edit(span.start, span.start, f"[value {factor} for value in "),
+            Edit(span.end, span.end, "]"),
+        )
+        return edits
+    return program.layout.factor(rate.node, rate.statement, factor, _bounds(program, rate))
+
+
+def _bounds(program: Program, rate: Rate) -> Span:
+    """The code in which parentheses around the rate are its own and not a call's."""
+    if rate.site is not None and any(
+        rate.node is each for each in (*rate.site.node.args, *_words(rate.site.node))
+    ):
+        start = program.script.span(rate.site.node.func, rate.site).end + 1
+        return Span(start, program.script.span(rate.site.node, rate.site).end - 1)
+    return program.script.statement_span(rate.statement)
+
+
+def _words(call: ast.Call) -> list[ast.expr]:
+    return [word.value for word in call.keywords]
+
+
+RULE = Transform(
+    "HV02", "scale-learning-rate", "Multiplies the learning rate by the number of ranks.", propose
+)

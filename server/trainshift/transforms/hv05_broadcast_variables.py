@@ -1,0 +1,207 @@
+"""Broadcasts the model's and the optimizer's variables from rank 0 once, after the first step.
+
+    optimizer.apply_gradients(              optimizer.apply_gradients(
+        zip(grads, model.trainable_variables))  zip(grads, model.trainable_variables))
+                                            if not hvd_broadcast_done:
+                                                with tf.init_scope():
+                                                    hvd.broadcast_variables(model.variables, root_rank=0)
+                                                    hvd.broadcast_variables(optimizer.variables(), root_rank=0)
+                                                hvd_broadcast_done = True
+
+Ranks start from different weights; without this they train apart. After the first step the
+optimizer's slots exist and are broadcast too. Each `apply_gradients` has a flag of its own. Inside a
+function the broadcast stands in `tf.init_scope()`, so that it also happens when the function is
+traced. Where the model cannot be told, the variables of the pairs are broadcast, from a list, because
+a `zip` can be read once only. A step that may serve several optimizers, or that AutoGraph may turn
+into a graph loop, keeps a set of the optimizers it has served instead of a Boolean.
+Seeds: S1, S2 `trans_S[[apply_gradients]]`; corrections C1 to C4, C11, C16, C17, C19, C20.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from trainshift.core import api
+from trainshift.core.edit import Change, Edit, Place, Withheld
+from trainshift.core.facts import Scope, Statement, last_name
+from trainshift.core.flags import Flag
+from trainshift.core.names import Unknown
+from trainshift.core.program import Program
+from trainshift.core.training import Step, is_plain
+from trainshift.transforms.rule import Proposals, Transform
+
+
+def propose(program: Program) -> Proposals:
+    """One change for each optimizer step that nothing broadcasts yet."""
+    for flag in program.flags.needed:
+        step = flag.step
+        reason = _reason_against(step)
+        if reason:
+            yield Withheld("HV05", program.script.span(step.site.node, step.site), reason, True)
+        else:
+            yield _change(program, flag)
+
+
+def _reason_against(step: Step) -> str:
+    if not step.gradients:
+        return "the gradients of this step come from nowhere in this file, so no tape can be wrapped"
+    if step.site.deferred:
+        return "apply_gradients stands in a lambda or a comprehension; give it a statement of its own"
+    if not is_plain(step.receiver):
+        return "the optimizer is made in the call; bind it to a variable first"
+    position = _position(step)
+    if position == "inside" and not step.models:
+        return "apply_gradients is part of a larger expression; give it a statement of its own"
+    if step.pairs is None:
+        return "the call hides the gradients and variables that are applied"
+    return ""
+
+
+def _position(step: Step) -> str:
+    """Where the call stands: "statement" (alone, or assigned), "return", or "inside" something."""
+    node = step.statement.node
+    if isinstance(node, ast.Expr | ast.Assign | ast.AnnAssign) and node.value is step.site.node:
+        return "statement"
+    return "return" if isinstance(node, ast.Return) else "inside"
+
+
+def _change(program: Program, flag: Flag) -> Change:
+    step, script, layout = flag.step, program.script, program.layout
+    requires = [*program.requires, *_globals(program, flag), *layout.isolate(step.statement)]
+    edits: list[Edit] = []
+    variables = [f"{script.text(model, step.site)}.variables" for model in step.models]
+    if not variables:
+        assert step.pairs is not None
+        name = _pairs_name(program)
+        variables = [f"[variable for _, variable in {name}]"]
+        edits += _bind_pairs(program, step, name)
+    receiver = script.text(step.receiver, step.site)
+    block = _block(program, flag, [*variables, f"{receiver}.variables()"])
+    if isinstance(step.statement.node, ast.Return):
+        edits += _before_return(program, step, block)
+    else:
+        edits.append(layout.after(step.statement, block))
+    title = f"Broadcast what {receiver} trains once, after its first step"
+    target = script.statement_span(step.statement)
+    return Change("HV05", title, target, tuple(edits), tuple(requires), _doubts(program, step, receiver))
+
+
+def _block(program: Program, flag: Flag, variables: list[str]) -> list[str]:
+    """The lines of the broadcast, without the indentation of their place."""
+    hvd, unit = program.setup.hvd, program.layout.unit
+    calls = [f"{hvd}.broadcast_variables({each}, root_rank=0)" for each in variables]
+    if flag.step.site.scope.function() is not None:
+        calls = [f"with {program.setup.tf}.init_scope():", *(unit + call for call in calls)]
+    if flag.key is None:
+        test, done = f"if not {flag.name}:", f"{flag.name} = True"
+    else:
+        key = program.script.text(flag.key, flag.step.site)
+        test, done = f"if {key} not in {flag.name}:", f"{flag.name}.add({key})"
+    return [test, *(unit + call for call in calls), unit + done]
+
+
+def _bind_pairs(program: Program, step: Step, name: str) -> list[Edit]:
+    """``apply_gradients(zip(g, v))`` becomes ``name = list(zip(g, v))`` and ``apply_gradients(name)``."""
+    script, layout = program.script, program.layout
+    assert step.pairs is not None
+    start, syntax = layout.call_syntax(step.site)
+    pairs = script.span(step.pairs, step.site)
+    value = next(
+        argument
+        for argument in syntax.arguments
+        if start + argument.value_start <= pairs.start and pairs.end <= start + argument.value_end
+    )
+    statement = script.statement_span(step.statement)
+    if isinstance(step.statement.node, ast.Return):
+        statement = script.span(step.statement.node.value, step.site)  # type: ignore[arg-type]
+    lead = script.source.text[statement.start : start + value.value_start]
+    newline = script.source.newline + layout.indentation(step.statement)
+    end = start + value.value_end
+    return [
+        Edit(statement.start, start + value.value_start, f"{name} = list("),
+        Edit(end, end, f"){newline}{lead}{name}", Place.WITHIN, 1),
+    ]
+
+
+def _before_return(program: Program, step: Step, block: list[str]) -> list[Edit]:
+    """``return apply_gradients(...)`` becomes a call, the broadcast, and the return of its result."""
+    script = program.script
+    span = script.statement_span(step.statement)
+    assert isinstance(step.statement.node, ast.Return)
+    assert step.statement.node.value is not None
+    value = script.span(step.statement.node.value, step.site)
+    name = program.setup.fresh("result")
+    newline = script.source.newline + program.layout.indentation(step.statement)
+    lines = "".join(newline + line for line in [*block, f"return {name}"])
+    return [Edit(span.start, value.start, f"{name} = "), Edit(span.end, span.end, lines, Place.AFTER)]
+
+
+def _pairs_name(program: Program) -> str:
+    """The name of the list of pairs: the same for every step, as each reads it at once."""
+    ours = set()
+    for step in program.training.steps:
+        before = step.statement.block[: step.statement.index][-1:]
+        if before and isinstance(step.pairs, ast.Name) and isinstance(before[0].node, ast.Assign):
+            value = before[0].node.value
+            bound = {last_name(target) for target in before[0].node.targets}
+            if isinstance(value, ast.Call) and last_name(value.func) == "list" and step.pairs.id in bound:
+                ours.add(step.pairs.id)
+    return program.setup.fresh("grads_and_vars", ours)
+
+
+def _globals(program: Program, flag: Flag) -> list[Edit]:
+    """A ``global`` at the top of the function that sets the flag, for all flags of that function."""
+    function = flag.step.site.scope.function()
+    if function is None or flag.key is not None:
+        return []
+    names = [
+        each.name
+        for each in program.flags.needed
+        if each.key is None
+        and each.step.site.scope.function() is function
+        and each.name not in function.declared_global
+    ]
+    if not names:
+        return []
+    line = f"global {', '.join(names)}"
+    first = _body(program, function)[0]
+    documented = isinstance(first.node, ast.Expr) and isinstance(first.node.value, ast.Constant)
+    isolated = program.layout.isolate(first)
+    if documented and isinstance(first.node.value.value, str):  # type: ignore[attr-defined]
+        return [*isolated, program.layout.after(first, [line])]
+    return [*isolated, _above_comments(program, first, line)]
+
+
+def _body(program: Program, function: Scope) -> list[Statement]:
+    assert function.statement is not None
+    return function.statement.branches["body"]
+
+
+def _above_comments(program: Program, first: Statement, line: str) -> Edit:
+    """Insert the line right below the function's header, above the first statement's comments."""
+    source = program.script.source
+    at = program.script.statement_span(first).start
+    if program.layout.isolate(first):
+        return program.layout.before(first, [line], -2)
+    row = source.line_of(at)
+    while row > 0:
+        above = source.text[source.line_starts[row - 1] : source.line_starts[row]].strip()
+        if above and not above.startswith("#"):
+            break
+        row -= 1
+    start = source.line_starts[row]
+    text = program.layout.indentation(first) + line + source.newline
+    return Edit(start, start, text, Place.BEFORE, -2)
+
+
+def _doubts(program: Program, step: Step, receiver: str) -> tuple[str, ...]:
+    values = program.names.site_values(step.receiver, step.site)
+    known = program.names.may_be(values, *api.OPTIMIZERS)
+    if known or not any(isinstance(value, Unknown) for value in values):
+        return ()
+    return (f"{receiver} is taken to be an optimizer",)
+
+
+RULE = Transform(
+    "HV05", "broadcast-variables", "Broadcasts what a step trains once, after the first step.", propose
+)

@@ -1,0 +1,83 @@
+"""Divides the number of batches that a training loop takes by the number of ranks.
+
+    for x, y in dataset.take(1000):         for x, y in dataset.take(1000 // hvd.size()):
+        train_step(x, y)                        train_step(x, y)
+
+Each rank takes a step with its own batch, so that a step covers `hvd.size()` batches. Only a `take`
+that feeds a training loop is divided: a preview such as `next(iter(ds.take(1)))` must not become
+empty, and an evaluation is the same on every rank.
+Seeds: S1 `trans_E[[take]]`; corrections C5, C9, C20.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from trainshift.core import api
+from trainshift.core.edit import Change, Withheld
+from trainshift.core.facts import Site
+from trainshift.core.flow import reaching_calls
+from trainshift.core.names import Unknown
+from trainshift.core.program import Program
+from trainshift.core.source import Span
+from trainshift.transforms.rule import Proposals, Transform
+
+
+def propose(program: Program) -> Proposals:
+    """One change for each `take` that feeds a training loop."""
+    feeding = _feeding(program)
+    for site in program.script.sites_named("take"):
+        if site not in feeding or not isinstance(site.node.func, ast.Attribute):
+            continue
+        receiver = program.names.site_values(site.node.func.value, site)
+        known = program.names.may_be(receiver, *api.DATASET)
+        if not known and not any(isinstance(value, Unknown) for value in receiver):
+            continue
+        count = _count(site)
+        target = program.script.statement_span(site.statement)
+        if site.in_fstring:
+            yield Withheld("HV06", target, "the call stands inside an f-string")
+        elif count is None:
+            yield Withheld("HV06", target, "the call hides the number of batches that are taken")
+        elif not _is_settled(program, count, site):
+            span = program.script.span(site.node, site)
+            bounds = Span(program.script.span(site.node.func, site).end + 1, span.end - 1)
+            edits = program.layout.factor(count, site, f"// {program.setup.hvd}.size()", bounds)
+            name = program.script.text(site.node.func.value, site)
+            doubts = () if known else (f"{name} is taken to be a dataset",)
+            title = f"Divide the batches taken ({program.script.text(count, site)}) among the ranks"
+            yield Change("HV06", title, target, edits, program.requires, doubts)
+
+
+def _count(site: Site) -> ast.expr | None:
+    for word in site.node.keywords:
+        if word.arg == "count":
+            return word.value
+    first = site.node.args[:1]
+    return first[0] if first and not isinstance(first[0], ast.Starred) else None
+
+
+def _is_settled(program: Program, count: ast.expr, site: Site) -> bool:
+    """Whether the count is divided already, or is 1 (which would become none) or "all" (-1)."""
+    if program.horovod.scaled(count, site.scope, site.statement):
+        return True
+    try:
+        return ast.literal_eval(count) in (1, -1)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return False
+
+
+def _feeding(program: Program) -> set[Site]:
+    """The `take` calls whose result some training loop iterates."""
+    takes = {site.node: site for site in program.script.sites_named("take")}
+    if not takes:
+        return set()
+    return {
+        site
+        for statement in program.script.statements
+        if isinstance(statement.node, ast.For | ast.AsyncFor) and program.training.statement_trains(statement)
+        for site in reaching_calls(program.script, takes, statement.node.iter, statement.scope, statement)
+    }
+
+
+RULE = Transform("HV06", "divide-steps", "Divides the batches that a training loop takes among the ranks.", propose)

@@ -1,0 +1,71 @@
+"""Prints on rank 0 only.
+
+    print(loss)                             if hvd.rank() == 0:
+                                                print(loss)
+
+So do `tf.print`, the logging calls and the progress bars of tqdm and Keras. A print inside an
+expression becomes a conditional expression. Where an argument does something that every rank must do
+(a training step, `next`, an `assign`), it is evaluated on every rank and printed on one:
+
+    print(train_step(x))                    printed = train_step(x)
+                                            if hvd.rank() == 0:
+                                                print(printed)
+
+A `print` of the script's own is not the builtin and is left alone.
+Seeds: S1, S2 `trans_S[[print]]`; correction C20.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from trainshift.core.edit import Change, Edit, Place
+from trainshift.core.program import Program
+from trainshift.core.root_only import Form, Kind, RootCall
+from trainshift.transforms.root import guard_changes
+from trainshift.transforms.rule import Proposals, Transform
+
+
+def propose(program: Program) -> Proposals:
+    """One change for each statement that prints."""
+    forms = {Form.BIND: _bind, Form.DISABLE: _disable}
+    yield from guard_changes(program, "HV07", (Kind.PRINT,), forms, "Print on rank 0 only")
+
+
+def _disable(program: Program, call: RootCall) -> tuple[Edit, ...]:
+    return program.layout.add_keyword(call.site, "disable", f"{program.setup.hvd}.rank() != 0")
+
+
+def _bind(program: Program, call: RootCall) -> tuple[Edit, ...]:
+    """Evaluate the arguments in a statement of their own, print them under the guard."""
+    script, layout, site = program.script, program.layout, call.site
+    start, syntax = layout.call_syntax(site)
+    positional = [each for each in syntax.arguments if each.keyword is None and each.star != "**"]
+    first, last = start + positional[0].start, start + positional[-1].end
+    statement = script.statement_span(site.statement)
+    lead = script.source.text[statement.start : first]
+    newline = script.source.newline + layout.indentation(site.statement)
+    name = _printed(program)
+    alone = len(positional) == 1 and not positional[0].star
+    opening, closing = ("", "") if alone else ("(", ",)" if len(positional) == 1 else ")")
+    guarded = f"{closing}{newline}if {program.setup.root}:{newline}{layout.unit}{lead}"
+    return (
+        Edit(statement.start, first, f"{name} = {opening}"),
+        Edit(last, last, f"{guarded}{'' if alone else '*'}{name}", Place.WITHIN, 1),
+    )
+
+
+def _printed(program: Program) -> str:
+    """The name for printed values: one for all, as each is read at once."""
+    ours = set()
+    for statement in program.script.statements:
+        node = statement.node
+        following = statement.block[statement.index + 1 : statement.index + 2]
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and following:
+            guard, name = following[0].node, node.targets[0].id
+            if isinstance(guard, ast.If) and name.startswith("printed") and f"'{name}'" in ast.dump(guard):
+                ours.add(name)
+    return program.setup.fresh("printed", ours)
+
+
+RULE = Transform("HV07", "print-on-root", "Prints on rank 0 only.", propose)

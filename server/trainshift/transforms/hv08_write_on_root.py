@@ -1,0 +1,68 @@
+"""Writes checkpoints, weights, figures, summaries and other files on rank 0 only.
+
+    checkpoint.save(prefix)                 if hvd.rank() == 0:
+                                                checkpoint.save(prefix)
+
+    path = manager.save()                   path = manager.save() if hvd.rank() == 0 else None
+    print(path)
+
+    w = tf.summary.create_file_writer(d)    w = tf.summary.create_file_writer(d) if hvd.rank() == 0 else \
+tf.summary.create_noop_writer()
+
+    log = open("log.txt", "w")              log = open("log.txt" if hvd.rank() == 0 else os.devnull, "w")
+
+All ranks would write the same paths at the same time. Weights are loaded on rank 0 only too: the
+broadcast after the first step brings them to the others.
+Seeds: S1 `trans_S[[checkpoint.save]]`, S2 `write`, `summary`, `save_weights`, `load_weights`;
+corrections C12, C20.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from trainshift.core import tables
+from trainshift.core.edit import Edit
+from trainshift.core.program import Program
+from trainshift.core.root_only import Form, Kind, RootCall, path_argument
+from trainshift.core.source import Span
+from trainshift.transforms.root import conditional, guard_changes
+from trainshift.transforms.rule import Proposals, Transform
+
+
+def propose(program: Program) -> Proposals:
+    """One change for each statement that writes."""
+    forms = {Form.PATH: _devnull, Form.WRITER: _noop_writer}
+    yield from guard_changes(program, "HV08", (Kind.WRITE,), forms, "Write on rank 0 only")
+
+
+def _noop_writer(program: Program, call: RootCall) -> tuple[Edit, ...]:
+    function = call.site.node.func
+    if isinstance(function, ast.Attribute):
+        module = program.script.text(function.value, call.site)
+    else:
+        module = f"{program.setup.tf}.summary"
+    return conditional(program, call, f"{module}.create_noop_writer()")
+
+
+def _devnull(program: Program, call: RootCall) -> tuple[Edit, ...]:
+    names = program.names.full_names(call.site.node.func, call.site.scope, call.site.statement)
+    name = next(name for name in sorted(names) if name in tables.OPENING)
+    path = path_argument(call.site, tables.OPENING[name][0])
+    assert path is not None
+    start, syntax = program.layout.call_syntax(call.site)
+    span = program.script.span(path, call.site)
+    value = next(
+        Span(start + each.value_start, start + each.value_end)
+        for each in syntax.arguments
+        if start + each.value_start <= span.start and span.end <= start + each.value_end
+    )
+    test = f" if {program.setup.root} else {program.setup.os}.devnull"
+    if isinstance(path, ast.IfExp | ast.Lambda | ast.NamedExpr) and value == span:
+        return (Edit(span.start, span.start, "("), Edit(span.end, span.end, f"){test}"))
+    return (Edit(value.end, value.end, test),)
+
+
+RULE = Transform(
+    "HV08", "write-on-root", "Writes checkpoints, figures, summaries and files on rank 0 only.", propose
+)

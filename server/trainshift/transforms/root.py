@@ -1,0 +1,56 @@
+"""The edits that keep a call to rank 0, shared by the rules that do so."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+
+from trainshift.core.edit import Change, Edit, Withheld
+from trainshift.core.horovod import expression_path
+from trainshift.core.program import Program
+from trainshift.core.root_only import Form, Kind, RootCall
+from trainshift.transforms.rule import Proposals
+
+_LOOSER = (ast.Attribute, ast.Subscript, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Await)
+
+
+def guard_changes(
+    program: Program,
+    rule: str,
+    kinds: tuple[Kind, ...],
+    forms: Mapping[Form, Callable[[Program, RootCall], tuple[Edit, ...]]],
+    title: str,
+) -> Proposals:
+    """The changes for root calls of some kinds: those of `forms`, and guards unless they are VERBOSE's."""
+    edits_of = {**forms} if Form.VERBOSE in forms else {Form.GUARD: _guard, Form.CONDITIONAL: _conditional, **forms}
+    for call in program.root_only.calls:
+        if call.kind not in kinds or call.form not in edits_of:
+            continue
+        target = program.script.statement_span(call.site.statement)
+        if call.reason:
+            yield Withheld(rule, program.script.span(call.site.node, call.site), call.reason)
+            continue
+        alone = call.form in (Form.GUARD, Form.BIND)
+        requires = program.layout.isolate(call.site.statement) if alone else ()
+        doubts = (call.doubt,) if call.doubt else ()
+        edits = edits_of[call.form](program, call)
+        yield Change(rule, title, target, edits, (*program.requires, *requires), doubts)
+
+
+def conditional(program: Program, call: RootCall, otherwise: str) -> tuple[Edit, ...]:
+    """``call`` becomes ``call if hvd.rank() == 0 else otherwise``, in parentheses where needed."""
+    span = program.script.span(call.outer, call.site)
+    path = expression_path(call.site.statement.node, call.outer)
+    parent = path[-2] if len(path) > 1 else None
+    test = f" if {program.setup.root} else {otherwise}"
+    if isinstance(parent, _LOOSER):
+        return (Edit(span.start, span.start, "("), Edit(span.end, span.end, f"{test})"))
+    return (Edit(span.end, span.end, test),)
+
+
+def _conditional(program: Program, call: RootCall) -> tuple[Edit, ...]:
+    return conditional(program, call, "None")
+
+
+def _guard(program: Program, call: RootCall) -> tuple[Edit, ...]:
+    return program.layout.guard(call.site.statement, f"if {program.setup.root}:")

@@ -1,0 +1,37 @@
+"""The shape of a rewrite rule: one kind of edit, a pure function of the program."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from trainshift.core.edit import Change, Withheld
+from trainshift.core.program import Program
+
+Proposals: TypeAlias = Iterator[Change | Withheld]
+
+
+@dataclass(frozen=True, slots=True)
+class Transform:
+    """A rule: its code, its name in kebab-case, one sentence on what it does, and how.
+
+    `propose` yields the changes of a program, each with the edits of one statement, and what it
+    withholds with the reason.
+    """
+
+    code: str
+    name: str
+    title: str
+    propose: Callable[[Program], Proposals]
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"HV\d\d", self.code) or not re.fullmatch(r"[a-z]+(-[a-z]+)*", self.name):
+            raise ValueError(f"not a rule: {self.code} {self.name}")
+
+    @property
+    def doc(self) -> str:
+        """The rule's page: the docstring of its module, Markdown."""
+        return (sys.modules[self.propose.__module__].__doc__ or "").strip() + "\n"

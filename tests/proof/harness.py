@@ -1,0 +1,212 @@
+"""Runs a script under the observer: the original in one process, its conversion in two of Horovod.
+
+Each process has a directory of its own, with an empty working directory, a home and a place for
+temporary files in it, so that what one process writes can be told from what the other one writes.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from proof.judge import judge
+from proof.record import Record, Run
+
+__all__ = ["Run", "judge", "prove", "run_converted", "run_original"]
+
+RANKS = 2
+TIME_LIMIT = 240.0
+# How long a process may live on after another one has failed.
+GRACE = 10.0
+
+ENVIRONMENT = {
+    "CUDA_VISIBLE_DEVICES": "",
+    "HOROVOD_STALL_CHECK_TIME_SECONDS": "10",
+    "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "20",
+    "MPLBACKEND": "Agg",
+    "OMP_NUM_THREADS": "1",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTHONPATH": str(Path(__file__).parent.parent),
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+    "TF_ENABLE_ONEDNN_OPTS": "0",
+    "TF_NUM_INTRAOP_THREADS": "1",
+}
+
+# Lines that TensorFlow, XLA and Horovod log on the native standard error, where `tf.print` writes too.
+NATIVE_LOG = re.compile(
+    r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: [IWEF] .*"
+    r"|[IWEF]\d{4} .*"
+    r"|WARNING: All log messages before absl.*"
+    r"|\[\d{4}-\d\d-\d\d .*"
+)
+
+# TensorFlow's converted functions and what a run leaves besides the script's own files.
+NOT_OUTPUT = re.compile(r"(^|/)(__autograph_generated_file[^/]*|__pycache__/.*|[^/]*\.pyc)$")
+
+
+def run_original(script: Path | str, arguments: Sequence[str] = (), *, time_limit: float = TIME_LIMIT) -> Run:
+    """Run a script (its path, or its text) as one process; Horovod, if it uses it, has size 1."""
+    with tempfile.TemporaryDirectory(prefix="trainshift-proof-") as directory:
+        process = Process(Path(directory), script, arguments, rank=0, environment={})
+        wait([process], time_limit)
+        return process.result()
+
+
+def run_converted(
+    script: Path | str, arguments: Sequence[str] = (), *, time_limit: float = TIME_LIMIT
+) -> tuple[Run, Run]:
+    """Run a script (its path, or its text) as two Gloo processes of Horovod; one Run per rank."""
+    http_server: Any = importlib.import_module("horovod.runner.http.http_server")
+    hosts: Any = importlib.import_module("horovod.runner.common.util.hosts")
+    gloo_run: Any = importlib.import_module("horovod.runner.gloo_run")
+
+    loopback = next(name for _, name in socket.if_nameindex() if name.startswith("lo"))
+    plan = hosts.get_host_assignments(hosts.parse_hosts(f"localhost:{RANKS}"), RANKS)
+    server = http_server.RendezvousServer()
+    port = server.start()
+    server.init(plan)
+    shared = gloo_run.create_run_env_vars("127.0.0.1", [loopback], str(port))
+    try:
+        with tempfile.TemporaryDirectory(prefix="trainshift-proof-") as directory:
+            processes = [
+                Process(
+                    Path(directory) / f"rank{slot.rank}",
+                    script,
+                    arguments,
+                    rank=slot.rank,
+                    environment={**shared, **gloo_run.create_slot_env_vars(slot)},
+                )
+                for slot in plan
+            ]
+            wait(processes, time_limit)
+            first, second = (process.result() for process in processes)
+            return first, second
+    finally:
+        server.stop()
+
+
+def prove(before: Path | str, after: Path | str, arguments: Sequence[str] = ()) -> list[str]:
+    """Run a script and its conversion, and return the faults of the conversion."""
+    with ThreadPoolExecutor() as pool:
+        original = pool.submit(run_original, before, arguments)
+        ranks = pool.submit(run_converted, after, arguments)
+        return judge(original.result(), ranks.result())
+
+
+class Process:
+    """One running script, with its own directory."""
+
+    def __init__(
+        self,
+        directory: Path,
+        script: Path | str,
+        arguments: Sequence[str],
+        *,
+        rank: int,
+        environment: dict[str, str],
+    ) -> None:
+        self.directory = directory
+        for name in ("work", "home", "tmp", "code", "record"):
+            (directory / name).mkdir(parents=True)
+        self.code = directory / "code" / "script.py"
+        self.code.write_bytes(script.read_bytes() if isinstance(script, Path) else script.encode())
+        command = [sys.executable, "-c", "from proof.observer import main; main()"]
+        command += [str(directory / "record"), str(rank), str(self.code), *arguments]
+        with self.open("stdout.txt") as stdout, self.open("native.txt") as native:
+            self.process = subprocess.Popen(
+                command,
+                cwd=directory / "work",
+                env=self.environment() | environment,
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=native,
+                start_new_session=True,
+            )
+
+    def open(self, name: str) -> Any:
+        """Open a file of the record for writing."""
+        return (self.directory / "record" / name).open("wb")
+
+    def environment(self) -> dict[str, str]:
+        """The environment of the process: its own home, but the user's caches."""
+        home = Path.home()
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("HOROVOD_", "PYTHON", "TF_"))
+        }
+        return {
+            "KERAS_HOME": str(home / ".keras"),
+            "XDG_CACHE_HOME": str(home / ".cache"),
+            "XDG_CONFIG_HOME": str(home / ".config"),
+            **kept,
+            **ENVIRONMENT,
+            "HOME": str(self.directory / "home"),
+            "TMPDIR": str(self.directory / "tmp"),
+        }
+
+    def kill(self) -> None:
+        """End the process and what it started."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+    def result(self) -> Run:
+        """What the process left; to be called once it has ended."""
+        record = self.directory / "record"
+        saved = (record / "record.json").exists()
+        values: dict[str, Any] = {}
+        if saved:
+            numpy: Any = importlib.import_module("numpy")
+            with numpy.load(record / "values.npz") as archive:
+                values = dict(archive)
+        native = self.text("native.txt").splitlines(keepends=True)
+        return Run(
+            exit_code=self.process.returncode,
+            stdout=self.text("stdout.txt"),
+            stderr=self.text("stderr.txt"),
+            native="".join(line for line in native if not NATIVE_LOG.match(line)),
+            log=self.text("noise.txt") + self.text("native.txt"),
+            files=tuple(self.files()),
+            record=Record.load(record / "record.json") if saved else None,
+            values=values,
+        )
+
+    def text(self, name: str) -> str:
+        """The text of one file of the record; empty if there is none."""
+        path = self.directory / "record" / name
+        return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+
+    def files(self) -> list[str]:
+        """The files that the process left, relative to its directory."""
+        found = []
+        for top in ("work", "home", "tmp", "code"):
+            for path in sorted((self.directory / top).rglob("*")):
+                name = path.relative_to(self.directory).as_posix()
+                if path.is_file() and path != self.code and not NOT_OUTPUT.search(name):
+                    found.append(name)
+        return found
+
+
+def wait(processes: Sequence[Process], time_limit: float) -> None:
+    """Wait until all processes have ended; kill them at the limit, or soon after one has failed."""
+    end = time.monotonic() + time_limit
+    failed = False
+    while any(process.process.poll() is None for process in processes) and time.monotonic() < end:
+        if not failed and any(process.process.poll() for process in processes):
+            failed = True
+            end = min(end, time.monotonic() + GRACE)
+        time.sleep(0.05)
+    for process in processes:
+        process.kill()

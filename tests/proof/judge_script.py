@@ -1,0 +1,75 @@
+"""Judges one conversion by hand.
+
+    python tests/proof/judge_script.py BEFORE [AFTER] [-v] [-- ARGUMENT...]
+
+Without AFTER, the script is converted first.  The exit status is 1 if there is a fault.
+"""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from proof.harness import judge, run_converted, run_original
+from proof.record import Run
+
+
+def main() -> int:
+    """Run, judge, print."""
+    own, arguments = sys.argv[1:], []
+    if "--" in own:
+        own, arguments = own[: own.index("--")], own[own.index("--") + 1 :]
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    parser.add_argument("before", type=Path)
+    parser.add_argument("after", type=Path, nargs="?")
+    parser.add_argument("-v", "--verbose", action="store_true", help="show what was recorded")
+    options = parser.parse_args(own)
+
+    original = run_original(options.before, arguments)
+    ranks = run_converted(options.after or converted(options.before), arguments)
+    if options.verbose:
+        for who, run in (("original", original), ("rank 0", ranks[0]), ("rank 1", ranks[1])):
+            print(f"== {who}\n{described(run)}")
+    faults = judge(original, ranks)
+    print("\n".join(faults) or "no fault")
+    return 1 if faults else 0
+
+
+def converted(path: Path) -> str:
+    """The conversion of the script at `path`."""
+    from trainshift.engine.conversion import Status, convert
+
+    conversion = convert(path.read_bytes().decode("utf-8-sig"))
+    if conversion.status is not Status.CONVERTED:
+        sys.exit(f"{path}: {conversion.status.value}: {conversion.reason}")
+    return conversion.text
+
+
+def listed(item: tuple[str, object]) -> str:
+    """One entry of a record; of a long list only the beginning."""
+    key, value = item
+    if isinstance(value, list) and len(value) > 8:
+        return f"{key} ({len(value)}): {value[:8]} ..."
+    return f"{key}: {value}"
+
+
+def described(run: Run) -> str:
+    """The whole record of one process, as text."""
+    lines = [f"exit status {run.exit_code}"]
+    for channel in ("stdout", "stderr", "native", "log"):
+        text = getattr(run, channel)
+        lines += [f"{channel}:"] + [f"    {line}" for line in text.splitlines()]
+    lines += ["files:"] + [f"    {file}" for file in run.files]
+    if run.record:
+        for number, optimizer in enumerate(run.record.optimizers):
+            lines.append(f"optimizer {number}:")
+            lines += [f"    {listed(item)}" for item in vars(optimizer).items()]
+        lines += [listed(item) for item in vars(run.record).items() if item[0] != "optimizers"]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

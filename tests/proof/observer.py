@@ -1,0 +1,435 @@
+"""Runs one script unmodified and writes down what TensorFlow and Horovod did in it.
+
+    python -c "from proof.observer import main; main()" RECORD_DIRECTORY RANK SCRIPT [ARGUMENT...]
+
+The hooks are laid on TensorFlow, Keras and Horovod before the script starts.  They add observations
+(plain calls when eager, `tf.numpy_function` nodes in a graph) and change no value that the script
+computes, except that every seed which a script sets is moved by the rank, so that the ranks differ.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import os
+import random
+import runpy
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TextIO
+
+from proof.record import OptimizerRecord, Record
+
+SEED = 1000
+SCHEDULE_STEPS = (0, 1, 2, 5, 10, 20, 50, 100, 1000, 10000)
+SEED_NAMES = ("seed", "a", "x", "entropy")
+
+# TensorFlow's native writers, which Python's audit events do not show: module, name, place of the path.
+NATIVE_WRITERS = (
+    ("tensorflow.python.lib.io._pywrap_file_io", "WritableFile", 0),
+    ("tensorflow.python.lib.io._pywrap_file_io", "CopyFile", 1),
+    ("tensorflow.python.lib.io._pywrap_file_io", "RenameFile", 1),
+    ("tensorflow.python.client._pywrap_events_writer", "EventsWriter", 0),
+    ("tensorflow.python.ops.io_ops", "save_v2", 0),
+    ("tensorflow.python.ops.gen_io_ops", "write_file", 0),
+    ("tensorflow.io", "write_file", 0),
+)
+
+
+class Observer:
+    """The hooks and what they have seen; one per process."""
+
+    def __init__(self, tf: Any, np: Any) -> None:
+        self.tf = tf
+        self.np = np
+        self.record = Record()
+        self.watches: dict[int, Watch] = {}
+        self.broadcast: set[Any] = set()
+        self.initial: dict[Any, str | None] = {}
+        self.in_jacobian = False
+
+    def in_session_graph(self) -> bool:
+        """Whether operations are now being added to a TensorFlow 1 graph, run later by a session."""
+        if self.tf.executing_eagerly():
+            return False
+        return not self.tf.compat.v1.get_default_graph().building_function
+
+    def observe(self, act: Callable[..., None], tensors: Sequence[Any] = ()) -> Any:
+        """Call `act` with the tensors' values each time that this point of the program is executed.
+
+        Returns the operation that does it, or None when eager.
+        """
+        if self.tf.executing_eagerly():
+            act(*[self.np.asarray(tensor) for tensor in tensors])
+            return None
+
+        def call(*values: Any) -> Any:
+            act(*values)
+            return self.np.int64(0)
+
+        return self.tf.numpy_function(call, list(tensors), self.tf.int64)
+
+    def see(self, variable: Any) -> None:
+        """Keep a digest of the variable's value if it is seen for the first time."""
+        if variable.ref() in self.initial:
+            return
+        with self.tf.init_scope():
+            value = self.value(variable)
+        self.initial[variable.ref()] = None if value is None else digest([value])
+
+    def value(self, variable: Any) -> Any:
+        """The variable's value, or None when it has none yet or lives in a session's graph."""
+        try:
+            return variable.numpy()
+        except (AttributeError, NotImplementedError, self.tf.errors.FailedPreconditionError):
+            return None
+
+    def watch(self, optimizer: Any) -> Watch:
+        """The watch on this optimizer; made on its first use."""
+        if id(optimizer) not in self.watches:
+            self.watches[id(optimizer)] = Watch(optimizer, OptimizerRecord(type(optimizer).__name__))
+        return self.watches[id(optimizer)]
+
+    def dense(self, structure: Any) -> list[Any]:
+        """The tensors of a nested structure; of a sparse gradient, its values and indices."""
+        flat = self.tf.nest.flatten(structure, expand_composites=True)
+        return [tensor for tensor in flat if tensor is not None]
+
+    # The hooks.
+
+    def hook_optimizer(self, owner: Any, rate_of: Callable[[Any], Any]) -> None:
+        """Have every `apply_gradients` of this family of optimizers observed."""
+        tf = self.tf
+        original = owner.apply_gradients
+
+        def current_rate(optimizer: Any) -> Any:
+            try:
+                rate = rate_of(optimizer)
+            except (AttributeError, KeyError, ValueError):  # an optimizer without a learning rate
+                rate = float("nan")
+            return tf.cast(tf.convert_to_tensor(rate), tf.float64)
+
+        def apply_gradients(optimizer: Any, grads_and_vars: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
+            pairs = list(grads_and_vars)
+            used = [(gradient, variable) for gradient, variable in pairs if gradient is not None]
+            if not used:
+                return original(optimizer, pairs, *args, **kwargs)
+            watch = self.watch(optimizer)
+            for _, variable in used:
+                self.see(variable)
+                watch.variables.setdefault(variable.ref(), variable)
+            gradients = self.dense([gradient for gradient, _ in used])
+
+            def step(rate: Any, *values: Any) -> None:
+                weights = values[len(gradients) :]
+                watch.record.rates.append(float(rate))
+                watch.record.gradients.append(digest(values[: len(gradients)]))
+                watch.record.weights.append(digest(weights))
+                for (_, variable), value in zip(used, weights, strict=True):
+                    watch.last_values[variable.ref()] = value
+
+            def state() -> list[Any]:
+                weights = [tf.convert_to_tensor(variable) for _, variable in used]
+                return [current_rate(optimizer), *gradients, *weights]
+
+            if self.in_session_graph():
+                with tf.control_dependencies([self.observe(step, state())]):
+                    return original(optimizer, pairs, *args, **kwargs)
+            result = original(optimizer, pairs, *args, **kwargs)
+            self.observe(step, state())
+            return result
+
+        owner.apply_gradients = apply_gradients
+
+    def hook_tape(self) -> None:
+        """Have what `GradientTape.gradient` returns observed, except within a Jacobian's loop."""
+        tape = self.tf.GradientTape
+        gradient, jacobian, batch_jacobian = tape.gradient, tape.jacobian, tape.batch_jacobian
+
+        def note(*values: Any) -> None:
+            self.record.local_gradients.append(digest(values))
+
+        def observed_gradient(this: Any, *args: Any, **kwargs: Any) -> Any:
+            result = gradient(this, *args, **kwargs)
+            if not self.in_jacobian and not self.in_session_graph():
+                self.observe(note, self.dense(result))
+            return result
+
+        def unobserved(method: Any) -> Any:
+            def call(this: Any, *args: Any, **kwargs: Any) -> Any:
+                outer, self.in_jacobian = self.in_jacobian, True
+                try:
+                    return method(this, *args, **kwargs)
+                finally:
+                    self.in_jacobian = outer
+
+            return call
+
+        tape.gradient = observed_gradient
+        tape.jacobian, tape.batch_jacobian = unobserved(jacobian), unobserved(batch_jacobian)
+
+    def hook_horovod(self, hvd: Any) -> None:
+        """Have Horovod's wrapped tapes counted, and the broadcasts that are executed noted."""
+        autograph = self.tf.__internal__.autograph
+        wrap, broadcast = hvd.DistributedGradientTape, hvd.broadcast_variables
+
+        def staged(function: Any) -> Any:
+            # AutoGraph converts Horovod's functions when a traced function calls them.  It leaves
+            # this module alone, so the hook has to hand the conversion on.
+            return autograph.tf_convert(function, autograph.control_status_ctx())
+
+        def distributed_gradient_tape(gradtape: Any, *args: Any, **kwargs: Any) -> Any:
+            self.record.wraps += 1
+            self.record.double_wraps += hasattr(gradtape, "_allreduce_grads")
+            return staged(wrap)(gradtape, *args, **kwargs)
+
+        def broadcast_variables(variables: Any, *args: Any, **kwargs: Any) -> Any:
+            # An iterator is not read here: Horovod gets what the script passed.
+            listed = [] if iter(variables) is variables else list(variables)
+            for variable in listed:
+                self.see(variable)
+
+            def note() -> None:
+                self.broadcast.update(variable.ref() for variable in listed)
+                self.record.broadcasts.append([variable.name for variable in listed])
+
+            if self.in_session_graph():
+                with self.tf.control_dependencies([self.observe(note)]):
+                    return broadcast(variables, *args, **kwargs)
+            result = staged(broadcast)(variables, *args, **kwargs)
+            self.observe(note)
+            return result
+
+        functions: Any = importlib.import_module("horovod.tensorflow.functions")
+        hvd.DistributedGradientTape = distributed_gradient_tape
+        hvd.broadcast_variables = functions.broadcast_variables = broadcast_variables
+
+    def hook_files(self, home: Path) -> None:
+        """Have every file that is opened for writing outside `home` noted."""
+        ignored = [home, Path("/dev"), Path("/proc"), Path(sys.prefix), Path(sys.base_prefix)]
+        ignored += [Path(os.environ[name]) for name in CACHES if name in os.environ]
+        written = self.record.written_elsewhere
+
+        def note(path: Any) -> None:
+            if not isinstance(path, str | bytes | os.PathLike):
+                return
+            place = Path(os.path.abspath(os.fsdecode(path)))
+            inside = any(place.is_relative_to(directory) for directory in ignored)
+            if not inside and "__pycache__" not in place.parts and str(place) not in written:
+                written.append(str(place))
+
+        def audit(event: str, arguments: tuple[Any, ...]) -> None:
+            if event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR):
+                note(arguments[0])
+
+        def hook(module: Any, name: str, place: int) -> None:
+            original = getattr(module, name)
+
+            def call(*args: Any, **kwargs: Any) -> Any:
+                path: Any = args[place] if len(args) > place else None
+                if self.tf.is_tensor(path):
+                    path = path.numpy() if hasattr(path, "numpy") else None
+                note(path)
+                return original(*args, **kwargs)
+
+            setattr(module, name, call)
+
+        for module, name, place in NATIVE_WRITERS:
+            hook(importlib.import_module(module), name, place)
+        sys.addaudithook(audit)
+
+    # The end.
+
+    def finish(self, directory: Path) -> None:
+        """Write record.json, and the values of the trained variables and slots as values.npz."""
+        values: dict[str, Any] = {}
+        for number, watch in enumerate(self.watches.values()):
+            record = watch.record
+            slots = {
+                variable.ref(): variable
+                for variable in watch.slots()
+                if variable.ref() not in watch.variables
+            }
+            for index, (reference, variable) in enumerate(watch.variables.items()):
+                value = self.value(variable)
+                value = watch.last_values.get(reference) if value is None else value
+                record.variables.append(variable.name)
+                record.initial.append(self.initial[reference])
+                record.final.append("" if value is None else digest([value]))
+                if value is not None:
+                    values[f"{number}/variables/{index}"] = value
+            for variable in slots.values():
+                value = self.value(variable)
+                if value is not None:
+                    values[f"{number}/slots/{len(record.slots)}"] = value
+                    record.slots.append(variable.name)
+                    if variable.ref() not in self.broadcast:
+                        record.unbroadcast_slots.append(variable.name)
+            record.unbroadcast_variables = [
+                variable.name
+                for reference, variable in watch.variables.items()
+                if reference not in self.broadcast
+            ]
+            record.schedule = self.sample(watch.optimizer)
+            self.record.optimizers.append(record)
+        self.np.savez(directory / "values.npz", **values)
+        self.record.save(directory / "record.json")
+
+    def sample(self, optimizer: Any) -> dict[str, float]:
+        """What the optimizer's schedule gives at a few steps; empty without one."""
+        schedule = getattr(optimizer, "_learning_rate", None) or getattr(optimizer, "_hyper", {}).get(
+            "learning_rate"
+        )
+        if not isinstance(schedule, self.tf.keras.optimizers.schedules.LearningRateSchedule):
+            return {}
+        if not self.tf.executing_eagerly():
+            return {}
+        return {str(step): float(schedule(self.tf.constant(step, self.tf.int64))) for step in SCHEDULE_STEPS}
+
+
+class Watch:
+    """One optimizer, with references to everything that it trained."""
+
+    def __init__(self, optimizer: Any, record: OptimizerRecord) -> None:
+        self.optimizer = optimizer
+        self.record = record
+        self.variables: dict[Any, Any] = {}
+        self.last_values: dict[Any, Any] = {}
+
+    def slots(self) -> list[Any]:
+        """The optimizer's own variables: a list for new Keras optimizers, a method for all others."""
+        variables = self.optimizer.variables
+        return list(variables() if callable(variables) else variables)
+
+
+CACHES = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "KERAS_HOME", "MPLCONFIGDIR")
+
+
+def digest(values: Sequence[Any]) -> str:
+    """A short text that is equal for equal arrays."""
+    total = hashlib.blake2b(digest_size=8)
+    for value in values:
+        total.update(value.tobytes())
+    return total.hexdigest()
+
+
+def shift_seeds(tf: Any, np: Any, shift: int) -> None:
+    """Seed everything, and add `shift` to every seed that the script sets from now on."""
+    random.seed(SEED + shift)
+    np.random.seed(SEED + shift)
+    tf.random.set_seed(SEED + shift)
+    if not shift:
+        return
+
+    def moved(seed: Any) -> Any:
+        return seed + shift if isinstance(seed, int | np.integer) else seed
+
+    def hook(owner: Any, name: str) -> None:
+        original = getattr(owner, name)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            named = {key: moved(value) if key in SEED_NAMES else value for key, value in kwargs.items()}
+            return original(*[moved(value) for value in args[:1]], *args[1:], **named)
+
+        setattr(owner, name, call)
+
+    class ShiftedRandom(random.Random):
+        def __init__(self, x: Any = None) -> None:
+            super().__init__(moved(x))
+
+    class ShiftedRandomState(np.random.RandomState):  # type: ignore[misc]
+        def __init__(self, seed: Any = None) -> None:
+            super().__init__(moved(seed))
+
+    hook(random, "seed")
+    for name in ("seed", "default_rng", "PCG64", "MT19937", "Philox", "SFC64", "SeedSequence"):
+        hook(np.random, name)
+    hook(importlib.import_module("tensorflow.python.eager.context"), "set_global_seed")
+    hook(tf.random.Generator, "from_seed")
+    random.Random = ShiftedRandom  # type: ignore[misc]
+    np.random.RandomState = ShiftedRandomState
+
+    # Every stateless random operation, Keras's seeded initializers among them, reads its seed here.
+    stateless: Any = importlib.import_module("tensorflow.python.ops.random_ops_util")
+    key_counter_alg = stateless.get_key_counter_alg
+
+    def shifted_key_counter_alg(seed: Any, alg: Any) -> Any:
+        tensor = tf.convert_to_tensor(seed)
+        return key_counter_alg(tensor + tf.cast(shift, tensor.dtype), alg)
+
+    stateless.get_key_counter_alg = shifted_key_counter_alg
+
+
+def install(observer: Observer) -> None:
+    """Lay all hooks but those on files."""
+    tf = observer.tf
+    config: Any = importlib.import_module("tensorflow.python.autograph.core.config")
+    config.CONVERSION_RULES = (config.DoNotConvert("proof"), *config.CONVERSION_RULES)
+
+    optimizers = importlib.import_module("keras.src.optimizers.optimizer")
+    observer.hook_optimizer(optimizers._BaseOptimizer, lambda optimizer: optimizer.learning_rate)
+    observer.hook_optimizer(
+        tf.keras.optimizers.legacy.Optimizer, lambda optimizer: optimizer._decayed_lr(tf.float32)
+    )
+
+    def rate_of_v1(optimizer: Any) -> Any:
+        rate = optimizer._lr if hasattr(optimizer, "_lr") else optimizer._learning_rate
+        return rate() if callable(rate) else rate
+
+    observer.hook_optimizer(tf.compat.v1.train.Optimizer, rate_of_v1)
+    observer.hook_tape()
+    if importlib.util.find_spec("horovod"):
+        observer.hook_horovod(importlib.import_module("horovod.tensorflow"))
+
+
+def show_warning(stream: TextIO) -> Callable[..., None]:
+    """A `warnings.showwarning` that writes to `stream`: a Python warning is not the script's output."""
+
+    def show(
+        message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None
+    ) -> None:
+        (file or stream).write(warnings.formatwarning(message, category, filename, lineno, line))
+
+    return show
+
+
+def main() -> None:
+    """Run the script named on the command line; the exit status is the script's own."""
+    directory, rank, script = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+    # What loggers made by TensorFlow write is not the script's output; they keep the stream they start with.
+    sys.stderr = noise = (directory / "noise.txt").open("w", encoding="utf-8", buffering=1)
+    tf: Any = importlib.import_module("tensorflow")
+    np: Any = importlib.import_module("numpy")
+    tf.get_logger()
+    observer = Observer(tf, np)
+    install(observer)
+    shift_seeds(tf, np, rank)
+    warnings.showwarning = show_warning(noise)
+    sys.stderr = (directory / "stderr.txt").open("w", encoding="utf-8", buffering=1)
+    sys.argv = sys.argv[3:]
+    sys.path[:] = [str(Path(script).parent)] + [entry for entry in sys.path[1:] if entry != TESTS]
+    os.environ.pop("PYTHONPATH")
+    observer.hook_files(directory.parent)
+
+    status: Any = 0
+    try:
+        runpy.run_path(script, run_name="__main__")
+    except SystemExit as stop:
+        status = stop.code
+        if isinstance(status, str):
+            observer.record.error = status
+    except BaseException:
+        observer.record.error = traceback.format_exc()
+        status = 1
+    with suppress(Exception):
+        sys.stdout.flush()
+    observer.finish(directory)
+    sys.exit(1 if isinstance(status, str) else status)
+
+
+TESTS = str(Path(__file__).parent.parent)

@@ -1,0 +1,92 @@
+"""What the observer writes down about one process, and what the judge reads."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass
+class OptimizerRecord:
+    """One optimizer that applied gradients, in order of first use.
+
+    `rates` holds the learning rate of every executed step, `gradients` a digest of the gradients
+    that reached it, `weights` one of the variables after it (before it, in a session's graph).
+    `schedule` maps a step to the rate that its schedule gives there.
+    `variables` are the trained ones in order of first appearance, `slots` the optimizer's own;
+    both are names.  `initial` holds a digest of each variable's value when it was first seen,
+    before any broadcast (None where it had no value yet).  The `unbroadcast_*` lists name the
+    variables that no executed broadcast covered.
+    """
+
+    kind: str
+    rates: list[float] = field(default_factory=list)
+    gradients: list[str] = field(default_factory=list)
+    weights: list[str] = field(default_factory=list)
+    schedule: dict[str, float] = field(default_factory=dict)
+    variables: list[str] = field(default_factory=list)
+    slots: list[str] = field(default_factory=list)
+    initial: list[str | None] = field(default_factory=list)
+    final: list[str] = field(default_factory=list)
+    unbroadcast_variables: list[str] = field(default_factory=list)
+    unbroadcast_slots: list[str] = field(default_factory=list)
+
+    @property
+    def steps(self) -> int:
+        """The number of executed optimizer steps."""
+        return len(self.gradients)
+
+
+@dataclass
+class Record:
+    """One process.
+
+    `error` is the traceback that ended the script, or an empty string.  `local_gradients` holds a
+    digest of what each executed `GradientTape.gradient` returned before Horovod touched it.
+    `broadcasts` lists the names that each executed `broadcast_variables` covered.  `wraps` counts
+    the calls of `DistributedGradientTape`, `double_wraps` those whose tape was already wrapped.
+    `written_elsewhere` lists the files opened for writing outside the process's own directory.
+    """
+
+    error: str = ""
+    optimizers: list[OptimizerRecord] = field(default_factory=list)
+    local_gradients: list[str] = field(default_factory=list)
+    broadcasts: list[list[str]] = field(default_factory=list)
+    wraps: int = 0
+    double_wraps: int = 0
+    written_elsewhere: list[str] = field(default_factory=list)
+
+    def save(self, path: Path) -> None:
+        """Write the record as JSON."""
+        path.write_text(json.dumps(asdict(self)), encoding="utf-8")
+
+    @staticmethod
+    def load(path: Path) -> Record:
+        """Read what `save` wrote."""
+        data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        data["optimizers"] = [OptimizerRecord(**optimizer) for optimizer in data["optimizers"]]
+        return Record(**data)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One process as seen from outside.
+
+    `exit_code` is negative for a process that was killed.  `stdout` is all that reached standard
+    output; `stderr` what the script's Python code wrote to `sys.stderr` (warnings left out);
+    `native` what native code wrote to standard error, as `tf.print` does; `log` TensorFlow's and
+    Horovod's own messages.  `files` are the files left below the process's directory.  `record` is
+    None when the process ended before it could write one.  `values` holds the final arrays, under
+    keys such as ``0/variables/3`` and ``0/slots/1``.
+    """
+
+    exit_code: int
+    stdout: str
+    stderr: str
+    native: str
+    log: str
+    files: tuple[str, ...]
+    record: Record | None
+    values: dict[str, Any]

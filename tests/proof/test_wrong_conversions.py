@@ -1,0 +1,206 @@
+"""The judge finds nothing in two good conversions, and finds each fault that is put into them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from proof.harness import Run, judge, run_converted, run_original
+
+pytestmark = pytest.mark.proof
+
+SAMPLES = Path(__file__).parent / "samples"
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A good conversion with something changed, and the ids of all faults that this causes."""
+
+    name: str
+    sample: str
+    changes: tuple[tuple[str, str], ...]
+    faults: frozenset[str]
+
+
+def wrong(name: str, sample: str, faults: str, *changes: tuple[str, str]) -> Wrong:
+    """Spell one wrong conversion."""
+    return Wrong(name, sample, changes, frozenset(faults.split()))
+
+
+FLAG = "if not hvd_broadcast_done:"
+INIT_SCOPE = "with tf.init_scope():"
+PAIRS = "z = list(zip(gradients, model.trainable_variables))"
+WRAP = "    tape = hvd.DistributedGradientTape(tape)\n"
+
+WRONG = [
+    wrong("no-broadcast", "gan", "not-broadcast weights-differ", (FLAG, "if False:")),
+    wrong(
+        "one-network-broadcast",
+        "gan",
+        "not-broadcast weights-differ",
+        ("hvd_broadcast_done_2 = False", "hvd_broadcast_done_2 = True"),
+    ),
+    wrong(
+        "slots-not-broadcast",
+        "gan",
+        "not-broadcast",
+        ("            hvd.broadcast_variables(generator_optimizer.variables(), root_rank=0)\n", ""),
+    ),
+    # Correction C4: the first trace sets the flags, the trace that runs has no broadcast.
+    wrong("broadcast-traced-away", "gan", "not-broadcast weights-differ", (INIT_SCOPE, "if True:")),
+    # Correction C3: the iterator is read before the optimizer gets it, or after.
+    wrong(
+        "zip-spent-before",
+        "classifier",
+        "steps-differ",
+        (PAIRS, "z = zip(gradients, model.trainable_variables)\n    trained = [x[1] for x in z]"),
+        ("model.variables, root", "trained, root"),
+    ),
+    wrong(
+        "zip-spent-after",
+        "classifier",
+        "not-broadcast weights-differ",
+        (PAIRS, "z = zip(gradients, model.trainable_variables)"),
+        ("model.variables, root", "[x[1] for x in z], root"),
+    ),
+    wrong(
+        "broadcast-at-the-end",
+        "classifier",
+        "broadcast-late",
+        (FLAG, "if step == STEPS // hvd.size() - 1:"),
+    ),
+    wrong(
+        "broadcast-instead-of-reduction",
+        "classifier",
+        "not-reduced slots-differ",
+        (WRAP, ""),
+        (FLAG, "if True:"),
+        ("        hvd.broadcast_variables(optimizer.variables(), root_rank=0)\n", ""),
+        ("gradients, loss = ", "hvd.broadcast_variables(optimizer.variables(), 0)\n    gradients, loss = "),
+    ),
+    # Correction C15: this wrap reduces nothing.
+    wrong(
+        "wrapped-after-the-gradient",
+        "classifier",
+        "not-reduced weights-differ slots-differ",
+        (WRAP, ""),
+        ("    return tape.gradient(loss, model.trainable_variables), loss", "    g = tape.gradient(loss, w)"),
+        ("    g = tape", "    w = model.trainable_variables\n    g = tape"),
+        ("loss, w)", "loss, w)\n" + WRAP + "    return g, loss"),
+    ),
+    wrong(
+        "one-tape-of-two",
+        "gan",
+        "not-reduced weights-differ slots-differ",
+        ("    disc_tape = hvd.DistributedGradientTape(disc_tape)\n", ""),
+    ),
+    wrong(
+        "wrapped-twice",
+        "classifier",
+        "wrapped-twice did-not-finish",
+        (WRAP, WRAP + WRAP),
+    ),
+    wrong("rate-not-scaled", "gan", "rate-not-scaled", ("Adam(1e-3 * hvd.size())", "Adam(1e-3)")),
+    wrong(
+        "rate-scaled-twice", "gan", "rate-not-scaled", ("0.01 * hvd.size()", "0.01 * hvd.size() * hvd.size()")
+    ),
+    # The run stops before the last boundary: only the samples of the schedule can show this.
+    wrong("schedule-half-scaled", "classifier", "rate-not-scaled", ("0.01 * hvd.size()]", "0.01]")),
+    wrong(
+        "printed-everywhere",
+        "gan",
+        "rank1-printed",
+        ('    if hvd.rank() == 0:\n        print("epoch"', '    if True:\n        print("epoch"'),
+    ),
+    wrong(
+        "tf-print-everywhere",
+        "classifier",
+        "rank1-printed",
+        ("step % 4 == 0 and hvd.rank() == 0", "step % 4 == 0"),
+    ),
+    wrong(
+        "printed-nowhere",
+        "classifier",
+        "rank0-silent",
+        ('== 0:\n    print("done")', '== 2:\n    print("done")'),
+    ),
+    wrong(
+        "logged-everywhere",
+        "classifier",
+        "rank1-logged",
+        ("STEPS = 12", 'STEPS = 12\nimport sys\nprint("ready", file=sys.stderr)'),
+    ),
+    wrong(
+        "saved-everywhere",
+        "gan",
+        "rank1-wrote-file",
+        ("    if hvd.rank() == 0:\n        checkpoint", "    if True:\n        checkpoint"),
+    ),
+    wrong(
+        "saved-nowhere",
+        "gan",
+        "rank0-wrote-nothing",
+        ("== 0:\n        checkpoint", "== 2:\n        checkpoint"),
+    ),
+    wrong(
+        "summaries-everywhere",
+        "classifier",
+        "rank1-wrote-file",
+        (" if hvd.rank() == 0 else tf.summary.create_noop_writer()", ""),
+    ),
+    wrong(
+        "steps-divided-twice",
+        "classifier",
+        "steps-differ",
+        ("STEPS // hvd.size()", "STEPS // hvd.size() // hvd.size()"),
+    ),
+    wrong(
+        "trained-on-root-only",
+        "gan",
+        "did-not-finish",
+        ("        gen_loss, disc_loss = train", "        if hvd.rank() == 0: gen_loss, disc_loss = train"),
+    ),
+    wrong(
+        "one-rank-stops-early",
+        "classifier",
+        "did-not-finish",
+        (
+            "    with writer.as_default():",
+            "    if step == 3 and hvd.rank() == 1: import time; time.sleep(3600)\n    with writer.as_default():",
+        ),
+    ),
+    wrong(
+        "equal-ranks",
+        "classifier",
+        "proof-is-vacuous",
+        ("rng.normal(size=(240, 6))", "np.sin(np.arange(1440)).reshape(240, 6)"),
+        (".shuffle(240, seed=3)", ""),
+        ("tf.keras.initializers.GlorotUniform(seed=1)", '"ones"'),
+        ("Dense(2)", 'Dense(2, kernel_initializer="zeros")'),
+    ),
+]
+
+
+@cache
+def original(sample: str) -> Run:
+    """The run of a sample before its conversion."""
+    return run_original(SAMPLES / f"{sample}_before.py")
+
+
+@pytest.mark.parametrize("sample", ["gan", "classifier"])
+def test_good_conversion_has_no_fault(sample: str) -> None:
+    ranks = run_converted(SAMPLES / f"{sample}_after.py")
+    assert judge(original(sample), ranks) == []
+
+
+@pytest.mark.parametrize("case", WRONG, ids=lambda case: case.name)
+def test_wrong_conversion_is_caught(case: Wrong) -> None:
+    text = (SAMPLES / f"{case.sample}_after.py").read_text(encoding="utf-8")
+    for old, new in case.changes:
+        assert old in text, f"the sample holds no {old!r}"
+        text = text.replace(old, new)
+    faults = judge(original(case.sample), run_converted(text))
+    assert {fault.partition(":")[0] for fault in faults} == case.faults, "\n".join(faults)
