@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 import time
+from pathlib import Path
 
 from trainshift.engine import conversion
 from trainshift.engine.conversion import Conversion, Note, Status
@@ -21,6 +22,7 @@ def convert(text: str, *, line: int | None = None) -> Conversion:
     if "# crash" in text:
         raise RecursionError("maximum recursion depth exceeded")
     if "# slow" in text:
+        Path("started").touch()
         time.sleep(30)
     if "\0" in text:
         return Conversion(Status.REFUSED, text, reason="the script holds a null byte", position=(1, 1))

@@ -28,7 +28,7 @@ def test_prints_a_diff_and_writes_nothing(run: Run, script: Path) -> None:
     assert result.stdout == DIFF
     assert result.stderr == (
         "train.py: converted (1 change)\n"
-        "Nothing was written. Add --write to change the file, or -o OUT to keep it.\n"
+        "Nothing was written. Add --write to change the file, or -o OUT to write the result to another one.\n"
     )
     assert script.read_text() == SCRIPT
     assert script.stat().st_mtime_ns == before.st_mtime_ns
@@ -62,7 +62,8 @@ def test_check_sets_the_exit_status_only(run: Run, here: Path, source: str, stat
 
 def test_check_says_what_would_change(run: Run, script: Path) -> None:
     assert run("convert", "--check", "train.py").stderr == (
-        "train.py: would be converted (1 change)\nNothing was written (--check).\n"
+        "train.py: would be converted (1 change)\n"
+        "Nothing was written. Run without --check to see the changes.\n"
     )
 
 

@@ -77,11 +77,11 @@ def test_random_texts_are_rebuilt_from_the_diff() -> None:
         (b"x\ny\nz\n", b"z\ny\nx\n"),
     ],
 )
-def test_50_000_repeated_lines_take_seconds_at_most(block: bytes, new_block: bytes) -> None:
+def test_50_000_repeated_lines_do_not_take_quadratic_time(block: bytes, new_block: bytes) -> None:
     times = 50_000 // block.count(b"\n")
-    started = time.perf_counter()
+    started = time.process_time()
     diff = unified_diff(block * times, new_block * times, "x.py")
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 30  # About 1 s alone; quadratic would be minutes.
     assert _applied(block * times, diff) == new_block * times
 
 

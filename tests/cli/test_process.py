@@ -123,7 +123,9 @@ def test_an_interrupt_leaves_whole_files(script: Path, args: tuple[str, ...]) ->
     with subprocess.Popen(
         [*COMMAND, *args, "train.py", "slow.py"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
-        time.sleep(1.5)
+        deadline = time.monotonic() + 20
+        while not Path("started").exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate(timeout=20)
     assert process.returncode == 130

@@ -56,7 +56,7 @@ def test_text_lists_every_outcome_and_the_totals(run: Run, project: Path) -> Non
         "util.py: nothing found: looked for a TensorFlow training loop",
         "gone.py: error: cannot be read: no such file or directory",
         "6 files: 1 converted, 1 already distributed, 1 nothing found, 1 refused, 1 error, 1 internal error",
-        "Nothing was written. Add --write to change the file, or -o OUT to keep it.",
+        "Nothing was written. Add --write to change the files.",
     ]
 
 

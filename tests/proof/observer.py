@@ -9,12 +9,14 @@ computes, except that every seed which a script sets is moved by the rank, so th
 
 from __future__ import annotations
 
+import faulthandler
 import hashlib
 import importlib
 import importlib.util
 import os
 import random
 import runpy
+import signal
 import sys
 import traceback
 import warnings
@@ -403,6 +405,7 @@ def main() -> None:
     directory, rank, script = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
     # What loggers made by TensorFlow write is not the script's output; they keep the stream they start with.
     sys.stderr = noise = (directory / "noise.txt").open("w", encoding="utf-8", buffering=1)
+    faulthandler.register(signal.SIGUSR1, noise)
     tf: Any = importlib.import_module("tensorflow")
     np: Any = importlib.import_module("numpy")
     tf.get_logger()

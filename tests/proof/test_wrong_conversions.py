@@ -164,15 +164,6 @@ WRONG = [
         ("        gen_loss, disc_loss = train", "        if hvd.rank() == 0: gen_loss, disc_loss = train"),
     ),
     wrong(
-        "one-rank-stops-early",
-        "classifier",
-        "did-not-finish",
-        (
-            "    with writer.as_default():",
-            "    if step == 3 and hvd.rank() == 1: import time; time.sleep(3600)\n    with writer.as_default():",
-        ),
-    ),
-    wrong(
         "equal-ranks",
         "classifier",
         "proof-is-vacuous",
@@ -204,3 +195,13 @@ def test_wrong_conversion_is_caught(case: Wrong) -> None:
         text = text.replace(old, new)
     faults = judge(original(case.sample), run_converted(text))
     assert {fault.partition(":")[0] for fault in faults} == case.faults, "\n".join(faults)
+
+
+def test_stall_is_caught() -> None:
+    text = (SAMPLES / "classifier_after.py").read_text(encoding="utf-8")
+    last = "    with writer.as_default():"
+    assert last in text
+    text = text.replace(last, f"    if step == 3 and hvd.rank() == 1:\n        __import__('time').sleep(3600)\n{last}")
+    faults = judge(original("classifier"), run_converted(text, time_limit=40))
+    assert [fault.partition(":")[0] for fault in faults] == ["did-not-finish", "did-not-finish"]
+    assert "in <module>" in faults[1]

@@ -10,8 +10,9 @@ STANDARD_INPUT_NAME = "<stdin>"
 
 _CONTEXT = 3
 _NO_NEWLINE = b"\n\\ No newline at end of file\n"
-# How many equal lines in a row count as being in step again, and how many lines ahead to look.
-_RESYNC_STEPS = ((3, 2000), (1, 200))
+# How many equal lines in a row count as being in step again, and how many lines to look ahead for them.
+# Short runs are only trusted nearby.  The far search comes last: when it fails, the rest is one change.
+_RESYNC_STEPS = ((3, 24), (2, 12), (1, 6), (3, 2000))
 _FINE_LIMIT = 4_000_000
 
 _Change = tuple[int, int, int, int]
@@ -91,7 +92,8 @@ def _next_step(old: Sequence[bytes], new: Sequence[bytes], at_old: int, at_new: 
                 in_old, in_new = at_old + ahead, at_new + distance - ahead
                 if old[in_old : in_old + 1] != new[in_new : in_new + 1]:
                     continue
-                if old[in_old : in_old + run] == new[in_new : in_new + run]:
+                common = old[in_old : in_old + run]
+                if common == new[in_new : in_new + run] and (run > 2 or any(map(bytes.strip, common))):
                     return in_old, in_new
     return len(old), len(new)
 

@@ -119,11 +119,11 @@ def write_in_place(source: SourceFile, text: str) -> None:
     longer holds the bytes that were read.
     """
     data = source.encode(text)
-    target = os.path.realpath(source.path)
     try:
-        info = os.stat(target)
+        info = os.stat(source.path)
         if not stat.S_ISREG(info.st_mode):
             raise FileProblem("is not a regular file, so it cannot be replaced; use -o OUT")
+        target = os.path.realpath(source.path)
         _refuse_read_only(target, info)
         _replace(target, data, info, expected=source.data)
     except OSError as error:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
-from contextlib import suppress
-from io import TextIOWrapper
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from io import BufferedWriter, RawIOBase, TextIOWrapper
 from typing import Any, NoReturn
 
 import click
@@ -19,34 +21,21 @@ _STANDARD_STREAM = "-"
 
 def main() -> NoReturn:
     """Run the command line and exit with its status."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-    with suppress(KeyboardInterrupt):
+    _prepare_streams()
+    with _exit_statuses():
         cli(prog_name="trainshift")
-    sys.exit(INTERRUPTED)
+    sys.exit(0)
 
 
 class _Trainshift(click.Group):
-    """The group: turns an interrupt, a closed pipe and a full disk into an exit status."""
+    """The group: helps those who forget the command."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; its exit status is raised as click's Exit."""
-        try:
+        """Run the command, with an exit status for whatever stops it."""
+        with _exit_statuses():
             result = super().invoke(ctx)
-            if sys.stdout is not None:
-                sys.stdout.flush()
+            sys.stdout.flush()
             return result
-        except KeyboardInterrupt:
-            click.echo("Interrupted.", err=True)
-            ctx.exit(INTERRUPTED)
-        except BrokenPipeError:
-            _abandon_standard_output()
-            ctx.exit(BROKEN_PIPE)
-        except OSError as error:
-            _abandon_standard_output()
-            click.echo(f"Error: standard output cannot be written: {error.strerror or error}", err=True)
-            ctx.exit(2)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -285,9 +274,55 @@ def _check_usage(
         raise click.UsageError("--format json and the converted script both want standard output.")
 
 
+@contextmanager
+def _exit_statuses() -> Iterator[None]:
+    """Turn an interrupt, a reader that stops early and a full disk into an exit status."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        click.echo("Interrupted.", err=True)
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        _abandon_standard_output()
+        sys.exit(BROKEN_PIPE)
+    except OSError as error:
+        _abandon_standard_output()
+        click.echo(f"Error: standard output cannot be written: {error.strerror or error}", err=True)
+        sys.exit(2)
+
+
+def _prepare_streams() -> None:
+    """Make sure that both output streams exist, take every character, and write all or raise.
+
+    An unbuffered stream (PYTHONUNBUFFERED) would silently drop what a full disk does not take.
+    The streams opened here live as long as the process.
+    """
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    if sys.stdout is None:
+        sys.stdout = TextIOWrapper(BufferedWriter(_Closed()))
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if isinstance(stream, TextIOWrapper) and isinstance(stream.buffer, RawIOBase):
+            stream = open(stream.fileno(), "w", encoding=stream.encoding, buffering=1, closefd=False)  # noqa: SIM115
+            setattr(sys, name, stream)
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+class _Closed(RawIOBase):
+    """Stands for a standard output that the caller closed: using it is an error, having it is none."""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, _: object) -> int:
+        raise OSError(errno.EBADF, "it is closed")
+
+
 def _abandon_standard_output() -> None:
     """Point standard output at nothing, so that the final flush of what it still holds cannot fail."""
+    nothing = open(os.devnull, "w")  # noqa: SIM115
     with suppress(OSError, ValueError):
-        nothing = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nothing, sys.stdout.fileno())
-        os.close(nothing)
+        os.dup2(nothing.fileno(), sys.stdout.fileno())
+    sys.stdout = nothing

@@ -19,6 +19,16 @@ ERROR = "error"
 INTERNAL_ERROR = "internal error"
 JSON_VERSION = 1
 
+
+class Mode(Enum):
+    """What is done with the converted text."""
+
+    DIFF = "diff"
+    WRITE = "write"
+    OUTPUT = "output"
+    CHECK = "check"
+
+
 _NEWLINE = re.compile(r"\r\n|\n|\r")
 _EXCERPT_WIDTH = 100
 _MANY = 3
@@ -30,16 +40,15 @@ _STATUS_STYLES = {
     ERROR: "bold red",
     INTERNAL_ERROR: "bold red",
 }
+# What to do after a run that wrote nothing: with one file, with several.
+_NEXT_STEPS = {
+    Mode.DIFF: (
+        "Add --write to change the file, or -o OUT to write the result to another one.",
+        "Add --write to change the files.",
+    ),
+    Mode.CHECK: ("Run without --check to see the changes.", "Run without --check to see the changes."),
+}
 _DIFF_STYLES = {b"-": "red", b"+": "green", b"@": "cyan", b"\\": "dim"}
-
-
-class Mode(Enum):
-    """What is done with the converted text."""
-
-    DIFF = "diff"
-    WRITE = "write"
-    OUTPUT = "output"
-    CHECK = "check"
 
 
 @dataclass(frozen=True)
@@ -130,6 +139,7 @@ class TextReporter:
             self._print_totals()
         if interrupted:
             self._printer.line(("Interrupted: files that are not listed above were left alone.", "bold red"))
+        sys.stderr.flush()
 
     def _is_trouble(self, report: FileReport) -> bool:
         return report.exit_status(Mode.DIFF) != 0
@@ -187,21 +197,19 @@ class TextReporter:
     def _print_totals(self) -> None:
         summary = summarize(self._reports)
         if summary["files"] > 1:
+            counts = {status: summary[_key(status)] for status in _STATUS_STYLES}
             parts = [
-                f"{summary[_key(status)]} {status}" for status in _STATUS_STYLES if summary[_key(status)]
+                _plural(number, status) if status in (ERROR, INTERNAL_ERROR) else f"{number} {status}"
+                for status, number in counts.items()
+                if number
             ]
             self._printer.line((f"{_plural(summary['files'], 'file')}: {', '.join(parts)}", "bold"))
-        if not any(report.differs for report in self._reports):
-            return
-        if self._mode is Mode.DIFF:
+        changed = [report for report in self._reports if report.differs and not report.written]
+        if changed and self._mode in _NEXT_STEPS:
+            one, several = _NEXT_STEPS[self._mode]
             self._printer.line(
-                (
-                    "Nothing was written. Add --write to change the file, or -o OUT to keep it.",
-                    "dim",
-                )
+                ("Nothing was written. " + (one if len(self._reports) == 1 else several), "dim")
             )
-        elif self._mode is Mode.CHECK:
-            self._printer.line(("Nothing was written (--check).", "dim"))
 
 
 class JsonReporter:
@@ -300,8 +308,13 @@ def _place(path: str, position: tuple[int, int] | None) -> str:
 
 
 def _excerpt(line: str, column: int) -> Iterator[Segment]:
-    """The source line and a caret under the 1-based `column`; a long line is cut around it."""
-    at = min(column - 1, len(line))
+    """The source line without its indentation, and a caret under the 1-based `column`.
+
+    A long line is cut around the caret.
+    """
+    indentation = len(line) - len(line.lstrip())
+    line = line[indentation:]
+    at = max(0, min(column - 1 - indentation, len(line)))
     start = max(0, at - _EXCERPT_WIDTH // 2) if len(line) > _EXCERPT_WIDTH else 0
     before = visible(line[start:at].replace("\t", "    "))
     after = visible(line[at : start + _EXCERPT_WIDTH].replace("\t", "    "))

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 import sys
+import textwrap
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from trainshift import transforms
 from trainshift.cli.terminal import console_on, wants_colour
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _PAGE_WIDTH = 100
 
@@ -17,10 +22,14 @@ _PAGE_WIDTH = 100
 class Rule(Protocol):
     """What a rule says about itself: code ("HV04"), name ("wrap-tape"), one-line title, Markdown page."""
 
-    code: str
-    name: str
-    title: str
-    doc: str
+    @property
+    def code(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def doc(self) -> str: ...
 
 
 class UnknownRule(Exception):
@@ -33,8 +42,7 @@ class UnknownRule(Exception):
 
 def all_rules() -> Sequence[Rule]:
     """Every rule, in the order in which they are documented."""
-    rules: Sequence[Rule] = transforms.TRANSFORMS
-    return rules
+    return transforms.TRANSFORMS
 
 
 def find_rule(wanted: str) -> Rule:
@@ -69,24 +77,49 @@ def print_page(rule: Rule) -> None:
     if not _is_shown_to_someone():
         print(f"{rule.code} {rule.name}\n\n{text}")
         return
-    from rich.markdown import Markdown
     from rich.text import Text
 
     console = console_on(sys.stdout, colour=wants_colour(sys.stdout))
     console.print(Text.assemble((rule.code, "bold cyan"), " ", (rule.name, "bold")))
     console.print()
-    console.print(Markdown(text), width=min(console.width, _PAGE_WIDTH))
+    _print_markdown(console, text)
 
 
 def _is_shown_to_someone() -> bool:
     return sys.stdout.isatty() or wants_colour(sys.stdout)
 
 
+def _print_markdown(console: Console, text: str) -> None:
+    """Print `text` for reading: paragraphs filled, code without a box and never broken into other lines."""
+    from rich.markdown import Markdown
+    from rich.theme import Theme
+
+    width = min(console.width, _PAGE_WIDTH)
+    with console.use_theme(Theme({"markdown.code": "cyan"})):
+        for block in _blocks(text):
+            if block.startswith("    "):
+                console.print(textwrap.dedent(block) + "\n", style="cyan", soft_wrap=True)
+            else:
+                console.print(Markdown(block), width=width)
+                console.print()
+
+
+def _blocks(text: str) -> list[str]:
+    """The text in stretches that are either indented code or anything else."""
+    blocks: list[str] = []
+    for paragraph in re.split(r"\n{2,}", text.strip("\n")):
+        is_code = paragraph.startswith("    ")
+        if blocks and is_code == blocks[-1].startswith("    "):
+            blocks[-1] += "\n\n" + paragraph
+        else:
+            blocks.append(paragraph)
+    return blocks
+
+
 def _print_table(rules: Sequence[Rule]) -> None:
-    from rich import box
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     table.add_column("Code", style="bold cyan", no_wrap=True)
     table.add_column("Name", style="bold", no_wrap=True)
     table.add_column("What it does")
@@ -94,4 +127,4 @@ def _print_table(rules: Sequence[Rule]) -> None:
         table.add_row(rule.code, rule.name, rule.title)
     console = console_on(sys.stdout, colour=wants_colour(sys.stdout))
     console.print(table)
-    console.print("trainshift explain CODE tells more.", style="dim")
+    console.print("\n`trainshift explain CODE` tells more.", style="dim")

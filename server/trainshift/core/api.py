@@ -110,6 +110,7 @@ class Signature:
         return next((parameter for parameter in self.parameters if parameter.name == name), None)
 
 
+@cache
 def canonical(name: str) -> str | None:
     """The one name under which the class or function `name` is recorded, None if it is unknown."""
     return resolve(name, _data())
@@ -127,6 +128,7 @@ def ancestors(name: str) -> tuple[str, ...]:
     return (known, *bases) if known and bases is not None else ()
 
 
+@cache
 def is_subclass(name: str, *families: str) -> bool:
     """Whether the class `name` is, or descends from, one of `families` (all in any spelling)."""
     return not {canonical(family) for family in families}.isdisjoint(ancestors(name))

@@ -44,10 +44,12 @@ def read_call(text: str) -> CallSyntax:
     import libcst
 
     # The parentheses let a call stand on several lines wherever it was cut out.
-    expression = libcst.parse_expression(f"({text})")
+    newline = "\r\n" if "\r\n" in text else "\r" if "\r" in text else "\n"
+    config = libcst.PartialParserConfig(default_newline=newline)
+    expression = libcst.parse_expression(f"({text})", config)
     if not isinstance(expression, libcst.Call):
         raise ValueError(f"not a call: {text!r}")
-    code = libcst.Module([]).code_for_node
+    code = libcst.Module([], default_newline=newline).code_for_node
     opening = len(code(expression.func)) + len(code(expression.whitespace_after_func)) + 1
     at = opening + len(code(expression.whitespace_before_args))
     arguments = []

@@ -189,6 +189,20 @@ def dotted(expression: ast.expr) -> str:
     return ".".join([expression.id, *reversed(parts)])
 
 
+def argument(call: ast.Call, position: int, *keywords: str) -> ast.expr | None:
+    """The expression given at the 0-based `position` or under one of `keywords`; None if there is none.
+
+    None too where a starred argument hides it.
+    """
+    for word in call.keywords:
+        if word.arg in keywords:
+            return word.value
+    before = call.args[: position + 1]
+    if len(before) <= position or any(isinstance(each, ast.Starred) for each in before):
+        return None
+    return before[position]
+
+
 _ADDING_METHODS = frozenset(
     {"append", "extend", "insert", "add", "update", "setdefault", "assign", "assign_add"}
 )

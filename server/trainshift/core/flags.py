@@ -18,6 +18,7 @@ from trainshift.core.script import Script
 from trainshift.core.training import Step, Training
 
 BASE = "hvd_broadcast_done"
+BOOLEAN, SET = "False", "set()"
 _OURS = re.compile(rf"{BASE}(_\d+)?")
 _BROADCASTS = ("broadcast_variables", "broadcast_global_variables", "broadcast_object", "broadcast_")
 _CALLBACKS = ("BroadcastGlobalVariablesCallback", "BroadcastGlobalVariablesHook")
@@ -34,7 +35,7 @@ class Flag:
     @property
     def initial(self) -> str:
         """The source text of its first value."""
-        return "False" if self.key is None else "set()"
+        return BOOLEAN if self.key is None else SET
 
 
 class Flags:
@@ -49,8 +50,8 @@ class Flags:
     def needed(self) -> list[Flag]:
         """A flag for every step that nothing broadcasts yet, in text order."""
         own = {step: name for step in self._training.steps if (name := self._own_flag(step))}
-        taken = self._script.identifiers.difference(own.values())
-        taken = {name for name in taken if not self._is_ours(name)}
+        others = self._script.identifiers.difference(own.values())
+        taken = {name for name in others if not self._is_ours(name)}
         free = (name for number in range(1, 1_000_000) if (name := _numbered(number)) not in taken)
         flags = []
         for step in self._training.steps:
@@ -71,7 +72,9 @@ class Flags:
         if not _OURS.fullmatch(name):
             return False
         bindings = self._script.module_bindings.get(name, [])
-        return len(bindings) == 1 and self._script.loads(name) == 0
+        if len(bindings) != 1 or self._script.loads(name) or bindings[0].value is None:
+            return False
+        return ast.unparse(bindings[0].value) in (BOOLEAN, SET)
 
     def _key(self, step: Step) -> ast.expr | None:
         """What tells the objects apart that a step serves; None if there is only one."""
@@ -114,7 +117,11 @@ class Flags:
             return None
         test = node.test
         name = None
-        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) and isinstance(test.operand, ast.Name):
+        if (
+            isinstance(test, ast.UnaryOp)
+            and isinstance(test.op, ast.Not)
+            and isinstance(test.operand, ast.Name)
+        ):
             name = test.operand.id
         elif isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.NotIn):
             if isinstance(test.comparators[0], ast.Name):

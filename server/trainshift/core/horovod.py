@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import pairwise
 
 from trainshift.core.facts import Binding, Scope, Site, Statement, dotted
 from trainshift.core.script import Script
@@ -134,7 +135,7 @@ class Horovod:
         if self.on_root(site.statement):
             return True
         path = expression_path(site.statement.node, site.node)
-        for above, below in zip(path, path[1:], strict=False):
+        for above, below in pairwise(path):
             if isinstance(above, ast.IfExp) and below is not above.test:
                 if self._tells_root(above.test, site.statement, below is above.body):
                     return True

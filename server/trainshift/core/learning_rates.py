@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from trainshift.core import api
-from trainshift.core.facts import Scope, Site, Statement, dotted, last_name
+from trainshift.core.facts import Scope, Site, Statement, argument, dotted, last_name
 from trainshift.core.horovod import Horovod
 from trainshift.core.names import (
     Class,
@@ -84,9 +84,9 @@ class LearningRates:
                     break
                 if isinstance(value, Class) and self._made_by_class(site, value.scope):
                     break
-        for node, statement, scope, site in self._assigned():
+        for node, statement, scope, where in self._assigned():
             if not self._is_relative(node, scope, statement, set()):
-                self._follow(node, scope, statement, site)
+                self._follow(node, scope, statement, where)
         return list(self._found.rates.values()), self._found.hidden
 
     # Constructors
@@ -94,7 +94,9 @@ class LearningRates:
     def _made_by_library(self, site: Site, name: str) -> bool:
         known = api.canonical(name)
         if known in _MAKERS:
-            self._found.hidden.append(HiddenRate(site, "the optimizer is made from a name or a configuration"))
+            self._found.hidden.append(
+                HiddenRate(site, "the optimizer is made from a name or a configuration")
+            )
             return True
         if known is None:
             return self._made_by_stranger(site, name)
@@ -117,7 +119,9 @@ class LearningRates:
             return False
         word = next((word for word in site.node.keywords if word.arg in NAMES), None)
         if word is None:
-            self._found.hidden.append(HiddenRate(site, f"{name} is not known, so its learning rate cannot be told"))
+            self._found.hidden.append(
+                HiddenRate(site, f"{name} is not known, so its learning rate cannot be told")
+            )
         else:
             self._follow(word.value, site.scope, site.statement, site)
         return True
@@ -143,11 +147,13 @@ class LearningRates:
                 text = self._script.text(default, init)
                 self._add(Rate(site.statement, site.scope, None, site, name, text))
                 return True
-        self._found.hidden.append(HiddenRate(site, f"the learning rate of {cls.name} is not among its arguments"))
+        self._found.hidden.append(
+            HiddenRate(site, f"the learning rate of {cls.name} is not among its arguments")
+        )
         return True
 
     def _constructor(self, site: Site, position: int | None, default: str | None) -> None:
-        given = self._given(site, position, *NAMES)
+        given = _given(site, position, *NAMES)
         if given is not None:
             self._follow(given, site.scope, site.statement, site)
         elif _hides(site.node):
@@ -157,19 +163,11 @@ class LearningRates:
         else:
             self._add(Rate(site.statement, site.scope, None, site, "learning_rate", default))
 
-    def _given(self, site: Site, position: int | None, *names: str) -> ast.expr | None:
-        for word in site.node.keywords:
-            if word.arg in names:
-                return word.value
-        before = site.node.args[: (position or 0) + 1]
-        starred = any(isinstance(each, ast.Starred) for each in before)
-        if position is None or len(before) <= position or starred:
-            return None
-        return before[position]
-
     # From an expression to where its number stands
 
-    def _follow(self, node: ast.expr, scope: Scope, statement: Statement, site: Site | None, depth: int = 0) -> None:
+    def _follow(
+        self, node: ast.expr, scope: Scope, statement: Statement, site: Site | None, depth: int = 0
+    ) -> None:
         if self._horovod.scaled(node, scope, statement) or _is_nothing(node):
             return
         values = self._names.values(node, scope, statement)
@@ -238,10 +236,12 @@ class LearningRates:
         signature = api.constructor(cls) or api.function(cls)
         names = api.rate_parameters(cls)
         if signature is None or not names:
-            self._found.hidden.append(HiddenRate(site, f"{last_name(site.node.func)} is not a known schedule"))
+            self._found.hidden.append(
+                HiddenRate(site, f"{last_name(site.node.func)} is not a known schedule")
+            )
             return
         for name in names:
-            given = self._given(site, signature.position(name), name)
+            given = _given(site, signature.position(name), name)
             parameter = signature.parameter(name)
             if given is not None:
                 self._scale_argument(given, site, name)
@@ -289,7 +289,7 @@ class LearningRates:
                 self._add(Rate(where, function, node))
 
     def _scale_variable(self, value: Instance, made: Site) -> None:
-        initial = self._given(made, 0, "initial_value")
+        initial = _given(made, 0, "initial_value")
         if initial is None:
             self._found.hidden.append(HiddenRate(made, "the variable of the rate has no initial value"))
         elif not self._horovod.scaled(initial, made.scope, made.statement):
@@ -302,7 +302,9 @@ class LearningRates:
                         self._follow(node, site.scope, site.statement, site)
 
     def _mentions(self, node: ast.expr, other: ast.expr) -> bool:
-        return any(isinstance(part, ast.expr) and dotted(part) == dotted(other) != "" for part in ast.walk(node))
+        return any(
+            isinstance(part, ast.expr) and dotted(part) == dotted(other) != "" for part in ast.walk(node)
+        )
 
     # Rates that are set while training
 
@@ -312,7 +314,11 @@ class LearningRates:
             for attribute in self._script.attribute_bindings(name):
                 binding = attribute.binding
                 plain = binding.kind == "value" and binding.value is not None and not binding.path
-                if plain and binding.statement is not None and not isinstance(binding.statement.node, ast.AugAssign):
+                if (
+                    plain
+                    and binding.statement is not None
+                    and not isinstance(binding.statement.node, ast.AugAssign)
+                ):
                     if self._is_optimizer(attribute.base, binding.scope, binding.statement):
                         assert binding.value is not None
                         yield binding.value, binding.statement, binding.scope, None
@@ -357,9 +363,7 @@ class LearningRates:
                             return True
         return False
 
-    def _doubt(
-        self, node: ast.expr, scope: Scope, statement: Statement, values: frozenset[Value]
-    ) -> str:
+    def _doubt(self, node: ast.expr, scope: Scope, statement: Statement, values: frozenset[Value]) -> str:
         if not isinstance(node, ast.Name | ast.Attribute | ast.Call | ast.Subscript):
             return ""
         if not any(isinstance(value, Unknown) for value in values) or self._is_option(node, scope, statement):
@@ -385,6 +389,10 @@ class LearningRates:
         self._found.rates.setdefault(key, rate)
 
 
+def _given(site: Site, position: int | None, *names: str) -> ast.expr | None:
+    return argument(site.node, len(site.node.args) if position is None else position, *names)
+
+
 def _hides(call: ast.Call) -> bool:
     return any(word.arg is None for word in call.keywords) or any(
         isinstance(each, ast.Starred) for each in call.args
@@ -394,4 +402,3 @@ def _hides(call: ast.Call) -> bool:
 def _is_nothing(node: ast.expr) -> bool:
     """Whether a factor would change nothing: None or zero."""
     return isinstance(node, ast.Constant) and not node.value
-

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
@@ -94,6 +95,7 @@ UNKNOWN = Unknown()
 _NOTHING: Values = frozenset()
 _ANYTHING: Values = frozenset({UNKNOWN})
 _BUILTINS = frozenset(dir(builtins))
+_KNOWN_MODULES = frozenset({"tensorflow", "keras", "horovod"})
 WRAPPED_TAPE = "horovod.tensorflow.DistributedGradientTape"
 _TRANSPARENT = frozenset(
     {
@@ -315,7 +317,7 @@ class Resolver:
     def bound(self, binding: Binding) -> Values:
         """The values that one binding gives to its name."""
         if binding.kind == "import":
-            return _ANYTHING if binding.full_name.startswith(".") else frozenset({Library(binding.full_name)})
+            return _imported(binding)
         if binding.kind == "function" and binding.inner is not None:
             return frozenset({Function(binding.inner)})
         if binding.kind == "class" and binding.inner is not None:
@@ -720,6 +722,18 @@ class _Reaching:
             return False
         found += own[-1:]
         return bool(own)
+
+
+def _imported(binding: Binding) -> Values:
+    """What an import binds: of a module that is not known it may be any object."""
+    if binding.full_name.startswith("."):
+        return _ANYTHING
+    root = binding.full_name.partition(".")[0]
+    module = Library(binding.full_name)
+    from_module = binding.statement is not None and isinstance(binding.statement.node, ast.ImportFrom)
+    if not from_module or root in _KNOWN_MODULES or root in sys.stdlib_module_names:
+        return frozenset({module})
+    return frozenset({module, UNKNOWN})
 
 
 def _decorated(function: Scope, *names: str) -> bool:

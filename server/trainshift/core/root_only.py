@@ -13,7 +13,7 @@ from enum import Enum
 from functools import cached_property
 
 from trainshift.core import api, tables
-from trainshift.core.facts import Scope, Site, Statement
+from trainshift.core.facts import Scope, Site, Statement, argument
 from trainshift.core.horovod import Horovod, expression_path
 from trainshift.core.names import Function, Instance, Library, Member, Unknown, UserInstance, Value
 from trainshift.core.script import Script
@@ -94,7 +94,8 @@ class RootOnly:
     # What a call is
 
     def _read(self, site: Site) -> RootCall | None:
-        for value in self._script.names.callee(site):
+        # What is known by name goes before what merely has the name of a method.
+        for value in sorted(self._script.names.callee(site), key=lambda v: isinstance(v, Unknown)):
             found = self._classify(site, value)
             if found is not None:
                 if self._horovod.site_on_root(site):
@@ -125,7 +126,9 @@ class RootOnly:
             return None if hidden else (Kind.PRINT, Form.DISABLE, "")
         if name in tables.WRITING:
             needed = tables.WRITING_IF_GIVEN.get(name)
-            if (needed is not None and needed not in keywords) or tables.HARMLESS_IF_GIVEN.get(name) in keywords:
+            if (needed is not None and needed not in keywords) or tables.HARMLESS_IF_GIVEN.get(
+                name
+            ) in keywords:
                 return None
             return Kind.WRITE, Form.GUARD, ""
         if name == "tensorflow.summary.create_file_writer":
@@ -133,7 +136,9 @@ class RootOnly:
         if name in tables.OPENING and self._opens_for_writing(site, name):
             return Kind.WRITE, Form.PATH, ""
         if name in tables.WRITING_CONTEXTS and self._is_context_manager(site):
-            return (Kind.WRITE, Form.GUARD, "") if name not in tables.READING_TOO or _mode_writes(site) else None
+            return (
+                (Kind.WRITE, Form.GUARD, "") if name not in tables.READING_TOO or _mode_writes(site) else None
+            )
         return None
 
     def _classify_method(self, site: Site, value: Member) -> tuple[Kind, Form, str] | None:
@@ -163,21 +168,22 @@ class RootOnly:
         return site.name != "write" or isinstance(site.parent, ast.Expr)
 
     def _is_silent(self, site: Site, method: str) -> bool:
+        """Whether `verbose` is 0, depends on the rank, or cannot be seen."""
         signature = api.method("tensorflow.keras.Model", method)
         position = signature.position("verbose") if signature else None
-        for word in site.node.keywords:
-            if word.arg is None or (
-                word.arg == "verbose" and isinstance(word.value, ast.Constant) and word.value.value == 0
-            ):
-                return True
-        if position is not None and len(site.node.args) > position:
-            given = site.node.args[position]
-            return isinstance(given, ast.Constant) and given.value == 0
-        return any(isinstance(each, ast.Starred) for each in site.node.args)
+        given = argument(site.node, len(site.node.args) if position is None else position, "verbose")
+        if given is None:
+            return any(word.arg is None for word in site.node.keywords) or any(
+                isinstance(each, ast.Starred) for each in site.node.args
+            )
+        if isinstance(given, ast.Constant) and given.value == 0:
+            return True
+        return self._horovod.pinned(given, site.scope, site.statement)
 
     def _opens_for_writing(self, site: Site, name: str) -> bool:
         path_name, mode_name = tables.OPENING[name]
-        if path_argument(site, path_name) is None:
+        path = argument(site.node, 0, path_name)
+        if path is None or self._horovod.pinned(path, site.scope, site.statement):
             return False
         return mode_name is None or _mode_writes(site)
 
@@ -239,10 +245,23 @@ class RootOnly:
             return True
         return not functions and site.name in tables.ACTING
 
+    def _acts_outside(self, site: Site) -> bool:
+        """Whether a call acts on something that its function does not make itself."""
+        if site.name not in tables.ACTING:
+            return False
+        root = site.node.func
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        function = site.scope.function()
+        if not isinstance(root, ast.Name) or root is site.node.func or function is None:
+            return True
+        bindings = function.bindings.get(root.id, [])
+        return not bindings or any(binding.kind in ("parameter", "other") for binding in bindings)
+
     @cached_property
     def _acting_functions(self) -> set[Scope]:
         found: set[Scope] = set()
-        waiting = [site.scope.function() for site in self._script.sites if site.name in tables.ACTING]
+        waiting = [site.scope.function() for site in self._script.sites if self._acts_outside(site)]
         while waiting:
             function = waiting.pop()
             if function is not None and function not in found:
@@ -251,18 +270,8 @@ class RootOnly:
         return found
 
 
-def path_argument(site: Site, name: str) -> ast.expr | None:
-    """The path that a file is opened with: the first argument, or the keyword `name`."""
-    if site.node.args and not isinstance(site.node.args[0], ast.Starred):
-        return site.node.args[0]
-    return next((word.value for word in site.node.keywords if word.arg == name), None)
-
-
 def _mode_writes(site: Site) -> bool:
-    mode: ast.expr | None = site.node.args[1] if len(site.node.args) > 1 else None
-    for word in site.node.keywords:
-        if word.arg == "mode":
-            mode = word.value
+    mode = argument(site.node, 1, "mode")
     if not isinstance(mode, ast.Constant) or not isinstance(mode.value, str):
         return False
     return any(letter in mode.value for letter in "wax+")

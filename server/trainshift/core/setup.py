@@ -225,7 +225,12 @@ class Setup:
     @cached_property
     def _last_import(self) -> Statement | None:
         last = next((each for each in reversed(self._leading) if _is_import(each)), None)
-        return last if self._tensorflow[1] is not None or self._horovod.imported_as else None
+        found = any(
+            self._imports_tensorflow(s) or self._imports_horovod(s)
+            for top in self._leading
+            for s in (top, *(each for block in top.branches.values() for each in block))
+        )
+        return last if found else None
 
     def _insert_flags(self, lines: list[str], names: list[str]) -> list[Edit]:
         """Insert below the flags that are there, or below the set-up, or below the imports."""

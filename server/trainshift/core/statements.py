@@ -11,6 +11,7 @@ import ast
 import re
 import warnings
 from dataclasses import dataclass
+from itertools import pairwise
 
 from trainshift.core.facts import Facts, read_facts
 from trainshift.core.source import Source
@@ -113,7 +114,7 @@ def _from_tree(text: str, cache: FactsCache) -> list[Chunk]:
     if cuts[-1] < len(text) or len(cuts) == 1:
         cuts.append(len(text))
     chunks = []
-    for start, end in zip(cuts, cuts[1:], strict=False):
+    for start, end in pairwise(cuts):
         piece = text[start:end]
         facts = cache.take(piece) or read_facts(piece, _tree(piece))
         chunks.append(Chunk(start, piece, facts))

@@ -12,12 +12,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from trainshift.core import api
-from trainshift.core.facts import Binding, Scope, Site, Statement, dotted, last_name
+from trainshift.core.facts import Binding, Scope, Site, Statement, argument, dotted, last_name
 from trainshift.core.flow import reaching_calls
 from trainshift.core.horovod import Horovod
 from trainshift.core.names import (
     WRAPPED_TAPE,
-    Display,
     Function,
     Instance,
     UserInstance,
@@ -126,7 +125,7 @@ class Training:
             function = site.node.func
             if not isinstance(function, ast.Attribute) or self._is_delegation(site, function):
                 continue
-            pairs = _argument(site.node, 0, "grads_and_vars")
+            pairs = argument(site.node, 0, "grads_and_vars")
             step = Step(
                 site, function.value, pairs, [], self._models(site, pairs), self.is_traced(site.scope)
             )
@@ -181,7 +180,7 @@ class Training:
 
     def _of_input(self, gradient: Gradient) -> bool:
         """Whether the gradient is taken of what ``tape.watch`` watches: an input, not a weight."""
-        sources = _argument(gradient.site.node, 1, "sources")
+        sources = argument(gradient.site.node, 1, "sources")
         if sources is None:
             return False
         parts = sources.elts if isinstance(sources, ast.List | ast.Tuple) else [sources]
@@ -295,7 +294,7 @@ class Training:
         return False
 
     def _entered_once_as_class(self, cls: Scope) -> bool:
-        made = [site for site in self._script.sites_named(cls.name)]
+        made = list(self._script.sites_named(cls.name))
         return len(made) == 1 == self._script.loads(cls.name) and self.runs_once(made[0])
 
     def is_traced(self, scope: Scope) -> bool:
@@ -401,13 +400,3 @@ def is_plain(node: ast.expr) -> bool:
     if isinstance(node, ast.Subscript):
         return is_plain(node.value) and (isinstance(node.slice, ast.Constant) or is_plain(node.slice))
     return isinstance(node, ast.Name)
-
-
-def _argument(call: ast.Call, position: int, keyword: str) -> ast.expr | None:
-    for word in call.keywords:
-        if word.arg == keyword:
-            return word.value
-    before = call.args[: position + 1]
-    if len(before) <= position or any(isinstance(each, ast.Starred) for each in before):
-        return None
-    return before[position]

@@ -117,7 +117,10 @@ def analyze_script(script: Script) -> Analysis:
     for rule in TRANSFORMS if outlook.convertible else ():
         try:
             for proposal in rule.propose(program):
-                (changes if isinstance(proposal, Change) else withheld).append(proposal)  # type: ignore[attr-defined]
+                if isinstance(proposal, Change):
+                    changes.append(proposal)
+                else:
+                    withheld.append(proposal)
         except RecursionError:
             raise
         except Exception as error:
@@ -168,9 +171,7 @@ def _apply(source: Source, changes: Iterable[Change], withheld: tuple[Note, ...]
         return Conversion(Status.REFUSED, source.text, reason=reason)
     ordered = sorted(plan.changes, key=lambda change: (change.target.start, change.rule))
     applied = tuple(_note(source, each.rule, each.target, each.title) for each in ordered)
-    doubts = tuple(
-        _note(source, each.rule, each.target, doubt) for each in ordered for doubt in each.doubts
-    )
+    doubts = tuple(_note(source, each.rule, each.target, doubt) for each in ordered for doubt in each.doubts)
     return Conversion(Status.CONVERTED, text, applied, doubts, withheld)
 
 

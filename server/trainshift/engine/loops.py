@@ -5,6 +5,7 @@ This is SPEC §2 for one file, as far as conversion needs it: the pattern, or wh
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
 
 from trainshift.core import api
@@ -75,9 +76,7 @@ def _strategy(program: Program) -> tuple[Site, str] | None:
 def _nothing(program: Program) -> Outlook:
     tapes = program.training.tapes
     assigned = [
-        site
-        for site in program.script.sites_named("assign_sub", "assign_add")
-        if tapes and site.node.args
+        site for site in program.script.sites_named("assign_sub", "assign_add") if tapes and site.node.args
     ]
     if tapes and assigned and program.training.gradients:
         site = assigned[0]
@@ -89,5 +88,6 @@ def _nothing(program: Program) -> Outlook:
     return Outlook(False, False, _LOOKED_FOR)
 
 
-def _receiver(site: Site):  # type: ignore[no-untyped-def]
-    return getattr(site.node.func, "value", site.node.func)
+def _receiver(site: Site) -> ast.expr:
+    """The object whose method is called; the function itself where it is no method."""
+    return site.node.func.value if isinstance(site.node.func, ast.Attribute) else site.node.func

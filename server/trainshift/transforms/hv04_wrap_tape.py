@@ -5,11 +5,12 @@
     grads = tape.gradient(loss, weights)    tape = hvd.DistributedGradientTape(tape)
                                             grads = tape.gradient(loss, weights)
 
-The wrap comes before the tape's first `.gradient`: after the `with`, or inside it where `.gradient`
-is called there. A wrap that comes later reduces nothing. A tape that is used for other gradients
-too, or whose `.gradient` is called somewhere else, is wrapped at the call. A tape that feeds no
-optimizer step (a gradient penalty, a saliency map) is left alone, because averaging its gradients
-would change what is computed.
+The wrap comes after the `with` and before the tape's first `.gradient`; one that comes later reduces
+nothing. Where `.gradient` is called inside the `with`, or in another function, the tape is wrapped
+where it is made: `with hvd.DistributedGradientTape(tf.GradientTape()) as tape`. (A wrap in the middle
+of the `with` cannot stop the recording, which `.gradient` does.) A tape that is used for other gradients
+too is wrapped at the call. A tape that feeds no optimizer step (a gradient penalty, a saliency map) is
+left alone, because averaging its gradients would change what is computed.
 
 Horovod takes a list of variables only: `tape.gradient(x, w)` becomes `tape.gradient(x, [w])[0]`,
 dictionaries and nested lists go through `tf.nest`. `.jacobian`, `unconnected_gradients=` and XLA
@@ -23,7 +24,7 @@ import ast
 
 from trainshift.core import api
 from trainshift.core.edit import Change, Edit, Withheld
-from trainshift.core.facts import Statement, dotted
+from trainshift.core.facts import Site, Statement, argument, dotted
 from trainshift.core.names import Display, Instance
 from trainshift.core.program import Program
 from trainshift.core.source import Span
@@ -32,43 +33,48 @@ from trainshift.transforms.rule import Proposals, Transform
 
 
 def propose(program: Program) -> Proposals:
-    """One change for each `with` statement, or for each call where the wrap is made there."""
+    """One change for each `with` statement, or for each place where the wrap is made instead."""
     steps = program.training.steps
     wanted = list(dict.fromkeys(each for step in steps for each in step.gradients if not each.wrapped))
-    by_with: dict[Statement, list[tuple[Tape, list[Gradient]]]] = {}
+    by_with: dict[Statement, list[Tape]] = {}
     done: set[Gradient] = set()
     for tape in program.training.tapes:
-        mine = [each for each in wanted if each.tapes == [tape]]
-        if mine and tape.with_statement is not None and _can_rebind(tape, mine):
-            by_with.setdefault(tape.with_statement, []).append((tape, mine))
-            done.update(mine)
+        mine = [each for each in wanted if tape in each.tapes]
+        if not mine or any(not each.wrapped for each in tape.other):
+            continue
+        done.update(mine)
+        if tape.with_statement is not None and _can_rebind(tape, mine):
+            by_with.setdefault(tape.with_statement, []).append(tape)
+        else:
+            yield _change(
+                program, tape.creation.statement, _wrap(program, tape.creation.node, tape.creation), mine
+            )
     for statement, tapes in by_with.items():
-        gradients = list(dict.fromkeys(each for _, mine in tapes for each in mine))
-        yield _change(program, statement, _rebind(program, statement, tapes), gradients)
+        mine = [each for each in wanted if any(tape in each.tapes for tape in tapes)]
+        yield _change(program, statement, _rebind(program, statement, tapes), mine)
     for gradient in wanted:
         if gradient not in done:
-            yield _change(program, gradient.site.statement, _wrap_in_place(program, gradient), [gradient])
+            site = gradient.site
+            assert isinstance(site.node.func, ast.Attribute)
+            wrap = _wrap(program, site.node.func.value, site)
+            yield _change(program, site.statement, wrap, [gradient])
 
 
 def _can_rebind(tape: Tape, gradients: list[Gradient]) -> bool:
-    """Whether ``tape = hvd.DistributedGradientTape(tape)`` serves all gradient calls of the tape."""
+    """Whether all gradients are taken after the `with`, under its name, in its function."""
     statement = tape.with_statement
     assert statement is not None
-    if not tape.name or any(not each.wrapped for each in tape.other):
-        return False
     made = tape.creation.statement
     if made is not statement and (in_loop(statement) or made.scope is not statement.scope):
         return False
-    return all(
-        _receiver(each) == tape.name
+    return bool(tape.name) and all(
+        each.tapes == [tape]
+        and _receiver(each) == tape.name
         and each.site.scope.function() is statement.scope.function()
-        and (statement in each.site.statement.path() or not _precedes(each.site.statement, statement))
+        and statement not in each.site.statement.path()
+        and statement.node.lineno < each.site.node.lineno
         for each in gradients
     )
-
-
-def _precedes(first: Statement, second: Statement) -> bool:
-    return first.node.lineno < second.node.lineno
 
 
 def _receiver(gradient: Gradient) -> str:
@@ -76,43 +82,16 @@ def _receiver(gradient: Gradient) -> str:
     return dotted(gradient.site.node.func.value)
 
 
-def _rebind(
-    program: Program, statement: Statement, tapes: list[tuple[Tape, list[Gradient]]]
-) -> tuple[list[Edit], list[Edit]]:
-    """Edits and prerequisites that rebind the tapes' names after the `with`, or early inside it."""
-    edits: list[Edit] = []
-    requires: list[Edit] = []
-    after = []
-    for tape, gradients in tapes:
-        line = f"{tape.name} = {program.setup.hvd}.DistributedGradientTape({tape.name})"
-        inside = [each.site.statement for each in gradients if statement in each.site.statement.path()]
-        if not inside:
-            after.append(line)
-            continue
-        first = _first_common(statement, inside)
-        requires += program.layout.isolate(first)
-        edits.append(program.layout.before(first, [line], -1))
-    if after:
-        requires += program.layout.isolate(statement)
-        edits.append(program.layout.after(statement, after))
-    return edits, requires
+def _rebind(program: Program, statement: Statement, tapes: list[Tape]) -> tuple[list[Edit], list[Edit]]:
+    """Edits and prerequisites that rebind the tapes' names after the `with`."""
+    wrap = f"{program.setup.hvd}.DistributedGradientTape"
+    lines = [f"{tape.name} = {wrap}({tape.name})" for tape in tapes]
+    return [program.layout.after(statement, lines)], list(program.layout.isolate(statement))
 
 
-def _first_common(statement: Statement, inside: list[Statement]) -> Statement:
-    """The statement in the `with` to rebind before: in the innermost block, under no condition and in
-    no loop, that holds all of `inside`."""
-    block = statement.branches["body"]
-    while True:
-        holders = [each for each in block if any(each in one.path() for one in inside)]
-        holder = holders[0]
-        if len(holders) > 1 or holder in inside or not isinstance(holder.node, ast.With | ast.AsyncWith):
-            return holder
-        block = holder.branches["body"]
-
-
-def _wrap_in_place(program: Program, gradient: Gradient) -> tuple[list[Edit], list[Edit]]:
-    assert isinstance(gradient.site.node.func, ast.Attribute)
-    span = program.script.span(gradient.site.node.func.value, gradient.site)
+def _wrap(program: Program, node: ast.expr, site: Site) -> tuple[list[Edit], list[Edit]]:
+    """Edits that wrap an expression: where the tape is made, or where its gradient is taken."""
+    span = program.script.span(node, site)
     wrap = f"{program.setup.hvd}.DistributedGradientTape("
     return [Edit(span.start, span.start, wrap), Edit(span.end, span.end, ")")], []
 
@@ -144,10 +123,8 @@ def _sources(program: Program, gradient: Gradient) -> tuple[str, list[Edit], str
         return "Horovod's tape does not take unconnected_gradients=", [], ""
     if program.training.compiles_with_xla(gradient.site.scope):
         return "Horovod's allreduce does not run in a tf.function with jit_compile=True", [], ""
-    sources = next((word.value for word in call.keywords if word.arg == "sources"), None)
-    if sources is None and len(call.args) > 1:
-        sources = call.args[1]
-    if sources is None or any(isinstance(each, ast.Starred) for each in call.args):
+    sources = argument(call, 1, "sources")
+    if sources is None:
         return "the call hides what the gradient is taken of", [], ""
     kind = _kind(program, sources, gradient)
     whole, part = script.span(call, gradient.site), script.span(sources, gradient.site)

@@ -15,7 +15,7 @@ import ast
 
 from trainshift.core import api
 from trainshift.core.edit import Change, Withheld
-from trainshift.core.facts import Site
+from trainshift.core.facts import Site, argument
 from trainshift.core.flow import reaching_calls
 from trainshift.core.names import Unknown
 from trainshift.core.program import Program
@@ -33,7 +33,7 @@ def propose(program: Program) -> Proposals:
         known = program.names.may_be(receiver, *api.DATASET)
         if not known and not any(isinstance(value, Unknown) for value in receiver):
             continue
-        count = _count(site)
+        count = argument(site.node, 0, "count")
         target = program.script.statement_span(site.statement)
         if site.in_fstring:
             yield Withheld("HV06", target, "the call stands inside an f-string")
@@ -47,14 +47,6 @@ def propose(program: Program) -> Proposals:
             doubts = () if known else (f"{name} is taken to be a dataset",)
             title = f"Divide the batches taken ({program.script.text(count, site)}) among the ranks"
             yield Change("HV06", title, target, edits, program.requires, doubts)
-
-
-def _count(site: Site) -> ast.expr | None:
-    for word in site.node.keywords:
-        if word.arg == "count":
-            return word.value
-    first = site.node.args[:1]
-    return first[0] if first and not isinstance(first[0], ast.Starred) else None
 
 
 def _is_settled(program: Program, count: ast.expr, site: Site) -> bool:
@@ -80,4 +72,6 @@ def _feeding(program: Program) -> set[Site]:
     }
 
 
-RULE = Transform("HV06", "divide-steps", "Divides the batches that a training loop takes among the ranks.", propose)
+RULE = Transform(
+    "HV06", "divide-steps", "Divides the batches that a training loop takes among the ranks.", propose
+)

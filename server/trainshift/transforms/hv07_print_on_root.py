@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core.edit import Change, Edit, Place
+from trainshift.core.edit import Edit, Place
 from trainshift.core.program import Program
 from trainshift.core.root_only import Form, Kind, RootCall
 from trainshift.transforms.root import guard_changes

@@ -23,8 +23,9 @@ import ast
 
 from trainshift.core import tables
 from trainshift.core.edit import Edit
+from trainshift.core.facts import argument
 from trainshift.core.program import Program
-from trainshift.core.root_only import Form, Kind, RootCall, path_argument
+from trainshift.core.root_only import Form, Kind, RootCall
 from trainshift.core.source import Span
 from trainshift.transforms.root import conditional, guard_changes
 from trainshift.transforms.rule import Proposals, Transform
@@ -48,7 +49,7 @@ def _noop_writer(program: Program, call: RootCall) -> tuple[Edit, ...]:
 def _devnull(program: Program, call: RootCall) -> tuple[Edit, ...]:
     names = program.names.full_names(call.site.node.func, call.site.scope, call.site.statement)
     name = next(name for name in sorted(names) if name in tables.OPENING)
-    path = path_argument(call.site, tables.OPENING[name][0])
+    path = argument(call.site.node, 0, tables.OPENING[name][0])
     assert path is not None
     start, syntax = program.layout.call_syntax(call.site)
     span = program.script.span(path, call.site)

@@ -13,6 +13,7 @@ import ast
 
 from trainshift.core import api
 from trainshift.core.edit import Edit
+from trainshift.core.facts import argument
 from trainshift.core.program import Program
 from trainshift.core.root_only import Form, Kind, RootCall
 from trainshift.core.source import Span
@@ -29,17 +30,16 @@ def propose(program: Program) -> Proposals:
 
 def _verbose(program: Program, call: RootCall) -> tuple[Edit, ...]:
     site = call.site
-    given = next((word.value for word in site.node.keywords if word.arg == "verbose"), None)
-    if given is None:
-        signature = api.method("tensorflow.keras.Model", site.name)
-        position = signature.position("verbose") if signature else None
-        if position is not None and len(site.node.args) > position:
-            given = site.node.args[position]
+    signature = api.method("tensorflow.keras.Model", site.name)
+    position = signature.position("verbose") if signature else None
+    given = argument(site.node, len(site.node.args) if position is None else position, "verbose")
     if given is None:
         return program.layout.add_keyword(site, "verbose", f"1 if {program.setup.root} else 0")
     span = program.script.span(given, site)
     test = f" if {program.setup.root} else 0"
-    bounds = Span(program.script.span(site.node.func, site).end + 1, program.script.span(site.node, site).end - 1)
+    bounds = Span(
+        program.script.span(site.node.func, site).end + 1, program.script.span(site.node, site).end - 1
+    )
     outer = program.layout.parenthesized(span, bounds)
     if isinstance(given, ast.IfExp | ast.Lambda | ast.NamedExpr) and outer == span:
         return (Edit(span.start, span.start, "("), Edit(span.end, span.end, f"){test}"))

@@ -65,5 +65,8 @@ def _is_environment(program: Program, node: ast.expr, statement: Statement) -> b
 
 
 RULE = Transform(
-    "HV11", "drop-visible-devices", "Drops the script's own choice of GPUs in favour of one per rank.", propose
+    "HV11",
+    "drop-visible-devices",
+    "Drops the script's own choice of GPUs in favour of one per rank.",
+    propose,
 )

@@ -11,7 +11,16 @@ from trainshift.core.program import Program
 from trainshift.core.root_only import Form, Kind, RootCall
 from trainshift.transforms.rule import Proposals
 
-_LOOSER = (ast.Attribute, ast.Subscript, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Await)
+_LOOSER = (
+    ast.Attribute,
+    ast.Subscript,
+    ast.BinOp,
+    ast.UnaryOp,
+    ast.BoolOp,
+    ast.Compare,
+    ast.IfExp,
+    ast.Await,
+)
 
 
 def guard_changes(
@@ -22,7 +31,9 @@ def guard_changes(
     title: str,
 ) -> Proposals:
     """The changes for root calls of some kinds: those of `forms`, and guards unless they are VERBOSE's."""
-    edits_of = {**forms} if Form.VERBOSE in forms else {Form.GUARD: _guard, Form.CONDITIONAL: _conditional, **forms}
+    edits_of = (
+        {**forms} if Form.VERBOSE in forms else {Form.GUARD: _guard, Form.CONDITIONAL: _conditional, **forms}
+    )
     for call in program.root_only.calls:
         if call.kind not in kinds or call.form not in edits_of:
             continue

@@ -1,0 +1,48 @@
+"""Every fixture is a test: what a script becomes, statement by statement and as a whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fixtures import SCRIPTS, TRANSFORM_CASES, Case, rewrite
+from trainshift.engine.conversion import Conversion, Note, Status, convert
+
+
+@pytest.mark.parametrize("case", TRANSFORM_CASES, ids=lambda case: case.name)
+def test_case_becomes_what_it_says(case: Case, update_fixtures: bool) -> None:
+    blocks = _blocks(convert(case.text, line=case.line))
+    if update_fixtures:
+        rewrite(case, blocks)
+    else:
+        assert blocks == case.expected
+
+
+@pytest.mark.parametrize("folder", SCRIPTS, ids=lambda folder: folder.name)
+def test_script_becomes_its_after(folder: Path, update_fixtures: bool) -> None:
+    conversion = convert((folder / "before.py").read_bytes().decode())
+    assert conversion.status in (Status.CONVERTED, Status.ALREADY_DISTRIBUTED)
+    assert conversion.withheld == ()
+    after = folder / "after.py"
+    if update_fixtures:
+        after.write_bytes(conversion.text.encode())
+    else:
+        assert conversion.text == after.read_bytes().decode()
+
+
+def _blocks(conversion: Conversion) -> dict[str, str]:
+    """What a conversion came to, as the blocks of a fixture."""
+    blocks = {}
+    if conversion.status is Status.CONVERTED:
+        blocks["python after"] = conversion.text
+    elif conversion.status is Status.REFUSED:
+        line, column = conversion.position or (0, 0)
+        blocks["refused"] = f"{line}:{column} {conversion.reason}\n"
+    if conversion.status is not Status.REFUSED:
+        blocks["withheld"] = _lines(conversion.withheld)
+    blocks["doubts"] = _lines(conversion.doubts)
+    return {kind: body for kind, body in blocks.items() if body}
+
+
+def _lines(notes: tuple[Note, ...]) -> str:
+    return "".join(f"{note.line}:{note.column} {note.rule} {note.text}\n" for note in notes)

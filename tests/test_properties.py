@@ -1,0 +1,144 @@
+"""What must always hold (SPEC §6): on every fixture, and on mutations of every fixture."""
+
+from __future__ import annotations
+
+import ast
+import io
+import random
+import tokenize
+from collections import Counter
+from itertools import islice
+
+import pytest
+from fixtures import SCRIPTS, TRANSFORM_CASES
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from mutations import MUTATIONS
+from trainshift.core.edit import apply, merge
+from trainshift.core.source import BOM
+from trainshift.core.statements import ParseFailure
+from trainshift.engine.conversion import Analysis, Conversion, Status, analyze, convert
+
+TEXTS = {folder.name: (folder / "before.py").read_bytes().decode() for folder in SCRIPTS}
+TEXTS |= {case.name: case.text for case in TRANSFORM_CASES}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_the_properties_hold_on_every_mutation(name: str) -> None:
+    original = convert(TEXTS[name])
+    for mutate in (None, *MUTATIONS):
+        text = TEXTS[name] if mutate is None else _mutated(name, mutate)
+        conversion = convert(text)
+        where = f"{name} {mutate.__name__ if mutate else ''}"
+        assert conversion.status is original.status, (where, conversion.reason)
+        assert len(conversion.applied) == len(original.applied), where
+        _check(text, conversion, where)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_statement_by_statement_in_any_order_is_the_whole_file(name: str) -> None:
+    text = TEXTS[name].removeprefix(BOM)
+    conversion = convert(text)
+    order = random.Random(name)
+    rounds = 2 if len(text) < 2000 else 1
+    for _ in range(rounds):
+        current = text
+        for change in islice(_changes(current, order), 1000):
+            current = change
+        assert current == conversion.text
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_the_properties_hold_on_mixtures_of_scripts(data: st.DataObject) -> None:
+    """Two fixtures in one file, mutated more than once."""
+    names = data.draw(st.lists(st.sampled_from(sorted(TEXTS)), min_size=1, max_size=2, unique=True))
+    mutations = data.draw(st.lists(st.sampled_from(MUTATIONS), max_size=3, unique=True))
+    parts = [TEXTS[name].removeprefix(BOM).rstrip("\r\n") for name in names]
+    text = "\n".join(parts) + "\n"
+    try:
+        ast.parse(text)
+        for mutate in mutations:
+            text = mutate(text)
+    except (SyntaxError, tokenize.TokenError):
+        return
+    _check(text, convert(text), f"{names} {[mutate.__name__ for mutate in mutations]}")
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_a_broken_script_is_refused_and_left_alone(data: st.DataObject) -> None:
+    """A piece of a script is cut out, or junk put in; whatever comes of it is handled."""
+    text = TEXTS[data.draw(st.sampled_from(sorted(TEXTS)))]
+    start = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(start, min(len(text), start + 40)))
+    junk = data.draw(st.sampled_from(["", "(", ")", "'", '"""', "\\", "\0", "\t", "\f", "🚂", ":", "\n    x", "def"]))
+    broken = text[:start] + junk + text[end:]
+    conversion = convert(broken)
+    if conversion.status is Status.CONVERTED:
+        _check(broken, conversion, repr((start, end, junk)))
+    else:
+        assert conversion.text == broken
+        assert conversion.reason
+
+
+def _check(text: str, conversion: Conversion, where: str) -> None:
+    """Parses, lossless, idempotent; no internal error."""
+    assert "internal error" not in conversion.reason, (where, conversion.reason)
+    if conversion.status is not Status.CONVERTED:
+        assert conversion.text == text, where
+        return
+    ast.parse(conversion.text.removeprefix(BOM))
+    assert conversion.text.startswith(BOM) == text.startswith(BOM), where
+    assert _comments(text) <= _comments(conversion.text), where
+    assert _blank_lines(text) <= _blank_lines(conversion.text), where
+    _outside_edits(text.removeprefix(BOM))
+    again = convert(conversion.text)
+    assert again.text == conversion.text, where
+    assert again.status is Status.ALREADY_DISTRIBUTED, (where, again.status)
+    if "\r\n" in text and "\n" not in text.replace("\r\n", ""):
+        assert "\n" not in conversion.text.replace("\r\n", ""), where
+    assert conversion.text.endswith(("\n", "\r")) or not text.endswith(("\n", "\r")), where
+
+
+def _outside_edits(text: str) -> None:
+    """Every code point outside the edits is in the result, in order."""
+    analysis = analyze(text)
+    assert isinstance(analysis, Analysis)
+    plan = merge(analysis.changes)
+    assert not plan.dropped
+    at = end = 0
+    result = apply(text, plan.edits)
+    for edit in plan.edits:
+        kept = text[end : edit.start]
+        assert result[at : at + len(kept)] == kept
+        at += len(kept) + len(edit.text)
+        end = edit.end
+    assert result[at:] == text[end:]
+
+
+def _changes(text: str, order: random.Random):  # type: ignore[no-untyped-def]
+    """The texts after one random change after another, each analysed anew."""
+    while True:
+        analysis = analyze(text)
+        assert not isinstance(analysis, ParseFailure)
+        if not analysis.changes or any(each.essential for each in analysis.withheld):
+            return
+        text = apply(text, merge([order.choice(analysis.changes)]).edits)
+        yield text
+
+
+def _comments(text: str) -> Counter[str]:
+    lines = io.StringIO(text.removeprefix(BOM), newline="").readline
+    return Counter(each.string for each in tokenize.generate_tokens(lines) if each.type == tokenize.COMMENT)
+
+
+def _blank_lines(text: str) -> int:
+    return sum(1 for line in text.split("\n") if not line.strip())
+
+
+def _mutated(name: str, mutate) -> str:  # type: ignore[no-untyped-def]
+    text = TEXTS[name]
+    bom = BOM if text.startswith(BOM) else ""
+    mutated: str = bom + mutate(text.removeprefix(BOM))
+    return mutated
