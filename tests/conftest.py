@@ -6,11 +6,18 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Offer ``--update-fixtures``, which rewrites every expected block and script."""
+    """Offer the suite's own options."""
     parser.addoption("--update-fixtures", action="store_true", help="rewrite what the fixtures expect")
+    parser.addoption("--quick", action="store_true", help="a few generated inputs where there are many")
 
 
 @pytest.fixture
 def update_fixtures(request: pytest.FixtureRequest) -> bool:
     """Whether expectations are rewritten instead of checked."""
     return bool(request.config.getoption("--update-fixtures"))
+
+
+@pytest.fixture
+def quick(request: pytest.FixtureRequest) -> bool:
+    """Whether to try a few generated inputs only (the quick loop)."""
+    return bool(request.config.getoption("--quick"))

@@ -136,7 +136,9 @@ def _replace_names(text: str, names: dict[str, str]) -> str:
         if token.type == tokenize.NAME and token.string in names and before != ".":
             edits.append((token.start, token.end, names[token.string]))
         elif token.type == tokenize.STRING and "f" in token.string[:2].lower():
-            pattern = r"(?<![\w.'\"])(" + "|".join(map(re.escape, names)) + r")\b(?=[^{}]*\})" if names else "(?!)"
+            pattern = (
+                r"(?<![\w.'\"])(" + "|".join(map(re.escape, names)) + r")\b(?=[^{}]*\})" if names else "(?!)"
+            )
             new = re.sub(pattern, lambda found: names[found.group(1)], token.string)
             if new != token.string and token.start[0] == token.end[0]:
                 edits.append((token.start, token.end, new))

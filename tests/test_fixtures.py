@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from fixtures import SCRIPTS, TRANSFORM_CASES, Case, rewrite
 from trainshift.engine.conversion import Conversion, Note, Status, convert
 

@@ -10,9 +10,10 @@ from collections import Counter
 from itertools import islice
 
 import pytest
-from fixtures import SCRIPTS, TRANSFORM_CASES
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from fixtures import SCRIPTS, TRANSFORM_CASES
 from mutations import MUTATIONS
 from trainshift.core.edit import apply, merge
 from trainshift.core.source import BOM
@@ -72,7 +73,9 @@ def test_a_broken_script_is_refused_and_left_alone(data: st.DataObject) -> None:
     text = TEXTS[data.draw(st.sampled_from(sorted(TEXTS)))]
     start = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(start, min(len(text), start + 40)))
-    junk = data.draw(st.sampled_from(["", "(", ")", "'", '"""', "\\", "\0", "\t", "\f", "🚂", ":", "\n    x", "def"]))
+    junk = data.draw(
+        st.sampled_from(["", "(", ")", "'", '"""', "\\", "\0", "\t", "\f", "🚂", ":", "\n    x", "def"])
+    )
     broken = text[:start] + junk + text[end:]
     conversion = convert(broken)
     if conversion.status is Status.CONVERTED:

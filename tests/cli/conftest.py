@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from trainshift.cli.main import cli
-from trainshift.engine import conversion
 
 from cli import fake_engine
+from trainshift.cli.main import cli
+from trainshift.engine import conversion
 
 SCRIPT = "import tensorflow as tf\nx = 1\nprint(x)\n"
 CONVERTED = "import tensorflow as tf\nimport horovod.tensorflow as hvd\nx = 1\nif hvd.rank() == 0: print(x)\n"

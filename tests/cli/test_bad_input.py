@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from cli.conftest import CONVERTED, SCRIPT, Run
 from trainshift.cli import files
 from trainshift.engine import conversion
 from trainshift.engine.conversion import Conversion, Status
-
-from cli.conftest import CONVERTED, SCRIPT, Run
 
 
 def write_both(run: Run, bad: Path) -> tuple[int, str]:

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from trainshift.cli.diff import header_name, unified_diff
 
 OLD = b"a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n"

@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
-from trainshift.cli.files import FileProblem, decode, read, write_in_place
 
 from cli.conftest import CONVERTED, SCRIPT, Run
+from trainshift.cli.files import FileProblem, decode, read, write_in_place
 
 LATIN = "# -*- coding: latin-1 -*-\nimport tensorflow as tf\nname = 'é'\n"
 

@@ -10,10 +10,10 @@ import time
 from pathlib import Path
 
 import pytest
-from trainshift import __version__
 
 from cli import fake_engine
 from cli.conftest import CONVERTED, SCRIPT
+from trainshift import __version__
 
 COMMAND = [sys.executable, str(Path(fake_engine.__file__))]
 

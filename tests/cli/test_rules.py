@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from trainshift import transforms
 
 from cli.conftest import Run
+from trainshift import transforms
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from trainshift.cli.walk import collect
 
 from cli.conftest import SCRIPT, Run
+from trainshift.cli.walk import collect
 
 
 def found(*paths: str, exclude: tuple[str, ...] = ()) -> list[str]:

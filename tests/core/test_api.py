@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+
 from trainshift.core import api
 from trainshift.dev import generate_api
 

@@ -77,21 +77,29 @@ def steps_differ(before: Record, first: Record, second: Record) -> Iterator[str]
 
 def rates_not_scaled(before: Record, first: Record, second: Record) -> Iterator[str]:
     """`rate-not-scaled`: every learning rate is the original's times the number of ranks."""
-    for rank, record in enumerate((first, second)):
-        for number, (old, new) in enumerate(zip(before.optimizers, record.optimizers, strict=False)):
+    for number, old in enumerate(before.optimizers):
+        for rank, record in enumerate((first, second)):
+            new = record.optimizers[number] if number < len(record.optimizers) else None
+            if new is None:
+                continue
             if not scaled(old.rates, new.rates):
                 yield (
-                    f"rate-not-scaled: the learning rate of {name(number, new)} on rank {rank} began "
-                    f"{shorten(new.rates)}, the original's {shorten(old.rates)}"
+                    f"rate-not-scaled: the learning rate of {name(number, new)} is {shorten(changes(new.rates))} "
+                    f"on rank {rank}, the original's is {shorten(changes(old.rates))}"
                 )
-            elif old.schedule.keys() == new.schedule.keys():
-                for step, rate in old.schedule.items():
-                    if not close(new.schedule[step], rate * RANKS):
-                        yield (
-                            f"rate-not-scaled: at step {step} the schedule of {name(number, new)} gives "
-                            f"{new.schedule[step]:g} on rank {rank}, the original's gives {rate:g}"
-                        )
-                        break
+                break
+            wrong = [
+                step
+                for step, rate in old.schedule.items()
+                if not close(new.schedule.get(step, 0.0), rate * RANKS)
+            ]
+            if wrong:
+                step = wrong[0]
+                yield (
+                    f"rate-not-scaled: at step {step} the schedule of {name(number, new)} gives "
+                    f"{new.schedule.get(step, 0.0):g} on rank {rank}, the original's gives {old.schedule[step]:g}"
+                )
+                break
 
 
 def scaled(old: Sequence[float], new: Sequence[float]) -> bool:

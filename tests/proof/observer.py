@@ -20,10 +20,11 @@ import signal
 import sys
 import traceback
 import warnings
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 from proof.record import OptimizerRecord, Record
 
@@ -43,6 +44,52 @@ NATIVE_WRITERS = (
 )
 
 
+class Numbers:
+    """Gives every object a number of its own, without keeping the object alive.
+
+    That matters: Horovod's broadcast fails in scripts that have dropped a model, which the
+    observer must not hide.
+    """
+
+    def __init__(self) -> None:
+        self.known: dict[int, tuple[weakref.ref[Any], int]] = {}
+        self.count = 0
+
+    def of(self, thing: Any) -> int:
+        """The number of `thing`; never one that a dead object had."""
+        reference, number = self.known.get(id(thing), (None, 0))
+        if reference is None or reference() is not thing:
+            self.count = number = self.count + 1
+            self.known[id(thing)] = weakref.ref(thing), number
+        return number
+
+
+class Kept(NamedTuple):
+    """What outlives a variable: its value can be read through the handle when the variable is gone."""
+
+    name: str
+    handle: Any
+    dtype: Any
+
+
+class Watch:
+    """One optimizer, and the numbers of the variables that it trained and of its own."""
+
+    def __init__(self, optimizer: Any) -> None:
+        self.optimizer = weakref.ref(optimizer)
+        self.record = OptimizerRecord(type(optimizer).__name__)
+        hyperparameters = getattr(optimizer, "_hyper", {})
+        self.schedule = hyperparameters.get("learning_rate", getattr(optimizer, "_learning_rate", None))
+        self.trained: dict[int, None] = {}
+        self.slots: dict[int, None] = {}
+        self.last_values: dict[int, Any] = {}
+
+    def variables(self) -> list[Any]:
+        """The optimizer's own variables: a list for new Keras optimizers, a method for all others."""
+        variables = getattr(self.optimizer(), "variables", ())
+        return list(variables() if callable(variables) else variables)
+
+
 class Observer:
     """The hooks and what they have seen; one per process."""
 
@@ -50,9 +97,11 @@ class Observer:
         self.tf = tf
         self.np = np
         self.record = Record()
+        self.numbers = Numbers()
+        self.kept: dict[int, Kept] = {}
         self.watches: dict[int, Watch] = {}
-        self.broadcast: set[Any] = set()
-        self.initial: dict[Any, str | None] = {}
+        self.broadcast: set[int] = set()
+        self.initial: dict[int, str | None] = {}
         self.in_jacobian = False
 
     def in_session_graph(self) -> bool:
@@ -76,26 +125,31 @@ class Observer:
 
         return self.tf.numpy_function(call, list(tensors), self.tf.int64)
 
-    def see(self, variable: Any) -> None:
-        """Keep a digest of the variable's value if it is seen for the first time."""
-        if variable.ref() in self.initial:
-            return
-        with self.tf.init_scope():
-            value = self.value(variable)
-        self.initial[variable.ref()] = None if value is None else digest([value])
+    def see(self, variable: Any) -> int:
+        """The variable's number; on first sight keep its handle, and a digest of the value it has."""
+        number = self.numbers.of(variable)
+        if number not in self.kept:
+            with self.tf.init_scope():
+                eager = self.tf.executing_eagerly()
+                handle = getattr(variable, "handle", None) if eager else None
+                self.kept[number] = Kept(variable.name, handle, variable.dtype)
+                value = self.value(number)
+            self.initial[number] = None if value is None else digest([value])
+        return number
 
-    def value(self, variable: Any) -> Any:
-        """The variable's value, or None when it has none yet or lives in a session's graph."""
+    def value(self, number: int) -> Any:
+        """The value of a variable, or None when it has none yet or lives in a session's graph."""
+        _, handle, dtype = self.kept[number]
+        if handle is None:
+            return None
         try:
-            return variable.numpy()
-        except (AttributeError, NotImplementedError, self.tf.errors.FailedPreconditionError):
+            return self.tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype).numpy()
+        except self.tf.errors.FailedPreconditionError:
             return None
 
     def watch(self, optimizer: Any) -> Watch:
         """The watch on this optimizer; made on its first use."""
-        if id(optimizer) not in self.watches:
-            self.watches[id(optimizer)] = Watch(optimizer, OptimizerRecord(type(optimizer).__name__))
-        return self.watches[id(optimizer)]
+        return self.watches.setdefault(self.numbers.of(optimizer), Watch(optimizer))
 
     def dense(self, structure: Any) -> list[Any]:
         """The tensors of a nested structure; of a sparse gradient, its values and indices."""
@@ -122,18 +176,17 @@ class Observer:
             if not used:
                 return original(optimizer, pairs, *args, **kwargs)
             watch = self.watch(optimizer)
-            for _, variable in used:
-                self.see(variable)
-                watch.variables.setdefault(variable.ref(), variable)
+            numbers = [self.see(variable) for _, variable in used]
+            watch.trained.update(dict.fromkeys(numbers))
             gradients = self.dense([gradient for gradient, _ in used])
+            split = len(gradients)
 
             def step(rate: Any, *values: Any) -> None:
-                weights = values[len(gradients) :]
                 watch.record.rates.append(float(rate))
-                watch.record.gradients.append(digest(values[: len(gradients)]))
-                watch.record.weights.append(digest(weights))
-                for (_, variable), value in zip(used, weights, strict=True):
-                    watch.last_values[variable.ref()] = value
+                watch.record.gradients.append(digest(values[:split]))
+                watch.record.weights.append(digest(values[split:]))
+                watch.last_values.update(zip(numbers, values[split:], strict=True))
+                watch.slots.update(dict.fromkeys(self.see(slot) for slot in watch.variables()))
 
             def state() -> list[Any]:
                 weights = [tf.convert_to_tensor(variable) for _, variable in used]
@@ -193,12 +246,11 @@ class Observer:
         def broadcast_variables(variables: Any, *args: Any, **kwargs: Any) -> Any:
             # An iterator is not read here: Horovod gets what the script passed.
             listed = [] if iter(variables) is variables else list(variables)
-            for variable in listed:
-                self.see(variable)
+            numbers = [self.see(variable) for variable in listed]
 
             def note() -> None:
-                self.broadcast.update(variable.ref() for variable in listed)
-                self.record.broadcasts.append([variable.name for variable in listed])
+                self.broadcast.update(numbers)
+                self.record.broadcasts.append([self.kept[number].name for number in numbers])
 
             if self.in_session_graph():
                 with self.tf.control_dependencies([self.observe(note)]):
@@ -250,63 +302,37 @@ class Observer:
     def finish(self, directory: Path) -> None:
         """Write record.json, and the values of the trained variables and slots as values.npz."""
         values: dict[str, Any] = {}
-        for number, watch in enumerate(self.watches.values()):
+        for place, watch in enumerate(self.watches.values()):
             record = watch.record
-            slots = {
-                variable.ref(): variable
-                for variable in watch.slots()
-                if variable.ref() not in watch.variables
-            }
-            for index, (reference, variable) in enumerate(watch.variables.items()):
-                value = self.value(variable)
-                value = watch.last_values.get(reference) if value is None else value
-                record.variables.append(variable.name)
-                record.initial.append(self.initial[reference])
+            for index, number in enumerate(watch.trained):
+                value = self.value(number)
+                value = watch.last_values.get(number) if value is None else value
+                record.variables.append(self.kept[number].name)
+                record.initial.append(self.initial[number])
                 record.final.append("" if value is None else digest([value]))
                 if value is not None:
-                    values[f"{number}/variables/{index}"] = value
-            for variable in slots.values():
-                value = self.value(variable)
-                if value is not None:
-                    values[f"{number}/slots/{len(record.slots)}"] = value
-                    record.slots.append(variable.name)
-                    if variable.ref() not in self.broadcast:
-                        record.unbroadcast_slots.append(variable.name)
-            record.unbroadcast_variables = [
-                variable.name
-                for reference, variable in watch.variables.items()
-                if reference not in self.broadcast
-            ]
-            record.schedule = self.sample(watch.optimizer)
+                    values[f"{place}/variables/{index}"] = value
+                if number not in self.broadcast:
+                    record.unbroadcast_variables.append(self.kept[number].name)
+            for number in watch.slots:
+                value = self.value(number)
+                if value is not None and number not in watch.trained:
+                    values[f"{place}/slots/{len(record.slots)}"] = value
+                    record.slots.append(self.kept[number].name)
+                    if number not in self.broadcast:
+                        record.unbroadcast_slots.append(self.kept[number].name)
+            record.schedule = self.sample(watch.schedule)
             self.record.optimizers.append(record)
         self.np.savez(directory / "values.npz", **values)
         self.record.save(directory / "record.json")
 
-    def sample(self, optimizer: Any) -> dict[str, float]:
-        """What the optimizer's schedule gives at a few steps; empty without one."""
-        schedule = getattr(optimizer, "_learning_rate", None) or getattr(optimizer, "_hyper", {}).get(
-            "learning_rate"
-        )
+    def sample(self, schedule: Any) -> dict[str, float]:
+        """What an optimizer's schedule gives at a few steps; empty if it has a constant rate."""
         if not isinstance(schedule, self.tf.keras.optimizers.schedules.LearningRateSchedule):
             return {}
         if not self.tf.executing_eagerly():
             return {}
         return {str(step): float(schedule(self.tf.constant(step, self.tf.int64))) for step in SCHEDULE_STEPS}
-
-
-class Watch:
-    """One optimizer, with references to everything that it trained."""
-
-    def __init__(self, optimizer: Any, record: OptimizerRecord) -> None:
-        self.optimizer = optimizer
-        self.record = record
-        self.variables: dict[Any, Any] = {}
-        self.last_values: dict[Any, Any] = {}
-
-    def slots(self) -> list[Any]:
-        """The optimizer's own variables: a list for new Keras optimizers, a method for all others."""
-        variables = self.optimizer.variables
-        return list(variables() if callable(variables) else variables)
 
 
 CACHES = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "KERAS_HOME", "MPLCONFIGDIR")

@@ -7,6 +7,7 @@ import sys
 from importlib.util import find_spec
 
 import pytest
+
 from trainshift.core import api
 
 PRINT = "import sys; from trainshift.dev import generate_api; sys.stdout.write(generate_api.render())"

@@ -201,7 +201,9 @@ def test_stall_is_caught() -> None:
     text = (SAMPLES / "classifier_after.py").read_text(encoding="utf-8")
     last = "    with writer.as_default():"
     assert last in text
-    text = text.replace(last, f"    if step == 3 and hvd.rank() == 1:\n        __import__('time').sleep(3600)\n{last}")
+    text = text.replace(
+        last, f"    if step == 3 and hvd.rank() == 1:\n        __import__('time').sleep(3600)\n{last}"
+    )
     faults = judge(original("classifier"), run_converted(text, time_limit=40))
     assert [fault.partition(":")[0] for fault in faults] == ["did-not-finish", "did-not-finish"]
     assert "in <module>" in faults[1]

@@ -107,8 +107,8 @@ class Flags:
 
     def _own_flag(self, step: Step) -> str | None:
         """The flag tested by the broadcast that directly follows the step."""
-        following = step.statement.block[step.statement.index + 1 : step.statement.index + 2]
-        return self._flag_of(following[0]) if following else None
+        following = self._script.following(step.statement)
+        return self._flag_of(following) if following is not None else None
 
     def _flag_of(self, statement: Statement) -> str | None:
         """The flag of an ``if not flag:`` or ``if x not in flag:`` that broadcasts; None for others."""

@@ -147,8 +147,7 @@ class Horovod:
 
     def _after_early_exit(self, statement: Statement) -> bool:
         for current in statement.path():
-            block = self._script.top if current.parent is None else current.block
-            index = self._script.top_index[current] if current.parent is None else current.index
+            block, index = self._script.siblings(current)
             for before in block[:index]:
                 if not isinstance(before.node, ast.If) or before.node.orelse:
                     continue

@@ -168,17 +168,49 @@ class LearningRates:
     def _follow(
         self, node: ast.expr, scope: Scope, statement: Statement, site: Site | None, depth: int = 0
     ) -> None:
-        if self._horovod.scaled(node, scope, statement) or _is_nothing(node):
+        if _is_nothing(node) or depth > 20:
             return
         values = self._names.values(node, scope, statement)
         sources = [value for value in values if self._computes(value)]
-        if sources and len(sources) == len(values):
+        cases = self._cases(node, scope, statement)
+        scaled = [self._horovod.scaled(case, where, at) for case, where, at, _ in cases]
+        if cases and (0 < len(sources) < len(values) or 0 < sum(scaled) < len(scaled)):
+            for case, where, at, call in cases:
+                self._follow(case, where, at, call, depth + 1)
+        elif self._horovod.scaled(node, scope, statement):
+            return
+        elif not sources:
+            self._add(Rate(statement, scope, node, site, doubt=self._doubt(node, scope, statement, values)))
+        elif len(sources) == len(values):
             for value in sources:
                 self._scale_source(value, site)
-        elif sources:
-            self._follow_parts(node, scope, statement, site, depth)
-        else:
-            self._add(Rate(statement, scope, node, site, doubt=self._doubt(node, scope, statement, values)))
+        elif site is not None:
+            text = self._script.text(node, statement)
+            self._found.hidden.append(HiddenRate(site, f"{text} may be a number or a schedule"))
+
+    def _cases(
+        self, node: ast.expr, scope: Scope, statement: Statement
+    ) -> list[tuple[ast.expr, Scope, Statement, Site | None]]:
+        """What a rate is in one case and in another, each to be scaled where it is made, if need be."""
+        if isinstance(node, ast.IfExp):
+            return [(part, scope, statement, None) for part in (node.body, node.orelse)]
+        if not isinstance(node, ast.Name):
+            return []
+        _, bindings = self._names.lookup(node.id, scope, statement)
+        cases: list[tuple[ast.expr, Scope, Statement, Site | None]] = []
+        for binding in bindings:
+            if binding.kind == "parameter" and binding.inner is not None:
+                for caller in self._names.callers(binding.inner)[0]:
+                    given = self._names.argument(caller, binding.inner, node.id)
+                    if given is not None:
+                        cases.append((given, caller.scope, caller.statement, caller))
+            elif (
+                binding.kind != "value" or binding.value is None or binding.path or binding.statement is None
+            ):
+                return []
+            else:
+                cases.append((binding.value, binding.scope, binding.statement, None))
+        return cases
 
     def _computes(self, value: Value) -> bool:
         """Whether the rate is computed by an object, so that a factor cannot stand beside it."""
@@ -186,36 +218,6 @@ class LearningRates:
             schedule = api.is_subclass(value.cls, *api.SCHEDULE) or bool(api.rate_parameters(value.cls))
             return schedule or api.is_subclass(value.cls, *api.VARIABLE)
         return isinstance(value, Function | UserInstance)
-
-    def _follow_parts(
-        self, node: ast.expr, scope: Scope, statement: Statement, site: Site | None, depth: int
-    ) -> None:
-        """A rate that is a number in one case and a schedule in another: scale each where it is made."""
-        if depth > 20:
-            return
-        if isinstance(node, ast.IfExp):
-            for part in (node.body, node.orelse):
-                self._follow(part, scope, statement, None, depth + 1)
-            return
-        if isinstance(node, ast.Name):
-            _, bindings = self._names.lookup(node.id, scope, statement)
-            simple = [b for b in bindings if b.kind == "value" and b.value is not None and not b.path]
-            if bindings and len(simple) == len(bindings):
-                for binding in simple:
-                    assert binding.value is not None
-                    assert binding.statement is not None
-                    self._follow(binding.value, binding.scope, binding.statement, None, depth + 1)
-                return
-            if all(b.kind == "parameter" for b in bindings) and bindings[0].inner is not None:
-                sites, _ = self._names.callers(bindings[0].inner)
-                for caller in sites:
-                    given = self._names.argument(caller, bindings[0].inner, node.id)
-                    if given is not None:
-                        self._follow(given, caller.scope, caller.statement, caller, depth + 1)
-                return
-        if site is not None:
-            text = self._script.text(node, statement)
-            self._found.hidden.append(HiddenRate(site, f"{text} may be a number or a schedule"))
 
     def _scale_source(self, value: Value, site: Site | None) -> None:
         if value in self._found.sources:

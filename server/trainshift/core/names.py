@@ -667,8 +667,7 @@ class _Reaching:
         found: list[Binding] = []
         current = statement
         while True:
-            block = self._script.top if current.parent is None else current.block
-            index = self._script.top_index[current] if current.parent is None else current.index
+            block, index = self._script.siblings(current)
             if self._tail(block[:index], found):
                 return found
             parent = current.parent

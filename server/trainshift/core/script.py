@@ -31,6 +31,25 @@ class Script:
         """The place of each of the module's own statements."""
         return {statement: index for index, statement in enumerate(self.top)}
 
+    def siblings(self, statement: Statement) -> tuple[list[Statement], int]:
+        """The whole block that the statement stands in, and its place there.
+
+        A statement's own `block` ends with its chunk, which for the module is not the whole.
+        """
+        if statement.parent is None:
+            return self.top, self.top_index[statement]
+        return statement.block, statement.index
+
+    def following(self, statement: Statement) -> Statement | None:
+        """The next statement of the same block."""
+        block, index = self.siblings(statement)
+        return block[index + 1] if index + 1 < len(block) else None
+
+    def preceding(self, statement: Statement) -> Statement | None:
+        """The statement before, in the same block."""
+        block, index = self.siblings(statement)
+        return block[index - 1] if index else None
+
     @cached_property
     def statements(self) -> list[Statement]:
         """Every statement, in text order, at any depth."""

@@ -1,12 +1,15 @@
 """Broadcasts the model's and the optimizer's variables from rank 0 once, after the first step.
 
-    optimizer.apply_gradients(              optimizer.apply_gradients(
-        zip(grads, model.trainable_variables))  zip(grads, model.trainable_variables))
-                                            if not hvd_broadcast_done:
-                                                with tf.init_scope():
-                                                    hvd.broadcast_variables(model.variables, root_rank=0)
-                                                    hvd.broadcast_variables(optimizer.variables(), root_rank=0)
-                                                hvd_broadcast_done = True
+    optimizer.apply_gradients(zip(grads, model.trainable_variables))
+
+becomes
+
+    optimizer.apply_gradients(zip(grads, model.trainable_variables))
+    if not hvd_broadcast_done:
+        with tf.init_scope():
+            hvd.broadcast_variables(model.variables, root_rank=0)
+            hvd.broadcast_variables(optimizer.variables(), root_rank=0)
+        hvd_broadcast_done = True
 
 Ranks start from different weights; without this they train apart. After the first step the
 optimizer's slots exist and are broadcast too. Each `apply_gradients` has a flag of its own. Inside a
@@ -140,10 +143,10 @@ def _pairs_name(program: Program) -> str:
     """The name of the list of pairs: the same for every step, as each reads it at once."""
     ours = set()
     for step in program.training.steps:
-        before = step.statement.block[: step.statement.index][-1:]
-        if before and isinstance(step.pairs, ast.Name) and isinstance(before[0].node, ast.Assign):
-            value = before[0].node.value
-            bound = {last_name(target) for target in before[0].node.targets}
+        before = program.script.preceding(step.statement)
+        if before is not None and isinstance(step.pairs, ast.Name) and isinstance(before.node, ast.Assign):
+            value = before.node.value
+            bound = {last_name(target) for target in before.node.targets}
             if isinstance(value, ast.Call) and last_name(value.func) == "list" and step.pairs.id in bound:
                 ours.add(step.pairs.id)
     return program.setup.fresh("grads_and_vars", ours)

@@ -60,12 +60,17 @@ def _printed(program: Program) -> str:
     ours = set()
     for statement in program.script.statements:
         node = statement.node
-        following = statement.block[statement.index + 1 : statement.index + 2]
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and following:
-            guard, name = following[0].node, node.targets[0].id
-            if isinstance(guard, ast.If) and name.startswith("printed") and f"'{name}'" in ast.dump(guard):
-                ours.add(name)
+        if not (isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)):
+            continue
+        name = node.targets[0].id
+        following = program.script.following(statement) if name.startswith("printed") else None
+        if following is not None and isinstance(following.node, ast.If) and name in _names(following.node):
+            ours.add(name)
     return program.setup.fresh("printed", ours)
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
 
 
 RULE = Transform("HV07", "print-on-root", "Prints on rank 0 only.", propose)

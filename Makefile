@@ -1,0 +1,72 @@
+# Two commands set up all they need on a fresh machine: `make demo` and `make test`.
+
+# TensorFlow 2.15, which only the proof needs, has wheels for Python 3.9 to 3.11.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+SAMPLE := fixtures/scripts/mnist_tape/before.py
+
+.PHONY: help demo test check format fixtures api bench clean
+
+help:  ## Show this list.
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.tool  ## Install the tool alone and convert a sample script.
+	$(BIN)/trainshift convert $(SAMPLE)
+
+test: $(VENV)/.proof  ## Set up everything, Horovod included, and run every test.
+	$(MAKE) --no-print-directory lint
+	$(BIN)/pytest -m "not proof" -n 2
+	$(BIN)/pytest -m proof
+
+check: $(VENV)/.dev lint  ## The quick loop: format, lint, types and the tests that need no TensorFlow.
+	$(BIN)/pytest -q -m "not proof" -n auto --quick
+
+.PHONY: lint
+lint: $(VENV)/.dev
+	$(BIN)/ruff format --check -q .
+	$(BIN)/ruff check -q .
+	$(BIN)/mypy
+
+format: $(VENV)/.dev  ## Format and fix what can be fixed.
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+fixtures: $(VENV)/.dev  ## Rewrite what the fixtures expect; read the diff.
+	$(BIN)/pytest -q tests/test_fixtures.py --update-fixtures
+
+api: $(VENV)/.proof  ## Regenerate the TensorFlow data from the installed package.
+	$(BIN)/python -m trainshift.dev.generate_api
+
+bench: $(VENV)/.dev  ## Time a conversion against its peers, in one run.
+	$(BIN)/python tests/bench/convert_speed.py
+
+clean:  ## Remove the environment and every cache.
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q --upgrade pip
+
+$(VENV)/.tool: $(VENV)/bin/python pyproject.toml
+	$(BIN)/pip install -q -e .
+	touch $@
+
+$(VENV)/.dev: $(VENV)/bin/python pyproject.toml
+	$(BIN)/pip install -q -e '.[dev]'
+	touch $@ $(VENV)/.tool
+
+# Horovod is built from source, next to TensorFlow and without build isolation.  The wheel is not
+# taken from pip's cache: one built for another TensorFlow would crash.
+$(VENV)/.proof: $(VENV)/bin/python pyproject.toml
+	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info[:2] not in ((3, 10), (3, 11)))' || { \
+	  echo "The proof needs Python 3.10 or 3.11 (TensorFlow 2.15): make clean; make test PYTHON=python3.11"; exit 1; }
+	$(BIN)/pip install -q -e '.[dev,proof]'
+	$(BIN)/python -c 'import horovod.tensorflow' 2>/dev/null || { \
+	  echo "Building Horovod (2 to 5 minutes) ..."; \
+	  env -u MAKEFLAGS -u MAKELEVEL PATH="$(CURDIR)/$(BIN):$$PATH" \
+	    HOROVOD_WITH_TENSORFLOW=1 HOROVOD_WITHOUT_PYTORCH=1 HOROVOD_WITHOUT_MXNET=1 \
+	    HOROVOD_WITH_GLOO=1 HOROVOD_WITHOUT_MPI=1 \
+	    $(BIN)/pip install -q --no-build-isolation --no-cache-dir horovod==0.28.1; }
+	$(BIN)/horovodrun --check-build
+	touch $@ $(VENV)/.dev $(VENV)/.tool

@@ -1,0 +1,109 @@
+"""Rules of the repository that no linter knows: layers, names, and that documents tell the truth."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fixtures import TRANSFORM_FILES
+from trainshift.transforms import TRANSFORMS
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "server" / "trainshift"
+LAYERS = ("core", "transforms", "engine", "cli")
+MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "dev" not in path.parts)
+
+
+def imports(path: Path) -> set[str]:
+    """Full names of everything that a module imports, at any depth."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path}: relative imports hide the layer"
+            found.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return found
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_point_one_way(path: Path) -> None:
+    layer = path.relative_to(PACKAGE).parts[0]
+    above = LAYERS[LAYERS.index(layer) + 1 :] if layer in LAYERS else ()
+    for name in imports(path):
+        assert not name.startswith(tuple(f"trainshift.{each}" for each in above)), name
+        assert not name.startswith(("tensorflow", "horovod", "trainshift.dev")), name
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_the_core_does_no_io(path: Path) -> None:
+    if path.relative_to(PACKAGE).parts[0] not in ("core", "transforms", "engine"):
+        return
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    calls = {
+        node.func.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    assert calls.isdisjoint({"print", "open", "input", "exec", "eval"})
+    outside = (
+        {name.partition(".")[0] for name in imports(path)} - set(sys.stdlib_module_names) - {"trainshift"}
+    )
+    assert outside <= ({"libcst"} if path.name == "concrete.py" else set())
+
+
+def test_rules_files_and_fixtures_have_one_name() -> None:
+    names = [f"{rule.code.lower()}_{rule.name.replace('-', '_')}" for rule in TRANSFORMS]
+    assert names == sorted(names)
+    files = {path.stem for path in (PACKAGE / "transforms").glob("hv*.py")}
+    assert files == set(names)
+    assert {path.stem for path in TRANSFORM_FILES} == set(names)
+
+
+@pytest.mark.parametrize("rule", TRANSFORMS, ids=lambda rule: rule.code)
+def test_a_rule_says_what_it_does_and_where_it_comes_from(rule) -> None:  # type: ignore[no-untyped-def]
+    assert re.fullmatch(r"[A-Z][^.]*\.", rule.title)
+    assert "Seeds: " in rule.doc
+
+
+def test_every_dependency_is_explained() -> None:
+    explained = (ROOT / "server" / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    lists = re.findall(r'^    "([a-z-]+)[>=]', project, re.M) + re.findall(r'"([a-z-]+)==?', project)
+    missing = [name for name in lists if f"**{name}**" not in explained.lower()]
+    assert not missing
+
+
+def test_the_readme_lists_every_rule() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    rows = [f"| {rule.code} | `{rule.name}` | {rule.title} |" for rule in TRANSFORMS]
+    assert [row for row in rows if row not in readme] == []
+
+
+def test_the_conformance_table_names_every_rule_and_correction() -> None:
+    table = (ROOT / "server" / "docs" / "conformance.md").read_text(encoding="utf-8")
+    for rule in TRANSFORMS:
+        assert rule.code in table
+    named = {int(number) for number in re.findall(r"\bC(\d+)\b", table)}
+    assert named >= {*range(1, 8), *range(11, 23)}
+
+
+def test_the_command_line_starts_without_heavy_imports() -> None:
+    code = "import sys, trainshift.cli.main; print(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert loaded.isdisjoint({"tensorflow", "horovod", "libcst", "rich", "pygls", "numpy"})
+
+
+def test_no_path_of_a_machine_is_committed() -> None:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
+    for name in filter(None, listed.stdout.split("\0")):
+        path = ROOT / name
+        if path.suffix in {".py", ".md", ".toml", ".json", ".yml", ""} and path.is_file():
+            text = path.read_text(encoding="utf-8", errors="replace")
+            assert not re.search(r"/(?:home|Users|root|work)/[a-z]", text), name
