@@ -83,21 +83,19 @@ def rates_not_scaled(before: Record, first: Record, second: Record) -> Iterator[
             if new is None:
                 continue
             if not scaled(old.rates, new.rates):
+                rates = shorten(changes(new.rates))
                 yield (
-                    f"rate-not-scaled: the learning rate of {name(number, new)} is {shorten(changes(new.rates))} "
-                    f"on rank {rank}, the original's is {shorten(changes(old.rates))}"
+                    f"rate-not-scaled: the learning rate of {name(number, new)} is {rates} on rank {rank}, "
+                    f"the original's is {shorten(changes(old.rates))}"
                 )
                 break
-            wrong = [
-                step
-                for step, rate in old.schedule.items()
-                if not close(new.schedule.get(step, 0.0), rate * RANKS)
-            ]
+            samples = [(step, rate, new.schedule.get(step, 0.0)) for step, rate in old.schedule.items()]
+            wrong = [sample for sample in samples if not close(sample[2], sample[1] * RANKS)]
             if wrong:
-                step = wrong[0]
+                step, rate, actual = wrong[0]
                 yield (
                     f"rate-not-scaled: at step {step} the schedule of {name(number, new)} gives "
-                    f"{new.schedule.get(step, 0.0):g} on rank {rank}, the original's gives {old.schedule[step]:g}"
+                    f"{actual:g} on rank {rank}, the original's gives {rate:g}"
                 )
                 break
 

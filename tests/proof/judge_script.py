@@ -26,7 +26,7 @@ def main() -> int:
     parser.add_argument("before", type=Path)
     parser.add_argument("after", type=Path, nargs="?")
     parser.add_argument("-v", "--verbose", action="store_true", help="show what was recorded")
-    options = parser.parse_args(own)
+    options = parser.parse_intermixed_args(own)
 
     original = run_original(options.before, arguments)
     ranks = run_converted(options.after or converted(options.before), arguments)

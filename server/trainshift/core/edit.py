@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from trainshift.core.source import Span
@@ -35,6 +35,10 @@ class Edit:
     text: str
     place: Place = Place.WITHIN
     rank: int = 0
+
+    def moved(self, distance: int) -> Edit:
+        """The same edit `distance` code points further on."""
+        return replace(self, start=self.start + distance, end=self.end + distance)
 
     @property
     def _key(self) -> tuple[int, int, int, int]:

@@ -17,6 +17,7 @@ class Script:
 
     def __init__(self, source: Source, chunks: list[Chunk]) -> None:
         self.source = source
+        self.chunks = [(chunk.offset, chunk.text) for chunk in chunks]
         self.facts = [chunk.facts for chunk in chunks]
         self._offsets = {id(chunk.facts): chunk.offset for chunk in chunks}
         self.names = Resolver(self)

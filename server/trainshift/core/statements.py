@@ -1,7 +1,7 @@
 """Text -> top-level statements -> `ast`, cached by text; a text that does not parse is a value.
 
 A chunk is a run of whole lines that holds one top-level statement (or several that share a
-line) with the comments above it.  Chunks are read once and kept by their text, so a later edit
+line) with the comments and blank lines below it.  Chunks are read once and kept by their text, so a later edit
 re-reads only the chunks whose text changed.
 """
 
@@ -65,7 +65,7 @@ class FactsCache:
 
 def parse(text: str, cache: FactsCache | None = None) -> list[Chunk] | ParseFailure:
     """The chunks of `text` in order, or why it does not parse."""
-    cache = cache or FactsCache()
+    cache = FactsCache() if cache is None else cache
     try:
         chunks = _from_cache(text, cache) or _from_tree(text, cache)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -102,17 +102,14 @@ def _from_tree(text: str, cache: FactsCache) -> list[Chunk]:
     """Chunks cut where the whole file's `ast` says that statements begin and end."""
     body = _tree(text)
     starts = Source(text).line_starts
-    ends: list[int] = []  # 1-based last lines of the chunks
+    cuts = [0]
+    last = 0  # 1-based last line of the statements so far
     for statement in body:
         first = min(node.lineno for node in (statement, *getattr(statement, "decorator_list", ())))
-        last = statement.end_lineno or first
-        if ends and first <= ends[-1]:
-            ends[-1] = max(ends[-1], last)
-        else:
-            ends.append(last)
-    cuts = [0, *(starts[end] if end < len(starts) else len(text) for end in ends)]
-    if cuts[-1] < len(text) or len(cuts) == 1:
-        cuts.append(len(text))
+        if first > last and starts[first - 1] > 0:
+            cuts.append(starts[first - 1])
+        last = max(last, statement.end_lineno or first)
+    cuts.append(len(text))
     chunks = []
     for start, end in pairwise(cuts):
         piece = text[start:end]
@@ -135,14 +132,13 @@ def _tree(text: str) -> list[ast.stmt]:
 
 
 def _diagnose(text: str) -> ParseFailure:
+    null = text.find("\0")
+    if null >= 0:
+        return ParseFailure("a null byte", *Source(text).position(null))
     try:
         _tree(text)
     except SyntaxError as error:
         return ParseFailure(error.msg, error.lineno or 1, max(error.offset or 1, 1))
-    except ValueError as error:
-        before = text[: max(text.find("\0"), 0)]
-        line = before.count("\n") + 1
-        return ParseFailure(str(error), line, len(before) - (before.rfind("\n") + 1) + 1)
-    except (RecursionError, MemoryError):
+    except (ValueError, RecursionError, MemoryError):
         pass
     return ParseFailure("the code is nested too deeply to be read", 1, 1)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from trainshift.core import concrete
-from trainshift.core.edit import Change, Withheld, apply, merge
+from trainshift.core.edit import Change, Edit, Withheld, apply, merge
 from trainshift.core.program import Program
 from trainshift.core.script import Script, read_script
 from trainshift.core.source import BOM, Source, Span
@@ -154,10 +154,11 @@ def _convert(script: Script, line: int | None) -> Conversion:
             return Conversion(Status.NOTHING_FOUND, source.text, reason=reason)
         reason = "every training step, print and write is distributed already"
         return Conversion(Status.ALREADY_DISTRIBUTED, source.text, withheld=withheld, reason=reason)
-    return _apply(source, changes, withheld)
+    return _apply(script, changes, withheld)
 
 
-def _apply(source: Source, changes: Iterable[Change], withheld: tuple[Note, ...]) -> Conversion:
+def _apply(script: Script, changes: Iterable[Change], withheld: tuple[Note, ...]) -> Conversion:
+    source = script.source
     plan = merge(changes)
     if plan.dropped:
         first = plan.dropped[0]
@@ -165,7 +166,7 @@ def _apply(source: Source, changes: Iterable[Change], withheld: tuple[Note, ...]
         position = source.position(first.target.start)
         return Conversion(Status.REFUSED, source.text, reason=reason, position=position)
     text = apply(source.text, plan.edits)
-    defect = _defect(source.text, text)
+    defect = _defect(script, plan.edits, text)
     if defect:
         reason = f"an internal error, please report it: the result does not {defect}"
         return Conversion(Status.REFUSED, source.text, reason=reason)
@@ -188,11 +189,24 @@ def at_line(source: Source, changes: Iterable[Change], line: int) -> list[Change
     return [change for change in covering if change.target == innermost]
 
 
-def _defect(before: str, after: str) -> str:
+def _defect(script: Script, edits: Sequence[Edit], after: str) -> str:
     """What a result fails at that its original did not: "parse" or "compile"; empty if nothing."""
-    if not concrete.parses(after):
+    if not all(concrete.parses(piece) for piece in _rewritten(script, edits)):
         return "parse"
-    return "compile" if _compiles(before) and not _compiles(after) else ""
+    return "compile" if _compiles(script.source.text) and not _compiles(after) else ""
+
+
+def _rewritten(script: Script, edits: Sequence[Edit]) -> Iterator[str]:
+    """The new texts of the chunks that edits touch; no edit reaches into two."""
+    at = 0
+    for start, text in script.chunks:
+        end = start + len(text)
+        first = at
+        last = end == len(script.source.text)
+        while at < len(edits) and (edits[at].start < end or last):
+            at += 1
+        if at > first:
+            yield apply(text, (edit.moved(-start) for edit in edits[first:at]))
 
 
 def _compiles(text: str) -> bool:

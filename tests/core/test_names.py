@@ -1,0 +1,168 @@
+"""What names stand for: every spelling, through scopes, attributes, containers and calls."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from trainshift.core import api
+from trainshift.core.names import UNKNOWN, Instance, Value
+from trainshift.core.script import Script, read_script
+
+ADAM = "tensorflow.keras.optimizers.Adam"
+
+
+def last_value(text: str) -> tuple[Script, set[Value]]:
+    """What the last expression statement of a script may stand for."""
+    script = read_script(text)
+    assert isinstance(script, Script)
+    statement = next(s for s in reversed(script.statements) if isinstance(s.node, ast.Expr))
+    assert isinstance(statement.node, ast.Expr)
+    return script, set(script.names.values(statement.node.value, statement.scope, statement))
+
+
+def names(text: str) -> set[str]:
+    """The full names that the last expression of a script resolves to."""
+    script, _ = last_value(text)
+    statement = next(s for s in reversed(script.statements) if isinstance(s.node, ast.Expr))
+    assert isinstance(statement.node, ast.Expr)
+    return script.names.full_names(statement.node.value, statement.scope, statement)
+
+
+def classes(text: str) -> set[str]:
+    """The library classes of what the last expression may be; "?" for unknown."""
+    _, values = last_value(text)
+    return {
+        value.cls if isinstance(value, Instance) else "?" if value == UNKNOWN else str(value)
+        for value in values
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import tensorflow as tf\ntf.keras.optimizers.Adam",
+        "import tensorflow as tf\ntf.optimizers.Adam",
+        "import tensorflow\ntensorflow.keras.optimizers.Adam",
+        "import os, tensorflow as T\nT.keras.optimizers.Adam",
+        "import tensorflow.keras as K\nK.optimizers.Adam",
+        "import tensorflow.keras\ntensorflow.keras.optimizers.Adam",
+        "from tensorflow import keras\nkeras.optimizers.Adam",
+        "from tensorflow.keras import optimizers as opt\nopt.Adam",
+        "from tensorflow.keras.optimizers import Adam\nAdam",
+        "from tensorflow.keras.optimizers import Adam as Best\nBest",
+        "import keras\nkeras.optimizers.Adam",
+        "import tensorflow.compat.v2 as tf\ntf.keras.optimizers.Adam",
+        "try:\n    import tensorflow.compat.v2 as tf\nexcept ImportError:\n    import tensorflow as tf\ntf.optimizers.Adam",
+        "import tensorflow as tf\nkeras = tf.keras\nkeras.optimizers.Adam",
+        "import tensorflow as tf\n\n\ndef f():\n    tf.optimizers.Adam",
+        "def f():\n    import tensorflow as tf\n    tf.optimizers.Adam",
+    ],
+)
+def test_every_spelling_of_a_name_is_one_name(text: str) -> None:
+    assert names(text) == {ADAM}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "import tensorflow.compat.v1 as tf\ntf.train.AdamOptimizer",
+            "tensorflow.compat.v1.train.AdamOptimizer",
+        ),
+        ("import tensorflow as tf\ntf.Session", "tensorflow.compat.v1.Session"),
+        ("import tensorflow as tf\ntf.compat.v1.Session", "tensorflow.compat.v1.Session"),
+        ("import tensorflow as tf\ntf.keras.optimizers.legacy.SGD", "tensorflow.keras.optimizers.legacy.SGD"),
+        ("print", "builtins.print"),
+    ],
+)
+def test_names_are_canonical(text: str, expected: str) -> None:
+    assert names(text) == {expected}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from os import *\ntf.optimizers.Adam",
+        "import tensorflow as tf\n\n\ndef f(tf):\n    tf.optimizers.Adam",
+        "import tensorflow as tf\n\n\ndef f():\n    tf = object()\n    tf.optimizers.Adam",
+        "import tensorflow as tf\nfor tf in range(3):\n    tf.optimizers.Adam",
+        "from .tensorflow import optimizers\noptimizers.Adam",
+    ],
+)
+def test_a_shadowed_or_unseen_name_is_not_the_module(text: str) -> None:
+    assert ADAM not in names(text)
+
+
+HEAD = "import tensorflow as tf\nAdam, SGD = tf.optimizers.Adam, tf.optimizers.SGD\n"
+SGD = "tensorflow.keras.optimizers.SGD"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a = Adam()\na", {ADAM}),
+        ("a, b = Adam(), SGD()\nb", {SGD}),
+        ("a = b = Adam()\nb", {ADAM}),
+        ("a = Adam() if x else SGD()\na", {ADAM, SGD}),
+        ("a = Adam()\na = SGD()\na", {SGD}),
+        ("a = Adam()\nif x:\n    a = SGD()\na", {ADAM, SGD}),
+        ("if x:\n    a = Adam()\nelse:\n    a = SGD()\na", {ADAM, SGD}),
+        ("all = {'a': Adam(), 'b': SGD()}\nall['b']", {SGD}),
+        ("all = [Adam(), SGD()]\nall[0]", {ADAM}),
+        ("all = {}\nall['a'] = Adam()\nall['a']", {ADAM}),
+        ("all = []\nall.append(Adam())\nall[0]", {ADAM}),
+        ("all = dict(a=Adam())\nall['a']", {ADAM}),
+        ("all = [Adam() for _ in range(2)]\nall[1]", {ADAM}),
+        ("for a in [Adam(), SGD()]:\n    a", {ADAM, SGD}),
+        ("for i, a in enumerate([Adam()]):\n    a", {ADAM}),
+        ("for a, b in zip([Adam()], [SGD()]):\n    b", {SGD}),
+        ("for k, a in {'x': Adam()}.items():\n    a", {ADAM}),
+        ("def make():\n    return Adam()\n\n\na = make()\na", {ADAM}),
+        ("def make():\n    return Adam(), SGD()\n\n\na, b = make()\nb", {SGD}),
+        ("def use(a):\n    a\n\n\nuse(Adam())\nuse(a=SGD())", {ADAM, SGD}),
+        ("def use(a=Adam()):\n    a\n\n\nuse()", {ADAM}),
+        ("def use(a):\n    a\n\n\nuse(*rest)", {"?"}),
+        ("def use(a):\n    a", {"?"}),
+        ("make = lambda: Adam()\na = make()\na", {ADAM}),
+        ("class T:\n    def __init__(self):\n        self.a = Adam()\n\n    def go(self):\n        self.a", {ADAM}),
+        ("class B:\n    def __init__(self):\n        self.a = Adam()\n\n\nclass T(B):\n    def go(self):\n        self.a", {ADAM}),
+        ("class T:\n    def __init__(self, a):\n        self.a = a\n\n\nt = T(SGD())\nt.a", {SGD}),
+        ("class T:\n    @property\n    def a(self):\n        return Adam()\n\n\nT().a", {ADAM}),
+        ("class T:\n    a = Adam()\n\n\nT.a", {ADAM}),
+        ("a = (b := Adam())\nb", {ADAM}),
+        ("@tf.function\ndef make():\n    return Adam()\n\n\nmake()", {ADAM}),
+        ("def make():\n    return Adam()\n\n\nmade = tf.function(make)\na = made()\na", {ADAM}),
+        ("d = tf.data.Dataset.range(9)\nd = d.map(f).batch(2)\nd", {"tensorflow.data.Dataset"}),
+        ("m = tf.keras.applications.ResNet50()\nm", {"tensorflow.keras.Model"}),
+        ("a = unseen()\na", {"?"}),
+        ("while x:\n    a\n    a = Adam()", {ADAM}),
+    ],
+)  # fmt: skip
+def test_values_are_followed(text: str, expected: set[str]) -> None:
+    lines = (HEAD + text).split("\n")
+    if text.endswith(("(Adam())", "use(a=SGD())", "use()", "use(*rest)", "a = Adam()")):
+        # The question is the expression inside the function, not the call below it.
+        lines = [*lines]
+        script = read_script("\n".join(lines))
+        assert isinstance(script, Script)
+        statement = next(
+            s
+            for s in script.statements
+            if isinstance(s.node, ast.Expr) and isinstance(s.node.value, ast.Name)
+        )
+        assert isinstance(statement.node, ast.Expr)
+        values = script.names.values(statement.node.value, statement.scope, statement)
+        found = {value.cls if isinstance(value, Instance) else "?" for value in values}
+        assert found == expected
+    else:
+        assert classes("\n".join(lines)) == expected
+
+
+def test_user_classes_extend_the_hierarchy() -> None:
+    script, values = last_value(
+        "import tensorflow as tf\n\n\nclass A(tf.keras.Model):\n    pass\n\n\nclass B(A):\n    pass\n\n\nB()"
+    )
+    assert script.names.may_be(frozenset(values), *api.MODEL)
+    assert not script.names.may_be(frozenset(values), *api.OPTIMIZERS)
