@@ -54,7 +54,8 @@ def classes(text: str) -> set[str]:
         "from tensorflow.keras.optimizers import Adam as Best\nBest",
         "import keras\nkeras.optimizers.Adam",
         "import tensorflow.compat.v2 as tf\ntf.keras.optimizers.Adam",
-        "try:\n    import tensorflow.compat.v2 as tf\nexcept ImportError:\n    import tensorflow as tf\ntf.optimizers.Adam",
+        "try:\n    import tensorflow.compat.v2 as tf\nexcept ImportError:\n    import tensorflow as tf\n"
+        "tf.optimizers.Adam",
         "import tensorflow as tf\nkeras = tf.keras\nkeras.optimizers.Adam",
         "import tensorflow as tf\n\n\ndef f():\n    tf.optimizers.Adam",
         "def f():\n    import tensorflow as tf\n    tf.optimizers.Adam",

@@ -1,8 +1,8 @@
 """Text -> top-level statements -> `ast`, cached by text; a text that does not parse is a value.
 
-A chunk is a run of whole lines that holds one top-level statement (or several that share a
-line) with the comments and blank lines below it.  Chunks are read once and kept by their text, so a later edit
-re-reads only the chunks whose text changed.
+A chunk is a run of whole lines that holds one top-level statement (or several that share a line)
+with the comments and blank lines below it.  Chunks are read once and kept by their text, so a later
+edit re-reads only the chunks whose text changed.
 """
 
 from __future__ import annotations

@@ -37,6 +37,4 @@ def propose(program: Program) -> Proposals:
     yield Change("HV01", "Import and start Horovod, one GPU per rank", target, (), program.requires)
 
 
-RULE = Transform(
-    "HV01", "import-horovod", "Imports Horovod, starts it and gives each rank its own GPU.", propose
-)
+RULE = Transform("HV01", "import-horovod", propose)

@@ -14,6 +14,7 @@ written, because a schedule times a number is a TypeError:
 A schedule class of the script's own is scaled in what its `__call__` returns. Rates that are set
 while training (`optimizer.learning_rate = x`, `optimizer.lr.assign(x)`) are scaled too, unless they
 derive from the rate itself.
+
 Seeds: S1, S2 `trans_S[[Adam]]`; corrections C5, C6, C7, C9, C20, C22.
 """
 
@@ -79,6 +80,4 @@ def _words(call: ast.Call) -> list[ast.expr]:
     return [word.value for word in call.keywords]
 
 
-RULE = Transform(
-    "HV02", "scale-learning-rate", "Multiplies the learning rate by the number of ranks.", propose
-)
+RULE = Transform("HV02", "scale-learning-rate", propose)

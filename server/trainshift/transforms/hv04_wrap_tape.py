@@ -15,6 +15,7 @@ left alone, because averaging its gradients would change what is computed.
 Horovod takes a list of variables only: `tape.gradient(x, w)` becomes `tape.gradient(x, [w])[0]`,
 dictionaries and nested lists go through `tf.nest`. `.jacobian`, `unconnected_gradients=` and XLA
 (`jit_compile=True`) are not supported by Horovod's tape and are refused.
+
 Seeds: S1 `trans_S[[with]]`; corrections C15, C20, C21.
 """
 
@@ -188,4 +189,4 @@ def _is_list(program: Program, node: ast.expr, inside: Display) -> bool:
     return bool(values) and all(isinstance(value, Display) for value in values)
 
 
-RULE = Transform("HV04", "wrap-tape", "Averages the gradients of a training tape over all ranks.", propose)
+RULE = Transform("HV04", "wrap-tape", propose)

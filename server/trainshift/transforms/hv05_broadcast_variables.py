@@ -17,6 +17,7 @@ function the broadcast stands in `tf.init_scope()`, so that it also happens when
 traced. Where the model cannot be told, the variables of the pairs are broadcast, from a list, because
 a `zip` can be read once only. A step that may serve several optimizers, or that AutoGraph may turn
 into a graph loop, keeps a set of the optimizers it has served instead of a Boolean.
+
 Seeds: S1, S2 `trans_S[[apply_gradients]]`; corrections C1 to C4, C11, C16, C17, C19, C20.
 """
 
@@ -205,6 +206,4 @@ def _doubts(program: Program, step: Step, receiver: str) -> tuple[str, ...]:
     return (f"{receiver} is taken to be an optimizer",)
 
 
-RULE = Transform(
-    "HV05", "broadcast-variables", "Broadcasts what a step trains once, after the first step.", propose
-)
+RULE = Transform("HV05", "broadcast-variables", propose)

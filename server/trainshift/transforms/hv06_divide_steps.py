@@ -6,6 +6,7 @@
 Each rank takes a step with its own batch, so that a step covers `hvd.size()` batches. Only a `take`
 that feeds a training loop is divided: a preview such as `next(iter(ds.take(1)))` must not become
 empty, and an evaluation is the same on every rank.
+
 Seeds: S1 `trans_E[[take]]`; corrections C5, C9, C20.
 """
 
@@ -72,6 +73,4 @@ def _feeding(program: Program) -> set[Site]:
     }
 
 
-RULE = Transform(
-    "HV06", "divide-steps", "Divides the batches that a training loop takes among the ranks.", propose
-)
+RULE = Transform("HV06", "divide-steps", propose)

@@ -12,6 +12,7 @@ expression becomes a conditional expression. Where an argument does something th
                                                 print(printed)
 
 A `print` of the script's own is not the builtin and is left alone.
+
 Seeds: S1, S2 `trans_S[[print]]`; correction C20.
 """
 
@@ -73,4 +74,4 @@ def _names(node: ast.AST) -> set[str]:
     return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
 
 
-RULE = Transform("HV07", "print-on-root", "Prints on rank 0 only.", propose)
+RULE = Transform("HV07", "print-on-root", propose)

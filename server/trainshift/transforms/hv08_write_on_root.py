@@ -13,6 +13,7 @@ tf.summary.create_noop_writer()
 
 All ranks would write the same paths at the same time. Weights are loaded on rank 0 only too: the
 broadcast after the first step brings them to the others.
+
 Seeds: S1 `trans_S[[checkpoint.save]]`, S2 `write`, `summary`, `save_weights`, `load_weights`;
 corrections C12, C20.
 """
@@ -64,6 +65,4 @@ def _devnull(program: Program, call: RootCall) -> tuple[Edit, ...]:
     return (Edit(value.end, value.end, test),)
 
 
-RULE = Transform(
-    "HV08", "write-on-root", "Writes checkpoints, figures, summaries and files on rank 0 only.", propose
-)
+RULE = Transform("HV08", "write-on-root", propose)

@@ -4,6 +4,7 @@
 
 Keras draws them on every rank. A `verbose` of the script's own stays what it is on rank 0. The part
 of this rule that concerns `fit` comes with the Keras loops, which are refused until then.
+
 Seeds: S2 `trans_S[[fit]]`; correction C9.
 """
 
@@ -46,6 +47,4 @@ def _verbose(program: Program, call: RootCall) -> tuple[Edit, ...]:
     return (Edit(outer.end, outer.end, test),)
 
 
-RULE = Transform(
-    "HV09", "fit-callbacks", "Shows the progress bars of evaluate and predict on rank 0 only.", propose
-)
+RULE = Transform("HV09", "fit-callbacks", propose)

@@ -4,6 +4,7 @@
     tf.config.set_visible_devices(gpus[0], "GPU")
 
 Both statements go; their comments stay. A block that would be left empty gets `pass`.
+
 Seeds: S2, S3 `trans_S[[os.environ['CUDA_VISIBLE_DEVICES'] = e]]`; correction C18.
 """
 

@@ -16,20 +16,24 @@ Proposals: TypeAlias = Iterator[Change | Withheld]
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """A rule: its code, its name in kebab-case, one sentence on what it does, and how.
+    """A rule: its code, its name in kebab-case, and what it does.
 
-    `propose` yields the changes of a program, each with the edits of one statement, and what it
+    The docstring of its module is its page, whose first sentence is its title.  `propose` yields the changes of a program, each with the edits of one statement, and what it
     withholds with the reason.
     """
 
     code: str
     name: str
-    title: str
     propose: Callable[[Program], Proposals]
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"HV\d\d", self.code) or not re.fullmatch(r"[a-z]+(-[a-z]+)*", self.name):
             raise ValueError(f"not a rule: {self.code} {self.name}")
+
+    @property
+    def title(self) -> str:
+        """What the rule does, in one sentence: the first paragraph of its page."""
+        return " ".join(self.doc.partition("\n\n")[0].split())
 
     @property
     def doc(self) -> str:

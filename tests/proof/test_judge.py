@@ -1,0 +1,81 @@
+"""The judge's decisions that no sample script shows, on records made up here; nothing is run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from proof.harness import Run, judge
+from proof.record import OptimizerRecord, Record
+
+
+def run(rates: list[float], *, rank: int = 0, stdout: str = "", **changes: object) -> Run:
+    """One process that trained one optimizer; rank 1 began with other weights and saw other data."""
+    optimizer = OptimizerRecord(
+        "SGD",
+        rates=rates,
+        gradients=[str(step) for step in range(len(rates))],
+        weights=[str(step) for step in range(len(rates))],
+        variables=["w"],
+        initial=[f"initial {rank}"],
+        final=["final"],
+    )
+    for name, value in changes.items():
+        setattr(optimizer, name, value)
+    record = Record(
+        optimizers=[optimizer], local_gradients=[f"rank {rank}, {step}" for step in range(len(rates))]
+    )
+    return Run(0, stdout, "", "", "", (), record, {})
+
+
+def ids(original: Run, *ranks: Run) -> list[str]:
+    """The ids of the faults that the judge finds."""
+    first, second = ranks
+    return [fault.partition(":")[0] for fault in judge(original, (first, second))]
+
+
+def test_right_conversion() -> None:
+    assert ids(run([0.1] * 4), run([0.2] * 4), run([0.2] * 4, rank=1)) == []
+
+
+def test_half_of_the_steps() -> None:
+    assert ids(run([0.1] * 5), run([0.2] * 2), run([0.2] * 2, rank=1)) == []
+    assert ids(run([0.1] * 5), run([0.2] * 3), run([0.2] * 3, rank=1)) == ["steps-differ"]
+
+
+def test_rate_that_changes_with_the_epoch_when_epochs_are_halved() -> None:
+    before, after = [0.4] * 4 + [0.2] * 4, [0.8] * 2 + [0.4] * 2
+    assert ids(run(before), run(after), run(after, rank=1)) == []
+
+
+def test_rate_that_changes_with_the_step_when_steps_are_halved() -> None:
+    before, after = [0.4, 0.3, 0.2, 0.1], [0.8, 0.6]
+    assert ids(run(before), run(after), run(after, rank=1)) == []
+    assert ids(run(before), run([0.8, 0.4]), run([0.8, 0.4], rank=1)) == ["rate-not-scaled"]
+
+
+def test_optimizer_without_a_rate() -> None:
+    nan = float("nan")
+    assert ids(run([nan] * 2), run([nan] * 2), run([nan] * 2, rank=1)) == []
+
+
+def test_an_optimizer_is_missing() -> None:
+    empty = replace(run([]), record=Record())
+    assert ids(run([0.1]), empty, empty) == ["proof-is-vacuous", "steps-differ"]
+
+
+@pytest.mark.parametrize(
+    ("original", "rank0", "faults"),
+    [
+        pytest.param(run([]), run([]), ["proof-is-vacuous"], id="no-step"),
+        pytest.param(
+            run([0.1]), run([0.2], initial=["final"]), ["proof-is-vacuous"], id="weights-did-not-move"
+        ),
+        pytest.param(run([0.1]), replace(run([0.2]), exit_code=1), ["did-not-finish"], id="failed"),
+        pytest.param(run([0.1]), replace(run([0.2]), record=None), ["did-not-finish"], id="no-record"),
+        pytest.param(run([0.1], stdout="a\n"), run([0.2], stdout="\n"), ["rank0-silent"], id="silent"),
+    ],
+)
+def test_fault_on_rank_0(original: Run, rank0: Run, faults: list[str]) -> None:
+    assert ids(original, rank0, run([0.2] * len(original.record.optimizers[0].rates), rank=1)) == faults  # type: ignore[union-attr]
