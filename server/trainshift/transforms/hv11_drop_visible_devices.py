@@ -65,9 +65,4 @@ def _is_environment(program: Program, node: ast.expr, statement: Statement) -> b
     return "os.environ" in program.names.full_names(node, statement.scope, statement)
 
 
-RULE = Transform(
-    "HV11",
-    "drop-visible-devices",
-    "Drops the script's own choice of GPUs in favour of one per rank.",
-    propose,
-)
+RULE = Transform("HV11", "drop-visible-devices", propose)

@@ -18,8 +18,8 @@ Proposals: TypeAlias = Iterator[Change | Withheld]
 class Transform:
     """A rule: its code, its name in kebab-case, and what it does.
 
-    The docstring of its module is its page, whose first sentence is its title.  `propose` yields the changes of a program, each with the edits of one statement, and what it
-    withholds with the reason.
+    The docstring of its module is its page, whose first sentence is its title.  `propose` yields the
+    changes of a program, each with the edits of one statement, and what it withholds with the reason.
     """
 
     code: str
