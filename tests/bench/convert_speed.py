@@ -27,7 +27,7 @@ def main() -> None:
         script = Path(folder) / "train.py"
         script.write_text(sample(300), encoding="utf-8")
         python = sys.executable
-        commands = {
+        commands: dict[str, list[str | Path]] = {
             "trainshift convert": [BIN / "trainshift", "convert", script],
             "trainshift --version": [BIN / "trainshift", "--version"],
             "python -c pass": [python, "-c", "pass"],

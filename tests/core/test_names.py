@@ -128,7 +128,7 @@ SGD = "tensorflow.keras.optimizers.SGD"
         ("def use(a):\n    a", {"?"}),
         ("make = lambda: Adam()\na = make()\na", {ADAM}),
         ("class T:\n    def f(self):\n        self.a = Adam()\n\n    def g(self):\n        self.a", {ADAM}),
-        ("class B:\n    def f(self):\n        self.a = Adam()\n\n\nclass T(B):\n    def g(self):\n        self.a", {ADAM}),
+        ("class B:\n    def f(self):\n        self.a = Adam()\n\n\nclass T(B):\n    pass\n\n\nT().a", {ADAM}),
         ("class T:\n    def __init__(self, a):\n        self.a = a\n\n\nt = T(SGD())\nt.a", {SGD}),
         ("class T:\n    @property\n    def a(self):\n        return Adam()\n\n\nT().a", {ADAM}),
         ("class T:\n    a = Adam()\n\n\nT.a", {ADAM}),
