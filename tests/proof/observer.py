@@ -32,12 +32,14 @@ SEED = 1000
 SCHEDULE_STEPS = (0, 1, 2, 5, 10, 20, 50, 100, 1000, 10000)
 SEED_NAMES = ("seed", "a", "x", "entropy")
 
-# TensorFlow's native writers, which Python's audit events do not show: module, name, place of the path.
-NATIVE_WRITERS = (
+# TensorFlow's native writers, which Python's audit events do not show: module, name, and the place or
+# the name of the argument that holds the path.
+NATIVE_WRITERS: tuple[tuple[str, str, int | str], ...] = (
     ("tensorflow.python.lib.io._pywrap_file_io", "WritableFile", 0),
     ("tensorflow.python.lib.io._pywrap_file_io", "CopyFile", 1),
     ("tensorflow.python.lib.io._pywrap_file_io", "RenameFile", 1),
     ("tensorflow.python.client._pywrap_events_writer", "EventsWriter", 0),
+    ("tensorflow.python.ops.gen_summary_ops", "create_summary_file_writer", "logdir"),
     ("tensorflow.python.ops.io_ops", "save_v2", 0),
     ("tensorflow.python.ops.gen_io_ops", "write_file", 0),
     ("tensorflow.io", "write_file", 0),
@@ -201,18 +203,41 @@ class Observer:
 
         owner.apply_gradients = apply_gradients
 
+    def hook_session_gradients(self) -> None:
+        """Have what `compute_gradients` of a TensorFlow 1 optimizer gives observed, in a session's graph."""
+        tf = self.tf
+        owner = tf.compat.v1.train.Optimizer
+        original = owner.compute_gradients
+
+        def compute_gradients(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+            pairs = original(optimizer, *args, **kwargs)
+            if not self.in_session_graph():
+                return pairs
+            gradients = self.dense([gradient for gradient, _ in pairs])
+            with tf.control_dependencies([self.observe(self.note_local, gradients)]):
+                copies = tf.nest.map_structure(
+                    tf.identity,
+                    [gradient for gradient, _ in pairs if gradient is not None],
+                    expand_composites=True,
+                )
+            rest = iter(copies)
+            return [(gradient if gradient is None else next(rest), variable) for gradient, variable in pairs]
+
+        owner.compute_gradients = compute_gradients
+
+    def note_local(self, *values: Any) -> None:
+        """Keep a digest of gradients that Horovod has not touched."""
+        self.record.local_gradients.append(digest(values))
+
     def hook_tape(self) -> None:
         """Have what `GradientTape.gradient` returns observed, except within a Jacobian's loop."""
         tape = self.tf.GradientTape
         gradient, jacobian, batch_jacobian = tape.gradient, tape.jacobian, tape.batch_jacobian
 
-        def note(*values: Any) -> None:
-            self.record.local_gradients.append(digest(values))
-
         def observed_gradient(this: Any, *args: Any, **kwargs: Any) -> Any:
             result = gradient(this, *args, **kwargs)
             if not self.in_jacobian and not self.in_session_graph():
-                self.observe(note, self.dense(result))
+                self.observe(self.note_local, self.dense(result))
             return result
 
         def unobserved(method: Any) -> Any:
@@ -281,11 +306,11 @@ class Observer:
             if event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR):
                 note(arguments[0])
 
-        def hook(module: Any, name: str, place: int) -> None:
+        def hook(module: Any, name: str, place: int | str) -> None:
             original = getattr(module, name)
 
             def call(*args: Any, **kwargs: Any) -> Any:
-                path: Any = args[place] if len(args) > place else None
+                path: Any = kwargs.get(place) if isinstance(place, str) else next(iter(args[place:]), None)
                 if self.tf.is_tensor(path):
                     path = path.numpy() if hasattr(path, "numpy") else None
                 note(path)
@@ -410,6 +435,7 @@ def install(observer: Observer) -> None:
         return rate() if callable(rate) else rate
 
     observer.hook_optimizer(tf.compat.v1.train.Optimizer, rate_of_v1)
+    observer.hook_session_gradients()
     observer.hook_tape()
     if importlib.util.find_spec("horovod"):
         observer.hook_horovod(importlib.import_module("horovod.tensorflow"))

@@ -207,3 +207,17 @@ def test_stall_is_caught() -> None:
     faults = judge(original("classifier"), run_converted(text, time_limit=40))
     assert [fault.partition(":")[0] for fault in faults] == ["did-not-finish", "did-not-finish"]
     assert "in <module>" in faults[1]
+
+
+def test_file_elsewhere_is_caught(tmp_path: Path) -> None:
+    text = (SAMPLES / "classifier_after.py").read_text(encoding="utf-8")
+    text += f"""
+place = {str(tmp_path)!r} + f"/{{hvd.rank()}}"
+open(place + ".txt", "w").close()
+tf.io.write_file(place + ".bin", b"")
+tf.train.Checkpoint(model=model).write(place + ".ckpt")
+tf.summary.create_file_writer(place + "-logs")
+"""
+    faults = judge(original("classifier"), run_converted(text))
+    assert [fault.partition(":")[0] for fault in faults] == ["rank1-wrote-file"]
+    assert all(f"{tmp_path}/1{end}" in faults[0] for end in (".txt", ".bin", ".ckpt", "-logs")), faults

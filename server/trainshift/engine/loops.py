@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from trainshift.core import api
 from trainshift.core.facts import Site
+from trainshift.core.names import Function
 from trainshift.core.program import Program
 from trainshift.core.source import Span
 
@@ -51,7 +52,8 @@ def _foreign_loop(program: Program) -> tuple[Site, str] | None:
     """A loop of another pattern than the tape's."""
     names = program.names
     for site in program.script.sites_named(*_FITTING):
-        if names.may_be(names.site_values(_receiver(site), site), *api.MODEL):
+        own = any(isinstance(value, Function) for value in names.callee(site))
+        if not own and names.may_be(names.site_values(_receiver(site), site), *api.MODEL):
             return site, f"model.{site.name}(...) is a Keras training loop, which is not converted yet"
     for site in program.script.sites_named("minimize"):
         if names.may_be(names.site_values(_receiver(site), site), *api.OPTIMIZERS):

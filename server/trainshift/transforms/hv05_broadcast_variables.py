@@ -203,7 +203,7 @@ def _doubts(program: Program, step: Step, receiver: str) -> tuple[str, ...]:
     known = program.names.may_be(values, *api.OPTIMIZERS)
     if known or not any(isinstance(value, Unknown) for value in values):
         return ()
-    return (f"{receiver} is taken to be an optimizer",)
+    return (f"{receiver} is taken to be an optimizer whose learning rate is scaled elsewhere",)
 
 
 RULE = Transform("HV05", "broadcast-variables", propose)
