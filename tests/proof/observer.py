@@ -28,6 +28,8 @@ from typing import Any, NamedTuple, TextIO
 
 from proof.record import OptimizerRecord, Record
 
+TESTS = str(Path(__file__).parent.parent)
+CACHES = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "KERAS_HOME", "MPLCONFIGDIR")
 SEED = 1000
 SCHEDULE_STEPS = (0, 1, 2, 5, 10, 20, 50, 100, 1000, 10000)
 SEED_NAMES = ("seed", "a", "x", "entropy")
@@ -80,8 +82,10 @@ class Watch:
     def __init__(self, optimizer: Any) -> None:
         self.optimizer = weakref.ref(optimizer)
         self.record = OptimizerRecord(type(optimizer).__name__)
-        hyperparameters = getattr(optimizer, "_hyper", {})
-        self.schedule = hyperparameters.get("learning_rate", getattr(optimizer, "_learning_rate", None))
+        rate = getattr(optimizer, "_hyper", {}).get(
+            "learning_rate", getattr(optimizer, "_learning_rate", None)
+        )
+        self.schedule = rate if callable(rate) else None
         self.trained: dict[int, None] = {}
         self.slots: dict[int, None] = {}
         self.last_values: dict[int, Any] = {}
@@ -360,9 +364,6 @@ class Observer:
         return {str(step): float(schedule(self.tf.constant(step, self.tf.int64))) for step in SCHEDULE_STEPS}
 
 
-CACHES = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "KERAS_HOME", "MPLCONFIGDIR")
-
-
 def digest(values: Sequence[Any]) -> str:
     """A short text that is equal for equal arrays."""
     total = hashlib.blake2b(digest_size=8)
@@ -485,6 +486,3 @@ def main() -> None:
         sys.stdout.flush()
     observer.finish(directory)
     sys.exit(1 if isinstance(status, str) else status)
-
-
-TESTS = str(Path(__file__).parent.parent)

@@ -425,6 +425,9 @@ class _Reader:
     # Expressions
 
     def expression(self, node: ast.expr, parent: ast.AST, scope: Scope) -> None:
+        while isinstance(node, ast.BinOp):  # A long sum nests to the left, deeper than Python recurses.
+            self.expression(node.right, node, scope)
+            parent, node = node, node.left
         if isinstance(node, ast.Name):
             self.facts.names.add(node.id)
             self.name_loads(node)

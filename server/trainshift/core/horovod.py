@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from functools import cached_property
 from itertools import pairwise
 
-from trainshift.core.facts import Binding, Scope, Site, Statement, dotted
+from trainshift.core.facts import Binding, Scope, Site, Statement, dotted, last_name
+from trainshift.core.names import Class, UserInstance
 from trainshift.core.script import Script
 
 TAPE_MODULE = "horovod.tensorflow"
@@ -49,14 +50,22 @@ class Horovod:
 
     def is_call(self, site: Site, *functions: str) -> bool:
         """Whether the call is ``hvd.<function>()`` for one of `functions`."""
-        if site.name not in functions:
-            return False
-        names = self._script.names.full_names(site.node.func, site.scope, site.statement)
-        return any(name.startswith("horovod.") for name in names)
+        return self._function(site.node.func, site.scope, site.statement) in functions
 
     def calls(self, *functions: str) -> list[Site]:
-        """Every call of one of Horovod's `functions`."""
-        return [site for site in self._script.sites_named(*functions) if self.is_call(site, *functions)]
+        """Every call of one of Horovod's `functions`, whatever it is called in the script."""
+        if not self.is_used:
+            return []
+        return [site for site in self._script.sites if self.is_call(site, *functions)]
+
+    def _function(self, node: ast.expr, scope: Scope, statement: Statement | None) -> str:
+        """The name of the Horovod function that an expression is; empty if it is none."""
+        if not self.is_used:
+            return ""
+        for name in self._script.names.full_names(node, scope, statement):
+            if name.startswith("horovod."):
+                return name.rpartition(".")[2]
+        return ""
 
     def scaled(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
         """Whether the value of `node` depends on ``hvd.size()``, through variables too."""
@@ -78,24 +87,35 @@ class Horovod:
             return False
         seen.add(node)
         for part in ast.walk(node):
-            if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute | ast.Name):
-                name = part.func.attr if isinstance(part.func, ast.Attribute) else part.func.id
-                if name in functions and any(
-                    full.startswith("horovod.")
-                    for full in self._script.names.full_names(part.func, scope, statement)
-                ):
+            if isinstance(part, ast.Call):
+                if self._function(part.func, scope, statement) in functions:
                     return True
+                for function in self._script.names.called_functions(self._script.site_of(part)):
+                    returned = function.returns
+                    if any(self._depends(value, function, at, functions, seen) for value, at in returned):
+                        return True
             if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
                 _, bindings = self._script.names.lookup(part.id, scope, statement)
                 if any(self._binding_depends(binding, functions, seen) for binding in bindings):
                     return True
-            elif isinstance(part, ast.Attribute) and dotted(part).startswith("self."):
-                for attribute in self._script.attribute_bindings(part.attr):
-                    if dotted(attribute.base) == dotted(part.value) and self._binding_depends(
-                        attribute.binding, functions, seen
-                    ):
+            elif isinstance(part, ast.Attribute):
+                for binding in self._attribute(part, scope, statement):
+                    if self._binding_depends(binding, functions, seen):
                         return True
         return False
+
+    def _attribute(self, node: ast.Attribute, scope: Scope, statement: Statement | None) -> list[Binding]:
+        """How an attribute may be bound: under the same dotted name, or in the body of its class."""
+        name = dotted(node.value)
+        found = [
+            each.binding
+            for each in self._script.attribute_bindings(node.attr)
+            if name and dotted(each.base) == name
+        ]
+        for value in self._script.names.values(node.value, scope, statement):
+            if isinstance(value, Class | UserInstance):
+                found += value.scope.bindings.get(node.attr, [])
+        return found
 
     def _binding_depends(self, binding: Binding, functions: tuple[str, ...], seen: set[ast.AST]) -> bool:
         if binding.kind == "parameter" and binding.inner is not None:
@@ -105,7 +125,6 @@ class Horovod:
                 given = self._script.names.argument(site, binding.inner, binding.target.arg)
                 if given is not None and self._depends(given, site.scope, site.statement, functions, seen):
                     return True
-            return False
         if binding.value is None:
             return False
         return self._depends(binding.value, binding.scope, binding.statement, functions, seen)
@@ -143,6 +162,10 @@ class Horovod:
                 earlier = above.values[: above.values.index(below)]  # type: ignore[arg-type]
                 if any(self._tells_root(value, site.statement, True) for value in earlier):
                     return True
+            elif isinstance(above, ast.BoolOp):
+                earlier = above.values[: above.values.index(below)]  # type: ignore[arg-type]
+                if any(self._tells_root(value, site.statement, False) for value in earlier):
+                    return True
         return False
 
     def _after_early_exit(self, statement: Statement) -> bool:
@@ -152,8 +175,7 @@ class Horovod:
                 if not isinstance(before.node, ast.If) or before.node.orelse:
                     continue
                 last = before.node.body[-1]
-                leaves = isinstance(last, ast.Return | ast.Raise | ast.Continue)
-                if leaves and self._tells_root(before.node.test, before, False):
+                if _leaves(last) and self._tells_root(before.node.test, before, False):
                     return True
             if current.parent is not None and current.parent.scope is not current.scope:
                 return False
@@ -182,11 +204,22 @@ class Horovod:
             sides = [test.left, test.comparators[0]]
             if not any(self._is_rank(side, statement) for side in sides):
                 return False
-            if not any(isinstance(side, ast.Constant) and side.value == 0 for side in sides):
-                return False
-            return isinstance(test.ops[0], ast.Eq if holds else ast.NotEq)
+            if any(isinstance(side, ast.Constant) and side.value == 0 for side in sides):
+                return isinstance(test.ops[0], ast.Eq | ast.LtE if holds else ast.NotEq | ast.Gt)
+            one = isinstance(test.comparators[0], ast.Constant) and test.comparators[0].value == 1
+            return one and isinstance(test.ops[0], ast.Lt if holds else ast.GtE)
         if self._is_rank(test, statement):
             return not holds
+        if isinstance(test, ast.IfExp) and isinstance(test.body, ast.Constant):
+            if isinstance(test.orelse, ast.Constant) and bool(test.body.value) != bool(test.orelse.value):
+                same = bool(test.body.value) == holds
+                return self._tells_root(test.test, statement, same, depth + 1)
+        if isinstance(test, ast.Call):
+            functions = self._script.names.called_functions(self._script.site_of(test))
+            returned = [each for function in functions for each in function.returns]
+            return bool(returned) and all(
+                at is not None and self._tells_root(value, at, holds, depth + 1) for value, at in returned
+            )
         if isinstance(test, ast.Name | ast.Attribute):
             return self._variable_tells_root(test, statement, holds, depth)
         return False
@@ -208,10 +241,15 @@ class Horovod:
 
     def _is_rank(self, node: ast.expr, statement: Statement) -> bool:
         if isinstance(node, ast.Call) and not node.args:
-            names = self._script.names.full_names(node.func, statement.scope, statement)
-            return any(n.startswith("horovod.") and n.endswith((".rank", ".local_rank")) for n in names)
-        if isinstance(node, ast.Name):
-            _, bindings = self._script.names.lookup(node.id, statement.scope, statement)
+            return self._function(node.func, statement.scope, statement) in ("rank", "local_rank")
+        if isinstance(node, ast.NamedExpr):
+            return self._is_rank(node.value, statement)
+        if isinstance(node, ast.Name | ast.Attribute):
+            bindings = (
+                self._script.names.lookup(node.id, statement.scope, statement)[1]
+                if isinstance(node, ast.Name)
+                else self._attribute(node, statement.scope, statement)
+            )
             return bool(bindings) and all(
                 binding.kind == "value"
                 and isinstance(binding.value, ast.Call)
@@ -220,6 +258,13 @@ class Horovod:
                 for binding in bindings
             )
         return False
+
+
+def _leaves(node: ast.stmt) -> bool:
+    """Whether what follows the statement is not run."""
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        return last_name(node.value.func) in ("exit", "quit", "_exit")
+    return isinstance(node, ast.Return | ast.Raise | ast.Continue)
 
 
 def expression_path(root: ast.AST, node: ast.AST) -> list[ast.AST]:

@@ -96,11 +96,16 @@ _NOTHING: Values = frozenset()
 _ANYTHING: Values = frozenset({UNKNOWN})
 _BUILTINS = frozenset(dir(builtins))
 _KNOWN_MODULES = frozenset({"tensorflow", "keras", "horovod"})
+_HOROVOD = frozenset(
+    {
+        "init", "rank", "size", "local_rank", "local_size", "broadcast_variables", "broadcast", "allreduce",
+        "DistributedGradientTape", "DistributedOptimizer", "callbacks",
+    }
+)  # fmt: skip
 WRAPPED_TAPE = "horovod.tensorflow.DistributedGradientTape"
 _TRANSPARENT = frozenset(
     {
         "tensorflow.function",
-        "functools.partial",
         "tensorflow.autograph.experimental.do_not_convert",
         "builtins.list",
         "builtins.tuple",
@@ -298,7 +303,7 @@ class Resolver:
         if isinstance(node, ast.Lambda):
             return frozenset({Function(scope.facts.scope_of[node])})
         if isinstance(node, ast.BinOp | ast.UnaryOp | ast.Compare):
-            operands = [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
+            operands = _operands(node)
             known = [self.values(operand, scope, statement) for operand in operands]
             if all(values and all(isinstance(value, Literal) for value in values) for values in known):
                 return frozenset({Literal(None)})
@@ -310,9 +315,12 @@ class Resolver:
         _, bindings = self.lookup(name, scope, statement)
         if bindings:
             return self._join(self.bound(binding) for binding in bindings)
-        if name in self._script.module_bindings or name not in _BUILTINS:
+        if name in self._script.module_bindings:
             return _ANYTHING
-        return frozenset({Library(f"builtins.{name}")})
+        for module in self._script.star_imports:
+            if api.canonical(f"{module}.{name}") or (module.startswith("horovod") and name in _HOROVOD):
+                return frozenset({Library(f"{module}.{name}")})
+        return frozenset({Library(f"builtins.{name}")}) if name in _BUILTINS else _ANYTHING
 
     def bound(self, binding: Binding) -> Values:
         """The values that one binding gives to its name."""
@@ -413,6 +421,9 @@ class Resolver:
                 return frozenset({Instance(WRAPPED_TAPE, node)})
             if name in _TRANSPARENT:
                 return self.values(first, scope, statement) if first is not None else frozenset({value})
+            if name == "functools.partial" and first is not None:
+                values = self.values(first, scope, statement)
+                return frozenset(v for v in values if isinstance(v, Function)) or _ANYTHING
             if name == "builtins.dict" and node.keywords:
                 return frozenset({Display(node, scope, statement)})
             return frozenset({Instance(api.returns(name) or name, node)})
@@ -721,6 +732,17 @@ class _Reaching:
             return False
         found += own[-1:]
         return bool(own)
+
+
+def _operands(node: ast.expr) -> list[ast.expr]:
+    """The operands of an expression; those of a long sum all at once."""
+    found: list[ast.expr] = []
+    while isinstance(node, ast.BinOp):
+        found.append(node.right)
+        node = node.left
+    if found:
+        return [*found, node]
+    return [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
 
 
 def _imported(binding: Binding) -> Values:

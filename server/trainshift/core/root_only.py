@@ -36,6 +36,7 @@ class Form(Enum):
     PATH = "the path replaced by os.devnull on other ranks"
     WRITER = "a summary writer that writes nothing on other ranks"
     DISABLE = "the progress bar disabled on other ranks"
+    RELOAD = "the statement under a test of the rank, then a broadcast of the model"
     VERBOSE = "the progress bar of evaluate or predict silenced on other ranks"
 
 
@@ -67,7 +68,8 @@ class RootOnly:
     def calls(self) -> list[RootCall]:
         """Every call to keep to rank 0 that is not kept to it already, in text order."""
         found = [call for site in self._candidates() if (call := self._read(site)) is not None]
-        guarded = {call.site.statement for call in found if call.form is Form.GUARD and not call.reason}
+        whole = (Form.GUARD, Form.RELOAD)
+        guarded = {call.site.statement for call in found if call.form in whole and not call.reason}
         kept: list[RootCall] = []
         seen: set[Statement] = set()
         for call in found:
@@ -75,7 +77,7 @@ class RootOnly:
             if any(above in guarded for above in statement.ancestors()) or statement in seen:
                 continue
             if statement in guarded:
-                if call.form is not Form.GUARD or call.reason:
+                if call.form not in whole or call.reason:
                     continue
                 seen.add(statement)
             kept.append(call)
@@ -87,9 +89,22 @@ class RootOnly:
         return any(call.form is Form.PATH and not call.reason for call in self.calls)
 
     def _candidates(self) -> Iterator[Site]:
+        names = tables.ROOT_ONLY_NAMES | self._aliases
         for site in self._script.sites:
-            if site.name in tables.ROOT_ONLY_NAMES:
+            if site.name in names and not _is_import_fallback(site.statement):
                 yield site
+
+    @cached_property
+    def _aliases(self) -> set[str]:
+        """Names that an import gives to something that concerns one rank only."""
+        return {
+            name
+            for facts in self._script.facts
+            for scope in (facts.module, *facts.scopes)
+            for name, bindings in scope.bindings.items()
+            for binding in bindings
+            if binding.full_name.rpartition(".")[2] in tables.ROOT_ONLY_NAMES
+        }
 
     # What a call is
 
@@ -162,6 +177,8 @@ class RootOnly:
     def _is_writing_method(self, site: Site) -> bool:
         if site.name not in tables.WRITING_METHODS or not isinstance(site.node.func, ast.Attribute):
             return False
+        if site.name in tables.PATH_WRITING and not (site.node.args or site.node.keywords):
+            return False
         if site.name == "mkdir" and any(word.arg == "exist_ok" for word in site.node.keywords):
             return False
         # `write` gives something back for a TensorArray; only a statement can be a file's.
@@ -198,14 +215,15 @@ class RootOnly:
             return RootCall(site, kind, form, site.node, doubt, "it stands inside an f-string")
         if form is not Form.GUARD:
             return RootCall(site, kind, form, site.node, doubt)
+        if self._is_context_manager(site) and kind is Kind.WRITE:
+            return RootCall(site, kind, form, site.node, doubt, self._reason_against_block(site.statement))
         path = expression_path(site.statement.node, site.node)
         outer = _chain(path)
         acting = self._acting(outer, site)
-        if isinstance(site.statement.node, ast.With):
-            if self._training.statement_trains(site.statement):
-                return RootCall(site, kind, form, outer, doubt, "the block under it trains")
-            return RootCall(site, kind, form, outer, doubt)
+        doubt = doubt or self._doubt(outer, site)
         node = site.statement.node
+        if site.name == "load_weights":
+            return self._shape_load(site, outer, doubt)
         if isinstance(node, ast.Expr) and _bare(node.value) is outer:
             if not acting:
                 return RootCall(site, kind, Form.GUARD, outer, doubt)
@@ -219,6 +237,62 @@ class RootOnly:
         reason = f"an argument calls {what}, which every rank must do"
         return RootCall(site, kind, Form.GUARD, outer, doubt, reason)
 
+    def _shape_load(self, site: Site, outer: ast.expr, doubt: str) -> RootCall:
+        """Weights are loaded on rank 0; the broadcast after the first step, or a new one, does the rest."""
+        node = site.statement.node
+        if not (isinstance(node, ast.Expr) and node.value is outer):
+            reason = "what loading the weights returns is used on every rank"
+            return RootCall(site, Kind.WRITE, Form.GUARD, outer, doubt, reason)
+        late = self._may_follow_training(site.statement) and self._is_trained(site)
+        return RootCall(site, Kind.WRITE, Form.RELOAD if late else Form.GUARD, outer, doubt)
+
+    def _is_trained(self, site: Site) -> bool:
+        """Whether the object that the method belongs to is a model that some step trains."""
+        assert isinstance(site.node.func, ast.Attribute)
+        known = self._script.names.site_values(site.node.func.value, site)
+        return any(
+            value in known
+            for step in self._training.steps
+            for model in step.models
+            for value in self._script.names.site_values(model, step.site)
+            if isinstance(value, Instance | UserInstance)
+        )
+
+    def _may_follow_training(self, statement: Statement) -> bool:
+        """Whether a training step may have been made before the statement runs."""
+        for current in statement.path():
+            if current is not statement and self._training.statement_trains(current):
+                return True
+            block, index = self._script.siblings(current)
+            if any(self._training.statement_trains(before) for before in block[:index]):
+                return True
+        return False
+
+    def _reason_against_block(self, statement: Statement) -> str:
+        """Why a `with` cannot run on rank 0 only: every rank needs something that it does."""
+        if self._training.statement_trains(statement):
+            return "the block under it trains"
+        acting = [
+            site for site in self._script.sites if statement in site.statement.path() and self.acts(site)
+        ]
+        if any(site.name not in ("append", "extend", "insert", "remove") for site in acting):
+            return "the block under it does what every rank must do"
+        inside = [part for part in ast.walk(statement.node) if isinstance(part, ast.Name)]
+        for name in {part.id for part in inside if isinstance(part.ctx, ast.Store)}:
+            read = sum(1 for part in inside if part.id == name and isinstance(part.ctx, ast.Load))
+            if self._script.loads(name) > read:
+                return f"the block under it sets {name}, which is read elsewhere"
+        return ""
+
+    def _doubt(self, outer: ast.expr, site: Site) -> str:
+        """What is assumed of a function that nobody sees and that other ranks will not call."""
+        for part in ast.walk(outer):
+            if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part is not site.node:
+                inner = self._script.site_of(part)
+                if Unknown() in self._script.names.callee(inner):
+                    return f"{part.func.id}(...) is taken to matter to rank 0 only"
+        return ""
+
     def _is_read(self, node: ast.Assign) -> bool:
         """Whether what the assignment binds is read anywhere (correction C12)."""
         targets = [target.id if isinstance(target, ast.Name) else "" for target in node.targets]
@@ -230,11 +304,21 @@ class RootOnly:
         for part in ast.walk(outer):
             if isinstance(part, ast.Call) and part is not site.node and part is not outer:
                 inner = self._script.site_of(part)
-                if self.acts(inner):
+                if self.acts(inner) or self._passes_on_training(inner):
                     found.append(inner)
             elif isinstance(part, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom):
                 found.append(site)
         return found
+
+    def _passes_on_training(self, site: Site) -> bool:
+        """Whether the call is handed a function that trains or acts, which it may run."""
+        functions = self._training.functions | self._acting_functions
+        return any(
+            isinstance(value, Function) and value.scope in functions
+            for given in site.node.args
+            if isinstance(given, ast.Name | ast.Attribute | ast.Lambda)
+            for value in self._script.names.site_values(given, site)
+        )
 
     def acts(self, site: Site) -> bool:
         """Whether the call changes what later steps see, itself or through functions of the script."""
@@ -268,6 +352,17 @@ class RootOnly:
                 found.add(function)
                 waiting += [site.scope.function() for site in self._script.names.callers(function)[0]]
         return found
+
+
+def _is_import_fallback(statement: Statement) -> bool:
+    """Whether the statement handles a failed import: Horovod is not there yet."""
+    below = statement
+    for above in statement.ancestors():
+        if isinstance(above.node, ast.Try) and below.branch.startswith("except"):
+            body = above.branches["body"]
+            return all(isinstance(each.node, ast.Import | ast.ImportFrom) for each in body)
+        below = above
+    return False
 
 
 def _mode_writes(site: Site) -> bool:

@@ -99,6 +99,12 @@ class Script:
         return merged
 
     @cached_property
+    def star_imports(self) -> list[str]:
+        """The modules of which the script imports everything."""
+        bindings = self.module_bindings.get("*", [])
+        return [binding.full_name.removesuffix(".*") for binding in bindings]
+
+    @cached_property
     def identifiers(self) -> frozenset[str]:
         """Every identifier of the script, attributes included: what a fresh name must avoid."""
         return frozenset().union(*(facts.names for facts in self.facts))

@@ -139,6 +139,9 @@ WRITING_METHODS = frozenset(
     }
 )
 
+# Of those, the ones that only return text when they are given no path.
+PATH_WRITING = frozenset({"to_csv", "to_json", "to_excel", "to_pickle"})
+
 # Of those, the ones that are common names for other things too: a doubt where the object is unknown.
 DOUBTFUL_METHODS = frozenset({"save", "summary", "write"})
 
@@ -163,6 +166,7 @@ WRITING_CONTEXTS = frozenset(
 ACTING = frozenset(
     {
         "next",
+        "get_next",
         "input",
         "assign",
         "assign_add",

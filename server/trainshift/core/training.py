@@ -343,7 +343,7 @@ class Training:
     # What trains
 
     @cached_property
-    def _training_functions(self) -> set[Scope]:
+    def functions(self) -> set[Scope]:
         """Functions that make an optimizer step or take a trained gradient, or call one that does."""
         found: set[Scope] = set()
         waiting = [step.site.scope.function() for step in self.steps]
@@ -364,7 +364,7 @@ class Training:
     def _training_sites(self) -> set[Site]:
         found = {step.site for step in self.steps}
         found |= {each.site for step in self.steps for each in step.gradients}
-        for function in self._training_functions:
+        for function in self.functions:
             found.update(self._script.names.callers(function)[0])
         return found
 

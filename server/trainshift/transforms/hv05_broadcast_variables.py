@@ -52,9 +52,11 @@ def _reason_against(step: Step) -> str:
     if step.site.deferred:
         return "apply_gradients stands in a lambda or a comprehension; give it a statement of its own"
     if not is_plain(step.receiver):
-        return "the optimizer is made in the call; bind it to a variable first"
+        return "the optimizer is more than a name; bind it to a variable first"
     position = _position(step)
-    if position == "inside" and not step.models:
+    if position == "header" and not isinstance(step.statement.node, ast.With | ast.AsyncWith):
+        return "apply_gradients stands in the header of a block; give it a statement of its own"
+    if position in ("inside", "header") and not step.models:
         return "apply_gradients is part of a larger expression; give it a statement of its own"
     if step.pairs is None:
         return "the call hides the gradients and variables that are applied"
@@ -62,11 +64,12 @@ def _reason_against(step: Step) -> str:
 
 
 def _position(step: Step) -> str:
-    """Where the call stands: "statement" (alone, or assigned), "return", or "inside" something."""
+    """Where the call stands: a "statement" (alone, assigned, returned), "inside" one, in a "header"."""
     node = step.statement.node
-    if isinstance(node, ast.Expr | ast.Assign | ast.AnnAssign) and node.value is step.site.node:
+    whole = isinstance(node, ast.Expr | ast.Assign | ast.AnnAssign | ast.Return)
+    if whole and node.value is step.site.node:  # type: ignore[attr-defined]
         return "statement"
-    return "return" if isinstance(node, ast.Return) else "inside"
+    return "header" if step.statement.branches else "inside"
 
 
 def _change(program: Program, flag: Flag) -> Change:
@@ -83,6 +86,10 @@ def _change(program: Program, flag: Flag) -> Change:
     block = _block(program, flag, [*variables, f"{receiver}.variables()"])
     if isinstance(step.statement.node, ast.Return):
         edits += _before_return(program, step, block)
+    elif step.statement.branches:
+        first = step.statement.branches["body"][0]
+        requires += layout.isolate(first)
+        edits.append(layout.before(first, block, -1))
     else:
         edits.append(layout.after(step.statement, block))
     title = f"Broadcast what {receiver} trains once, after its first step"
@@ -116,14 +123,16 @@ def _bind_pairs(program: Program, step: Step, name: str) -> list[Edit]:
         if start + argument.value_start <= pairs.start and pairs.end <= start + argument.value_end
     )
     statement = script.statement_span(step.statement)
-    if isinstance(step.statement.node, ast.Return):
-        statement = script.span(step.statement.node.value, step.site)  # type: ignore[arg-type]
     lead = script.source.text[statement.start : start + value.value_start]
+    if isinstance(step.statement.node, ast.Return):
+        lead = f"{_result_name(program)} = {script.source.text[start : start + value.value_start]}"
     newline = script.source.newline + layout.indentation(step.statement)
     end = start + value.value_end
+    is_list = isinstance(step.pairs, ast.List | ast.ListComp)
+    opening, closing = ("", "") if is_list else ("list(", ")")
     return [
-        Edit(statement.start, start + value.value_start, f"{name} = list("),
-        Edit(end, end, f"){newline}{lead}{name}", Place.WITHIN, 1),
+        Edit(statement.start, start + value.value_start, f"{name} = {opening}"),
+        Edit(end, end, f"{closing}{newline}{lead}{name}", Place.WITHIN, 1),
     ]
 
 
@@ -134,10 +143,24 @@ def _before_return(program: Program, step: Step, block: list[str]) -> list[Edit]
     assert isinstance(step.statement.node, ast.Return)
     assert step.statement.node.value is not None
     value = script.span(step.statement.node.value, step.site)
-    name = program.setup.fresh("result")
+    name = _result_name(program)
     newline = script.source.newline + program.layout.indentation(step.statement)
     lines = "".join(newline + line for line in [*block, f"return {name}"])
-    return [Edit(span.start, value.start, f"{name} = "), Edit(span.end, span.end, lines, Place.AFTER)]
+    bound = [Edit(span.start, value.start, f"{name} = ")] if step.models else []
+    return [*bound, Edit(span.end, span.end, lines, Place.AFTER)]
+
+
+def _result_name(program: Program) -> str:
+    """The name for what a step returns: the same for every step, as it is returned at once."""
+    ours = set()
+    for step in program.training.steps:
+        node, block = step.statement.node, step.statement.block
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            name = node.targets[0].id
+            last = block[-1].node
+            if isinstance(last, ast.Return) and isinstance(last.value, ast.Name) and last.value.id == name:
+                ours.add(name)
+    return program.setup.fresh("result", ours)
 
 
 def _pairs_name(program: Program) -> str:
@@ -148,7 +171,10 @@ def _pairs_name(program: Program) -> str:
         if before is not None and isinstance(step.pairs, ast.Name) and isinstance(before.node, ast.Assign):
             value = before.node.value
             bound = {last_name(target) for target in before.node.targets}
-            if isinstance(value, ast.Call) and last_name(value.func) == "list" and step.pairs.id in bound:
+            made = isinstance(value, ast.List | ast.ListComp) or (
+                isinstance(value, ast.Call) and last_name(value.func) == "list"
+            )
+            if made and step.pairs.id in bound:
                 ours.add(step.pairs.id)
     return program.setup.fresh("grads_and_vars", ours)
 

@@ -23,14 +23,26 @@ import ast
 from trainshift.core.edit import Edit, Place
 from trainshift.core.program import Program
 from trainshift.core.root_only import Form, Kind, RootCall
-from trainshift.transforms.root import guard_changes
+from trainshift.transforms.root import conditional, guard, guard_changes
 from trainshift.transforms.rule import Proposals, Transform
 
 
 def propose(program: Program) -> Proposals:
     """One change for each statement that prints."""
-    forms = {Form.BIND: _bind, Form.DISABLE: _disable}
+    forms = {
+        Form.GUARD: guard,
+        Form.CONDITIONAL: _conditional,
+        Form.BIND: _bind,
+        Form.DISABLE: _disable,
+    }
     yield from guard_changes(program, "HV07", (Kind.PRINT,), forms, "Print on rank 0 only")
+
+
+def _conditional(program: Program, call: RootCall) -> tuple[Edit, ...]:
+    names = program.names.full_names(call.site.node.func, call.site.scope, call.site.statement)
+    # What `tf.print` gives in a graph is an operation, which `control_dependencies` wants.
+    otherwise = f"{program.setup.tf}.no_op()" if "tensorflow.print" in names else "None"
+    return conditional(program, call, otherwise)
 
 
 def _disable(program: Program, call: RootCall) -> tuple[Edit, ...]:

@@ -12,7 +12,7 @@ tf.summary.create_noop_writer()
     log = open("log.txt", "w")              log = open("log.txt" if hvd.rank() == 0 else os.devnull, "w")
 
 All ranks would write the same paths at the same time. Weights are loaded on rank 0 only too: the
-broadcast after the first step brings them to the others.
+broadcast after the first step brings them to the others, and where that may be over, a new one does.
 
 Seeds: S1 `trans_S[[checkpoint.save]]`, S2 `write`, `summary`, `save_weights`, `load_weights`;
 corrections C12, C20.
@@ -28,14 +28,29 @@ from trainshift.core.facts import argument
 from trainshift.core.program import Program
 from trainshift.core.root_only import Form, Kind, RootCall
 from trainshift.core.source import Span
-from trainshift.transforms.root import conditional, guard_changes
+from trainshift.transforms.root import conditional, guard, guard_changes, or_none
 from trainshift.transforms.rule import Proposals, Transform
 
 
 def propose(program: Program) -> Proposals:
     """One change for each statement that writes."""
-    forms = {Form.PATH: _devnull, Form.WRITER: _noop_writer}
+    forms = {
+        Form.GUARD: guard,
+        Form.CONDITIONAL: or_none,
+        Form.PATH: _devnull,
+        Form.WRITER: _noop_writer,
+        Form.RELOAD: _reload,
+    }
     yield from guard_changes(program, "HV08", (Kind.WRITE,), forms, "Write on rank 0 only")
+
+
+def _reload(program: Program, call: RootCall) -> tuple[Edit, ...]:
+    """Load on rank 0 and broadcast, where the broadcast after the first step may be over."""
+    assert isinstance(call.site.node.func, ast.Attribute)
+    model = program.script.text(call.site.node.func.value, call.site)
+    line = f"{program.setup.hvd}.broadcast_variables({model}.variables, root_rank=0)"
+    statement = call.site.statement
+    return (*guard(program, call), program.layout.after(statement, [line]))
 
 
 def _noop_writer(program: Program, call: RootCall) -> tuple[Edit, ...]:

@@ -30,21 +30,18 @@ def guard_changes(
     forms: Mapping[Form, Callable[[Program, RootCall], tuple[Edit, ...]]],
     title: str,
 ) -> Proposals:
-    """The changes for root calls of some kinds: those of `forms`, and guards unless they are VERBOSE's."""
-    edits_of = (
-        {**forms} if Form.VERBOSE in forms else {Form.GUARD: _guard, Form.CONDITIONAL: _conditional, **forms}
-    )
+    """The changes for the root calls of some kinds that have one of `forms`."""
     for call in program.root_only.calls:
-        if call.kind not in kinds or call.form not in edits_of:
+        if call.kind not in kinds or call.form not in forms:
             continue
         target = program.script.statement_span(call.site.statement)
         if call.reason:
             yield Withheld(rule, program.script.span(call.site.node, call.site), call.reason)
             continue
-        alone = call.form in (Form.GUARD, Form.BIND)
+        alone = call.form in (Form.GUARD, Form.BIND, Form.RELOAD)
         requires = program.layout.isolate(call.site.statement) if alone else ()
         doubts = (call.doubt,) if call.doubt else ()
-        edits = edits_of[call.form](program, call)
+        edits = forms[call.form](program, call)
         yield Change(rule, title, target, edits, (*program.requires, *requires), doubts)
 
 
@@ -59,9 +56,11 @@ def conditional(program: Program, call: RootCall, otherwise: str) -> tuple[Edit,
     return (Edit(span.end, span.end, test),)
 
 
-def _conditional(program: Program, call: RootCall) -> tuple[Edit, ...]:
+def or_none(program: Program, call: RootCall) -> tuple[Edit, ...]:
+    """``call`` becomes ``call if hvd.rank() == 0 else None``."""
     return conditional(program, call, "None")
 
 
-def _guard(program: Program, call: RootCall) -> tuple[Edit, ...]:
+def guard(program: Program, call: RootCall) -> tuple[Edit, ...]:
+    """The statement goes under ``if hvd.rank() == 0:``."""
     return program.layout.guard(call.site.statement, f"if {program.setup.root}:")
