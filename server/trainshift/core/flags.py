@@ -108,6 +108,8 @@ class Flags:
     def _own_flag(self, step: Step) -> str | None:
         """The flag tested by the broadcast that directly follows the step."""
         following = self._script.following(step.statement)
+        if step.statement.branches:
+            following = step.statement.branches["body"][0]
         return self._flag_of(following) if following is not None else None
 
     def _flag_of(self, statement: Statement) -> str | None:
@@ -132,7 +134,7 @@ class Flags:
 
     def _covers(self, site: Site, step: Step) -> bool:
         """Whether a broadcast is of what the step trains, as far as can be told."""
-        if any(self._flag_of(above) for above in site.statement.path()):
+        if any(self._flag_of(above) for above in site.statement.path()) or self._follows_load(site):
             return False
         wanted = self._objects(step.receiver, step.site)
         for model in step.models:
@@ -145,6 +147,13 @@ class Flags:
             for value in self._objects(part, site)
         }
         return not wanted or not given or not wanted.isdisjoint(given)
+
+    def _follows_load(self, site: Site) -> bool:
+        """Whether the broadcast is that of weights which the root has just loaded."""
+        before = self._script.preceding(site.statement)
+        return before is not None and any(
+            before in each.statement.path() for each in self._script.sites_named("load_weights")
+        )
 
     def _objects(self, node: ast.expr, site: Site) -> set[Value]:
         values = self._script.names.site_values(node, site)

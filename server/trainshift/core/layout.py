@@ -37,7 +37,7 @@ class Layout:
     def unit(self) -> str:
         """One level of the script's indentation: of its first indented block, else four blanks."""
         for statement in self._script.statements:
-            if statement.parent is not None and statement.index == 0:
+            if statement.parent is not None and statement.index == 0 and not _in_case(statement):
                 start = self._script.statement_span(statement).start
                 outer = self._script.statement_span(statement.parent).start
                 inner_indent, outer_indent = self._source.indentation(start), self._source.indentation(outer)
@@ -49,6 +49,8 @@ class Layout:
         """The indentation that lines in the statement's block have."""
         first = statement.block[0] if statement.parent is not None else statement
         if first.parent is not None and self._on_header_line(first):
+            if _in_case(first):
+                return self._source.indentation(self._script.statement_span(first).start) + self.unit
             return self.indentation(first.parent) + self.unit
         return self._source.indentation(self._script.statement_span(first).start)
 
@@ -198,6 +200,11 @@ class Layout:
             for start, end in _string_rows(f"({self._text[span.start : span.end]})"):
                 lines.update(range(first + start, first + end))
         return lines
+
+
+def _in_case(statement: Statement) -> bool:
+    """Whether the statement's block is that of a `case`, one level below the `match` that is its parent."""
+    return statement.branch.startswith("case")
 
 
 def binds_tightly(node: ast.expr) -> bool:

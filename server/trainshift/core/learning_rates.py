@@ -87,12 +87,24 @@ class LearningRates:
         for node, statement, scope, where in self._assigned():
             if not self._is_relative(node, scope, statement, set()):
                 self._follow(node, scope, statement, where)
-        return list(self._found.rates.values()), self._found.hidden
+        rates = [rate for rate in self._found.rates.values() if not self._calls_source(rate)]
+        return rates, self._found.hidden
+
+    def _calls_source(self, rate: Rate) -> bool:
+        """Whether the rate is what a schedule or function gives that is itself scaled."""
+        return rate.node is not None and any(
+            value in self._found.sources
+            for part in ast.walk(rate.node)
+            if isinstance(part, ast.Call)
+            for value in self._names.values(part.func, rate.scope, rate.statement)
+        )
 
     # Constructors
 
     def _made_by_library(self, site: Site, name: str) -> bool:
         known = api.canonical(name)
+        if name == "functools.partial":
+            return self._made_later(site)
         if known in _MAKERS:
             self._found.hidden.append(
                 HiddenRate(site, "the optimizer is made from a name or a configuration")
@@ -110,9 +122,23 @@ class LearningRates:
         self._constructor(site, signature.position("learning_rate"), parameter.default)
         return True
 
+    def _made_later(self, site: Site) -> bool:
+        """``partial(Adam, learning_rate=0.1)``: scaled here if the rate is given here."""
+        if not site.node.args:
+            return False
+        for name in self._names.full_names(site.node.args[0], site.scope, site.statement):
+            signature = api.constructor(name) if api.is_subclass(name, *api.OPTIMIZERS) else None
+            position = signature.position("learning_rate") if signature else None
+            if position is not None:
+                given = _given(site, position + 1, *NAMES)
+                if given is not None:
+                    self._follow(given, site.scope, site.statement, site)
+                return True
+        return False
+
     def _made_by_stranger(self, site: Site, name: str) -> bool:
         """An optimizer of a library that is not known, if an optimizer step uses what the call makes."""
-        if name.partition(".")[0] in ("tensorflow", "keras", "builtins", "horovod", "functools"):
+        if name.partition(".")[0] in ("builtins", "horovod", "functools"):
             return False
         made = Instance(name, site.node)
         if not any(made in self._names.site_values(s.receiver, s.site) for s in self._training.steps):
@@ -174,16 +200,16 @@ class LearningRates:
         sources = [value for value in values if self._computes(value)]
         cases = self._cases(node, scope, statement)
         scaled = [self._horovod.scaled(case, where, at) for case, where, at, _ in cases]
-        if cases and (0 < len(sources) < len(values) or 0 < sum(scaled) < len(scaled)):
+        if sources and len(sources) == len(values):
+            for value in sources:
+                self._scale_source(value, site)
+        elif cases and (0 < len(sources) < len(values) or 0 < sum(scaled) < len(scaled)):
             for case, where, at, call in cases:
                 self._follow(case, where, at, call, depth + 1)
         elif self._horovod.scaled(node, scope, statement):
             return
         elif not sources:
             self._add(Rate(statement, scope, node, site, doubt=self._doubt(node, scope, statement, values)))
-        elif len(sources) == len(values):
-            for value in sources:
-                self._scale_source(value, site)
         elif site is not None:
             text = self._script.text(node, statement)
             self._found.hidden.append(HiddenRate(site, f"{text} may be a number or a schedule"))
@@ -325,13 +351,13 @@ class LearningRates:
                         assert binding.value is not None
                         yield binding.value, binding.statement, binding.scope, None
         for site in self._script.sites_named("assign", "set_value"):
-            arguments = site.node.args
             target: ast.expr | None = None
-            if site.name == "assign" and isinstance(site.node.func, ast.Attribute) and arguments:
-                target, value = site.node.func.value, arguments[0]
-            elif len(arguments) > 1 and self._names.calls(site, "tensorflow.keras.backend.set_value"):
-                target, value = arguments[0], arguments[1]
-            if isinstance(target, ast.Attribute) and target.attr in NAMES:
+            value: ast.expr | None = None
+            if site.name == "assign" and isinstance(site.node.func, ast.Attribute):
+                target, value = site.node.func.value, argument(site.node, 0, "value")
+            elif self._names.calls(site, "tensorflow.keras.backend.set_value"):
+                target, value = argument(site.node, 0, "x"), argument(site.node, 1, "value")
+            if isinstance(target, ast.Attribute) and target.attr in NAMES and value is not None:
                 if self._is_optimizer(target.value, site.scope, site.statement):
                     yield value, site.statement, site.scope, site
 
@@ -368,7 +394,8 @@ class LearningRates:
     def _doubt(self, node: ast.expr, scope: Scope, statement: Statement, values: frozenset[Value]) -> str:
         if not isinstance(node, ast.Name | ast.Attribute | ast.Call | ast.Subscript):
             return ""
-        if not any(isinstance(value, Unknown) for value in values) or self._is_option(node, scope, statement):
+        unseen = any(isinstance(value, Unknown) or _is_strange(value) for value in values)
+        if not unseen or self._is_option(node, scope, statement):
             return ""
         return f"{self._script.text(node, statement)} is taken to be a number, not a schedule"
 
@@ -389,6 +416,19 @@ class LearningRates:
     def _add(self, rate: Rate) -> None:
         key = rate.node if rate.node is not None else (rate.site, rate.keyword)
         self._found.rates.setdefault(key, rate)
+
+
+def _is_strange(value: Value) -> bool:
+    """Whether a library that is not known made the value, or Keras by a name that is not known."""
+    if not isinstance(value, Instance) or api.canonical(value.cls):
+        return False
+    root = value.cls.partition(".")[0]
+    return value.cls.startswith("tensorflow.keras.") or root not in (
+        "tensorflow",
+        "numpy",
+        "math",
+        "builtins",
+    )
 
 
 def _given(site: Site, position: int | None, *names: str) -> ast.expr | None:

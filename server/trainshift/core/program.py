@@ -36,4 +36,11 @@ class Program:
     @cached_property
     def requires(self) -> tuple[Edit, ...]:
         """The prerequisites of every change to this script."""
-        return self.setup.requires(self.flags.missing, self.root_only.needs_os)
+        rates, _ = self.learning_rates.all
+        early = [call.site.statement for call in self.root_only.calls]
+        early += [rate.statement for rate in rates]
+        return self.setup.requires(
+            self.flags.missing,
+            self.root_only.needs_os,
+            any(statement.scope.kind == "module" for statement in early),
+        )

@@ -261,10 +261,10 @@ class RootOnly:
     def _may_follow_training(self, statement: Statement) -> bool:
         """Whether a training step may have been made before the statement runs."""
         for current in statement.path():
-            if current is not statement and self._training.statement_trains(current):
+            if current is not statement and _runs(current) and self._training.statement_trains(current):
                 return True
             block, index = self._script.siblings(current)
-            if any(self._training.statement_trains(before) for before in block[:index]):
+            if any(self._training.statement_trains(before) for before in block[:index] if _runs(before)):
                 return True
         return False
 
@@ -277,7 +277,8 @@ class RootOnly:
         ]
         if any(site.name not in ("append", "extend", "insert", "remove") for site in acting):
             return "the block under it does what every rank must do"
-        inside = [part for part in ast.walk(statement.node) if isinstance(part, ast.Name)]
+        body = [part for each in statement.branches["body"] for part in ast.walk(each.node)]
+        inside = [part for part in body if isinstance(part, ast.Name)]
         for name in {part.id for part in inside if isinstance(part.ctx, ast.Store)}:
             read = sum(1 for part in inside if part.id == name and isinstance(part.ctx, ast.Load))
             if self._script.loads(name) > read:
@@ -352,6 +353,11 @@ class RootOnly:
                 found.add(function)
                 waiting += [site.scope.function() for site in self._script.names.callers(function)[0]]
         return found
+
+
+def _runs(statement: Statement) -> bool:
+    """Whether what is in the statement runs where it stands: not so for a definition."""
+    return not isinstance(statement.node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
 
 
 def _is_import_fallback(statement: Statement) -> bool:

@@ -60,11 +60,14 @@ class Setup:
         """The test that is true on rank 0 only."""
         return f"{self.hvd}.rank() == 0"
 
-    def requires(self, flags: Sequence[tuple[str, str]] = (), with_os: bool = False) -> tuple[Edit, ...]:
+    def requires(
+        self, flags: Sequence[tuple[str, str]] = (), with_os: bool = False, early: bool = False
+    ) -> tuple[Edit, ...]:
         """The edits that set Horovod up, where the script does not.
 
         `flags` are (name, first value) of the flags that the whole script needs; `with_os` tells
-        that some rewritten statement of the script names the `os` module.
+        that some rewritten statement of the script names the `os` module, `early` that one of the
+        module's own statements asks for the rank or the size.
         """
         imports = []
         if with_os and self._module("os") is None:
@@ -74,7 +77,7 @@ class Setup:
         if self._horovod.imported_as is None:
             imports.append(f"import {TAPE_MODULE} as {self.hvd}")
         edits: list[Edit] = []
-        starts = bool(self._horovod.calls("init"))
+        starts = bool(self._horovod.calls("init")) and not self._starts_late(early)
         pinned = self.is_pinned
         if imports:
             edits += self._insert_imports(imports)
@@ -96,6 +99,10 @@ class Setup:
             (s for s in self._script.statements if self._imports_tensorflow(s)), None
         )
 
+    def _starts_late(self, early: bool) -> bool:
+        """Whether ``hvd.init()`` is called in functions only, after the module needs it."""
+        return early and all(site.scope.kind != "module" for site in self._horovod.calls("init"))
+
     @cached_property
     def is_pinned(self) -> bool:
         """Whether the script gives each rank its own GPU."""
@@ -103,7 +110,13 @@ class Setup:
             arguments = [*site.node.args, *(word.value for word in site.node.keywords)]
             if any(self._horovod.pinned(each, site.scope, site.statement) for each in arguments[:1]):
                 return True
-        return False
+        return any(
+            isinstance(item.key, ast.Constant)
+            and item.key.value == "CUDA_VISIBLE_DEVICES"
+            and item.binding.value is not None
+            and self._horovod.pinned(item.binding.value, item.binding.scope, item.binding.statement)
+            for item in self._script.item_bindings("environ")
+        )
 
     @cached_property
     def _start(self) -> Statement:
@@ -163,7 +176,8 @@ class Setup:
         for full_name in _TENSORFLOW:
             for name, bindings in self._script.module_bindings.items():
                 for binding in bindings:
-                    if binding.full_name == full_name and self._is_leading(binding):
+                    plain = binding.full_name == full_name and self._is_leading(binding)
+                    if plain and name in self._tensorflow_names():
                         return name, binding.statement
         return self.fresh("tf", self._tensorflow_names()), None
 

@@ -58,7 +58,8 @@ class Step:
     """A call of `apply_gradients`.
 
     `models` are the expressions whose ``.variables`` are all that the step trains, empty if
-    they cannot be told; `gradients` are the gradient calls that reach it.
+    they cannot be told; `gradients` are the gradient calls that reach it, none if they are `reduced`
+    by an allreduce of the script's own.
     """
 
     site: Site
@@ -67,6 +68,7 @@ class Step:
     gradients: list[Gradient]
     models: list[ast.expr]
     traced: bool
+    reduced: bool = False
 
     @property
     def statement(self) -> Statement:
@@ -167,6 +169,9 @@ class Training:
     def _gradients_of(self, step: Step) -> list[Gradient]:
         if step.pairs is None:
             return []
+        if self._reduced_by_hand(step):
+            step.reduced = True
+            return []
         by_node = {gradient.site.node: gradient for gradient in self.gradients}
         found = reaching_calls(self._script, by_node, step.pairs, step.site.scope, step.statement)
         if not found:
@@ -177,6 +182,14 @@ class Training:
         if len(found) > 1:
             return [each for each in found if not self._of_input(each)] or found
         return found
+
+    def _reduced_by_hand(self, step: Step) -> bool:
+        """Whether the gradients pass through an allreduce of the script's own."""
+        calls = {site.node: site for site in self._horovod.calls("allreduce", "grouped_allreduce")}
+        assert step.pairs is not None
+        return bool(calls) and bool(
+            reaching_calls(self._script, calls, step.pairs, step.site.scope, step.statement)
+        )
 
     def _of_input(self, gradient: Gradient) -> bool:
         """Whether the gradient is taken of what ``tape.watch`` watches: an input, not a weight."""

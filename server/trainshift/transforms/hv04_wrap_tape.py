@@ -29,7 +29,7 @@ from trainshift.core.facts import Site, Statement, argument, dotted
 from trainshift.core.names import Display, Instance
 from trainshift.core.program import Program
 from trainshift.core.source import Span
-from trainshift.core.training import Gradient, Tape, in_loop, is_plain
+from trainshift.core.training import VARIABLE_LISTS, Gradient, Tape, in_loop, is_plain
 from trainshift.transforms.rule import Proposals, Transform
 
 
@@ -44,7 +44,7 @@ def propose(program: Program) -> Proposals:
         if not mine or any(not each.wrapped for each in tape.other):
             continue
         done.update(mine)
-        if tape.with_statement is not None and _can_rebind(tape, mine):
+        if tape.with_statement is not None and _can_rebind(program, tape, mine):
             by_with.setdefault(tape.with_statement, []).append(tape)
         else:
             yield _change(
@@ -61,10 +61,11 @@ def propose(program: Program) -> Proposals:
             yield _change(program, site.statement, wrap, [gradient])
 
 
-def _can_rebind(tape: Tape, gradients: list[Gradient]) -> bool:
+def _can_rebind(program: Program, tape: Tape, gradients: list[Gradient]) -> bool:
     """Whether all gradients are taken after the `with`, under its name, in its function."""
     statement = tape.with_statement
     assert statement is not None
+    end = program.script.statement_span(statement).end
     made = tape.creation.statement
     if made is not statement and (in_loop(statement) or made.scope is not statement.scope):
         return False
@@ -72,8 +73,7 @@ def _can_rebind(tape: Tape, gradients: list[Gradient]) -> bool:
         each.tapes == [tape]
         and _receiver(each) == tape.name
         and each.site.scope.function() is statement.scope.function()
-        and statement not in each.site.statement.path()
-        and statement.node.lineno < each.site.node.lineno
+        and end <= program.script.span(each.site.node, each.site).start
         for each in gradients
     )
 
@@ -159,6 +159,9 @@ def _kind(program: Program, sources: ast.expr, gradient: Gradient) -> str:
         isinstance(sources, ast.Attribute) and is_plain(sources) and sources.attr.startswith("trainable_")
     ):
         return "list"
+    if isinstance(sources, ast.Subscript) and isinstance(sources.slice, ast.Constant):
+        if isinstance(sources.value, ast.Attribute) and sources.value.attr in VARIABLE_LISTS:
+            return "variable"
     kinds = set()
     for value in program.names.site_values(sources, site):
         if isinstance(value, Display):

@@ -47,7 +47,7 @@ def propose(program: Program) -> Proposals:
 
 
 def _reason_against(step: Step) -> str:
-    if not step.gradients:
+    if not step.gradients and not step.reduced:
         return "the gradients of this step come from nowhere in this file, so no tape can be wrapped"
     if step.site.deferred:
         return "apply_gradients stands in a lambda or a comprehension; give it a statement of its own"

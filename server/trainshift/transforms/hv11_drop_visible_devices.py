@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core.edit import Change
-from trainshift.core.facts import Statement
+from trainshift.core.edit import Change, Withheld
+from trainshift.core.facts import Statement, argument
 from trainshift.core.program import Program
 from trainshift.transforms.rule import Proposals, Transform
 
@@ -24,6 +24,11 @@ _SETTERS = ("tensorflow.config.set_visible_devices", "tensorflow.config.experime
 def propose(program: Program) -> Proposals:
     """One change for each statement that chooses GPUs other than by rank."""
     dropped = [each for each in program.script.statements if _chooses_gpus(program, each)]
+    if any(isinstance(each.node, ast.Assign) for each in dropped) and _is_read(program):
+        reason = "the variable is read elsewhere in the script, which would fail without it"
+        for statement in dropped:
+            yield Withheld("HV11", program.script.statement_span(statement), reason)
+        return
     for statement in dropped:
         # The last of a block that is dropped as a whole becomes `pass`, whichever is applied first.
         emptied = statement.parent is not None and all(each in dropped for each in statement.block)
@@ -48,13 +53,23 @@ def _chooses_gpus(program: Program, statement: Statement) -> bool:
     names = program.names.full_names(call.func, statement.scope, statement)
     if not names.isdisjoint(_SETTERS):
         given = [*call.args, *(word.value for word in call.keywords)]
-        if len(given) > 1 and isinstance(given[1], ast.Constant) and given[1].value != "GPU":
+        kind = argument(call, 1, "device_type")
+        if isinstance(kind, ast.Constant) and kind.value not in ("GPU", None):
             return False
         return not any(program.horovod.pinned(each, statement.scope, statement) for each in given)
     if "os.putenv" in names or "os.environ.setdefault" in names:
         pinned = any(program.horovod.pinned(each, statement.scope, statement) for each in call.args)
         return bool(call.args) and _is_variable(call.args[0]) and not pinned
     return False
+
+
+def _is_read(program: Program) -> bool:
+    """Whether ``os.environ["CUDA_VISIBLE_DEVICES"]`` is read or deleted somewhere."""
+    return any(
+        isinstance(part, ast.Subscript) and not isinstance(part.ctx, ast.Store) and _is_variable(part.slice)
+        for statement in program.script.top
+        for part in ast.walk(statement.node)
+    )
 
 
 def _is_variable(node: ast.expr) -> bool:
