@@ -394,6 +394,8 @@ class LearningRates:
     def _doubt(self, node: ast.expr, scope: Scope, statement: Statement, values: frozenset[Value]) -> str:
         if not isinstance(node, ast.Name | ast.Attribute | ast.Call | ast.Subscript):
             return ""
+        if isinstance(node, ast.Call) and last_name(node.func) in ("numpy", "item"):
+            return ""
         unseen = any(isinstance(value, Unknown) or _is_strange(value) for value in values)
         if not unseen or self._is_option(node, scope, statement):
             return ""

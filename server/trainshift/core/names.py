@@ -436,6 +436,8 @@ class Resolver:
                 returned = api.returns(f"{cls}.{value.name}")
                 if returned is not None:
                     return frozenset({Instance(returned, node)})
+                if cls.partition(".")[0] in sys.stdlib_module_names:
+                    return frozenset({Instance(f"{cls}.{value.name}", node)})
         return _ANYTHING
 
     def _classes(self, value: Instance | UserInstance) -> Iterable[str]:

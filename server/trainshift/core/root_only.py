@@ -146,6 +146,8 @@ class RootOnly:
             ) in keywords:
                 return None
             return Kind.WRITE, Form.GUARD, ""
+        if name == tables.KERAS_BAR:
+            return None if self._is_silent(site) else (Kind.PRINT, Form.VERBOSE, "")
         if name == "tensorflow.summary.create_file_writer":
             return Kind.WRITE, Form.WRITER, ""
         if name in tables.OPENING and self._opens_for_writing(site, name):
@@ -163,7 +165,7 @@ class RootOnly:
         if names.is_a(owner, *api.MODEL):
             if value.name in tables.MODEL_WRITING:
                 return Kind.WRITE, Form.GUARD, ""
-            if value.name in ("evaluate", "predict") and not self._is_silent(site, value.name):
+            if value.name in ("evaluate", "predict") and not self._is_silent(site):
                 return Kind.PRINT, Form.VERBOSE, ""
             return None
         if names.is_a(owner, *api.CHECKPOINT, *api.CHECKPOINT_MANAGER, *api.SAVER):
@@ -184,11 +186,9 @@ class RootOnly:
         # `write` gives something back for a TensorArray; only a statement can be a file's.
         return site.name != "write" or isinstance(site.parent, ast.Expr)
 
-    def _is_silent(self, site: Site, method: str) -> bool:
+    def _is_silent(self, site: Site) -> bool:
         """Whether `verbose` is 0, depends on the rank, or cannot be seen."""
-        signature = api.method("tensorflow.keras.Model", method)
-        position = signature.position("verbose") if signature else None
-        given = argument(site.node, len(site.node.args) if position is None else position, "verbose")
+        given = verbosity(site)
         if given is None:
             return any(word.arg is None for word in site.node.keywords) or any(
                 isinstance(each, ast.Starred) for each in site.node.args
@@ -278,12 +278,26 @@ class RootOnly:
         if any(site.name not in ("append", "extend", "insert", "remove") for site in acting):
             return "the block under it does what every rank must do"
         body = [part for each in statement.branches["body"] for part in ast.walk(each.node)]
-        inside = [part for part in body if isinstance(part, ast.Name)]
-        for name in {part.id for part in inside if isinstance(part.ctx, ast.Store)}:
-            read = sum(1 for part in inside if part.id == name and isinstance(part.ctx, ast.Load))
-            if self._script.loads(name) > read:
-                return f"the block under it sets {name}, which is read elsewhere"
+        bound = {part.id for part in body if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+        for name in sorted(bound):
+            if self._is_read_after(name, statement):
+                return f"the block under it sets {name}, which is read later"
         return ""
+
+    def _is_read_after(self, name: str, statement: Statement) -> bool:
+        """Whether the name is read after the statement, in its function, before it is bound again."""
+        for current in statement.path():
+            block, index = self._script.siblings(current)
+            for after in block[index + 1 :]:
+                uses = [
+                    part for part in ast.walk(after.node) if isinstance(part, ast.Name) and part.id == name
+                ]
+                if uses:
+                    first = min(uses, key=lambda part: (part.lineno, part.col_offset))
+                    return isinstance(first.ctx, ast.Load)
+            if current.parent is not None and current.parent.scope is not current.scope:
+                return False
+        return False
 
     def _doubt(self, outer: ast.expr, site: Site) -> str:
         """What is assumed of a function that nobody sees and that other ranks will not call."""
@@ -369,6 +383,13 @@ def _is_import_fallback(statement: Statement) -> bool:
             return all(isinstance(each.node, ast.Import | ast.ImportFrom) for each in body)
         below = above
     return False
+
+
+def verbosity(site: Site) -> ast.expr | None:
+    """The `verbose` argument of ``evaluate``, ``predict`` or ``Progbar``."""
+    signature = api.method("tensorflow.keras.Model", site.name) or api.constructor(tables.KERAS_BAR)
+    position = signature.position("verbose") if signature else None
+    return argument(site.node, len(site.node.args) if position is None else position, "verbose")
 
 
 def _mode_writes(site: Site) -> bool:

@@ -32,7 +32,6 @@ PRINTING_METHODS = {
     "logging.getLogger": frozenset(_LOG_LEVELS),
     "absl.logging.get_absl_logger": frozenset(_LOG_LEVELS),
     "tensorflow.get_logger": frozenset(_LOG_LEVELS),
-    "tensorflow.keras.utils.Progbar": frozenset({"update", "add"}),
     "tqdm.tqdm": frozenset({"write"}),
     "tqdm.auto.tqdm": frozenset({"write"}),
     "rich.console.Console": frozenset({"print", "log", "rule"}),
@@ -44,6 +43,9 @@ PROGRESS_BARS = frozenset(
     for module in ("tqdm", "tqdm.auto", "tqdm.std", "tqdm.notebook", "tqdm.asyncio", "tqdm.rich")
     for name in ("tqdm", "trange", "tqdm_notebook", "tnrange")
 )
+
+# Keras' own progress bar, which `verbose=0` silences.
+KERAS_BAR = "tensorflow.keras.utils.Progbar"
 
 # Functions that write, move or delete files.
 WRITING = frozenset(
@@ -226,5 +228,5 @@ ROOT_ONLY_NAMES = frozenset(
     | MODEL_WRITING
     | CHECKPOINT_WRITING
     | ROOT_ONLY_METHODS
-    | {"create_file_writer", *(name.rpartition(".")[2] for name in WRITING_CONTEXTS)}
+    | {"create_file_writer", "Progbar", *(name.rpartition(".")[2] for name in WRITING_CONTEXTS)}
 )

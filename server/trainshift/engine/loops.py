@@ -51,6 +51,8 @@ def look(program: Program) -> Outlook:
 def _foreign_loop(program: Program) -> tuple[Site, str] | None:
     """A loop of another pattern than the tape's."""
     names = program.names
+    # Next to a tape's loop, a session is the TF1 way to set GPU options.
+    tapes = any(step.gradients for step in program.training.steps)
     for site in program.script.sites_named(*_FITTING):
         own = any(isinstance(value, Function) for value in names.callee(site))
         if not own and names.may_be(names.site_values(_receiver(site), site), *api.MODEL):
@@ -60,7 +62,7 @@ def _foreign_loop(program: Program) -> tuple[Site, str] | None:
             return site, "optimizer.minimize(...) hides its tape; use apply_gradients with a tf.GradientTape"
     for site in program.script.sites:
         for name in names.full_names(site.node.func, site.scope, site.statement):
-            if name in _SESSIONS:
+            if name in _SESSIONS and not tapes:
                 return site, "a TF1 session is not converted yet"
             if api.is_subclass(name, *api.ESTIMATOR):
                 return site, "an Estimator is not converted yet"

@@ -25,7 +25,7 @@ import ast
 
 from trainshift.core import api
 from trainshift.core.edit import Change, Edit, Withheld
-from trainshift.core.facts import Site, Statement, argument, dotted
+from trainshift.core.facts import Scope, Site, Statement, argument, dotted
 from trainshift.core.names import Display, Instance
 from trainshift.core.program import Program
 from trainshift.core.source import Span
@@ -155,9 +155,7 @@ def _around(part: Span, whole: Span, inner: str, outer: str) -> list[Edit]:
 def _kind(program: Program, sources: ast.expr, gradient: Gradient) -> str:
     """What the gradient is taken of: "list", "variable", "nested" or "unknown"."""
     site = gradient.site
-    if isinstance(sources, ast.BinOp | ast.ListComp) or (
-        isinstance(sources, ast.Attribute) and is_plain(sources) and sources.attr.startswith("trainable_")
-    ):
+    if _is_variable_list(program, sources, site.scope, site.statement):
         return "list"
     if isinstance(sources, ast.Subscript) and isinstance(sources.slice, ast.Constant):
         if isinstance(sources.value, ast.Attribute) and sources.value.attr in VARIABLE_LISTS:
@@ -183,6 +181,27 @@ def _kind(program: Program, sources: ast.expr, gradient: Gradient) -> str:
         kinds = kinds or {"list"}
     kinds.discard("unknown") if len(kinds) > 1 else None
     return kinds.pop() if len(kinds) == 1 else "unknown"
+
+
+def _is_variable_list(program: Program, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
+    """Whether the expression is, whatever it is bound to, a flat list of variables."""
+    if isinstance(node, ast.Attribute) and is_plain(node):
+        return node.attr.startswith("trainable_")
+    if isinstance(node, ast.BinOp):
+        return True
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.slice, ast.Slice) and _is_variable_list(program, node.value, scope, statement)
+    if not isinstance(node, ast.Name):
+        return isinstance(node, ast.ListComp)
+    _, bindings = program.names.lookup(node.id, scope, statement)
+    return bool(bindings) and all(
+        binding.kind == "value"
+        and binding.value is not None
+        and not binding.path
+        and not (isinstance(binding.value, ast.Name) and binding.value.id == node.id)
+        and _is_variable_list(program, binding.value, binding.scope, binding.statement)
+        for binding in bindings
+    )
 
 
 def _is_list(program: Program, node: ast.expr, inside: Display) -> bool:

@@ -3,7 +3,7 @@
     print(loss)                             if hvd.rank() == 0:
                                                 print(loss)
 
-So do `tf.print`, the logging calls and the progress bars of tqdm and Keras. A print inside an
+So do `tf.print`, the logging calls and the progress bars of tqdm. A print inside an
 expression becomes a conditional expression. Where an argument does something that every rank must do
 (a training step, `next`, an `assign`), it is evaluated on every rank and printed on one:
 

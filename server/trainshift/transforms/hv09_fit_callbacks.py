@@ -1,8 +1,8 @@
-"""Shows the progress bars of `evaluate` and `predict` on rank 0 only.
+"""Shows Keras' progress bars on rank 0 only.
 
     model.evaluate(test_ds)                 model.evaluate(test_ds, verbose=1 if hvd.rank() == 0 else 0)
 
-Keras draws them on every rank. A `verbose` of the script's own stays what it is on rank 0. The part
+So for `predict` and `Progbar`. Keras draws them on every rank. A `verbose` of the script's own stays what it is on rank 0. The part
 of this rule that concerns `fit` comes with the Keras loops, which are refused until then.
 
 Seeds: S2 `trans_S[[fit]]`; correction C9.
@@ -12,11 +12,9 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core import api
 from trainshift.core.edit import Edit
-from trainshift.core.facts import argument
 from trainshift.core.program import Program
-from trainshift.core.root_only import Form, Kind, RootCall
+from trainshift.core.root_only import Form, Kind, RootCall, verbosity
 from trainshift.core.source import Span
 from trainshift.transforms.root import guard_changes
 from trainshift.transforms.rule import Proposals, Transform
@@ -31,9 +29,7 @@ def propose(program: Program) -> Proposals:
 
 def _verbose(program: Program, call: RootCall) -> tuple[Edit, ...]:
     site = call.site
-    signature = api.method("tensorflow.keras.Model", site.name)
-    position = signature.position("verbose") if signature else None
-    given = argument(site.node, len(site.node.args) if position is None else position, "verbose")
+    given = verbosity(site)
     if given is None:
         return program.layout.add_keyword(site, "verbose", f"1 if {program.setup.root} else 0")
     span = program.script.span(given, site)
