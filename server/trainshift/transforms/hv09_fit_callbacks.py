@@ -2,8 +2,9 @@
 
     model.evaluate(test_ds)                 model.evaluate(test_ds, verbose=1 if hvd.rank() == 0 else 0)
 
-So for `predict` and `Progbar`. Keras draws them on every rank. A `verbose` of the script's own stays what it is on rank 0. The part
-of this rule that concerns `fit` comes with the Keras loops, which are refused until then.
+So for `predict` and `Progbar`. Keras draws them on every rank. A `verbose` of the script's own stays
+what it is on rank 0. The part of this rule that concerns `fit` comes with the Keras loops, which are
+refused until then.
 
 Seeds: S2 `trans_S[[fit]]`; correction C9.
 """
