@@ -96,7 +96,7 @@ class Setup:
     def anchor(self) -> Statement | None:
         """The statement that the TensorFlow import stands in, at the top of the script or nested."""
         return self._tensorflow[1] or next(
-            (s for s in self._script.statements if self._imports_tensorflow(s)), None
+            (s for s in self._script.statements if _imports(s, "tensorflow")), None
         )
 
     def _starts_late(self, early: bool) -> bool:
@@ -204,15 +204,9 @@ class Setup:
                 return name
         return None
 
-    def _imports_tensorflow(self, statement: Statement) -> bool:
-        node = statement.node
-        if isinstance(node, ast.Import):
-            return any(alias.name.partition(".")[0] == "tensorflow" for alias in node.names)
-        return isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "tensorflow"
-
     def _insert_imports(self, lines: list[str]) -> list[Edit]:
-        known = [s for s in self._script.statements if s.scope.kind == "module" and self._imports_horovod(s)]
-        anchors = known or [s for s in self._script.statements if self._imports_tensorflow(s)]
+        known = [s for s in self._script.statements if s.scope.kind == "module" and _imports(s, "horovod")]
+        anchors = known or [s for s in self._script.statements if _imports(s, "tensorflow")]
         for anchor in reversed(anchors) if known else self._preferred(anchors):
             top = [*anchor.path()][-1]
             if top in self._leading:
@@ -222,12 +216,6 @@ class Setup:
     def _preferred(self, anchors: list[Statement]) -> list[Statement]:
         own = self._tensorflow[1]
         return [own] if own is not None else anchors[::-1]
-
-    def _imports_horovod(self, statement: Statement) -> bool:
-        node = statement.node
-        if isinstance(node, ast.Import):
-            return any(alias.name.partition(".")[0] == "horovod" for alias in node.names)
-        return isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "horovod"
 
     def _insert_block(self, lines: list[str]) -> list[Edit]:
         """Insert below the last import at the top of the script."""
@@ -240,7 +228,7 @@ class Setup:
     def _last_import(self) -> Statement | None:
         last = next((each for each in reversed(self._leading) if _is_import(each)), None)
         found = any(
-            self._imports_tensorflow(s) or self._imports_horovod(s)
+            _imports(s, "tensorflow") or _imports(s, "horovod")
             for top in self._leading
             for s in (top, *(each for block in top.branches.values() for each in block))
         )
@@ -286,6 +274,14 @@ class Setup:
             first = self._script.top[index]
             return [*self._layout.isolate(first), self._layout.before(first, lines, rank - 10)]
         return [self._layout.after(self._leading[-1], lines)] if self._leading else []
+
+
+def _imports(statement: Statement, package: str) -> bool:
+    """Whether the statement is an import of the package or from it."""
+    node = statement.node
+    if isinstance(node, ast.Import):
+        return any(alias.name.partition(".")[0] == package for alias in node.names)
+    return isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == package
 
 
 def _is_import(statement: Statement) -> bool:
