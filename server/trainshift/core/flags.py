@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
+from trainshift.core import tables
 from trainshift.core.facts import Site, Statement
 from trainshift.core.horovod import Horovod
 from trainshift.core.names import Instance, UserInstance, Value
@@ -18,6 +19,8 @@ from trainshift.core.script import Script
 from trainshift.core.training import Step, Training
 
 BASE = "hvd_broadcast_done"
+PAIRS_KEY = "[0][1].ref()"
+_TAKING_ANY = ("tensorflow.keras.optimizers.legacy.Optimizer", "tensorflow.compat.v1.train.Optimizer")
 BOOLEAN, SET = "False", "set()"
 _OURS = re.compile(rf"{BASE}(_\d+)?")
 _BROADCASTS = ("broadcast_variables", "broadcast_global_variables", "broadcast_object", "broadcast_")
@@ -26,11 +29,14 @@ _CALLBACKS = ("BroadcastGlobalVariablesCallback", "BroadcastGlobalVariablesHook"
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Flag:
-    """The flag of one step: `key` is the expression whose value the set holds, None for a Boolean."""
+    """The flag of one step: `key` is the code of what the set holds, None for a Boolean.
+
+    `PAIRS_KEY` stands for the first variable of the step's pairs.
+    """
 
     name: str
     step: Step
-    key: ast.expr | None
+    key: str | None
 
     @property
     def initial(self) -> str:
@@ -76,16 +82,28 @@ class Flags:
             return False
         return ast.unparse(bindings[0].value) in (BOOLEAN, SET)
 
-    def _key(self, step: Step) -> ast.expr | None:
+    def _key(self, step: Step) -> str | None:
         """What tells the objects apart that a step serves; None if there is only one."""
-        single = self._training.is_single
+        single, text = self._training.is_single, self._script.text
         if self._is_staged(step) or not single(step.receiver, step.site):
-            return step.receiver
+            return text(step.receiver, step.site)
         for model in step.models:
             values = self._script.names.site_values(model, step.site)
-            if len(values) > 1 and not single(model, step.site):
-                return model
+            if values and not single(model, step.site):
+                return text(model, step.site)
+        if not step.models and self._may_serve_others(step):
+            return PAIRS_KEY
         return None
+
+    def _may_serve_others(self, step: Step) -> bool:
+        """Whether an optimizer that takes any variables may come with others another time.
+
+        Keras' new optimizers refuse variables that they were not built for.
+        """
+        values = self._script.names.site_values(step.receiver, step.site)
+        if not self._script.names.may_be(values, *_TAKING_ANY):
+            return False
+        return not self._training.has_fixed_variables(step)
 
     def _is_staged(self, step: Step) -> bool:
         """Whether AutoGraph may turn a block around the step into graph code, and with it the flag."""
@@ -151,8 +169,19 @@ class Flags:
     def _follows_load(self, site: Site) -> bool:
         """Whether the broadcast is that of weights which the root has just loaded."""
         before = self._script.preceding(site.statement)
+        while before is not None and self._is_broadcast(before):
+            before = self._script.preceding(before)
         return before is not None and any(
-            before in each.statement.path() for each in self._script.sites_named("load_weights")
+            before in each.statement.path()
+            for each in self._script.sites_named("load_weights", *tables.RESTORING)
+        )
+
+    def _is_broadcast(self, statement: Statement) -> bool:
+        node = statement.node
+        return (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Call)
+            and self._horovod.is_call(self._script.site_of(node.value), *_BROADCASTS)
         )
 
     def _objects(self, node: ast.expr, site: Site) -> set[Value]:

@@ -45,6 +45,17 @@ class Layout:
                     return inner_indent[len(outer_indent) :]
         return "    "
 
+    def unit_at(self, statement: Statement) -> str:
+        """One level of indentation as the blocks around the statement have it."""
+        for current in statement.path():
+            if current.parent is None or _in_case(current) or self._on_header_line(current.block[0]):
+                continue
+            inner = self._source.indentation(self._script.statement_span(current.block[0]).start)
+            outer = self._source.indentation(self._script.statement_span(current.parent).start)
+            if len(inner) > len(outer) and inner.startswith(outer):
+                return inner[len(outer) :]
+        return self.unit
+
     def indentation(self, statement: Statement) -> str:
         """The indentation that lines in the statement's block have."""
         first = statement.block[0] if statement.parent is not None else statement
@@ -95,14 +106,15 @@ class Layout:
         """Put the statement under a header such as ``if hvd.rank() == 0:`` and indent its lines."""
         span = self._script.statement_span(statement)
         newline = self._source.newline + self.indentation(statement)
-        edits = [Edit(span.start, span.start, header + newline + self.unit, Place.BEFORE)]
+        unit = self.unit_at(statement)
+        edits = [Edit(span.start, span.start, header + newline + unit, Place.BEFORE)]
         fixed = self._lines_in_strings(statement)
         first, last = self._source.line_of(span.start), self._source.line_of(span.end)
         for line in range(first + 1, last + 1):
             start = self._source.line_starts[line]
             blank = not self._text[start : self._source.line_end(start)].strip()
             if line not in fixed and not blank:
-                edits.append(Edit(start, start, self.unit, Place.WITHIN))
+                edits.append(Edit(start, start, unit, Place.WITHIN))
         return tuple(edits)
 
     def remove(self, statement: Statement, keep_block: bool) -> tuple[Edit, ...]:

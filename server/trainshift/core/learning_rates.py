@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from trainshift.core import api
@@ -27,7 +27,8 @@ from trainshift.core.script import Script
 from trainshift.core.training import Training
 
 NAMES = ("learning_rate", "lr")
-_DECAYS = "tensorflow.compat.v1.train."
+# The optimizers of Keras 2.11 to 2.15 drop ``lr=`` with a warning; the legacy ones take it.
+_IGNORING_LR = ("tensorflow.keras.optimizers.Optimizer",)
 _MAKERS = ("tensorflow.keras.optimizers.get", "tensorflow.keras.optimizers.deserialize")
 
 
@@ -48,6 +49,7 @@ class Rate:
     default: str = ""
     each: bool = False
     doubt: str = ""
+    computed: bool = False  # inside a schedule or a function
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -87,8 +89,25 @@ class LearningRates:
         for node, statement, scope, where in self._assigned():
             if not self._is_relative(node, scope, statement, set()):
                 self._follow(node, scope, statement, where)
+        wrapped = self._wrapped_sources()
+        if wrapped is not None:
+            reason = (
+                "a schedule is used both by itself and inside another, so it cannot be told what to scale"
+            )
+            self._found.hidden.append(HiddenRate(wrapped, reason))
+            self._found.rates = {key: rate for key, rate in self._found.rates.items() if not rate.computed}
         rates = [rate for rate in self._found.rates.values() if not self._calls_source(rate)]
         return rates, self._found.hidden
+
+    def _wrapped_sources(self) -> Site | None:
+        """Where a schedule that is scaled is handed to another that is scaled too."""
+        for source in self._found.sources:
+            if isinstance(source, UserInstance) and source.node is not None:
+                site = self._script.site_of(source.node)
+                for given in [*source.node.args, *(word.value for word in source.node.keywords)]:
+                    if not self._found.sources.isdisjoint(self._names.site_values(given, site)):
+                        return site
+        return None
 
     def _calls_source(self, rate: Rate) -> bool:
         """Whether the rate is what a schedule or function gives that is itself scaled."""
@@ -119,7 +138,8 @@ class LearningRates:
             return False  # A wrapper such as LossScaleOptimizer (C22): the inner one is seen by itself.
         parameter = signature.parameter("learning_rate")
         assert parameter is not None
-        self._constructor(site, signature.position("learning_rate"), parameter.default)
+        ignored = api.is_subclass(known, *_IGNORING_LR)
+        self._constructor(site, signature.position("learning_rate"), parameter.default, ignored)
         return True
 
     def _made_later(self, site: Site) -> bool:
@@ -178,8 +198,15 @@ class LearningRates:
         )
         return True
 
-    def _constructor(self, site: Site, position: int | None, default: str | None) -> None:
-        given = _given(site, position, *NAMES)
+    def _constructor(self, site: Site, position: int | None, default: str | None, ignored: bool) -> None:
+        """Scale the rate that is given, or else the default; `ignored` tells that ``lr=`` has no effect."""
+        given = _given(site, position, "learning_rate")
+        old = argument(site.node, len(site.node.args), "lr")
+        if old is not None:
+            self._follow(old, site.scope, site.statement, site)
+        if old is not None and not ignored:
+            return
+        doubt = "this optimizer ignores lr= since TensorFlow 2.11; its default rate is scaled with it"
         if given is not None:
             self._follow(given, site.scope, site.statement, site)
         elif _hides(site.node):
@@ -187,7 +214,8 @@ class LearningRates:
         elif default is None or default == "...":
             self._found.hidden.append(HiddenRate(site, "no learning rate is given"))
         else:
-            self._add(Rate(site.statement, site.scope, None, site, "learning_rate", default))
+            word = "learning_rate"
+            self._add(Rate(site.statement, site.scope, None, site, word, default, doubt=doubt if old else ""))
 
     # From an expression to where its number stands
 
@@ -249,6 +277,12 @@ class LearningRates:
         if value in self._found.sources:
             return
         self._found.sources.add(value)
+        before = set(self._found.rates)
+        self._scale_inside(value, site)
+        for key in set(self._found.rates) - before:
+            self._found.rates[key] = replace(self._found.rates[key], computed=True)
+
+    def _scale_inside(self, value: Value, site: Site | None) -> None:
         if isinstance(value, Function):
             self._scale_returns(value.scope)
         elif isinstance(value, UserInstance):

@@ -169,7 +169,8 @@ class RootOnly:
                 return Kind.PRINT, Form.VERBOSE, ""
             return None
         if names.is_a(owner, *api.CHECKPOINT, *api.CHECKPOINT_MANAGER, *api.SAVER):
-            return (Kind.WRITE, Form.GUARD, "") if value.name in tables.CHECKPOINT_WRITING else None
+            known = tables.CHECKPOINT_WRITING | tables.RESTORING
+            return (Kind.WRITE, Form.GUARD, "") if value.name in known else None
         if isinstance(owner, UserInstance) or owner.cls.startswith("tensorflow."):
             return None
         if self._is_writing_method(site):
@@ -210,7 +211,7 @@ class RootOnly:
 
     # How to guard it
 
-    def _shape(self, site: Site, kind: Kind, form: Form, doubt: str) -> RootCall:
+    def _shape(self, site: Site, kind: Kind, form: Form, doubt: str) -> RootCall | None:
         if site.in_fstring:
             return RootCall(site, kind, form, site.node, doubt, "it stands inside an f-string")
         if form is not Form.GUARD:
@@ -222,6 +223,8 @@ class RootOnly:
         acting = self._acting(outer, site)
         doubt = doubt or self._doubt(outer, site)
         node = site.statement.node
+        if site.name in tables.RESTORING:
+            return self._shape_restore(site, outer)
         if site.name == "load_weights":
             return self._shape_load(site, outer, doubt)
         if isinstance(node, ast.Expr) and _bare(node.value) is outer:
@@ -246,9 +249,34 @@ class RootOnly:
         late = self._may_follow_training(site.statement) and self._is_trained(site)
         return RootCall(site, Kind.WRITE, Form.RELOAD if late else Form.GUARD, outer, doubt)
 
+    def _shape_restore(self, site: Site, outer: ast.expr) -> RootCall | None:
+        """Every rank restores before training; after it, rank 0 has written what the others lack."""
+        node = site.statement.node
+        late = self._may_follow_training(site.statement)
+        if not (late and isinstance(node, ast.Expr) and node.value is outer and self.restored(site)):
+            return None
+        return RootCall(site, Kind.WRITE, Form.RELOAD, outer)
+
+    def restored(self, site: Site) -> list[str]:
+        """The code of the variables that every step trains, where the names mean the same here."""
+        found: dict[str, None] = {}
+        for step in self._training.steps:
+            for node, ending in [
+                *((model, ".variables") for model in step.models),
+                (step.receiver, ".variables()"),
+            ]:
+                same = self._script.names.site_values(node, step.site) == self._script.names.site_values(
+                    node, site
+                )
+                if same and self._training.is_single(node, step.site):
+                    found[f"{self._script.text(node, step.site)}{ending}"] = None
+        return list(found)
+
     def _is_trained(self, site: Site) -> bool:
         """Whether the object that the method belongs to is a model that some step trains."""
         assert isinstance(site.node.func, ast.Attribute)
+        if not self._training.is_single(site.node.func.value, site):
+            return False
         known = self._script.names.site_values(site.node.func.value, site)
         return any(
             value in known

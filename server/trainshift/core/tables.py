@@ -118,6 +118,9 @@ HARMLESS_IF_GIVEN = {"os.makedirs": "exist_ok"}
 MODEL_WRITING = frozenset({"save", "save_weights", "load_weights", "summary", "export"})
 CHECKPOINT_WRITING = frozenset({"save", "write"})
 
+# Methods of checkpoints that read back, on rank 0 with a broadcast once training has begun.
+RESTORING = frozenset({"restore", "read", "restore_or_initialize"})
+
 # Methods that write whatever their object is, unless the script defines them itself.
 WRITING_METHODS = frozenset(
     {
@@ -154,6 +157,7 @@ OPENING = {
     "codecs.open": ("filename", "mode"),
     "gzip.open": ("filename", "mode"),
     "tensorflow.io.gfile.GFile": ("name", "mode"),
+    "tensorflow.io.TFRecordWriter": ("path", None),
     "logging.FileHandler": ("filename", None),
     "logging.handlers.RotatingFileHandler": ("filename", None),
     "logging.handlers.TimedRotatingFileHandler": ("filename", None),
@@ -218,6 +222,7 @@ ROOT_ONLY_METHODS = (
     WRITING_METHODS.union(*PRINTING_METHODS.values())
     | MODEL_WRITING
     | CHECKPOINT_WRITING
+    | RESTORING
     | {"evaluate", "predict"}
 )
 

@@ -234,6 +234,22 @@ class Training:
             return self._variables_of(binding.value, binding.scope, binding.statement)
         return None
 
+    def has_fixed_variables(self, step: Step) -> bool:
+        """Whether the step trains variables that the module binds once."""
+        found = step.pairs and self._variables_of(step.pairs, step.site.scope, step.statement)
+        if not found:
+            return False
+        node, scope, statement = found
+        for part in ast.walk(node):
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
+                home, bindings = self._script.names.lookup(part.id, scope, statement)
+                if home is not None or len(bindings) != 1:
+                    return False
+                where = bindings[0].statement
+                if bindings[0].kind != "value" or where is None or in_loop(where):
+                    return False
+        return True
+
     def _owners(self, node: ast.expr, scope: Scope, statement: Statement | None) -> list[ast.expr] | None:
         """The models whose variables `node` lists; None if it may list any others."""
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
@@ -296,6 +312,8 @@ class Training:
 
     def is_single(self, node: ast.expr, site: Site) -> bool:
         """Whether `node`, read at `site`, is one and the same object throughout the run."""
+        if isinstance(node, ast.Name) and self._bound_once(node, site):
+            return True
         values = self._script.names.site_values(node, site)
         if len(values) != 1:
             return False
@@ -305,6 +323,13 @@ class Training:
         if isinstance(value, Instance | UserInstance) and value.node is not None:
             return self.runs_once(self._script.site_of(value.node))
         return False
+
+    def _bound_once(self, node: ast.Name, site: Site) -> bool:
+        """Whether the name is assigned in one place, which runs at most once."""
+        _, bindings = self._script.names.lookup(node.id, site.scope, site.statement)
+        if len(bindings) != 1 or bindings[0].kind != "value" or bindings[0].statement is None:
+            return False
+        return not in_loop(bindings[0].statement) and self._entered_once(bindings[0].scope, 0)
 
     def _entered_once_as_class(self, cls: Scope) -> bool:
         made = list(self._script.sites_named(cls.name))

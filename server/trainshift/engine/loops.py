@@ -9,7 +9,7 @@ import ast
 from dataclasses import dataclass
 
 from trainshift.core import api
-from trainshift.core.facts import Site
+from trainshift.core.facts import Scope, Site
 from trainshift.core.names import Function
 from trainshift.core.program import Program
 from trainshift.core.source import Span
@@ -39,7 +39,7 @@ class Outlook:
 
 def look(program: Program) -> Outlook:
     """Tell the training pattern of a program."""
-    for found in (_foreign_loop(program), _strategy(program)):
+    for found in (_foreign_loop(program), _strategy(program), _thread(program)):
         if found is not None:
             site, reason = found
             return Outlook(False, True, reason, program.script.span(site.node, site))
@@ -54,6 +54,8 @@ def _foreign_loop(program: Program) -> tuple[Site, str] | None:
     # Next to a tape's loop, a session is the TF1 way to set GPU options.
     tapes = any(step.gradients for step in program.training.steps)
     for site in program.script.sites_named(*_FITTING):
+        if _is_unused(program, site):
+            continue
         own = any(isinstance(value, Function) for value in names.callee(site))
         if not own and names.may_be(names.site_values(_receiver(site), site), *api.MODEL):
             return site, f"model.{site.name}(...) is a Keras training loop, which is not converted yet"
@@ -75,6 +77,26 @@ def _strategy(program: Program) -> tuple[Site, str] | None:
             if api.is_subclass(name, *api.STRATEGY):
                 return site, "tf.distribute already distributes this script; remove the strategy first"
     return None
+
+
+def _thread(program: Program) -> tuple[Site, str] | None:
+    """A training step in a thread: Horovod's reductions of two threads would meet."""
+    for step in program.training.steps:
+        scope: Scope | None = step.site.scope
+        while scope is not None:
+            if scope.kind == "class" and "threading.Thread" in program.names.library_bases(scope):
+                return (
+                    step.site,
+                    "threads that train at the same time cannot reduce their gradients by Horovod",
+                )
+            scope = scope.parent
+    return None
+
+
+def _is_unused(program: Program, site: Site) -> bool:
+    """Whether the call stands in a function that nothing in the script mentions."""
+    function = site.scope.function()
+    return function is not None and bool(function.name) and program.script.loads(function.name) == 0
 
 
 def _nothing(program: Program) -> Outlook:

@@ -28,7 +28,7 @@ import ast
 from trainshift.core import api
 from trainshift.core.edit import Change, Edit, Place, Withheld
 from trainshift.core.facts import Scope, Statement, last_name
-from trainshift.core.flags import Flag
+from trainshift.core.flags import PAIRS_KEY, Flag
 from trainshift.core.names import Unknown
 from trainshift.core.program import Program
 from trainshift.core.training import Step, is_plain
@@ -99,14 +99,14 @@ def _change(program: Program, flag: Flag) -> Change:
 
 def _block(program: Program, flag: Flag, variables: list[str]) -> list[str]:
     """The lines of the broadcast, without the indentation of their place."""
-    hvd, unit = program.setup.hvd, program.layout.unit
+    hvd, unit = program.setup.hvd, program.layout.unit_at(flag.step.statement)
     calls = [f"{hvd}.broadcast_variables({each}, root_rank=0)" for each in variables]
     if flag.step.site.scope.function() is not None:
         calls = [f"with {program.setup.tf}.init_scope():", *(unit + call for call in calls)]
     if flag.key is None:
         test, done = f"if not {flag.name}:", f"{flag.name} = True"
     else:
-        key = program.script.text(flag.key, flag.step.site)
+        key = f"{_pairs_name(program)}{PAIRS_KEY}" if flag.key == PAIRS_KEY else flag.key
         test, done = f"if {key} not in {flag.name}:", f"{flag.name}.add({key})"
     return [test, *(unit + call for call in calls), unit + done]
 

@@ -5,7 +5,8 @@
 
 Each rank takes a step with its own batch, so that a step covers `hvd.size()` batches. Only a `take`
 that feeds a training loop is divided: a preview such as `next(iter(ds.take(1)))` must not become
-empty, and an evaluation is the same on every rank.
+empty, and an evaluation is the same on every rank. A `take` beside a `skip` of as many elements splits
+the data and counts no steps.
 
 Seeds: S1 `trans_E[[take]]`; corrections C5, C9, C20.
 """
@@ -28,7 +29,7 @@ def propose(program: Program) -> Proposals:
     """One change for each `take` that feeds a training loop."""
     feeding = _feeding(program)
     for site in program.script.sites_named("take"):
-        if site not in feeding or not isinstance(site.node.func, ast.Attribute):
+        if site not in feeding or not isinstance(site.node.func, ast.Attribute) or _splits(program, site):
             continue
         receiver = program.names.site_values(site.node.func.value, site)
         known = program.names.may_be(receiver, *api.DATASET)
@@ -58,6 +59,16 @@ def _is_settled(program: Program, count: ast.expr, site: Site) -> bool:
         return ast.literal_eval(count) in (1, -1)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return False
+
+
+def _splits(program: Program, site: Site) -> bool:
+    """Whether the rest of the dataset is used too: ``ds.take(n)`` beside ``ds.skip(n)``."""
+
+    def parts(each: Site) -> list[str]:
+        receiver = each.node.func.value if isinstance(each.node.func, ast.Attribute) else each.node.func
+        return [ast.dump(receiver), *(ast.dump(given) for given in each.node.args)]
+
+    return any(parts(other) == parts(site) for other in program.script.sites_named("skip"))
 
 
 def _feeding(program: Program) -> set[Site]:

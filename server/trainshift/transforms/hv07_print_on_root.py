@@ -61,7 +61,7 @@ def _bind(program: Program, call: RootCall) -> tuple[Edit, ...]:
     name = _printed(program)
     alone = len(positional) == 1 and not positional[0].star
     opening, closing = ("", "") if alone else ("(", ",)" if len(positional) == 1 else ")")
-    guarded = f"{closing}{newline}if {program.setup.root}:{newline}{layout.unit}{lead}"
+    guarded = f"{closing}{newline}if {program.setup.root}:{newline}{layout.unit_at(site.statement)}{lead}"
     return (
         Edit(statement.start, first, f"{name} = {opening}"),
         Edit(last, last, f"{guarded}{'' if alone else '*'}{name}", Place.WITHIN, 1),

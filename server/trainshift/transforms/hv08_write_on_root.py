@@ -12,7 +12,8 @@ tf.summary.create_noop_writer()
     log = open("log.txt", "w")              log = open("log.txt" if hvd.rank() == 0 else os.devnull, "w")
 
 All ranks would write the same paths at the same time. Weights are loaded on rank 0 only too: the
-broadcast after the first step brings them to the others, and where that may be over, a new one does.
+broadcast after the first step brings them to the others, and where that may be over, a new one does. So
+for a checkpoint that is restored once training has begun, which the other ranks have not written.
 
 Seeds: S1 `trans_S[[checkpoint.save]]`, S2 `write`, `summary`, `save_weights`, `load_weights`;
 corrections C12, C20.
@@ -47,10 +48,11 @@ def propose(program: Program) -> Proposals:
 def _reload(program: Program, call: RootCall) -> tuple[Edit, ...]:
     """Load on rank 0 and broadcast, where the broadcast after the first step may be over."""
     assert isinstance(call.site.node.func, ast.Attribute)
-    model = program.script.text(call.site.node.func.value, call.site)
-    line = f"{program.setup.hvd}.broadcast_variables({model}.variables, root_rank=0)"
-    statement = call.site.statement
-    return (*guard(program, call), program.layout.after(statement, [line]))
+    variables = program.root_only.restored(call.site)
+    if call.site.name == "load_weights":
+        variables = [f"{program.script.text(call.site.node.func.value, call.site)}.variables"]
+    lines = [f"{program.setup.hvd}.broadcast_variables({each}, root_rank=0)" for each in variables]
+    return (*guard(program, call), program.layout.after(call.site.statement, lines))
 
 
 def _noop_writer(program: Program, call: RootCall) -> tuple[Edit, ...]:
