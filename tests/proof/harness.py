@@ -208,10 +208,12 @@ def wait(processes: Sequence[Process], time_limit: float) -> None:
     """Wait until all processes have ended; kill them at the limit, or soon after one has failed."""
     end = time.monotonic() + time_limit
     failed = False
-    while any(process.process.poll() is None for process in processes) and time.monotonic() < end:
-        if not failed and any(process.process.poll() for process in processes):
-            failed = True
-            end = min(end, time.monotonic() + GRACE)
-        time.sleep(0.05)
-    for process in processes:
-        process.kill()
+    try:
+        while any(process.process.poll() is None for process in processes) and time.monotonic() < end:
+            if not failed and any(process.process.poll() for process in processes):
+                failed = True
+                end = min(end, time.monotonic() + GRACE)
+            time.sleep(0.05)
+    finally:
+        for process in processes:
+            process.kill()
