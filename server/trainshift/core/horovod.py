@@ -28,8 +28,10 @@ class Horovod:
     def imported_as(self) -> tuple[str, Statement] | None:
         """The expression that is ``horovod.tensorflow`` at module level, and its import."""
         for name, bindings in self._script.module_bindings.items():
+            if any(binding.kind != "import" for binding in bindings):
+                continue
             for binding in bindings:
-                if binding.kind != "import" or binding.scope.kind != "module" or binding.statement is None:
+                if binding.scope.kind != "module" or binding.statement is None:
                     continue
                 if binding.full_name == TAPE_MODULE:
                     return name, binding.statement

@@ -153,6 +153,8 @@ def _convert(script: Script, line: int | None) -> Conversion:
             reason = f"no statement at line {line} needs a change"
             return Conversion(Status.NOTHING_FOUND, source.text, reason=reason)
         reason = "every training step, print and write is distributed already"
+        if withheld:
+            reason = "nothing more is converted; see what is withheld"
         return Conversion(Status.ALREADY_DISTRIBUTED, source.text, withheld=withheld, reason=reason)
     return _apply(script, changes, withheld)
 
