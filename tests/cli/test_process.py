@@ -121,7 +121,11 @@ def test_a_closed_stream(script: Path, closed: str) -> None:
 def test_an_interrupt_leaves_whole_files(script: Path, args: tuple[str, ...]) -> None:
     Path("slow.py").write_text("# slow\n" + SCRIPT)
     with subprocess.Popen(
-        [*COMMAND, *args, "train.py", "slow.py"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [*COMMAND, *args, "train.py", "slow.py"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        # A suite that runs in the background of a shell hands an ignored SIGINT down.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     ) as process:
         deadline = time.monotonic() + 20
         while not Path("started").exists() and time.monotonic() < deadline:
