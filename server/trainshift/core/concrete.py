@@ -36,7 +36,6 @@ class CallSyntax:
     opening: int
     closing: int
     arguments: tuple[Argument, ...]
-    trailing_comma: bool
 
 
 def read_call(text: str) -> CallSyntax:
@@ -67,8 +66,7 @@ def read_call(text: str) -> CallSyntax:
         arguments.append(Argument(keyword, argument.star, at, at + length, at + length - value, at + length))
         at += length + tail
         assert whole <= length + tail
-    trailing = bool(expression.args) and isinstance(expression.args[-1].comma, libcst.Comma)
-    return CallSyntax(opening, at, tuple(arguments), trailing)
+    return CallSyntax(opening, at, tuple(arguments))
 
 
 def parses(text: str) -> bool:

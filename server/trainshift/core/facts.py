@@ -189,18 +189,27 @@ def dotted(expression: ast.expr) -> str:
     return ".".join([expression.id, *reversed(parts)])
 
 
-def argument(call: ast.Call, position: int, *keywords: str) -> ast.expr | None:
+def argument(call: ast.Call, position: int | None, *keywords: str) -> ast.expr | None:
     """The expression given at the 0-based `position` or under one of `keywords`; None if there is none.
 
-    None too where a starred argument hides it.
+    A `position` of None stands for a keyword-only parameter.  None too where a starred argument hides it.
     """
     for word in call.keywords:
         if word.arg in keywords:
             return word.value
+    if position is None:
+        return None
     before = call.args[: position + 1]
     if len(before) <= position or any(isinstance(each, ast.Starred) for each in before):
         return None
     return before[position]
+
+
+def hides_arguments(call: ast.Call) -> bool:
+    """Whether ``*`` or ``**`` hides what the call is given."""
+    return any(isinstance(each, ast.Starred) for each in call.args) or any(
+        word.arg is None for word in call.keywords
+    )
 
 
 _ADDING_METHODS = frozenset(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from trainshift.core import api
-from trainshift.core.facts import Scope, Site, Statement, argument, dotted, last_name
+from trainshift.core.facts import Scope, Site, Statement, argument, dotted, hides_arguments, last_name
 from trainshift.core.horovod import Horovod
 from trainshift.core.names import (
     Class,
@@ -150,7 +150,7 @@ class LearningRates:
             signature = api.constructor(name) if api.is_subclass(name, *api.OPTIMIZERS) else None
             position = signature.position("learning_rate") if signature else None
             if position is not None:
-                given = _given(site, position + 1, *NAMES)
+                given = argument(site.node, position + 1, *NAMES)
                 if given is not None:
                     self._follow(given, site.scope, site.statement, site)
                 return True
@@ -189,7 +189,7 @@ class LearningRates:
             if given is not None:
                 self._follow(given, site.scope, site.statement, site)
                 return True
-            if default is not None and not _hides(site.node):
+            if default is not None and not hides_arguments(site.node):
                 text = self._script.text(default, init)
                 self._add(Rate(site.statement, site.scope, None, site, name, text))
                 return True
@@ -200,8 +200,8 @@ class LearningRates:
 
     def _constructor(self, site: Site, position: int | None, default: str | None, ignored: bool) -> None:
         """Scale the rate that is given, or else the default; `ignored` tells that ``lr=`` has no effect."""
-        given = _given(site, position, "learning_rate")
-        old = argument(site.node, len(site.node.args), "lr")
+        given = argument(site.node, position, "learning_rate")
+        old = argument(site.node, None, "lr")
         if old is not None:
             self._follow(old, site.scope, site.statement, site)
         if old is not None and not ignored:
@@ -209,7 +209,7 @@ class LearningRates:
         doubt = "this optimizer ignores lr= since TensorFlow 2.11; its default rate is scaled with it"
         if given is not None:
             self._follow(given, site.scope, site.statement, site)
-        elif _hides(site.node):
+        elif hides_arguments(site.node):
             self._found.hidden.append(HiddenRate(site, "the learning rate is hidden in * or ** arguments"))
         elif default is None or default == "...":
             self._found.hidden.append(HiddenRate(site, "no learning rate is given"))
@@ -303,11 +303,11 @@ class LearningRates:
             )
             return
         for name in names:
-            given = _given(site, signature.position(name), name)
+            given = argument(site.node, signature.position(name), name)
             parameter = signature.parameter(name)
             if given is not None:
                 self._scale_argument(given, site, name)
-            elif _hides(site.node):
+            elif hides_arguments(site.node):
                 self._found.hidden.append(HiddenRate(site, f"{name} is hidden in * or ** arguments"))
             elif parameter is not None and parameter.default not in (None, "None"):
                 self._add(Rate(site.statement, site.scope, None, site, name, parameter.default or ""))
@@ -351,7 +351,7 @@ class LearningRates:
                 self._add(Rate(where, function, node))
 
     def _scale_variable(self, value: Instance, made: Site) -> None:
-        initial = _given(made, 0, "initial_value")
+        initial = argument(made.node, 0, "initial_value")
         if initial is None:
             self._found.hidden.append(HiddenRate(made, "the variable of the rate has no initial value"))
         elif not self._horovod.scaled(initial, made.scope, made.statement):
@@ -464,16 +464,6 @@ def _is_strange(value: Value) -> bool:
         "numpy",
         "math",
         "builtins",
-    )
-
-
-def _given(site: Site, position: int | None, *names: str) -> ast.expr | None:
-    return argument(site.node, len(site.node.args) if position is None else position, *names)
-
-
-def _hides(call: ast.Call) -> bool:
-    return any(word.arg is None for word in call.keywords) or any(
-        isinstance(each, ast.Starred) for each in call.args
     )
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from trainshift.core import api
-from trainshift.core.facts import Binding, Scope, Site, Statement, dotted, last_name
+from trainshift.core.facts import Binding, Scope, Site, Statement, dotted, hides_arguments, last_name
 
 if TYPE_CHECKING:
     from trainshift.core.script import Script
@@ -550,7 +550,7 @@ class Resolver:
             given = self.argument(site, function, name)
             if given is not None:
                 found |= self.site_values(given, site)
-            elif _hides_arguments(site.node):
+            elif hides_arguments(site.node):
                 found.add(UNKNOWN)
             elif binding.value is not None:
                 found |= self.values(binding.value, binding.scope)
@@ -762,9 +762,3 @@ def _imported(binding: Binding) -> Values:
 def _decorated(function: Scope, *names: str) -> bool:
     decorators = getattr(function.node, "decorator_list", [])
     return any(last_name(decorator) in names for decorator in decorators)
-
-
-def _hides_arguments(call: ast.Call) -> bool:
-    return any(isinstance(each, ast.Starred) for each in call.args) or any(
-        word.arg is None for word in call.keywords
-    )

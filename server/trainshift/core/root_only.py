@@ -13,7 +13,7 @@ from enum import Enum
 from functools import cached_property
 
 from trainshift.core import api, tables
-from trainshift.core.facts import Scope, Site, Statement, argument
+from trainshift.core.facts import Scope, Site, Statement, argument, hides_arguments
 from trainshift.core.horovod import Horovod, expression_path
 from trainshift.core.names import Function, Instance, Library, Member, Unknown, UserInstance, Value
 from trainshift.core.script import Script
@@ -191,9 +191,7 @@ class RootOnly:
         """Whether `verbose` is 0, depends on the rank, or cannot be seen."""
         given = verbosity(site)
         if given is None:
-            return any(word.arg is None for word in site.node.keywords) or any(
-                isinstance(each, ast.Starred) for each in site.node.args
-            )
+            return hides_arguments(site.node)
         if isinstance(given, ast.Constant) and given.value == 0:
             return True
         return self._horovod.pinned(given, site.scope, site.statement)
@@ -416,8 +414,7 @@ def _is_import_fallback(statement: Statement) -> bool:
 def verbosity(site: Site) -> ast.expr | None:
     """The `verbose` argument of ``evaluate``, ``predict`` or ``Progbar``."""
     signature = api.method("tensorflow.keras.Model", site.name) or api.constructor(tables.KERAS_BAR)
-    position = signature.position("verbose") if signature else None
-    return argument(site.node, len(site.node.args) if position is None else position, "verbose")
+    return argument(site.node, signature.position("verbose") if signature else None, "verbose")
 
 
 def _mode_writes(site: Site) -> bool:

@@ -177,10 +177,11 @@ class Setup:
             for name, bindings in self._script.module_bindings.items():
                 for binding in bindings:
                     plain = binding.full_name == full_name and self._is_leading(binding)
-                    if plain and name in self._tensorflow_names():
+                    if plain and name in self._tensorflow_names:
                         return name, binding.statement
-        return self.fresh("tf", self._tensorflow_names()), None
+        return self.fresh("tf", self._tensorflow_names), None
 
+    @cached_property
     def _tensorflow_names(self) -> set[str]:
         """Names that never mean anything but the TensorFlow module, wherever they are bound."""
         found: dict[str, bool] = {}

@@ -23,10 +23,6 @@ class Span:
     start: int
     end: int
 
-    def contains(self, other: Span) -> bool:
-        """Whether `other` lies within this span (equal spans contain each other)."""
-        return self.start <= other.start and other.end <= self.end
-
 
 class Source:
     """The text of a script with its line table."""
