@@ -1,0 +1,47 @@
+"""Finding: what a restriction says about one place of a script, with a fix where there is one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from trainshift.core.edit import Change
+from trainshift.core.script import Script
+from trainshift.core.source import Span
+
+
+class Verdict(Enum):
+    """How a finding is judged (SPEC §1, §3); what is `ok` gives no finding.
+
+    VIOLATED breaks the restriction; HARMLESS breaks its letter, but no rewrite can come out
+    otherwise for it; UNKNOWN means that the script does not show enough to tell.
+    """
+
+    VIOLATED = "violated"
+    HARMLESS = "harmless"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """Another place that a finding is about: `span` in `script`, None for the finding's own script."""
+
+    span: Span
+    message: str
+    script: Script | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One place where a script does not keep to a restriction.
+
+    `span` is the code to underline, in code points of the script.  `message` says what was found and
+    why it matters, in the script's own names.  `fix` is a change of the core that mends it.
+    """
+
+    code: str
+    verdict: Verdict
+    span: Span
+    message: str
+    related: tuple[Related, ...] = ()
+    fix: Change | None = None

@@ -1,0 +1,17 @@
+"""Members of TensorFlow are given other names by imports only.
+
+Seeds: S1.
+"""
+
+from __future__ import annotations
+
+from trainshift.core.program import Program
+from trainshift.restrictions.restriction import Findings, Restriction
+
+
+def check(program: Program) -> Findings:
+    """One finding for each ..."""
+    yield from ()
+
+
+RULE = Restriction("TF03", "tensorflow-member-alias", check)

@@ -1,0 +1,135 @@
+"""The fixtures of the restrictions as data: a script, what is found in it, and what fixing makes of it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from fixtures import ROOT
+from trainshift.core.edit import apply, merge
+from trainshift.core.finding import Finding
+from trainshift.core.program import Program
+from trainshift.core.script import Script, read_script
+from trainshift.core.source import Source, Span
+from trainshift.engine.checking import find
+
+RESTRICTION_FILES = sorted((ROOT / "restrictions").glob("*.md"))
+_BLOCK = re.compile(r"^```([^\n`]+)\n(.*?)^```\n", re.M | re.S)
+
+
+@dataclass(frozen=True)
+class FindingCase:
+    """One ``## heading`` of a restriction's fixture file.
+
+    `script` is the ```` ```python ```` block; `others` are further files of its workspace, by path (blocks
+    that begin ```` ```python helpers/train.py ````).  `findings` and `fixed` are what is expected: the
+    findings of the file's own code, and the text after all of its fixes (empty if there are none).
+    """
+
+    path: Path
+    heading: str
+    script: str
+    others: dict[str, str]
+    findings: str
+    fixed: str
+
+    @property
+    def name(self) -> str:
+        """What pytest calls the case."""
+        return f"{self.code}: {self.heading}"
+
+    @property
+    def code(self) -> str:
+        """The restriction that the file is about."""
+        return self.path.stem[:4].upper()
+
+    @property
+    def verdicts(self) -> set[str]:
+        """The verdicts that are expected; none for a script that keeps to the restriction."""
+        return set(re.findall(r"^\d+:\d+ \w+ (\w+) ", self.findings, re.M))
+
+
+def finding_cases(path: Path) -> list[FindingCase]:
+    """The cases of one fixture file, in order."""
+    found = []
+    for section in re.split(r"^## ", path.read_text(encoding="utf-8"), flags=re.M)[1:]:
+        heading = section.partition("\n")[0]
+        blocks: dict[str, str] = dict(_BLOCK.findall(section))
+        if "python" not in blocks:
+            raise ValueError(f"{path}: no ```python block under {heading!r}")
+        script, findings = blocks.pop("python"), blocks.pop("findings", "")
+        fixed = blocks.pop("python fixed", "")
+        others = {kind.removeprefix("python "): body for kind, body in blocks.items()}
+        found.append(FindingCase(path, heading, script, others, findings, fixed))
+    return found
+
+
+def program_of(text: str, others: dict[str, str]) -> Program:
+    """The program of a script and the files beside it."""
+    script = read_script(text)
+    assert isinstance(script, Script), script
+    return Program(script)
+
+
+def shown(program: Program, code: str) -> str:
+    """The findings of one restriction as a fixture shows them.
+
+    Per finding: ``line:column code verdict message``, the source line with ``~`` under what is meant,
+    and the other places as ``- line:column message``.
+    """
+    found = find(program, {code})
+    assert found.defects == ()
+    return "".join(_shown(program.script.source, each) for each in found.found)
+
+
+def _shown(source: Source, finding: Finding) -> str:
+    line, column = source.position(finding.span.start)
+    lines = [f"{line}:{column} {finding.code} {finding.verdict.value} {finding.message}"]
+    lines += _underlined(source, finding.span)
+    for related in finding.related:
+        home = source if related.script is None else related.script.source
+        where = ":".join(str(number) for number in home.position(related.span.start))
+        lines.append(f"- {where} {related.message}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _underlined(source: Source, span: Span) -> list[str]:
+    start, end = source.line_start(span.start), source.line_end(span.start)
+    width = max(1, min(span.end, end) - span.start)
+    return [source.text[start:end], " " * (span.start - start) + "~" * width]
+
+
+def fixed(text: str, others: dict[str, str], code: str) -> str:
+    """The script after every fix of one restriction, applied until none is left; empty if there is none."""
+    before = text
+    for _ in range(10):
+        found = find(program_of(text, others), {code}).found
+        changes = [finding.fix for finding in found if finding.fix is not None]
+        if not changes:
+            return text if text != before else ""
+        plan = merge(changes)
+        after = apply(text, plan.edits)
+        assert after != text, "a fix that changes nothing"
+        text = after
+    raise AssertionError("the fixes never come to an end")
+
+
+def rewrite_case(case: FindingCase, findings: str, fixed_text: str) -> None:
+    """Replace what the case expects, in its file; its prose and scripts stay."""
+    text = case.path.read_text(encoding="utf-8")
+    start = re.search(rf"^## {re.escape(case.heading)}\n", text, re.M)
+    assert start is not None
+    end = text.find("\n## ", start.end())
+    end = len(text) if end < 0 else end + 1
+    section = text[start.start() : end]
+    kept = re.sub(r"\n*^```(?:findings|python fixed)\n.*?^```\n", "\n", section, flags=re.M | re.S)
+    new = kept.rstrip("\n") + "\n"
+    for kind, body in (("findings", findings), ("python fixed", fixed_text)):
+        new += f"\n```{kind}\n{body}```\n" if body else ""
+    if end < len(text):
+        new += "\n"
+    case.path.write_text(text[: start.start()] + new + text[end:], encoding="utf-8")
+
+
+FINDING_CASES = [case for path in RESTRICTION_FILES for case in finding_cases(path)]
