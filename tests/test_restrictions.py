@@ -1,4 +1,4 @@
-"""Every case of a restriction's fixture is a test: what is found, its verdict, and what the fix makes of it."""
+"""Every case of a restriction's fixture is a test: what is found, its verdict, and what its fix makes."""
 
 from __future__ import annotations
 
