@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +11,10 @@ from fixtures import ROOT
 from trainshift.core.edit import apply, merge
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
-from trainshift.core.script import Script, read_script
+from trainshift.core.script import Script
 from trainshift.core.source import Source, Span
 from trainshift.engine.checking import find
+from trainshift.engine.workspace import files_in_memory, read_linked
 
 RESTRICTION_FILES = sorted((ROOT / "restrictions").glob("*.md"))
 _BLOCK = re.compile(r"^```([^\n`]+)\n(.*?)^```\n", re.M | re.S)
@@ -67,7 +69,8 @@ def finding_cases(path: Path) -> list[FindingCase]:
 
 def program_of(text: str, others: dict[str, str]) -> Program:
     """The program of a script and the files beside it."""
-    script = read_script(text)
+    files = files_in_memory({f"/workspace/{path}": body for path, body in others.items()})
+    script = read_linked(text, "/workspace/main.py", files)
     assert isinstance(script, Script), script
     return Program(script)
 
@@ -90,7 +93,8 @@ def _shown(source: Source, finding: Finding) -> str:
     for related in finding.related:
         home = source if related.script is None else related.script.source
         where = ":".join(str(number) for number in home.position(related.span.start))
-        lines.append(f"- {where} {related.message}")
+        file = "" if related.script is None else f"{posixpath.basename(related.script.path)}:"
+        lines.append(f"- {file}{where} {related.message}")
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -6,7 +6,6 @@ Correction C20: statements that are distributed already are recognised here and 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from functools import cached_property
 from itertools import pairwise
 
@@ -42,13 +41,7 @@ class Horovod:
     @cached_property
     def is_used(self) -> bool:
         """Whether any Horovod module is imported, anywhere in the script."""
-        return any(binding.full_name.partition(".")[0] == "horovod" for binding in self._imports())
-
-    def _imports(self) -> Iterator[Binding]:
-        for facts in self._script.facts:
-            for scope in (facts.module, *facts.scopes):
-                for bindings in scope.bindings.values():
-                    yield from (binding for binding in bindings if binding.kind == "import")
+        return any(binding.full_name.partition(".")[0] == "horovod" for binding in self._script.imports)
 
     def is_call(self, site: Site, *functions: str) -> bool:
         """Whether the call is ``hvd.<function>()`` for one of `functions`."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import builtins
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -26,6 +26,13 @@ class Library:
     """A module, class or function of a library, by its full name as imported."""
 
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A module of the workspace: the path of its file, or of the directory of a package without one."""
+
+    path: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +95,9 @@ class Unknown:
     """A value that the script does not show."""
 
 
-Value: TypeAlias = Library | Instance | Member | Function | Class | UserInstance | Display | Literal | Unknown
+Value: TypeAlias = (
+    Library | Module | Instance | Member | Function | Class | UserInstance | Display | Literal | Unknown
+)
 Values: TypeAlias = frozenset[Value]
 
 UNKNOWN = Unknown()
@@ -116,14 +125,25 @@ _TRANSPARENT = frozenset(
 )
 
 
-class Resolver:
-    """Evaluates expressions of one script; answers are kept for the script's life."""
+class Answers:
+    """What is known so far, and the questions that are still open, of scripts that are linked."""
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self) -> None:
+        self.known: dict[tuple[int, int], Values] = {}
+        self.open: dict[tuple[int, int], int] = {}
+        self.lowest_cut = -1
+        self.importing: set[object] = set()
+
+
+class Resolver:
+    """Evaluates expressions of one script; answers are kept for the script's life.
+
+    A question about code of another script of the same workspace is passed on to that one's resolver.
+    """
+
+    def __init__(self, script: Script, answers: Answers | None = None) -> None:
         self._script = script
-        self._memo: dict[tuple[int, int], Values] = {}
-        self._open: dict[tuple[int, int], int] = {}
-        self._lowest_cut = -1
+        self._answers = answers or Answers()
         self._callers: dict[Scope, tuple[list[Site], bool]] = {}
         self._aliases: dict[str, set[str]] | None = None
 
@@ -131,27 +151,32 @@ class Resolver:
 
     def values(self, node: ast.expr, scope: Scope, statement: Statement | None = None) -> Values:
         """Everything that `node` may stand for, read in `scope` at `statement`."""
+        if self._script.workspace is not None:
+            home = self._script.home(scope)
+            if home is not self._script:
+                return home.names.values(node, scope, statement)
         key = (id(node), id(scope))
-        known = self._memo.get(key)
+        state = self._answers
+        known = state.known.get(key)
         if known is not None:
             return known
-        if key in self._open:
-            cut = self._open[key]
-            self._lowest_cut = cut if self._lowest_cut < 0 else min(self._lowest_cut, cut)
+        if key in state.open:
+            cut = state.open[key]
+            state.lowest_cut = cut if state.lowest_cut < 0 else min(state.lowest_cut, cut)
             return _NOTHING
-        depth = len(self._open)
-        self._open[key] = depth
-        outer_cut, self._lowest_cut = self._lowest_cut, -1
+        depth = len(state.open)
+        state.open[key] = depth
+        outer_cut, state.lowest_cut = state.lowest_cut, -1
         try:
             answer = self._evaluate(node, scope, statement)
         finally:
-            del self._open[key]
+            del state.open[key]
         # An answer that was cut short by a cycle further out is not the last word on `node`.
-        if self._lowest_cut < 0 or self._lowest_cut >= depth:
-            self._memo[key] = answer
-            self._lowest_cut = outer_cut
+        if state.lowest_cut < 0 or state.lowest_cut >= depth:
+            state.known[key] = answer
+            state.lowest_cut = outer_cut
         elif outer_cut >= 0:
-            self._lowest_cut = min(outer_cut, self._lowest_cut)
+            state.lowest_cut = min(outer_cut, state.lowest_cut)
         return answer
 
     def site_values(self, node: ast.expr, site: Site) -> Values:
@@ -247,6 +272,9 @@ class Resolver:
         "Elsewhere" is true for a function that is passed on as a value, and for one that
         nothing in the script calls.
         """
+        home = self._script.home(function)
+        if home is not self._script:
+            return home.names.callers(function)
         if function not in self._callers:
             # A question about itself, asked while it is being answered, sees no callers.
             self._callers[function] = ([], True)
@@ -261,6 +289,9 @@ class Resolver:
         The scope is None for a module-level name; no bindings at all means a builtin, a name of
         a star import, or an undefined name.
         """
+        home = self._script.home(scope)
+        if home is not self._script:
+            return home.names.lookup(name, scope, statement)
         current: Scope | None = scope
         first = True
         while current is not None and current.kind != "module":
@@ -317,6 +348,9 @@ class Resolver:
             return self._join(self.bound(binding) for binding in bindings)
         if name in self._script.module_bindings:
             return _ANYTHING
+        starred = self._starred(self._script, name)
+        if starred:
+            return starred
         for module in self._script.star_imports:
             if api.canonical(f"{module}.{name}") or (module.startswith("horovod") and name in _HOROVOD):
                 return frozenset({Library(f"{module}.{name}")})
@@ -325,7 +359,7 @@ class Resolver:
     def bound(self, binding: Binding) -> Values:
         """The values that one binding gives to its name."""
         if binding.kind == "import":
-            return _imported(binding)
+            return self._imported(binding)
         if binding.kind == "function" and binding.inner is not None:
             return frozenset({Function(binding.inner)})
         if binding.kind == "class" and binding.inner is not None:
@@ -341,9 +375,64 @@ class Resolver:
         values = self.values(binding.value, binding.scope, binding.statement)
         return self._unpack(values, binding.path)
 
+    def _imported(self, binding: Binding) -> Values:
+        """What an import binds: of a module that is not known it may be any object."""
+        root = binding.full_name.partition(".")[0]
+        if root not in _KNOWN_MODULES and self._script.workspace is not None:
+            path, rest = self._script.workspace.locate(self._script, binding.full_name)
+            if path:
+                return self._imported_from(path, rest)
+        if binding.full_name.startswith("."):
+            return _ANYTHING
+        module = Library(binding.full_name)
+        from_module = binding.statement is not None and isinstance(binding.statement.node, ast.ImportFrom)
+        if not from_module or root in _KNOWN_MODULES or root in sys.stdlib_module_names:
+            return frozenset({module})
+        return frozenset({module, UNKNOWN})
+
+    def _imported_from(self, path: str, names: tuple[str, ...]) -> Values:
+        found: Values = frozenset({Module(path)})
+        for name in names:
+            found = self._join(self._attribute(value, name) for value in found)
+        return found
+
+    def _module_member(self, module: Module, name: str) -> Values:
+        """What a module of the workspace calls `name`: one of its own names, or a module below it."""
+        key = (module, name)
+        if key in self._answers.importing:  # modules that import the name from each other
+            return _NOTHING
+        self._answers.importing.add(key)
+        try:
+            return self._find_member(module, name)
+        finally:
+            self._answers.importing.discard(key)
+
+    def _starred(self, script: Script, name: str) -> Values:
+        """What `name` is through the script's star imports from the workspace; nothing if it is in none."""
+        for path in script.star_paths:
+            found = self._module_member(Module(path), name)
+            if found and found != _ANYTHING:
+                return found
+        return _NOTHING
+
+    def _find_member(self, module: Module, name: str) -> Values:
+        workspace = self._script.workspace
+        assert workspace is not None
+        script = workspace.script(module.path)
+        if script is not None:
+            if name in script.module_bindings:
+                return self._join(script.names.bound(each) for each in script.module_bindings[name])
+            found = self._starred(script, name)
+            if found:
+                return found
+        below = workspace.below(module.path, name)
+        return frozenset({Module(below)}) if below else _ANYTHING
+
     def _attribute(self, value: Value, name: str) -> Values:
         if isinstance(value, Library):
             return frozenset({Library(f"{value.name}.{name}")})
+        if isinstance(value, Module):
+            return self._module_member(value, name)
         if isinstance(value, Class):
             return self._class_attribute(value.scope, name, None) or _ANYTHING
         if isinstance(value, UserInstance):
@@ -379,7 +468,8 @@ class Resolver:
     def _object_attribute(self, cls: Scope, name: str) -> Values:
         family = [each for each in self.ancestry(cls) if isinstance(each, Scope)]
         found: Values = _NOTHING
-        for attribute in self._script.attribute_bindings(name):
+        homes = dict.fromkeys([self._script, *(self._script.home(each) for each in family)])
+        for attribute in (each for home in homes for each in home.attribute_bindings(name)):
             binding = attribute.binding
             if self.is_self(attribute.base, binding.scope):
                 function = binding.scope.function()
@@ -593,22 +683,32 @@ class Resolver:
         owner = function.owner()
         if not name:
             return [], True
-        names = {owner.name} if owner is not None and name == "__init__" else {name}
+        wanted = owner.name if owner is not None and name == "__init__" else name
+        found: list[Site] = []
+        passed_on = False
+        for script in self._script.users:
+            sites, passed = script.names.calls_by_name(wanted, function)
+            found += sites
+            passed_on = passed_on or passed
+        return found, not found or passed_on
+
+    def calls_by_name(self, name: str, function: Scope) -> tuple[list[Site], bool]:
+        """This script's calls that may run `function`, and whether it may be used otherwise than called.
+
+        `name` is what the function (or the class, for an ``__init__``) is called where it is defined.
+        """
+        names = {name, *(new for new, old in self._script.renamed_imports if old == name)}
         waiting = list(names)
         while waiting:
             for alias in self._alias_names().get(waiting.pop(), ()):
                 if alias not in names:
                     names.add(alias)
                     waiting.append(alias)
-        found = [
-            site
-            for site in self._script.sites_named(*sorted(names))
-            if function in self.called_functions(site)
-        ]
+        named = list(self._script.sites_named(*sorted(names)))
+        found = [site for site in named if function in self.called_functions(site)]
         reads = sum(self._script.loads(each) for each in names)
-        written = sum(1 for site in self._script.sites_named(*sorted(names)))
         aliased = sum(len(self._alias_names().get(each, ())) for each in names)
-        return found, not found or reads > written + aliased
+        return found, reads > len(named) + aliased
 
     def _alias_names(self) -> dict[str, set[str]]:
         """For each name, the names that a value of that name may be bound to."""
@@ -619,7 +719,7 @@ class Resolver:
                 for value, _ in scope.returns:
                     if scope.name and last_name(value):
                         returned.setdefault(scope.name, set()).add(last_name(value))
-            for name, value in self._bound_values():
+            for name, value in self._script.bound_values:
                 if isinstance(value, ast.Call):
                     origins = {last_name(argument) for argument in value.args[:1]}
                     origins |= returned.get(last_name(value.func), set())
@@ -628,18 +728,6 @@ class Resolver:
                 for origin in origins - {"", name}:
                     self._aliases.setdefault(origin, set()).add(name)
         return self._aliases
-
-    def _bound_values(self) -> Iterator[tuple[str, ast.expr]]:
-        for facts in self._script.facts:
-            for scope in (facts.module, *facts.scopes):
-                for name, bindings in scope.bindings.items():
-                    for binding in bindings:
-                        if binding.kind == "value" and binding.value is not None:
-                            yield name, binding.value
-            for name, attributes in facts.attributes.items():
-                for attribute in attributes:
-                    if attribute.binding.kind == "value" and attribute.binding.value is not None:
-                        yield name, attribute.binding.value
 
     # Reaching bindings
 
@@ -745,18 +833,6 @@ def _operands(node: ast.expr) -> list[ast.expr]:
     if found:
         return [*found, node]
     return [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
-
-
-def _imported(binding: Binding) -> Values:
-    """What an import binds: of a module that is not known it may be any object."""
-    if binding.full_name.startswith("."):
-        return _ANYTHING
-    root = binding.full_name.partition(".")[0]
-    module = Library(binding.full_name)
-    from_module = binding.statement is not None and isinstance(binding.statement.node, ast.ImportFrom)
-    if not from_module or root in _KNOWN_MODULES or root in sys.stdlib_module_names:
-        return frozenset({module})
-    return frozenset({module, UNKNOWN})
 
 
 def _decorated(function: Scope, *names: str) -> bool:

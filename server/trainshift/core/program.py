@@ -9,6 +9,7 @@ from trainshift.core.flags import Flags
 from trainshift.core.horovod import Horovod
 from trainshift.core.layout import Layout
 from trainshift.core.learning_rates import LearningRates
+from trainshift.core.loops import Loops
 from trainshift.core.root_only import RootOnly
 from trainshift.core.script import Script
 from trainshift.core.setup import Setup
@@ -21,12 +22,26 @@ class Program:
     def __init__(self, script: Script) -> None:
         self.script = script
         self.names = script.names
+        self._linked: dict[Script, Program] = {}
         self.layout = Layout(script)
         self.horovod = Horovod(script)
         self.training = Training(script, self.horovod)
         self.setup = Setup(script, self.horovod, self.layout)
         self.root_only = RootOnly(script, self.horovod, self.training)
         self.learning_rates = LearningRates(script, self.horovod, self.training)
+
+    @cached_property
+    def loops(self) -> Loops:
+        """The training loops of the script and of what it reaches in other files."""
+        return Loops(self)
+
+    def linked(self, script: Script) -> Program:
+        """The facts of another script of the workspace."""
+        if script is self.script:
+            return self
+        if script not in self._linked:
+            self._linked[script] = Program(script)
+        return self._linked[script]
 
     @cached_property
     def flags(self) -> Flags:

@@ -5,22 +5,33 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from trainshift.core.facts import AttributeBinding, Binding, Facts, ItemBinding, Scope, Site, Statement
 from trainshift.core.names import Resolver
 from trainshift.core.source import Source, Span
 from trainshift.core.statements import Chunk, FactsCache, ParseFailure, parse
 
+if TYPE_CHECKING:
+    from trainshift.core.workspace import Workspace
+
 
 class Script:
-    """One version of a script.  Every span it hands out is in code points of `source.text`."""
+    """One version of a script.  Every span it hands out is in code points of `source.text`.
 
-    def __init__(self, source: Source, chunks: list[Chunk]) -> None:
+    With a `workspace` its names are followed into the files that it imports; `path` is its own file.
+    """
+
+    def __init__(
+        self, source: Source, chunks: list[Chunk], workspace: Workspace | None = None, path: str = ""
+    ) -> None:
         self.source = source
+        self.workspace = workspace
+        self.path = path
         self.chunks = [(chunk.offset, chunk.text) for chunk in chunks]
         self.facts = [chunk.facts for chunk in chunks]
         self._offsets = {id(chunk.facts): chunk.offset for chunk in chunks}
-        self.names = Resolver(self)
+        self.names = Resolver(self, workspace.answers if workspace is not None else None)
 
     @cached_property
     def top(self) -> list[Statement]:
@@ -38,7 +49,8 @@ class Script:
         A statement's own `block` ends with its chunk, which for the module is not the whole.
         """
         if statement.parent is None:
-            return self.top, self.top_index[statement]
+            home = self.home(statement.scope)
+            return home.top, home.top_index[statement]
         return statement.block, statement.index
 
     def following(self, statement: Statement) -> Statement | None:
@@ -78,8 +90,67 @@ class Script:
         return {site.node: site for site in self.sites}
 
     def site_of(self, call: ast.Call) -> Site:
-        """The site of a call node of this script."""
-        return self._sites_by_node[call]
+        """The site of a call node of this script, or of one that it is linked to."""
+        site = self._sites_by_node.get(call)
+        if site is None and self.workspace is not None:
+            found = (script._sites_by_node.get(call) for script in self.workspace.scripts)
+            site = next((each for each in found if each is not None), None)
+        if site is None:
+            raise KeyError(f"no call of the script: {ast.dump(call)}")
+        return site
+
+    def home(self, scope: Scope) -> Script:
+        """The script that the scope stands in: this one, or one that it is linked to."""
+        if self.workspace is None or id(scope.facts) in self._offsets:
+            return self
+        return self.workspace.home(scope)
+
+    @property
+    def users(self) -> list[Script]:
+        """The scripts that may call this one's functions: itself, and what is linked to it."""
+        if self.workspace is None or self.workspace.root is self:
+            return [self]
+        return self.workspace.reachable
+
+    @cached_property
+    def imports(self) -> list[Binding]:
+        """Every name that an import binds, at any depth."""
+        return [
+            binding
+            for facts in self.facts
+            for scope in (facts.module, *facts.scopes)
+            for bindings in scope.bindings.values()
+            for binding in bindings
+            if binding.kind == "import"
+        ]
+
+    @cached_property
+    def bound_values(self) -> list[tuple[str, ast.expr]]:
+        """Every name or attribute that is assigned, with what it is assigned."""
+        found: list[tuple[str, ast.expr]] = []
+        for facts in self.facts:
+            named = [item for scope in (facts.module, *facts.scopes) for item in scope.bindings.items()]
+            held = [(name, [each.binding for each in given]) for name, given in facts.attributes.items()]
+            for name, bindings in (*named, *held):
+                found += [(name, each.value) for each in bindings if each.kind == "value" and each.value]
+        return found
+
+    @cached_property
+    def renamed_imports(self) -> list[tuple[str, str]]:
+        """The new and the old name (its last part) of every ``import ... as``."""
+        return [
+            (alias.asname, alias.name.rpartition(".")[2])
+            for alias in (binding.target for binding in self.imports)
+            if isinstance(alias, ast.alias) and alias.asname
+        ]
+
+    @cached_property
+    def star_paths(self) -> list[str]:
+        """The files of the workspace of which the script imports everything."""
+        if self.workspace is None:
+            return []
+        found = (self.workspace.locate(self, module) for module in self.star_imports)
+        return [path for path, rest in found if path and not rest]
 
     @cached_property
     def scopes(self) -> list[Scope]:
@@ -124,9 +195,9 @@ class Script:
             yield from facts.items.get(name, ())
 
     def span(self, node: ast.AST, within: Facts | Scope | Statement | Site) -> Span:
-        """Where `node` stands, `within` telling the chunk that it belongs to."""
+        """Where `node` stands in its script, `within` telling the chunk that it belongs to."""
         facts = _facts(within)
-        offset = self._offsets[id(facts)]
+        offset = self.home(facts.module)._offsets[id(facts)]
         span = facts.span(node)
         return Span(offset + span.start, offset + span.end)
 

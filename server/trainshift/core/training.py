@@ -26,7 +26,7 @@ from trainshift.core.script import Script
 
 GRADIENT_METHODS = ("gradient", "jacobian", "batch_jacobian")
 VARIABLE_LISTS = ("trainable_variables", "trainable_weights", "variables", "weights")
-_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _LAUNCHERS = ("run", "Fire", "command")
 
 
@@ -234,9 +234,15 @@ class Training:
             return self._variables_of(binding.value, binding.scope, binding.statement)
         return None
 
+    def variables(self, step: Step) -> tuple[ast.expr, Scope, Statement | None] | None:
+        """The expression of the variables that a step trains, and where it is read; None if unseen."""
+        if step.pairs is None:
+            return None
+        return self._variables_of(step.pairs, step.site.scope, step.statement)
+
     def has_fixed_variables(self, step: Step) -> bool:
         """Whether the step trains variables that the module binds once."""
-        found = step.pairs and self._variables_of(step.pairs, step.site.scope, step.statement)
+        found = self.variables(step)
         if not found:
             return False
         node, scope, statement = found
@@ -425,7 +431,7 @@ def in_loop(statement: Statement) -> bool:
     for above in statement.ancestors():
         if above.scope is not statement.scope:
             return False
-        if isinstance(above.node, _LOOPS) and below.branch == "body":
+        if isinstance(above.node, LOOPS) and below.branch == "body":
             return True
         below = above
     return False

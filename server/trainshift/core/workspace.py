@@ -1,0 +1,156 @@
+"""Workspace: the scripts that one script is linked to by imports, found and read only when asked for.
+
+Modules are looked for as Python would find them if the script were run from its own directory or
+from one above it, up to the workspace's root: relative imports, packages with and without an
+``__init__.py``, ``src/`` layouts.  One that is not found is unknown; cycles do no harm.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Protocol
+
+from trainshift.core.facts import Scope
+from trainshift.core.names import Answers
+from trainshift.core.script import Script
+from trainshift.core.source import Source
+from trainshift.core.statements import Chunk
+
+# More files than this are not looked into for one script.
+MOST_FILES = 200
+# Directories above a script's own in which its imports are looked for.
+_MOST_LEVELS = 8
+_KNOWN = frozenset({"tensorflow", "keras", "horovod", "numpy"})
+
+
+class Files(Protocol):
+    """The files that scripts may import from; paths are absolute, with ``/`` between their parts."""
+
+    def read(self, path: str) -> tuple[Source, list[Chunk]] | None:
+        """The text of a file and its chunks; None if there is no such file, or it is not Python."""
+
+    def has_file(self, path: str) -> bool:
+        """Whether there is such a file."""
+
+    def has_modules(self, path: str) -> bool:
+        """Whether there is such a directory with Python files right in it."""
+
+    def is_root(self, directory: str) -> bool:
+        """Whether modules are not looked for above `directory`."""
+
+
+class Workspace:
+    """The files around one script, the `root`, which is read with the names of all of them linked."""
+
+    def __init__(self, files: Files, path: str, source: Source, chunks: list[Chunk]) -> None:
+        self.answers = Answers()
+        self._files = files
+        self._scripts: dict[str, Script | None] = {}
+        self._homes: dict[int, Script] = {}
+        self._modules: dict[tuple[str, str], tuple[str, tuple[str, ...]]] = {}
+        self.root = Script(source, chunks, self, path)
+        self._add(path, self.root)
+
+    @property
+    def scripts(self) -> list[Script]:
+        """The scripts that were read so far."""
+        return [script for script in self._scripts.values() if script is not None]
+
+    @cached_property
+    def reachable(self) -> list[Script]:
+        """The root, and every script that is imported from it, directly or not, nearest first."""
+        found = [self.root]
+        for script in found:
+            for path in self.imported_by(script):
+                other = self.script(path) if len(found) < MOST_FILES else None
+                if other is not None and other not in found:
+                    found.append(other)
+        return found
+
+    def imported_by(self, script: Script) -> Iterator[str]:
+        """The files that a script imports from, a name that is a module of a package included."""
+        for binding in script.imports:
+            path, names = self.locate(script, binding.full_name)
+            # `import a.b` binds `a`, and runs the file of `a.b` too.
+            full = getattr(binding.target, "name", "")
+            if path and not names and full.startswith(f"{binding.full_name}."):
+                path, names = self.locate(script, full)
+            if path:
+                yield path
+
+    def script(self, path: str) -> Script | None:
+        """The script at `path`; None for a directory, and for what is not there or not Python."""
+        if path not in self._scripts:
+            read = self._files.read(path)
+            if read is None:
+                self._scripts[path] = None
+            else:
+                self._add(path, Script(*read, self, path))
+        return self._scripts[path]
+
+    def _add(self, path: str, script: Script) -> None:
+        self._scripts[path] = script
+        for facts in script.facts:
+            self._homes[id(facts)] = script
+
+    def home(self, scope: Scope) -> Script:
+        """The script that a scope stands in."""
+        return self._homes[id(scope.facts)]
+
+    def locate(self, script: Script, full_name: str) -> tuple[str, tuple[str, ...]]:
+        """The file (or directory) that a dotted name of an import leads to, and the names left over.
+
+        An empty path if the module is not in the workspace.  Leading dots are relative to the script.
+        """
+        directory = posixpath.dirname(script.path)
+        key = (directory, full_name)
+        if key not in self._modules:
+            self._modules[key] = self._locate(directory, full_name)
+        return self._modules[key]
+
+    def _locate(self, directory: str, full_name: str) -> tuple[str, tuple[str, ...]]:
+        name = full_name.lstrip(".")
+        level = len(full_name) - len(name)
+        parts = [part for part in name.split(".") if part]
+        if level:
+            for _ in range(level - 1):
+                directory = posixpath.dirname(directory)
+            return self._follow(directory, parts)
+        if not parts or parts[0] in _KNOWN:
+            return "", ()
+        for place in self._places(directory):
+            path = self.below(place, parts[0])
+            if path:
+                return self._follow(path, parts[1:])
+        return "", ()
+
+    def _follow(self, path: str, parts: list[str]) -> tuple[str, tuple[str, ...]]:
+        for index, part in enumerate(parts):
+            below = self.below(path, part)
+            if not below:
+                return path, tuple(parts[index:])
+            path = below
+        return path, ()
+
+    def below(self, path: str, name: str) -> str:
+        """The module `name` of the package at `path` (a directory or its ``__init__.py``); "" if none."""
+        if posixpath.basename(path) == "__init__.py":
+            path = posixpath.dirname(path)
+        elif path.endswith(".py"):
+            return ""
+        inside = posixpath.join(path, name)
+        for file in (posixpath.join(inside, "__init__.py"), f"{inside}.py"):
+            if self._files.has_file(file):
+                return file
+        return inside if self._files.has_modules(inside) else ""
+
+    def _places(self, directory: str) -> Iterator[str]:
+        for _ in range(_MOST_LEVELS):
+            yield directory
+            yield posixpath.join(directory, "src")
+            above = posixpath.dirname(directory)
+            if above == directory or self._files.is_root(directory):
+                return
+            directory = above

@@ -1,0 +1,80 @@
+"""Links a script to the files that it imports from; reading them is somebody else's work."""
+
+from __future__ import annotations
+
+import posixpath
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+
+from trainshift.core.script import Script
+from trainshift.core.source import BOM, Source
+from trainshift.core.statements import Chunk, ParseFailure, parse
+from trainshift.core.workspace import Workspace
+
+# As many parsed files are kept for the scripts that are still to come.
+_MOST_KEPT = 64
+_ROOT_MARKS = frozenset({".git", ".hg", "pyproject.toml", "setup.py", "setup.cfg", "trainshift.toml"})
+
+
+class ParsedFiles:
+    """Files as the core wants them, parsed once for all scripts that import them.
+
+    `text_of` gives a file's text (None if it cannot be read), `entries` the names in a directory (none
+    if there is no such directory).  Paths are absolute, with ``/`` between their parts.
+    """
+
+    def __init__(
+        self, text_of: Callable[[str], str | None], entries: Callable[[str], frozenset[str]]
+    ) -> None:
+        self._text_of = text_of
+        self._entries = entries
+        self._parsed: OrderedDict[str, tuple[Source, list[Chunk]] | None] = OrderedDict()
+
+    def read(self, path: str) -> tuple[Source, list[Chunk]] | None:
+        """The text of a file and its chunks; None if it cannot be read or is not Python."""
+        if path in self._parsed:
+            self._parsed.move_to_end(path)
+            return self._parsed[path]
+        text = self._text_of(path)
+        chunks = parse(text.removeprefix(BOM)) if text is not None else None
+        known = None
+        if text is not None and isinstance(chunks, list):
+            known = Source(text.removeprefix(BOM)), chunks
+        self._parsed[path] = known
+        if len(self._parsed) > _MOST_KEPT:
+            self._parsed.popitem(last=False)
+        return known
+
+    def has_file(self, path: str) -> bool:
+        """Whether there is such a file."""
+        directory, name = posixpath.split(path)
+        return name in self._entries(directory)
+
+    def has_modules(self, path: str) -> bool:
+        """Whether there is such a directory with Python files right in it."""
+        return any(name.endswith(".py") for name in self._entries(path))
+
+    def is_root(self, directory: str) -> bool:
+        """Whether a project begins here, so that modules are not looked for above."""
+        return not _ROOT_MARKS.isdisjoint(self._entries(directory))
+
+
+def files_in_memory(texts: Mapping[str, str]) -> ParsedFiles:
+    """Files that are not on a disk: their texts by absolute path."""
+    directories: dict[str, set[str]] = {"/": set(_ROOT_MARKS)}
+    for path in texts:
+        below = path
+        while below != "/":
+            above, name = posixpath.split(below)
+            directories.setdefault(above, set()).add(name)
+            below = above
+    known = {path: frozenset(names) for path, names in directories.items()}
+    return ParsedFiles(texts.get, lambda path: known.get(path, frozenset()))
+
+
+def read_linked(text: str, path: str, files: ParsedFiles) -> Script | ParseFailure:
+    """Read the script at the absolute `path`; `text`, without byte order mark, is what it holds now."""
+    chunks = parse(text)
+    if isinstance(chunks, ParseFailure):
+        return chunks
+    return Workspace(files, path, Source(text), chunks).root
