@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
+from trainshift.core.creations import Creations
 from trainshift.core.edit import Edit
 from trainshift.core.flags import Flags
 from trainshift.core.horovod import Horovod
@@ -34,6 +35,11 @@ class Program:
     def loops(self) -> Loops:
         """The training loops of the script and of what it reaches in other files."""
         return Loops(self)
+
+    @cached_property
+    def creations(self) -> Creations:
+        """The datasets, optimizers and checkpoints that the script makes, and the names that hold them."""
+        return Creations(self.script)
 
     def linked(self, script: Script) -> Program:
         """The facts of another script of the workspace."""

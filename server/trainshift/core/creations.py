@@ -1,0 +1,551 @@
+"""Creations: where a script makes datasets, optimizers and checkpoints, and what holds them.
+
+A creation is a call that makes an object anew.  A method chain is one creation
+(``Dataset.range(9).batch(2)``); a call on, or around, an object that exists already derives from it and
+is none (``ds.batch(2)``, ``LossScaleOptimizer(opt)``), nor is the call of a function of the script, whose
+creation stands inside it.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+
+from trainshift.core import api
+from trainshift.core.facts import Binding, Scope, Site, Statement, argument, dotted
+from trainshift.core.loops import is_main_guard
+from trainshift.core.names import (
+    Class,
+    Display,
+    Function,
+    Instance,
+    Library,
+    Literal,
+    Member,
+    UserInstance,
+    Value,
+)
+from trainshift.core.script import Script
+
+
+class Kind(Enum):
+    """What an object is, as far as the restrictions on creations ask.
+
+    OTHER is an object that is known to be none of the first four, UNSEEN one that may be anything.
+    """
+
+    DATASET = "dataset"
+    OPTIMIZER = "optimizer"
+    CHECKPOINT = "checkpoint"
+    MANAGER = "checkpoint manager"
+    OTHER = "something else"
+    UNSEEN = "unknown"
+
+
+Kinds = frozenset[Kind]
+_NONE: Kinds = frozenset()
+_OTHER: Kinds = frozenset({Kind.OTHER})
+_UNSEEN: Kinds = frozenset({Kind.UNSEEN})
+
+
+class Held(Enum):
+    """How the object that a creation makes is first held."""
+
+    NAME = "assigned to a name"
+    UNPACKED = "unpacked into names"
+    ANNOTATED = "assigned with an annotation"
+    ATTRIBUTE = "assigned to an attribute"
+    ITEM = "assigned to an item"
+    SEVERAL = "assigned to several names"
+    WALRUS = "named inside an expression"
+    COMPILED = "passed to `compile`"
+    ARGUMENT = "written inside a call"
+    RECEIVER = "used without a name"
+    CONTAINER = "put in a container"
+    RETURNED = "returned"
+    CONTEXT = "made in a `with`"
+    ITERATED = "iterated without a name"
+    DEFAULT = "the default of a parameter"
+    DISCARDED = "not kept"
+    EXPRESSION = "part of an expression"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What a creation stands under: `word` names it, at `statement` or at the expression `node`.
+
+    `decides` is false for what has the form of a condition but always lets the code run once.
+    """
+
+    word: str
+    node: ast.AST
+    decides: bool
+
+
+@dataclass(eq=False, slots=True)
+class Creation:
+    """A call that makes a dataset, an optimizer, a checkpoint or a checkpoint manager.
+
+    `whole` is the call with the methods chained to it; `path` holds what is around it, from the outermost
+    expression of the statement inwards.  `certain` is false where the call may make something else.
+    `holder` is the (dotted) name that holds the object: of a name, an annotated name or an attribute.
+    `call` is the call that the creation is an argument or the receiver of.
+    """
+
+    site: Site
+    kind: Kind
+    certain: bool
+    whole: ast.expr
+    path: tuple[ast.AST, ...]
+    held: Held
+    holder: str
+    call: ast.Call | None
+    conditions: tuple[Condition, ...]
+
+    @property
+    def statement(self) -> Statement:
+        """The statement that the creation stands in."""
+        return self.site.statement
+
+
+_FAMILIES = {
+    Kind.DATASET: api.DATASET,
+    Kind.OPTIMIZER: api.OPTIMIZERS,
+    Kind.CHECKPOINT: api.CHECKPOINT,
+    Kind.MANAGER: api.CHECKPOINT_MANAGER,
+}
+# Functions of libraries other than TensorFlow that make datasets.
+_LOADING = frozenset({"tensorflow_datasets.load", "tensorflow_datasets.load.load"})
+_ADDED_OPTIMIZERS = "tensorflow_addons.optimizers."
+# Modules of which a member that is not recorded, or that `getattr` takes, is probably of the kind.
+_MODULES = {
+    "tensorflow.keras.optimizers": Kind.OPTIMIZER,
+    "tensorflow.keras.optimizers.legacy": Kind.OPTIMIZER,
+    "tensorflow.keras.optimizers.experimental": Kind.OPTIMIZER,
+    "tensorflow.optimizers": Kind.OPTIMIZER,
+    "keras.optimizers": Kind.OPTIMIZER,
+    "tensorflow.contrib.opt": Kind.OPTIMIZER,
+    "tensorflow.contrib.optimizers": Kind.OPTIMIZER,
+    "tensorflow.data": Kind.DATASET,
+    "tensorflow.data.experimental": Kind.DATASET,
+    "tensorflow.contrib.data": Kind.DATASET,
+}
+# Calls that pass the elements of what they are given on, but are not the object itself.
+_ITERATING = frozenset(f"builtins.{name}" for name in ("iter", "list", "tuple", "sorted", "reversed"))
+# Libraries of which no call gives an object of the kinds.
+_FOREIGN = frozenset({"builtins", "numpy", "pandas", "tqdm", "matplotlib", "sklearn", "scipy"})
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+class Creations:
+    """The creations of one script, and which names hold what they make."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        self._memo: dict[tuple[int, int], Kinds] = {}
+
+    @cached_property
+    def all(self) -> list[Creation]:
+        """Every creation, in text order."""
+        found = []
+        for site in self._script.sites:
+            made = self._made(site)
+            if made is not None:
+                found.append(self._creation(site, *made))
+        return found
+
+    @cached_property
+    def by_call(self) -> dict[ast.Call, Creation]:
+        """Each creation by its innermost call."""
+        return {creation.site.node: creation for creation in self.all}
+
+    def of(self, *kinds: Kind) -> list[Creation]:
+        """The creations of these kinds, in text order."""
+        return [creation for creation in self.all if creation.kind in kinds]
+
+    def module_names(self, kind: Kind) -> dict[str, list[Binding]]:
+        """The module-level names that may hold an object of `kind`, with the bindings that give it."""
+        found: dict[str, list[Binding]] = {}
+        for name, bindings in self._script.module_bindings.items():
+            giving = [binding for binding in bindings if kind in self.bound(binding)]
+            if giving:
+                found[name] = giving
+        return found
+
+    # What an expression may be
+
+    def kinds(self, node: ast.expr, scope: Scope, statement: Statement | None) -> Kinds:
+        """What `node`, read in `scope` at `statement`, may be."""
+        key = (id(node), id(scope))
+        known = self._memo.get(key)
+        if known is None:
+            self._memo[key] = _NONE  # A question that leads back to itself adds nothing.
+            known = self._memo[key] = self._kinds(node, scope, statement)
+        return known
+
+    def bound(self, binding: Binding) -> Kinds:
+        """What a binding may give to its name."""
+        if binding.kind == "parameter":
+            return self._parameter(binding)
+        if binding.kind in ("function", "class"):
+            return _OTHER
+        if binding.kind == "deleted":
+            return _NONE
+        if binding.kind == "context" and binding.value is not None:
+            return self.kinds(binding.value, binding.scope, binding.statement) & set(_FAMILIES) or _UNSEEN
+        if binding.kind == "value" and binding.value is not None:
+            if not binding.path:
+                return self.kinds(binding.value, binding.scope, binding.statement)
+            if isinstance(binding.value, ast.Call):
+                made = self.kinds(_root(binding.value), binding.scope, binding.statement) & set(_FAMILIES)
+                if made:
+                    return _OTHER if _is_info(_root(binding.value), binding.path) else made
+        if binding.kind == "element" and binding.value is not None:
+            iterated = self.kinds(binding.value, binding.scope, binding.statement)
+            if Kind.UNSEEN not in iterated and not iterated.isdisjoint(_FAMILIES):
+                return _OTHER
+        return self._of_values(self._script.names.bound(binding))
+
+    def _kinds(self, node: ast.expr, scope: Scope, statement: Statement | None) -> Kinds:
+        names = self._script.names
+        if isinstance(node, ast.Name):
+            _, bindings = names.lookup(node.id, scope, statement)
+            if bindings:
+                return _NONE.union(*map(self.bound, bindings))
+        elif isinstance(node, ast.Attribute):
+            found = self._of_values(names.values(node, scope, statement))
+            if found.isdisjoint(_FAMILIES):
+                return found
+            base = dotted(node.value)
+            bindings = [
+                each.binding
+                for each in self._script.attribute_bindings(node.attr)
+                if base and dotted(each.base) == base
+            ]
+            return _NONE.union(*map(self.bound, bindings)) if bindings else found
+        elif isinstance(node, ast.IfExp):
+            return self.kinds(node.body, scope, statement) | self.kinds(node.orelse, scope, statement)
+        elif isinstance(node, ast.BoolOp):
+            return _NONE.union(*(self.kinds(value, scope, statement) for value in node.values))
+        elif isinstance(node, ast.NamedExpr):
+            return self.kinds(node.value, scope, statement)
+        elif isinstance(node, ast.Call):
+            called = names.full_names(node.func, scope, statement)
+            if called and called <= _ITERATING:
+                return _OTHER
+        elif not isinstance(node, ast.Subscript | ast.Await | ast.Starred):
+            return _OTHER
+        return self._of_values(names.values(node, scope, statement))
+
+    def _parameter(self, binding: Binding) -> Kinds:
+        names = self._script.names
+        function = binding.inner
+        assert function is not None
+        assert isinstance(binding.target, ast.arg)
+        if function.owner() is not None and names.is_self(ast.Name(binding.target.arg, ast.Load()), function):
+            return _OTHER
+        sites, elsewhere = names.callers(function)
+        found = _UNSEEN if elsewhere else _NONE
+        for site in sites:
+            given = names.argument(site, function, binding.target.arg)
+            if given is not None:
+                found |= self.kinds(given, site.scope, site.statement)
+            elif binding.value is None:
+                found |= _UNSEEN
+        if binding.value is not None:
+            found |= self.kinds(binding.value, binding.scope, None)
+        return found
+
+    def _of_values(self, values: frozenset[Value]) -> Kinds:
+        return frozenset(map(self._of_value, values))
+
+    def _of_value(self, value: Value) -> Kind:
+        if isinstance(value, Instance):
+            return self._of_library(value.cls, value.node)
+        if isinstance(value, UserInstance):
+            if value.node is None:
+                return Kind.OTHER
+            for kind, family in _FAMILIES.items():
+                if self._script.names.is_a(value, *family):
+                    return kind
+            return Kind.OTHER
+        if isinstance(value, Literal | Display | Function | Class):
+            return Kind.OTHER
+        if isinstance(value, Library):
+            known = api.canonical(value.name) is not None
+            return Kind.OTHER if known or _is_foreign(value.name) else Kind.UNSEEN
+        return Kind.UNSEEN
+
+    def _of_library(self, cls: str, call: ast.Call) -> Kind:
+        """What a call of the library's class or function `cls` gives."""
+        for kind, family in _FAMILIES.items():
+            if api.is_subclass(cls, *family):
+                return kind
+        if cls in _LOADING:
+            return Kind.DATASET
+        if _is_added_optimizer(cls):
+            return Kind.OPTIMIZER
+        if _is_foreign(cls) or api.is_class(cls):
+            return Kind.OTHER
+        known = cls.startswith("tensorflow.") and not cls.startswith(
+            ("tensorflow.data", "tensorflow.contrib")
+        )
+        return Kind.OTHER if known and api.canonical(cls) is not None else Kind.UNSEEN
+
+    # Creations
+
+    def _made(self, site: Site) -> tuple[Kind, bool] | None:
+        """What kind of object the call makes anew, and whether that is certain; None if none."""
+        found: set[Kind] = set()
+        certain = True
+        for value in self._script.names.callee(site):
+            kind, sure = self._makes(value, site)
+            certain = certain and sure
+            if kind is not None:
+                found.add(kind)
+        if len(found) != 1:
+            return None
+        (kind,) = found
+        if kind in (Kind.DATASET, Kind.OPTIMIZER) and self._derives(site, kind):
+            return None
+        return kind, certain
+
+    def _makes(self, value: Value, site: Site) -> tuple[Kind | None, bool]:
+        if isinstance(value, Library):
+            name = api.canonical(value.name) or value.name
+            kind = self._of_library(api.returns(name) or name, site.node)
+            if kind in _FAMILIES:
+                return kind, True
+            return _probable(name), False
+        if isinstance(value, Class):
+            for kind, family in _FAMILIES.items():
+                bases = self._script.names.library_bases(value.scope)
+                if any(api.is_subclass(base, *family) for base in bases) or (
+                    kind is Kind.OPTIMIZER and any(map(_is_added_optimizer, bases))
+                ):
+                    return kind, True
+        elif isinstance(value, Instance) and value.cls == "builtins.getattr" and value.node.args:
+            home = self._script.site_of(value.node)
+            modules = self._script.names.full_names(value.node.args[0], home.scope, home.statement)
+            kinds = {_MODULES[module] for module in modules if module in _MODULES}
+            return (kinds.pop() if len(kinds) == 1 else None), False
+        elif isinstance(value, Member) and value.name == "as_dataset" and isinstance(value.owner, Instance):
+            return (Kind.DATASET if value.owner.cls == "tensorflow_datasets.builder" else None), True
+        return None, False
+
+    def _derives(self, site: Site, kind: Kind) -> bool:
+        """Whether the call is given an object of the kind, around which it makes another."""
+        waiting = [*site.node.args, *(word.value for word in site.node.keywords)]
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, ast.List | ast.Tuple):
+                waiting += node.elts
+            elif isinstance(node, ast.Dict):
+                waiting += node.values
+            elif kind in self.kinds(node, site.scope, site.statement):
+                return True
+        return False
+
+    def _creation(self, site: Site, kind: Kind, certain: bool) -> Creation:
+        path = _path(site.statement.node, site.node)
+        whole: ast.expr = site.node
+        while kind is Kind.DATASET and len(path) >= 2:
+            attribute, call = path[-1], path[-2]
+            if not (isinstance(attribute, ast.Attribute) and isinstance(call, ast.Call)):
+                break
+            if call.func is not attribute or not _gives_dataset(attribute.attr):
+                break
+            whole = call
+            del path[-2:]
+        held, holder, outer = _held(whole, path)
+        return Creation(
+            site,
+            kind,
+            certain,
+            whole,
+            tuple(path),
+            held,
+            holder,
+            outer,
+            tuple(_conditions(site, whole, path)),
+        )
+
+
+def _root(node: ast.Call) -> ast.Call:
+    """The innermost call of a method chain."""
+    while isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Call):
+        node = node.func.value
+    return node
+
+
+def _is_info(call: ast.Call, path: tuple[int, ...]) -> bool:
+    """Whether unpacking takes what ``tfds.load(..., with_info=True)`` tells about the dataset."""
+    word = argument(call, None, "with_info")
+    return path[0] == 1 and isinstance(word, ast.Constant) and word.value is True
+
+
+def _gives_dataset(method: str) -> bool:
+    returned = api.returns(f"tensorflow.data.Dataset.{method}")
+    return returned is not None and api.is_subclass(returned, *api.DATASET)
+
+
+def _is_added_optimizer(name: str) -> bool:
+    last = name.rpartition(".")[2]
+    return name.startswith(_ADDED_OPTIMIZERS) and last[:1].isupper()
+
+
+def _is_foreign(name: str) -> bool:
+    root = name.partition(".")[0]
+    return root in _FOREIGN or root in sys.stdlib_module_names
+
+
+def _probable(name: str) -> Kind | None:
+    """What a class that is not recorded probably makes, by the module that it is of."""
+    module, _, last = name.rpartition(".")
+    kind = _MODULES.get(module) if api.canonical(name) is None else None
+    return kind if kind is not None and last[:1].isupper() else None
+
+
+def _path(statement: ast.stmt, node: ast.expr) -> list[ast.AST]:
+    """What is around `node` in its statement, outermost first; the statement itself comes first."""
+    above: dict[ast.AST, ast.AST] = {}
+    waiting: list[ast.AST] = [statement]
+    while waiting and node not in above:
+        parent = waiting.pop()
+        for child in ast.iter_child_nodes(parent):
+            if not isinstance(child, ast.stmt):
+                above[child] = parent
+                waiting.append(child)
+    path: list[ast.AST] = []
+    current: ast.AST = node
+    while current in above:
+        current = above[current]
+        path.append(current)
+    return path[::-1]
+
+
+_TARGETS = {ast.Name: Held.NAME, ast.Attribute: Held.ATTRIBUTE, ast.Subscript: Held.ITEM}
+
+
+def _held(whole: ast.expr, path: list[ast.AST]) -> tuple[Held, str, ast.Call | None]:
+    """How the object is held, by which name, and the call that it is written in."""
+    child: ast.AST = whole
+    for index in range(len(path) - 1, -1, -1):
+        parent = path[index]
+        if isinstance(parent, ast.IfExp | ast.BoolOp | ast.Starred):
+            child = parent
+            continue
+        if isinstance(parent, ast.keyword):
+            above = path[index - 1]
+            call = above if isinstance(above, ast.Call) else None
+            compiled = parent.arg == "optimizer" and call is not None and _compiles(call)
+            return Held.COMPILED if compiled else Held.ARGUMENT, "", call
+        if isinstance(parent, ast.Call):
+            compiled = _compiles(parent) and argument(parent, 0) is child
+            return Held.COMPILED if compiled else Held.ARGUMENT, "", parent
+        if isinstance(parent, ast.Attribute):
+            above = path[index - 1]
+            call = above if isinstance(above, ast.Call) and above.func is parent else None
+            return Held.RECEIVER, "", call
+        if isinstance(parent, ast.Assign):
+            return _assigned(parent, child)
+        if isinstance(parent, ast.AnnAssign):
+            held = Held.ANNOTATED if isinstance(parent.target, ast.Name) else Held.ATTRIBUTE
+            if isinstance(parent.target, ast.Subscript):
+                held = Held.ITEM
+            return held, dotted(parent.target), None
+        if isinstance(parent, ast.NamedExpr):
+            return Held.WALRUS, parent.target.id, None
+        return _HOLDERS.get(type(parent), Held.EXPRESSION), "", None
+    return Held.EXPRESSION, "", None
+
+
+def _assigned(parent: ast.Assign, child: ast.AST) -> tuple[Held, str, ast.Call | None]:
+    target = parent.targets[0]
+    if len(parent.targets) > 1:
+        return Held.SEVERAL, dotted(target), None
+    return _TARGETS.get(type(target), Held.UNPACKED), dotted(target), None
+
+
+_HOLDERS = {
+    ast.List: Held.CONTAINER,
+    ast.Tuple: Held.CONTAINER,
+    ast.Set: Held.CONTAINER,
+    ast.Dict: Held.CONTAINER,
+    ast.ListComp: Held.CONTAINER,
+    ast.SetComp: Held.CONTAINER,
+    ast.DictComp: Held.CONTAINER,
+    ast.GeneratorExp: Held.CONTAINER,
+    ast.comprehension: Held.ITERATED,
+    ast.For: Held.ITERATED,
+    ast.AsyncFor: Held.ITERATED,
+    ast.Return: Held.RETURNED,
+    ast.Lambda: Held.RETURNED,
+    ast.Yield: Held.RETURNED,
+    ast.YieldFrom: Held.RETURNED,
+    ast.withitem: Held.CONTEXT,
+    ast.arguments: Held.DEFAULT,
+    ast.Expr: Held.DISCARDED,
+}
+
+
+def _compiles(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "compile"
+
+
+# Conditions
+
+
+def _conditions(site: Site, whole: ast.expr, path: list[ast.AST]) -> Iterator[Condition]:
+    """What the creation stands under in its function, innermost first."""
+    child: ast.AST = whole
+    for parent in reversed(path):
+        if isinstance(parent, ast.Lambda):
+            return
+        word = _condition_of(child, parent)
+        if word:
+            yield Condition(word, parent, True)
+        child = parent
+    below = site.statement
+    for above in site.statement.ancestors():
+        if isinstance(above.node, ast.FunctionDef | ast.AsyncFunctionDef):
+            return
+        guarded = is_main_guard(above) and below.branch == "body"
+        word = _WORDS.get(type(above.node).__name__, "")
+        if word and not guarded:
+            yield Condition(word, above.node, _decides(above, below.branch))
+        below = above
+
+
+_WORDS = {
+    "If": "if", "Match": "match", "For": "for", "AsyncFor": "for", "While": "while", "Try": "try",
+    "TryStar": "try",
+}  # fmt: skip
+
+
+def _condition_of(child: ast.AST, parent: ast.AST) -> str:
+    if isinstance(parent, ast.IfExp) and child is not parent.test:
+        return "conditional expression"
+    if isinstance(parent, ast.BoolOp) and child is not parent.values[0]:
+        return "and" if isinstance(parent.op, ast.And) else "or"
+    if isinstance(parent, _COMPREHENSIONS) and child is not parent.generators[0]:
+        return "comprehension"
+    if isinstance(parent, ast.comprehension) and child is not parent.iter:
+        return "comprehension"
+    if isinstance(parent, ast.While):
+        return "while"
+    return ""
+
+
+def _decides(above: Statement, branch: str) -> bool:
+    """Whether the compound statement decides if, or how often, the branch runs."""
+    node = above.node
+    if isinstance(node, ast.If) and isinstance(node.test, ast.Constant):
+        return bool(node.test.value) != (branch == "body")
+    if isinstance(node, ast.Try):
+        return branch != "finally" and bool(node.handlers)
+    return True
