@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Literal, TypeAlias
 
 from trainshift.core.source import Source, Span
@@ -210,6 +211,34 @@ def hides_arguments(call: ast.Call) -> bool:
     return any(isinstance(each, ast.Starred) for each in call.args) or any(
         word.arg is None for word in call.keywords
     )
+
+
+def is_main_guard(statement: Statement) -> bool:
+    """Whether the statement is ``if __name__ == "__main__":`` and nothing more, which is no condition."""
+    return isinstance(statement.node, ast.If) and _tests_main(statement.node.test)
+
+
+def behind_main_guard(statement: Statement) -> bool:
+    """Whether the statement runs only where its file is the script that was started."""
+    return any(
+        below.branch == "body" and any(map(_tests_main, _conjuncts(above.node)))
+        for below, above in pairwise(statement.path())
+    )
+
+
+def _conjuncts(node: ast.stmt) -> list[ast.expr]:
+    """The test of an `if`, and the parts that all must hold."""
+    if not isinstance(node, ast.If):
+        return []
+    both = isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.And)
+    return [node.test, *(node.test.values if both else ())]  # type: ignore[attr-defined]
+
+
+def _tests_main(test: ast.expr) -> bool:
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Eq):
+        return False
+    sides = {getattr(side, "id", getattr(side, "value", "")) for side in (test.left, test.comparators[0])}
+    return sides == {"__name__", "__main__"}
 
 
 _ADDING_METHODS = frozenset(

@@ -15,10 +15,20 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from trainshift.core import api
-from trainshift.core.facts import Binding, Scope, Site, Statement, argument, dotted, last_name
+from trainshift.core.facts import (
+    Binding,
+    Scope,
+    Site,
+    Statement,
+    argument,
+    behind_main_guard,
+    dotted,
+    last_name,
+)
 from trainshift.core.flow import reaching_calls
 from trainshift.core.names import Class, Function, Unknown, UserInstance, Values
 from trainshift.core.script import Script
+from trainshift.core.source import Span
 from trainshift.core.training import LOOPS, Step, Tape
 
 if TYPE_CHECKING:
@@ -98,6 +108,31 @@ class Loop:
     def function(self) -> Scope | None:
         """The function that the loop stands in."""
         return self.sites[0].scope.function()
+
+    @property
+    def is_call(self) -> bool:
+        """Whether one call is the whole loop (`fit`, `train`), and no `for` or `while` of the script."""
+        return self.sites[0].name in ("fit", "fit_generator", "train", "train_and_evaluate")
+
+    @property
+    def span(self) -> Span:
+        """What to point at, in `script`: the header of its `for` or `while`, or the call."""
+        site = self.sites[0]
+        if not self.is_call and _is_loop(self.statement) and self.statement.scope is site.statement.scope:
+            return header(self.script, self.statement)
+        return self.script.span(site.node, site)
+
+    @property
+    def model(self) -> str:
+        """The first model as the script writes it; empty if it cannot be seen."""
+        place = next(iter(self.models), None)
+        return self.script.text(place.node, place.scope) if place is not None else ""
+
+    @property
+    def call(self) -> str:
+        """The call that trains, as a message shows it: ``model.fit(...)``."""
+        site = self.sites[0]
+        return f"{' '.join(self.script.text(site.node.func, site).split())}(...)"
 
 
 class Loops:
@@ -210,6 +245,13 @@ class Loops:
 
     # One model or two
 
+    def same_model(self, one: Loop, other: Loop) -> bool | None:
+        """Whether two loops train the same model; None if it cannot be seen."""
+        made = [[self.creations(place) for place in loop.models] for loop in (one, other)]
+        if any(not first.isdisjoint(second) for first in made[0] for second in made[1]):
+            return True
+        return False if all(each and all(each) for each in made) else None
+
     def creations(self, place: Place) -> frozenset[ast.AST]:
         """The calls that make what an expression stands for; empty if they cannot be seen."""
         found: set[ast.AST] = set()
@@ -279,33 +321,16 @@ class Loops:
                 yield from script.module_bindings.get(names[0], [])
 
 
-def behind_main_guard(statement: Statement) -> bool:
-    """Whether the statement stands under ``if __name__ == "__main__":``."""
-    below = statement
-    for above in statement.ancestors():
-        if is_main_guard(above) and below.branch == "body":
-            return True
-        below = above
-    return False
+def header(script: Script, statement: Statement) -> Span:
+    """The first line of a `for` or `while`, up to what it iterates or tests; any other statement's span."""
+    span, node = script.statement_span(statement), statement.node
+    last = getattr(node, "iter", None) or (node.test if isinstance(node, ast.While) else None)
+    return span if last is None else Span(span.start, script.span(last, statement).end)
 
 
 def _is_of_script_only(loop: Loop) -> bool:
     """Whether the loop does not run when its file is imported."""
     return loop.function is None and behind_main_guard(loop.sites[0].statement)
-
-
-def is_main_guard(statement: Statement) -> bool:
-    """Whether the statement is ``if __name__ == "__main__":``, which is not a condition (SPEC §3)."""
-    node = statement.node
-    if not isinstance(node, ast.If) or statement.scope.kind != "module":
-        return False
-    tests = node.test.values if isinstance(node.test, ast.BoolOp) else [node.test]
-    return any(
-        isinstance(test, ast.Compare)
-        and {getattr(side, "id", getattr(side, "value", "")) for side in (test.left, *test.comparators)}
-        == {"__name__", "__main__"}
-        for test in tests
-    )
 
 
 def _may_train(script: Script) -> bool:

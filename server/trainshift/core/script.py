@@ -113,16 +113,27 @@ class Script:
         return self.workspace.reachable
 
     @cached_property
-    def imports(self) -> list[Binding]:
-        """Every name that an import binds, at any depth."""
-        return [
+    def bindings(self) -> list[Binding]:
+        """Every way in which a name, an attribute or an item comes by a value, at any depth."""
+        named = [
             binding
             for facts in self.facts
             for scope in (facts.module, *facts.scopes)
             for bindings in scope.bindings.values()
             for binding in bindings
-            if binding.kind == "import"
         ]
+        held = (each for facts in self.facts for given in facts.attributes.values() for each in given)
+        items = (each for facts in self.facts for given in facts.items.values() for each in given)
+        return [
+            *named,
+            *(attribute.binding for attribute in held),
+            *(item.binding for item in items if item.key is not None),
+        ]
+
+    @cached_property
+    def imports(self) -> list[Binding]:
+        """Every name that an import binds, at any depth."""
+        return [binding for binding in self.bindings if binding.kind == "import"]
 
     @cached_property
     def bound_values(self) -> list[tuple[str, ast.expr]]:
@@ -210,6 +221,11 @@ class Script:
             at = self.source.text.rindex("@", 0, first.start)
             return Span(at, span.end)
         return span
+
+    def line_span(self, statement: Statement) -> Span:
+        """The first line of a statement's own code."""
+        span = self.span(statement.node, statement)
+        return Span(span.start, min(span.end, self.source.line_end(span.start)))
 
     def text(self, node: ast.AST, within: Facts | Scope | Statement | Site) -> str:
         """The source text of `node`."""

@@ -1,17 +1,66 @@
 """A program has its training loops in one file.
 
-Seeds: S1.
+The rewrite works on one file at a time: it sets up Horovod, wraps the tape or the optimizer and
+broadcasts there. When a script trains in one file and a file that it imports trains too, converting one
+of the two leaves ranks that train apart, and converting both sets up Horovod twice.
+
+A program is one script and what it calls in the files that it imports. Two scripts that do not import
+each other are two programs. A loop behind an imported file's own `if __name__ == "__main__":` is not part
+of the importing program, and neither is one in a function that the program never calls. A module that
+cannot be found is not looked into.
+
+By hand: keep one training loop per program, and move the other into a script of its own.
+
+Seeds: S2 §3.1 restriction 1, S3 §3.1 restriction 1.
 """
 
 from __future__ import annotations
 
+import posixpath
+
+from trainshift.core.finding import Finding, Related, Verdict
+from trainshift.core.loops import Loop
 from trainshift.core.program import Program
+from trainshift.core.source import Span
 from trainshift.restrictions.restriction import Findings, Restriction
 
 
 def check(program: Program) -> Findings:
-    """One finding for each ..."""
-    yield from ()
+    """One finding for a program that trains in several files, where its script first does so."""
+    first: dict[str, Loop] = {}
+    for loop in program.loops.all:
+        first.setdefault(loop.script.path, loop)
+    if len(first) < 2:
+        return
+    files = " and ".join(posixpath.basename(path) for path in first)
+    message = (
+        f"The training loops of this program are spread over {files}; each file is converted on its own, "
+        "so the ranks would train apart where one is left behind."
+    )
+    related = tuple(
+        Related(loop.span, f"{loop.call} trains here", loop.script)
+        for loop in first.values()
+        if loop.script is not program.script
+    )
+    yield Finding("TL01", Verdict.VIOLATED, _place(program, list(first.values())), message, related)
+
+
+def _place(program: Program, loops: list[Loop]) -> Span:
+    """The script's own loop; without one, the import that brings in the second file that trains."""
+    own = program.loops.own
+    if own:
+        return own[0].span
+    workspace = program.script.workspace
+    assert workspace is not None
+    imports = [
+        binding.statement
+        for loop in reversed(loops)
+        for binding in program.script.imports
+        if binding.statement is not None
+        and workspace.locate(program.script, binding.full_name)[0] == loop.script.path
+    ]
+    others = [binding.statement for binding in program.script.imports if binding.statement is not None]
+    return program.script.statement_span((imports or others)[0])
 
 
 RULE = Restriction("TL01", "loop-in-several-files", check)

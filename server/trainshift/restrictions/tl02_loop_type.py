@@ -1,17 +1,82 @@
 """Every training loop is of a type that can be converted.
 
-Seeds: S1.
+The rules know how to distribute a loop of `tf.GradientTape` and `apply_gradients`, Keras' `fit`, an
+Estimator and the sessions of TensorFlow 1. In any other loop they do not see where the gradients are, so
+nothing averages them and the ranks train apart: `tf.distribute` reduces gradients itself and collides with
+Horovod, `optimizer.minimize(...)` of TensorFlow 2 hides its tape, and weights that are assigned by hand
+pass by the optimizer.
+
+Harmless: two types of loop in one program, for different models; both kinds of Horovod import are then
+used. One model that is trained by both is TL03. Unknown: gradients that come out of nowhere, and a `fit`
+of something that is not seen to be a Keras model.
+
+By hand: remove the strategy; replace `minimize` by a tape and `apply_gradients`; let an optimizer
+apply the gradients.
+
+Seeds: S2 §3.1 restriction 2, S3 §3.1 restriction 2.
 """
 
 from __future__ import annotations
 
+from trainshift.core.finding import Finding, Related, Verdict
+from trainshift.core.loops import KNOWN_PATTERNS, Loop, Pattern
 from trainshift.core.program import Program
 from trainshift.restrictions.restriction import Findings, Restriction
 
+_WHY = {
+    Pattern.STRATEGY: "{call} runs under a tf.distribute strategy, which reduces the gradients itself; with "
+    "Horovod they would be reduced twice.",
+    Pattern.MINIMIZE: "{call} computes and applies the gradients at once; there is no tape to wrap, so each "
+    "rank would train on its own.",
+    Pattern.BY_HAND: "{call} updates the weights without an optimizer; nothing averages these gradients over "
+    "the ranks.",
+    Pattern.UNKNOWN: "It cannot be seen where the gradients of {call} come from, so it is not known whether "
+    "they are averaged over the ranks.",
+}
+
 
 def check(program: Program) -> Findings:
-    """One finding for each ..."""
-    yield from ()
+    """One finding for each loop of another type, and for each further type that the program has."""
+    for loop in program.loops.own:
+        if loop.pattern not in KNOWN_PATTERNS:
+            unknown = loop.pattern is Pattern.UNKNOWN or not loop.certain
+            verdict = Verdict.UNKNOWN if unknown else Verdict.VIOLATED
+            related = (
+                (Related(loop.script.span(loop.origin.node, loop.origin), "the strategy"),)
+                if loop.origin is not None and loop.script.home(loop.origin.scope) is loop.script
+                else ()
+            )
+            span = loop.script.span(loop.sites[0].node, loop.sites[0])
+            message = _WHY[loop.pattern].format(call=loop.call)
+            yield Finding("TL02", verdict, span, message, related)
+        elif not loop.certain:
+            message = (
+                f"It cannot be seen whether {loop.call} trains a Keras model; if it trains otherwise, it is "
+                "not distributed."
+            )
+            yield Finding("TL02", Verdict.UNKNOWN, loop.span, message)
+    yield from _second_types(program)
+
+
+def _second_types(program: Program) -> Findings:
+    loops = [loop for loop in program.loops.all if loop.pattern in KNOWN_PATTERNS]
+    known: dict[Pattern, Loop] = {}
+    for loop in loops:
+        first = next(iter(known.values()), loop)
+        if loop.pattern not in known and first is not loop and _is_about(program, loop, first):
+            here, other = (loop, first) if loop.script is program.script else (first, loop)
+            if program.loops.same_model(here, other) is False:
+                message = (
+                    f"{here.call} and {other.call} are two types of training loop ({here.pattern.value} and "
+                    f"{other.pattern.value}) for different models; each is converted by its own rules."
+                )
+                related = Related(other.span, f"the other type: {other.call}", other.script)
+                yield Finding("TL02", Verdict.HARMLESS, here.span, message, (related,))
+        known.setdefault(loop.pattern, loop)
+
+
+def _is_about(program: Program, *loops: Loop) -> bool:
+    return any(loop.script is program.script for loop in loops)
 
 
 RULE = Restriction("TL02", "loop-type", check)

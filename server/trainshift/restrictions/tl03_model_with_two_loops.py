@@ -1,17 +1,54 @@
 """Each model is trained by one type of loop.
 
-Seeds: S1.
+A tape's gradients are averaged by wrapping the tape, those of `fit` by wrapping the optimizer. A model
+that is trained both ways gets both: its optimizer is wrapped for `fit` and then also applies gradients that
+the tape has averaged already, or the broadcast of one loop undoes what the other has learnt.
+
+Two models with one loop each are fine, however different the loops (see TL02). A custom `train_step` with
+`fit` is one loop. Unknown: two types of loop in a program, and it cannot be seen which model each trains.
+
+By hand: train each model by `fit` alone (with a custom `train_step` if need be), or by a tape alone.
+
+Seeds: S2 §3.1 restriction 3, S3 §3.1 restriction 3.
 """
 
 from __future__ import annotations
 
+from trainshift.core.finding import Finding, Related, Verdict
+from trainshift.core.loops import KNOWN_PATTERNS, Loop
 from trainshift.core.program import Program
 from trainshift.restrictions.restriction import Findings, Restriction
 
 
 def check(program: Program) -> Findings:
-    """One finding for each ..."""
-    yield from ()
+    """One finding for each loop that trains what a loop of another type before it trains too."""
+    loops = [loop for loop in program.loops.all if loop.pattern in KNOWN_PATTERNS]
+    reported: set[Loop] = set()
+    for index, later in enumerate(loops):
+        for earlier in loops[:index]:
+            here, other = (later, earlier) if later.script is program.script else (earlier, later)
+            if here.script is not program.script or here in reported or here.pattern is other.pattern:
+                continue
+            same = program.loops.same_model(here, other)
+            if same is not False:
+                reported.add(here)
+                yield _finding(here, other, same)
+
+
+def _finding(here: Loop, other: Loop, same: bool | None) -> Finding:
+    related = (Related(other.span, f"the other loop: {other.call}", other.script),)
+    model = here.model or other.model
+    if same:
+        message = (
+            f"{model} is trained by two types of loop, {other.call} ({other.pattern.value}) and "
+            f"{here.call} ({here.pattern.value}); its gradients would be averaged twice or not at all."
+        )
+        return Finding("TL03", Verdict.VIOLATED, here.span, message, related)
+    message = (
+        f"It cannot be seen whether {here.call} ({here.pattern.value}) and {other.call} "
+        f"({other.pattern.value}) train one model; if they do, its gradients would be averaged twice."
+    )
+    return Finding("TL03", Verdict.UNKNOWN, here.span, message, related)
 
 
 RULE = Restriction("TL03", "model-with-two-loops", check)

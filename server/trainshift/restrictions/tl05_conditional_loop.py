@@ -1,17 +1,132 @@
 """Training loops run unconditionally.
 
-Seeds: S1.
+Every rank must train the same steps, because each step waits for the gradients of all ranks. Under a
+condition that comes out differently on one rank (a file that only one machine has, a local loss, the
+rank itself) the others wait for ever, and what is set up before the loop may not have happened.
+
+Violated: the loop, or a call that reaches it, stands under `if`, `match`, `except`, in a conditional
+expression or behind `and`/`or`. Not a condition: `if __name__ == "__main__":`, the body of a `try`, another
+loop around it, and an `if` inside the loop that skips a step. A `fit` is a loop in itself, so an `if`
+around it counts even inside another loop.
+
+By hand: train at the top level or in a function that is called unconditionally, and leave the script
+before (`raise SystemExit`) where there is nothing to train.
+
+Seeds: S2 §3.1 restriction 5, S3 §3.1 restriction 5.
 """
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from trainshift.core.facts import Scope, Site, Statement, is_main_guard
+from trainshift.core.finding import Finding, Related, Verdict
+from trainshift.core.horovod import expression_path
+from trainshift.core.loops import Loop, header
 from trainshift.core.program import Program
+from trainshift.core.source import Span
+from trainshift.core.training import LOOPS
 from trainshift.restrictions.restriction import Findings, Restriction
 
 
+@dataclass(frozen=True, slots=True)
+class _Condition:
+    """A condition around a loop: what to point at, how it is put, and where it stands."""
+
+    loop: Loop
+    site: Site
+    span: Span
+    what: str
+    at: Span
+
+
 def check(program: Program) -> Findings:
-    """One finding for each ..."""
-    yield from ()
+    """One finding for each loop, or call that reaches one, under a condition in this script."""
+    reported: set[Span] = set()
+    for loop in program.loops.all:
+        for site in loop.sites:
+            whole = loop.is_call or not isinstance(loop.statement.node, LOOPS)
+            for found in _conditions(program, loop, site, whole, set()):
+                if found.span not in reported:
+                    reported.add(found.span)
+                    yield _finding(found)
+
+
+def _finding(found: _Condition) -> Finding:
+    site = found.site
+    name = f"{' '.join(found.loop.script.home(site.scope).text(site.node.func, site).split())}(...)"
+    reached = "trains" if site in found.loop.sites else "reaches a training loop and runs"
+    message = (
+        f"{name} {reached} only {found.what}; a rank for which that comes out differently leaves the others "
+        "waiting for its gradients."
+    )
+    return Finding("TL05", Verdict.VIOLATED, found.span, message, (Related(found.at, "the condition"),))
+
+
+def _conditions(
+    program: Program, loop: Loop, site: Site, whole: bool, seen: set[Scope]
+) -> Iterator[_Condition]:
+    """The first conditions outwards from a call, through those who call its function.
+
+    `whole` tells that the call is, or stands for, a whole loop, and not a step inside of one.
+    """
+    script = program.script.home(site.scope)
+    place = script.span(site.node, site)
+    inline = _inline_condition(site) if whole else None
+    if inline is not None and script is program.script:
+        text = " ".join(script.text(inline, site).split())
+        yield _Condition(loop, site, place, f"depending on `{text}`", script.span(inline, site))
+        return
+    for below, above in pairwise(site.statement.path()):
+        if above.scope is not site.statement.scope:
+            break
+        if isinstance(above.node, LOOPS) and below.branch == "body":
+            if not whole or not loop.is_call:
+                place = header(script, above)
+            whole = True
+        elif whole and _is_condition(above, below):
+            if script is program.script:
+                yield _Condition(loop, site, place, *_described(program, above, below))
+            return
+    function = site.scope.function()
+    if function is None or function in seen:
+        return
+    seen.add(function)
+    for caller in program.names.callers(function)[0]:
+        yield from _conditions(program, loop, caller, whole, seen)
+
+
+def _inline_condition(site: Site) -> ast.expr | None:
+    """The test of a conditional expression, or what precedes ``and``/``or``, around a call."""
+    for above, below in pairwise(expression_path(site.statement.node, site.node)):
+        if isinstance(above, ast.IfExp) and below is not above.test:
+            return above.test
+        if isinstance(above, ast.BoolOp) and below is not above.values[0]:
+            return above.values[0]
+    return None
+
+
+def _is_condition(above: Statement, below: Statement) -> bool:
+    if isinstance(above.node, ast.If):
+        return not is_main_guard(above)
+    return isinstance(above.node, ast.Match) or below.branch.startswith("except")
+
+
+def _described(program: Program, above: Statement, below: Statement) -> tuple[str, Span]:
+    """How a condition reads, and where it stands."""
+    script, node = program.script, above.node
+    if isinstance(node, ast.If):
+        text = " ".join(script.text(node.test, above).split())
+        return f"{'if' if below.branch == 'body' else 'unless'} `{text}`", script.span(node.test, above)
+    if isinstance(node, ast.Match):
+        text = " ".join(script.text(node.subject, above).split())
+        return f"for one case of `{text}`", script.span(node.subject, above)
+    return "after an exception", Span(
+        script.statement_span(above).start, script.statement_span(above).start + 3
+    )
 
 
 RULE = Restriction("TL05", "conditional-loop", check)
