@@ -1,30 +1,34 @@
-"""What kind of training a script does, and whether the rules that are here convert it.
-
-This is SPEC §2 for one file, as far as conversion needs it: the pattern, or what was looked for.
-"""
+"""Whether the rules that are here convert the training loops of a script; if not, why, and where."""
 
 from __future__ import annotations
 
-import ast
 from dataclasses import dataclass
 
 from trainshift.core import api
 from trainshift.core.facts import Scope, Site
-from trainshift.core.names import Function
+from trainshift.core.loops import LOOKED_FOR, Loop, Pattern
 from trainshift.core.program import Program
 from trainshift.core.source import Span
 
-_FITTING = ("fit", "fit_generator", "train_on_batch")
 _SESSIONS = (
     *api.SESSION,
     *api.MONITORED_SESSION,
     "tensorflow.compat.v1.train.MonitoredTrainingSession",
     "tensorflow.compat.v1.train.Supervisor",
 )
-_LOOKED_FOR = (
-    "no training loop: looked for optimizer.apply_gradients(...) fed by a tf.GradientTape, "
-    "model.fit(...), a TF1 session and an Estimator"
-)
+_SESSION_REASON = "a TF1 session is not converted yet"
+_ESTIMATOR_REASON = "an Estimator is not converted yet"
+# Why a loop of a pattern is refused; `{method}` is the method that trains.
+_REASONS = {
+    Pattern.STRATEGY: "tf.distribute already distributes this script; remove the strategy first",
+    Pattern.OPTIMIZER: "model.{method}(...) is a Keras training loop, which is not converted yet",
+    Pattern.MINIMIZE: "optimizer.minimize(...) hides its tape; use apply_gradients with a tf.GradientTape",
+    Pattern.ESTIMATOR: _ESTIMATOR_REASON,
+    Pattern.SESSION: _SESSION_REASON,
+    Pattern.MONITORED_SESSION: _SESSION_REASON,
+    Pattern.BY_HAND: "a tf.GradientTape is used, but its gradients reach no optimizer.apply_gradients(...); "
+    "weights that are updated by hand are not converted",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,44 +42,39 @@ class Outlook:
 
 
 def look(program: Program) -> Outlook:
-    """Tell the training pattern of a program."""
-    for found in (_foreign_loop(program), _strategy(program), _thread(program)):
+    """Tell whether the loops of a program can be converted."""
+    for found in (_foreign_loop(program), _foreign_setup(program), _thread(program)):
         if found is not None:
             site, reason = found
             return Outlook(False, True, reason, program.script.span(site.node, site))
-    if program.training.steps:
-        return Outlook(True)
-    return _nothing(program)
+    return Outlook(True) if program.training.steps else Outlook(False, False, LOOKED_FOR)
 
 
 def _foreign_loop(program: Program) -> tuple[Site, str] | None:
     """A loop of another pattern than the tape's."""
-    names = program.names
-    # Next to a tape's loop, a session is the TF1 way to set GPU options.
-    tapes = any(step.gradients for step in program.training.steps)
-    for site in program.script.sites_named(*_FITTING):
-        if _is_unused(program, site):
-            continue
-        own = any(isinstance(value, Function) for value in names.callee(site))
-        if not own and names.may_be(names.site_values(_receiver(site), site), *api.MODEL):
-            return site, f"model.{site.name}(...) is a Keras training loop, which is not converted yet"
-    for site in program.script.sites_named("minimize"):
-        if names.may_be(names.site_values(_receiver(site), site), *api.OPTIMIZERS):
-            return site, "optimizer.minimize(...) hides its tape; use apply_gradients with a tf.GradientTape"
-    for site in program.script.sites:
-        for name in names.full_names(site.node.func, site.scope, site.statement):
-            if name in _SESSIONS and not tapes:
-                return site, "a TF1 session is not converted yet"
-            if api.is_subclass(name, *api.ESTIMATOR):
-                return site, "an Estimator is not converted yet"
+    loops = program.loops.own
+    taped = any(loop.pattern is Pattern.GRAD_TAPE for loop in loops)
+    for loop in loops:
+        # Weights that are assigned beside a tape's loop (an exponential average, say) are not trained.
+        if loop.pattern in _REASONS and loop.certain and not (taped and loop.pattern is Pattern.BY_HAND):
+            if not _is_unused(program, loop):
+                site = loop.origin or loop.sites[0]
+                return site, _REASONS[loop.pattern].format(method=loop.sites[0].name)
     return None
 
 
-def _strategy(program: Program) -> tuple[Site, str] | None:
+def _foreign_setup(program: Program) -> tuple[Site, str] | None:
+    """What only a loop of another pattern needs, where the loop itself is not seen."""
+    # Next to a tape's loop, a session is the TF1 way to set GPU options.
+    tapes = any(step.gradients for step in program.training.steps)
     for site in program.script.sites:
         for name in program.names.full_names(site.node.func, site.scope, site.statement):
+            if name in _SESSIONS and not tapes:
+                return site, _SESSION_REASON
+            if api.is_subclass(name, *api.ESTIMATOR):
+                return site, _ESTIMATOR_REASON
             if api.is_subclass(name, *api.STRATEGY):
-                return site, "tf.distribute already distributes this script; remove the strategy first"
+                return site, _REASONS[Pattern.STRATEGY]
     return None
 
 
@@ -93,27 +92,12 @@ def _thread(program: Program) -> tuple[Site, str] | None:
     return None
 
 
-def _is_unused(program: Program, site: Site) -> bool:
-    """Whether the call stands in a function that nothing in the script mentions."""
-    function = site.scope.function()
-    return function is not None and bool(function.name) and program.script.loads(function.name) == 0
-
-
-def _nothing(program: Program) -> Outlook:
-    tapes = program.training.tapes
-    assigned = [
-        site for site in program.script.sites_named("assign_sub", "assign_add") if tapes and site.node.args
-    ]
-    if tapes and assigned and program.training.gradients:
-        site = assigned[0]
-        reason = (
-            "a tf.GradientTape is used, but its gradients reach no optimizer.apply_gradients(...); "
-            "weights that are updated by hand are not converted"
-        )
-        return Outlook(False, True, reason, program.script.span(site.node, site))
-    return Outlook(False, False, _LOOKED_FOR)
-
-
-def _receiver(site: Site) -> ast.expr:
-    """The object whose method is called; the function itself where it is no method."""
-    return site.node.func.value if isinstance(site.node.func, ast.Attribute) else site.node.func
+def _is_unused(program: Program, loop: Loop) -> bool:
+    """Whether the loop stands in a function that nothing in the script mentions, and is no tape's."""
+    function = loop.function
+    return (
+        loop.pattern is Pattern.OPTIMIZER
+        and function is not None
+        and bool(function.name)
+        and program.script.loads(function.name) == 0
+    )

@@ -1,0 +1,36 @@
+"""Disk: the files around a script, as the core asks for them to follow imports."""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+
+from trainshift.cli import files
+from trainshift.cli.files import FileProblem
+from trainshift.engine.workspace import ParsedFiles
+
+_MOST_DIRECTORIES = 4096
+
+
+def files_on_disk() -> ParsedFiles:
+    """The files of this machine; directories are listed once and never again."""
+    return ParsedFiles(_text_of, lru_cache(_MOST_DIRECTORIES)(_entries))
+
+
+def absolute(path: str) -> str:
+    """The path as the core wants it: absolute, with ``/`` between its parts."""
+    return os.path.abspath(path).replace(os.sep, "/")
+
+
+def _text_of(path: str) -> str | None:
+    try:
+        return files.read(path).text
+    except FileProblem:
+        return None
+
+
+def _entries(directory: str) -> frozenset[str]:
+    try:
+        return frozenset(os.listdir(directory))
+    except OSError:
+        return frozenset()

@@ -1,0 +1,251 @@
+"""Loops: which training loops a program has, as a short tree for people or as JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from trainshift.cli.disk import absolute, files_on_disk
+from trainshift.cli.files import FileProblem
+from trainshift.cli.report import plural
+from trainshift.cli.run import read_input
+from trainshift.cli.terminal import Printer, ProgressBar, Segment, visible, wants_colour
+from trainshift.cli.walk import STANDARD_INPUT, Input, collect
+from trainshift.core.facts import Scope
+from trainshift.core.loops import KNOWN_PATTERNS, LOOKED_FOR, Loop, Place, header
+from trainshift.core.program import Program
+from trainshift.core.script import Script
+from trainshift.core.source import Span
+from trainshift.core.statements import ParseFailure
+from trainshift.core.training import LOOPS
+from trainshift.engine.workspace import ParsedFiles, read_linked
+
+_VERSION = 1
+_STANDARD_INPUT_NAME = "<stdin>"
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """A file that could not be read, and why."""
+
+    path: str
+    reason: str
+
+
+def show_loops(paths: Sequence[str], exclude: Sequence[str], output_format: str, colour: str) -> int:
+    """Print the loops of every program in `paths`; 2 if a file could not be read, else 0."""
+    files = files_on_disk()
+    programs: list[tuple[Input, Program]] = []
+    failures: list[_Failure] = []
+    imported: set[str] = set()
+    inputs = list(collect(paths, exclude))
+    with ProgressBar(len(inputs), label="Reading") as progress:
+        for item in inputs:
+            progress.show(item.path)
+            read = _read(item, files)
+            if isinstance(read, Program):
+                programs.append((item, read))
+                imported.update(_imported(read))
+            elif read is not None:
+                failures.append(read)
+            progress.advance()
+    # A file that another one imports is a part of that one's program, unless it was asked for by name.
+    shown = [program for item, program in programs if item.named or program.script.path not in imported]
+    if output_format == "json":
+        document = {
+            "version": _VERSION,
+            "programs": [_program_entry(program) for program in shown],
+            "errors": [{"path": each.path, "reason": each.reason} for each in failures],
+        }
+        print(json.dumps(document, indent=2))
+    else:
+        _print_programs(shown, Printer(sys.stdout, wants_colour(sys.stdout, colour)))
+        for each in failures:
+            print(f"{visible(each.path)}: error: {visible(each.reason)}", file=sys.stderr)
+    return 2 if failures else 0
+
+
+def _read(item: Input, files: ParsedFiles) -> Program | _Failure | None:
+    name = _STANDARD_INPUT_NAME if item.path == STANDARD_INPUT else item.path
+    if item.problem:
+        return _Failure(name, item.problem)
+    if item.nothing:
+        return _Failure(name, item.nothing)
+    try:
+        source = read_input(item, name)
+    except FileProblem as problem:
+        return _Failure(name, problem.message)
+    script = read_linked(source.text, absolute(name), files)
+    if isinstance(script, ParseFailure):
+        return _Failure(f"{name}:{script.line}:{script.column}", f"not Python: {script.message}")
+    return Program(script)
+
+
+def _imported(program: Program) -> Iterator[str]:
+    workspace = program.script.workspace
+    assert workspace is not None
+    return (path for path in workspace.imported_by(program.script) if path != program.script.path)
+
+
+# The tree
+
+
+def _print_programs(programs: list[Program], printer: Printer) -> None:
+    silent = 0
+    for program in programs:
+        if not program.loops.all and len(programs) > 1:
+            silent += 1
+            continue
+        _print_program(program, printer)
+    if silent:
+        printer.line((f"{plural(silent, 'other file')} without a training loop.", "dim"))
+
+
+def _print_program(program: Program, printer: Printer) -> None:
+    loops = program.loops.all
+    path = _shown_path(program.script)
+    if not loops:
+        printer.line((visible(path), "bold"), (f": {LOOKED_FOR}", "yellow"))
+        return
+    printer.line((visible(path), "bold"), (": ", ""), (_joined(loops), "green"))
+    for index, loop in enumerate(loops):
+        last = index == len(loops) - 1
+        rows = list(_rows(program, loop))
+        first, *others = rows
+        printer.line(_branch(last), *first)
+        for row_index, row in enumerate(others):
+            printer.line(_stem(last), _branch(row_index == len(others) - 1), *row)
+
+
+def _rows(program: Program, loop: Loop) -> Iterator[list[Segment]]:
+    home, span = _around(loop)
+    yield [
+        (f"{_place(program, home, span)}  ", "dim"),
+        (_one_line(home.source.text[span.start : span.end]), "bold"),
+    ]
+    site = loop.sites[0]
+    step = loop.script.span(site.node, site)
+    if step != span:
+        where = f"  {_place(program, loop.script, step)}{_function(program, loop)}"
+        yield [("trains     ", "dim"), (_one_line(loop.call), ""), (where, "dim")]
+    for label, names in (
+        ("model      ", _texts(loop.script, loop.models)),
+        ("optimizer  ", _texts(loop.script, loop.optimizers)),
+        ("tape       ", list(dict.fromkeys(tape.name or "(no name)" for tape in loop.tapes))),
+    ):
+        if names:
+            yield [(label, "dim"), (", ".join(names), "")]
+    if not loop.certain:
+        yield [("unsure     ", "dim"), ("the script does not show that this is a Keras model", "yellow")]
+
+
+def _around(loop: Loop) -> tuple[Script, Span]:
+    """The header of the `for` or `while` that the loop is, wherever it stands, or its call."""
+    home = loop.script.home(loop.statement.scope)
+    if loop.is_call or not isinstance(loop.statement.node, LOOPS):
+        site = loop.sites[0]
+        return loop.script, loop.script.span(site.node, site)
+    return home, header(home, loop.statement)
+
+
+def _place(program: Program, script: Script, span: Span) -> str:
+    line, column = script.source.position(span.start)
+    file = "" if script is program.script else f"{_shown_path(script)}:"
+    return f"{file}{line}:{column}"
+
+
+def _function(program: Program, loop: Loop) -> str:
+    function = loop.function
+    inside = f" in {_qualified(function)}()" if function is not None and function.name else ""
+    uncalled = function is not None and not program.names.callers(function)[0]
+    return inside + (", which nothing calls by its name" if inside and uncalled else "")
+
+
+def _branch(last: bool) -> Segment:
+    return ("└── " if last else "├── ") if _takes_boxes() else ("`-- " if last else "|-- "), "dim"
+
+
+def _stem(last: bool) -> Segment:
+    return "    " if last else ("│   " if _takes_boxes() else "|   "), "dim"
+
+
+def _takes_boxes() -> bool:
+    return (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
+
+
+def _one_line(text: str) -> str:
+    return visible(" ".join(text.split()))
+
+
+def _joined(loops: Sequence[Loop]) -> str:
+    return " and ".join(dict.fromkeys(loop.pattern.value for loop in loops))
+
+
+def _texts(script: Script, places: Sequence[Place]) -> list[str]:
+    return list(dict.fromkeys(_one_line(script.text(place.node, place.scope)) for place in places))
+
+
+def _shown_path(script: Script) -> str:
+    if os.path.basename(script.path) == _STANDARD_INPUT_NAME:
+        return _STANDARD_INPUT_NAME
+    relative = os.path.relpath(script.path)
+    return script.path if relative.startswith(os.pardir) else relative
+
+
+def _qualified(scope: Scope) -> str:
+    owner = scope.owner()
+    return f"{owner.name}.{scope.name}" if owner is not None else scope.name
+
+
+# JSON
+
+
+def _program_entry(program: Program) -> dict[str, object]:
+    loops = program.loops.all
+    patterns = list(dict.fromkeys(loop.pattern.value for loop in loops))
+    functions = {
+        _qualified(scope): sorted(pattern.value for pattern in summary)
+        for scope in program.script.scopes
+        if scope.kind == "function" and scope.name and (summary := program.loops.summary(scope))
+    }
+    return {
+        "path": _shown_path(program.script),
+        "pattern": _lattice(patterns),
+        "patterns": patterns,
+        "runs": sorted(pattern.value for pattern in program.loops.summary(None)),
+        "loops": [_loop_entry(loop) for loop in loops],
+        "functions": functions,
+        "reason": "" if loops else LOOKED_FOR,
+    }
+
+
+def _lattice(patterns: Sequence[str]) -> str:
+    """The element of SPEC §2's lattice: none, the one pattern, or "several"."""
+    return patterns[0] if len(patterns) == 1 else "several" if patterns else "none"
+
+
+def _loop_entry(loop: Loop) -> dict[str, object]:
+    function = loop.function
+    return {
+        "path": _shown_path(loop.script),
+        **_region(loop.script, loop.span),
+        "loop": {"path": _shown_path(_around(loop)[0]), **_region(*_around(loop))},
+        "pattern": loop.pattern.value,
+        "convertible": loop.pattern in KNOWN_PATTERNS,
+        "call": _one_line(loop.call),
+        "function": _qualified(function) if function is not None and function.name else None,
+        "models": _texts(loop.script, loop.models),
+        "optimizers": _texts(loop.script, loop.optimizers),
+        "tapes": [tape.name for tape in loop.tapes],
+        "steps": [_region(loop.script, loop.script.span(site.node, site)) for site in loop.sites],
+        "certain": loop.certain,
+    }
+
+
+def _region(script: Script, span: Span) -> dict[str, int]:
+    line, column = script.source.position(span.start)
+    end_line, end_column = script.source.position(span.end)
+    return {"line": line, "column": column, "end_line": end_line, "end_column": end_column}
