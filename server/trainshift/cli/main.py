@@ -91,10 +91,11 @@ def cli(ctx: click.Context) -> None:
 
     \b
     Examples:
+      trainshift check train.py              tell what stands in the way of a safe conversion
       trainshift convert train.py            show the changes as a diff, write nothing
       trainshift convert --write train.py    make them
       horovodrun -np 2 python train.py       train on two GPUs
-      trainshift rules                       list the rules behind the changes
+      trainshift rules                       list the rules and the restrictions
       trainshift explain HV04                tell why one of them is needed
     """
     if ctx.invoked_subcommand is None:
@@ -177,17 +178,125 @@ def convert(ctx: click.Context, /, **options: Any) -> None:
     ctx.exit(_convert(**options))
 
 
+class _CheckCommand(_SectionedCommand):
+    sections = {  # noqa: RUF012
+        "What to check": ("select", "ignore", "exclude", "config", "isolated", "stdin_filename"),
+        "What to do with the fixes (the default is to mention them)": ("fix", "diff"),
+        "What to print, and the exit status": (
+            "format_",
+            "statistics",
+            "fail_on",
+            "color",
+            "quiet",
+            "verbose",
+        ),
+    }
+
+
+@cli.command(cls=_CheckCommand)
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path())
+@click.option(
+    "--select",
+    metavar="CODES",
+    multiple=True,
+    help="Check only these codes ('TF03,TL'; TL means all TL codes), whatever the settings say. Repeatable.",
+)
+@click.option(
+    "--ignore",
+    metavar="CODES",
+    multiple=True,
+    help="Do not report these codes, besides the settings'. Repeatable.",
+)
+@click.option(
+    "--exclude",
+    metavar="PATTERN",
+    multiple=True,
+    help="In directories, skip what matches this .gitignore pattern ('old/', 'test_*.py'). Repeatable.",
+)
+@click.option("--config", metavar="FILE", help="Take the settings from this file, for every script.")
+@click.option("--isolated", is_flag=True, help="Look for no settings.")
+@click.option(
+    "--stdin-filename",
+    metavar="FILE",
+    help="What to call standard input ('-'); its settings are those of FILE.",
+)
+@click.option("--fix", is_flag=True, help="Make the fixes in place; what is left is reported.")
+@click.option("--diff", is_flag=True, help="Show what --fix would do as a diff, and write nothing.")
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["text", "json", "sarif", "github"]),
+    default="text",
+    show_default=True,
+    help="json, sarif: one document; github: annotations. These hold every finding, informational ones too.",
+)
+@click.option(
+    "--statistics", is_flag=True, help="Print the number of findings by code instead of the findings."
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(["error", "warning", "information", "hint", "never"]),
+    default="warning",
+    show_default=True,
+    help="The least severity that makes the exit status 1.",
+)
+@click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    show_default=True,
+    help="auto: on a terminal, unless NO_COLOR is set; FORCE_COLOR forces it.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="One line per finding, and no summary.")
+@click.option("-v", "--verbose", is_flag=True, help="Show informational findings too.")
+@click.option(
+    "--jobs", metavar="N", type=click.IntRange(min=1), help="Processes to use; by default one per core."
+)
+@click.pass_context
+def check(ctx: click.Context, /, **options: Any) -> None:
+    """Tell what in a training script stands in the way of a safe conversion.
+
+    Checks the restrictions TF01 to TF10 and TL01 to TL05 and prints each finding with its place, its
+    line and what it is about. A finding is a warning when the restriction is violated. It is
+    informational when that is harmless or cannot be seen; -v shows these. Nothing is written without
+    --fix.
+
+    PATH can be a directory, which is walked as `convert` does it, or '-' for standard input.
+
+    Settings are read from the nearest trainshift.toml, or pyproject.toml with a [tool.trainshift]
+    table, above each script. A comment `# trainshift: ignore[TF03]` silences a finding on its line, and
+    `# trainshift: ignore-file[TF03]` those of its file.
+
+    \b
+    Examples:
+      trainshift check train.py                  the findings of a script
+      trainshift check -v src/                   with what is harmless or unknown
+      trainshift check --diff train.py           what the fixes would change
+      trainshift check --fix train.py            make them
+      trainshift check --select TF03,TL src/     some codes only
+      trainshift check --format sarif . > check.sarif
+
+    \b
+    Exit status:
+      0  nothing found at or above --fail-on
+      1  something found
+      2  wrong usage or settings, or a file could not be read, parsed or written
+    """
+    ctx.exit(_check(**options))
+
+
 @cli.command()
 @click.argument("code")
 @click.pass_context
 def explain(ctx: click.Context, code: str) -> None:
-    """Tell what a rule changes, why, and when it does not.
+    """Tell what a rule changes or a restriction finds, and why, with examples.
 
-    CODE is the code or the name of a rule, as `trainshift rules` and the report show it.
+    CODE is a code or a name, as `trainshift rules` and the reports show it.
 
     \b
     Examples:
       trainshift explain HV04
+      trainshift explain TF05
       trainshift explain wrap-tape
     """
     from trainshift.cli.rules import UnknownRule, find_rule, print_page
@@ -197,15 +306,55 @@ def explain(ctx: click.Context, code: str) -> None:
     except UnknownRule as error:
         hint = f" Did you mean {' or '.join(error.similar)}?" if error.similar else ""
         raise click.UsageError(
-            f"No rule is called {code!r}.{hint} `trainshift rules` lists them all.", ctx
+            f"Nothing is called {code!r}.{hint} `trainshift rules` lists them all.", ctx
         ) from None
     print_page(rule)
 
 
 @cli.command()
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path())
+@click.option(
+    "--exclude",
+    metavar="PATTERN",
+    multiple=True,
+    help="In directories, skip what matches this .gitignore pattern. Repeatable.",
+)
+@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    show_default=True,
+    help="auto: on a terminal, unless NO_COLOR is set; FORCE_COLOR forces it.",
+)
+@click.pass_context
+def loops(
+    ctx: click.Context, paths: tuple[str, ...], exclude: tuple[str, ...], format_: str, color: str
+) -> None:
+    """Show the training loops of each program: pattern, place, model, optimizer and tape.
+
+    A program is a script and what it calls in the files that it imports. In a directory, a file that
+    another one imports is shown with that one's program; name it to see it alone.
+
+    \b
+    Examples:
+      trainshift loops train.py
+      trainshift loops src/ --format json
+
+    \b
+    Exit status:
+      0  done
+      2  wrong usage, or a file that could not be read
+    """
+    from trainshift.cli.loops import show_loops
+
+    ctx.exit(show_loops(paths, exclude, format_, color))
+
+
+@cli.command()
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def rules(format_: str) -> None:
-    """List the rewriting rules: code, name and what each one does."""
+    """List the rewriting rules and the restrictions: code, name, and what each one is about."""
     from trainshift.cli.rules import print_rules
 
     print_rules(format_)
@@ -227,15 +376,9 @@ def _convert(
     _check_usage(paths, write, output, check, at, format_, quiet and verbose)
     from trainshift.cli.report import JsonReporter, Mode, Reporter, TextReporter
     from trainshift.cli.run import Request, run
-    from trainshift.cli.walk import spec_of
 
-    for pattern in exclude:
-        try:
-            spec_of([pattern])
-        except ValueError:
-            raise click.UsageError(f"--exclude {pattern!r} is not a .gitignore pattern.") from None
-    if _STANDARD_STREAM in paths and sys.stdin is not None and sys.stdin.isatty():
-        click.echo("Reading the script from standard input; Ctrl-D ends it.", err=True)
+    _check_patterns(exclude)
+    _announce_standard_input(paths)
     mode = Mode.WRITE if write else Mode.OUTPUT if output else Mode.CHECK if check else Mode.DIFF
     reporter: Reporter
     if format_ == "json":
@@ -245,6 +388,112 @@ def _convert(
         reporter = TextReporter(mode, output=shown, colour=color, quiet=quiet, verbose=verbose)
     request = Request(paths, mode, output or "", at, exclude, show_progress=not quiet)
     return run(request, reporter)
+
+
+def _check(
+    paths: tuple[str, ...],
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    exclude: tuple[str, ...],
+    config: str | None,
+    isolated: bool,
+    stdin_filename: str | None,
+    fix: bool,
+    diff: bool,
+    format_: str,
+    statistics: bool,
+    fail_on: str,
+    color: str,
+    quiet: bool,
+    verbose: bool,
+    jobs: int | None,
+) -> int:
+    """Check that the options go together, then run; returns the exit status."""
+    for first, second, given in (
+        ("--quiet", "--verbose", quiet and verbose),
+        ("--fix", "--diff", fix and diff),
+        ("--config", "--isolated", config is not None and isolated),
+        ("--diff", f"--format {format_}", diff and format_ != "text"),
+        ("--statistics", f"--format {format_}", statistics and format_ != "text"),
+        ("--diff", "--statistics", diff and statistics),
+    ):
+        if given:
+            raise click.UsageError(f"{first} and {second} exclude each other.")
+    reads_stream = _STANDARD_STREAM in paths
+    if fix and reads_stream and (len(paths) > 1 or format_ != "text"):
+        raise click.UsageError(
+            "--fix prints the fixed standard input, so '-' goes alone and with --format text."
+        )
+    if stdin_filename is not None and not reads_stream:
+        raise click.UsageError("--stdin-filename goes with '-'.")
+    _check_patterns(exclude)
+    from trainshift.cli.check import Action, CheckRequest, run_check
+    from trainshift.cli.check_report import (
+        CheckReporter,
+        GithubReporter,
+        JsonCheckReporter,
+        TextCheckReporter,
+    )
+    from trainshift.cli.configuration import ConfigurationProblem, Configurations
+    from trainshift.engine.settings import SEVERITIES, SettingsError, Severity, read_codes
+
+    threshold = SEVERITIES.get(fail_on)
+    reporter: CheckReporter
+    if format_ == "json":
+        reporter = JsonCheckReporter()
+    elif format_ == "github":
+        reporter = GithubReporter()
+    elif format_ == "sarif":
+        from trainshift.cli.sarif import SarifReporter
+
+        reporter = SarifReporter()
+    else:
+        least = Severity.HINT if verbose else min(threshold or Severity.WARNING, Severity.WARNING)
+        reporter = TextCheckReporter(
+            colour=color,
+            quiet=quiet,
+            least=least,
+            statistics=statistics,
+            diff=diff,
+            aside=fix and reads_stream,
+        )
+    try:
+        request = CheckRequest(
+            paths,
+            Configurations(config, isolated=isolated),
+            Action.FIX if fix else Action.DIFF if diff else Action.NONE,
+            read_codes("--select", "", _split(select)) if select else None,
+            read_codes("--ignore", "", _split(ignore)),
+            exclude,
+            stdin_filename or "",
+            threshold,
+            jobs or os.cpu_count() or 1,
+            show_progress=not quiet,
+        )
+        _announce_standard_input(paths)
+        return run_check(request, reporter)
+    except (ConfigurationProblem, SettingsError) as error:
+        click.echo(f"Error: {error}", err=True)
+        return 2
+
+
+def _split(codes: tuple[str, ...]) -> list[str]:
+    return [code for listed in codes for code in listed.split(",") if code.strip()]
+
+
+def _check_patterns(patterns: tuple[str, ...]) -> None:
+    from trainshift.cli.walk import spec_of
+
+    for pattern in patterns:
+        try:
+            spec_of([pattern])
+        except ValueError:
+            raise click.UsageError(f"--exclude {pattern!r} is not a .gitignore pattern.") from None
+
+
+def _announce_standard_input(paths: tuple[str, ...]) -> None:
+    if _STANDARD_STREAM in paths and sys.stdin is not None and sys.stdin.isatty():
+        click.echo("Reading the script from standard input; Ctrl-D ends it.", err=True)
 
 
 def _check_usage(

@@ -133,7 +133,7 @@ class TextReporter:
                 self._print_file(report)
         for reason, number in collapsed.items():
             self._print_outcome(
-                _plural(number, "file"), Status.NOTHING_FOUND.value, f"{reason} (-v names them)"
+                plural(number, "file"), Status.NOTHING_FOUND.value, f"{reason} (-v names them)"
             )
         if not self._quiet:
             self._print_totals()
@@ -152,13 +152,13 @@ class TextReporter:
         )
 
     def _print_file(self, report: FileReport) -> None:
-        place = _place(report.path, report.position)
+        where = place(report.path, report.position)
         if report.status == Status.CONVERTED.value:
             self._print_outcome(report.path, *self._converted(report))
         else:
-            self._print_outcome(place, report.status, report.error or report.reason)
+            self._print_outcome(where, report.status, report.error or report.reason)
         if report.excerpt and report.position:
-            for line in _excerpt(report.excerpt, report.position[1]):
+            for line in excerpt(report.excerpt, report.position[1]):
                 self._printer.line(("    ", ""), line)
         if self._verbose:
             self._print_notes(report.path, report.applied, "", "green")
@@ -167,7 +167,7 @@ class TextReporter:
         self._print_notes(report.path, report.withheld, "withheld: ", "red")
 
     def _converted(self, report: FileReport) -> tuple[str, str]:
-        changes = f"({_plural(len(report.applied), 'change')})"
+        changes = f"({plural(len(report.applied), 'change')})"
         if report.written and self._output:
             return report.status, f"{changes}, written to {self._output}"
         if report.written:
@@ -188,7 +188,7 @@ class TextReporter:
     def _print_notes(self, path: str, notes: tuple[Note, ...], label: str, style: str) -> None:
         for note in notes:
             self._printer.line(
-                ("    " + visible(_place(path, (note.line, note.column))) + ": ", ""),
+                ("    " + visible(place(path, (note.line, note.column))) + ": ", ""),
                 (note.rule + " " if note.rule else "", "bold"),
                 (label, style),
                 (visible(note.text), ""),
@@ -199,11 +199,11 @@ class TextReporter:
         if summary["files"] > 1:
             counts = {status: summary[_key(status)] for status in _STATUS_STYLES}
             parts = [
-                _plural(number, status) if status in (ERROR, INTERNAL_ERROR) else f"{number} {status}"
+                plural(number, status) if status in (ERROR, INTERNAL_ERROR) else f"{number} {status}"
                 for status, number in counts.items()
                 if number
             ]
-            self._printer.line((f"{_plural(summary['files'], 'file')}: {', '.join(parts)}", "bold"))
+            self._printer.line((f"{plural(summary['files'], 'file')}: {', '.join(parts)}", "bold"))
         changed = [report for report in self._reports if report.differs and not report.written]
         if changed and self._mode in _NEXT_STEPS:
             one, several = _NEXT_STEPS[self._mode]
@@ -303,30 +303,42 @@ def _decoded(diff: bytes, encoding: str) -> str:
     return os.fsdecode(diff[:start]) + diff[start:].decode(encoding, "replace")
 
 
-def _place(path: str, position: tuple[int, int] | None) -> str:
+def place(path: str, position: tuple[int, int] | None) -> str:
+    """`path` and the 1-based line and column, as compilers write a place."""
     return f"{path}:{position[0]}:{position[1]}" if position else path
 
 
-def _excerpt(line: str, column: int) -> Iterator[Segment]:
+def shown_path(path: str) -> str:
+    """An absolute `path` as a person would write it: relative, where it lies below the current directory."""
+    below = os.path.join(os.getcwd(), "")
+    return path[len(below) :] if path.startswith(below) else path
+
+
+def excerpt(line: str, column: int, end: int | None = None) -> Iterator[Segment]:
     """The source line without its indentation, and a caret under the 1-based `column`.
 
-    A long line is cut around the caret.
+    With `end`, the column after the last one meant, the whole stretch is underlined with tildes.
+    A long line is cut around the mark.
     """
     indentation = len(line) - len(line.lstrip())
     line = line[indentation:]
     at = max(0, min(column - 1 - indentation, len(line)))
     start = max(0, at - _EXCERPT_WIDTH // 2) if len(line) > _EXCERPT_WIDTH else 0
     before = visible(line[start:at].replace("\t", "    "))
-    after = visible(line[at : start + _EXCERPT_WIDTH].replace("\t", "    "))
+    meant = max(at, min(end - 1 - indentation, start + _EXCERPT_WIDTH)) if end is not None else at
+    within = visible(line[at:meant].replace("\t", "    "))
+    after = visible(line[meant : start + _EXCERPT_WIDTH].replace("\t", "    "))
     lead = "… " if start else ""
     trail = " …" if start + _EXCERPT_WIDTH < len(line) else ""
-    yield lead + before + after + trail, ""
-    yield " " * width_of(lead + before) + "^", "bold red"
+    yield lead + before + within + after + trail, ""
+    mark = "^" if end is None else "~" * max(1, width_of(within))
+    yield " " * width_of(lead + before) + mark, "bold red"
 
 
 def _key(status: str) -> str:
     return status.replace(" ", "_")
 
 
-def _plural(number: int, noun: str) -> str:
+def plural(number: int, noun: str) -> str:
+    """The number with its noun: "1 file", "2 files"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

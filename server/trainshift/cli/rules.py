@@ -1,4 +1,4 @@
-"""Rules: the table of the rewriting rules, and the page of one of them."""
+"""Rules: the table of the rewriting rules and the restrictions, and the page of one of them."""
 
 from __future__ import annotations
 
@@ -7,16 +7,24 @@ import json
 import re
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from trainshift import transforms
-from trainshift.cli.terminal import console_on, wants_colour
+from trainshift import restrictions, transforms
+from trainshift.cli.terminal import Printer, console_on, wants_colour
+from trainshift.engine.own_codes import OWN_CODES
+from trainshift.pages import page
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 _PAGE_WIDTH = 100
+_CODE_OR_HEADING = re.compile(
+    r"^(?P<heading>#+ .*)$"
+    r"|^```[^\n]*\n(?P<fenced>(?:.*\n)*?)```$"
+    r"|(?<=\n\n)(?P<indented>(?: {4}.*\n(?:\n+(?= {4}))?)+)",
+    re.MULTILINE,
+)
 
 
 class Rule(Protocol):
@@ -40,14 +48,19 @@ class UnknownRule(Exception):
         self.similar = similar
 
 
-def all_rules() -> Sequence[Rule]:
-    """Every rule, in the order in which they are documented."""
-    return transforms.TRANSFORMS
+def sections() -> dict[str, Sequence[Rule]]:
+    """Everything that has a code, by kind, in the order in which it is documented."""
+    return {
+        "Rewriting rules (convert)": transforms.TRANSFORMS,
+        "Restrictions (check)": restrictions.RESTRICTIONS,
+        "The check itself": OWN_CODES,
+    }
 
 
 def find_rule(wanted: str) -> Rule:
     """The rule with this code or name, in any case; raises UnknownRule."""
-    names = {name: rule for rule in all_rules() for name in (rule.code, rule.name)}
+    rules = [rule for listed in sections().values() for rule in listed]
+    names = {name: rule for rule in rules for name in (rule.code, rule.name)}
     folded = {name.casefold(): name for name in names}
     if wanted.casefold() in folded:
         return names[folded[wanted.casefold()]]
@@ -56,33 +69,32 @@ def find_rule(wanted: str) -> Rule:
 
 
 def print_rules(output_format: str) -> None:
-    """Print the table: drawn on a terminal, aligned text in a pipe, or JSON."""
-    rules = all_rules()
+    """Print the tables: coloured on a terminal, plain in a pipe, or JSON."""
     if output_format == "json":
-        entries = [{"code": rule.code, "name": rule.name, "title": rule.title} for rule in rules]
+        entries = [
+            {"code": rule.code, "name": rule.name, "title": rule.title, "kind": kind}
+            for kind, rules in zip(("rule", "restriction", "check"), sections().values(), strict=True)
+            for rule in rules
+        ]
         print(json.dumps({"version": 1, "rules": entries}, indent=2))
-    elif _is_shown_to_someone():
-        _print_table(rules)
-    else:
-        width = max((len(rule.name) for rule in rules), default=0)
+        return
+    printer = Printer(sys.stdout, wants_colour(sys.stdout))
+    width = max(len(rule.name) for rules in sections().values() for rule in rules)
+    for heading, rules in sections().items():
+        printer.line((heading, "bold underline"))
         for rule in rules:
-            print(f"{rule.code}  {rule.name:<{width}}  {rule.title}")
+            printer.line((rule.code, "bold cyan"), (f"  {rule.name:<{width}}  ", "bold"), (rule.title, ""))
+        printer.line()
+    printer.line(("`trainshift explain CODE` tells more.", "dim"))
 
 
 def print_page(rule: Rule) -> None:
     """Print the rule's page: rendered on a terminal, as it is written in a pipe."""
-    text = rule.doc.strip()
-    if rule.title.rstrip(".").casefold() not in " ".join(text.split("\n\n")[0].split()).casefold():
-        text = f"{rule.title}\n\n{text}"
+    text = page(rule.code) or f"# {rule.code} {rule.name}\n\n{rule.doc}"
     if not _is_shown_to_someone():
-        print(f"{rule.code} {rule.name}\n\n{text}")
+        print(text.rstrip("\n"))
         return
-    from rich.text import Text
-
-    console = console_on(sys.stdout, colour=wants_colour(sys.stdout))
-    console.print(Text.assemble((rule.code, "bold cyan"), " ", (rule.name, "bold")))
-    console.print()
-    _print_markdown(console, text)
+    _print_markdown(console_on(sys.stdout, colour=wants_colour(sys.stdout)), text)
 
 
 def _is_shown_to_someone() -> bool:
@@ -96,35 +108,29 @@ def _print_markdown(console: Console, text: str) -> None:
 
     width = min(console.width, _PAGE_WIDTH)
     with console.use_theme(Theme({"markdown.code": "cyan"})):
-        for block in _blocks(text):
-            if block.startswith("    "):
-                console.print(textwrap.dedent(block) + "\n", style="cyan", soft_wrap=True)
+        for kind, block in _blocks(text):
+            if kind == "heading":
+                console.print(
+                    block.lstrip("#").strip(), style="bold" if block.startswith("##") else "bold cyan"
+                )
+                console.print()
+            elif kind == "code":
+                console.print(textwrap.indent(block, "    ") + "\n", style="cyan", soft_wrap=True)
             else:
                 console.print(Markdown(block), width=width)
                 console.print()
 
 
-def _blocks(text: str) -> list[str]:
-    """The text in stretches that are either indented code or anything else."""
-    blocks: list[str] = []
-    for paragraph in re.split(r"\n{2,}", text.strip("\n")):
-        is_code = paragraph.startswith("    ")
-        if blocks and is_code == blocks[-1].startswith("    "):
-            blocks[-1] += "\n\n" + paragraph
+def _blocks(text: str) -> Iterator[tuple[str, str]]:
+    """The page in stretches: a heading, code (fenced, or indented by four), or anything else."""
+    at = 0
+    for match in _CODE_OR_HEADING.finditer(text):
+        if text[at : match.start()].strip():
+            yield "prose", text[at : match.start()].strip("\n")
+        at = match.end()
+        if match["heading"]:
+            yield "heading", match["heading"]
         else:
-            blocks.append(paragraph)
-    return blocks
-
-
-def _print_table(rules: Sequence[Rule]) -> None:
-    from rich.table import Table
-
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column("Code", style="bold cyan", no_wrap=True)
-    table.add_column("Name", style="bold", no_wrap=True)
-    table.add_column("What it does")
-    for rule in rules:
-        table.add_row(rule.code, rule.name, rule.title)
-    console = console_on(sys.stdout, colour=wants_colour(sys.stdout))
-    console.print(table)
-    console.print("\n`trainshift explain CODE` tells more.", style="dim")
+            yield "code", match["fenced"] or textwrap.dedent(match["indented"] or "").rstrip("\n")
+    if text[at:].strip():
+        yield "prose", text[at:].strip("\n")

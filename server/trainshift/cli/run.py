@@ -62,7 +62,7 @@ def _process(item: Input, request: Request) -> tuple[FileReport, bytes, str]:
         status = Status.NOTHING_FOUND.value
         return FileReport(path, status, reason=item.nothing, is_directory=True), b"", "utf-8"
     try:
-        source = _read(item, path)
+        source = read_input(item, path)
         if request.line is not None and request.line > count_lines(source.text):
             raise FileProblem(
                 f"has {count_lines(source.text)} lines, so there is no line {request.line} (--at)"
@@ -72,7 +72,8 @@ def _process(item: Input, request: Request) -> tuple[FileReport, bytes, str]:
     return _convert(source, item, request)
 
 
-def _read(item: Input, name: str) -> SourceFile:
+def read_input(item: Input, name: str) -> SourceFile:
+    """The file of an input, or standard input under `name`; raises FileProblem."""
     if item.path != STANDARD_INPUT:
         return files.read(item.path)
     if sys.stdin is None:
@@ -84,7 +85,7 @@ def _convert(source: SourceFile, item: Input, request: Request) -> tuple[FileRep
     try:
         result = conversion.convert(source.text, line=request.line)
     except Exception as error:
-        report = FileReport(source.path, INTERNAL_ERROR, error=_internal(error), named=item.named)
+        report = FileReport(source.path, INTERNAL_ERROR, error=describe_defect(error), named=item.named)
         return report, b"", source.encoding
     report = _described(source, item, result)
     diff = b""
@@ -124,7 +125,7 @@ def _deliver(source: SourceFile, result: Conversion, request: Request) -> bool:
     if request.mode is Mode.OUTPUT and request.output != STANDARD_INPUT:
         files.write_output(request.output, source, result.text)
     elif request.mode is Mode.OUTPUT or source.path == STANDARD_INPUT_NAME:
-        _print_bytes(source.encode(result.text))
+        print_bytes(source.encode(result.text))
     elif result.text != source.text:
         files.write_in_place(source, result.text)
     else:
@@ -132,7 +133,8 @@ def _deliver(source: SourceFile, result: Conversion, request: Request) -> bool:
     return True
 
 
-def _print_bytes(data: bytes) -> None:
+def print_bytes(data: bytes) -> None:
+    """Write bytes to standard output, after what it holds already."""
     sys.stdout.flush()
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
@@ -142,7 +144,7 @@ def _problem(report: FileReport, problem: FileProblem) -> FileReport:
     return replace(report, status=ERROR, error=problem.message, position=problem.position)
 
 
-def _internal(error: Exception) -> str:
+def describe_defect(error: Exception) -> str:
     """One line that lets a maintainer find the defect: the exception and where it was raised."""
     frames = error.__traceback__
     while frames is not None and frames.tb_next is not None:

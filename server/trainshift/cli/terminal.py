@@ -90,7 +90,8 @@ class ProgressBar:
 
     FEW = 5
 
-    def __init__(self, total: int, *, wanted: bool = True) -> None:
+    def __init__(self, total: int, *, wanted: bool = True, label: str = "Converting") -> None:
+        self._label = label
         self._total = total
         self._progress: Progress | None = None
         self._wanted = (
@@ -103,7 +104,7 @@ class ProgressBar:
 
             console = console_on(sys.stderr, colour=wants_colour(sys.stderr))
             columns = (
-                TextColumn("Converting"),
+                TextColumn(self._label),
                 BarColumn(),
                 MofNCompleteColumn(),
                 TextColumn("{task.description}"),
@@ -118,7 +119,7 @@ class ProgressBar:
             self._progress.stop()
 
     def show(self, path: str) -> None:
-        """Name the file that is being converted."""
+        """Name the file that is at work."""
         if self._progress is not None:
             self._progress.update(self._progress.task_ids[0], description=visible(path))
 

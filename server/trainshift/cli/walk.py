@@ -100,7 +100,7 @@ class _Excluded:
     def match(self, path: str, is_directory: bool) -> bool:
         """Whether the patterns exclude `path`; what they say from the current directory comes first."""
         for base in self._bases if self._spec else ():
-            verdict = _verdict(self._spec, base, path, is_directory)
+            verdict = verdict_of(self._spec, base, path, is_directory)
             if verdict is not None:
                 return verdict
         return False
@@ -147,7 +147,7 @@ class _IgnoreFiles:
     def match(self, path: str, is_directory: bool) -> bool:
         """Whether `path` is ignored: the innermost file that has an opinion decides."""
         for base, spec in reversed(self.specs):
-            verdict = _verdict(spec, base, path, is_directory)
+            verdict = verdict_of(spec, base, path, is_directory)
             if verdict is not None:
                 return verdict
         return False
@@ -173,7 +173,7 @@ def _is_pattern(pattern: str) -> bool:
     return True
 
 
-def _verdict(spec: GitIgnoreSpec | None, base: str, path: str, is_directory: bool) -> bool | None:
+def verdict_of(spec: GitIgnoreSpec | None, base: str, path: str, is_directory: bool) -> bool | None:
     """What `spec` in the directory `base` says of `path`: ignored, kept (by a "!"), or nothing."""
     absolute = os.path.abspath(path)
     prefix = base if base.endswith(os.sep) else base + os.sep

@@ -1,31 +1,129 @@
-"""Runs the restrictions on one script.  No IO, no LSP, no printing."""
+"""The one door of the checker: text in, diagnostics and fixed text out.  No IO, no LSP, no printing."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from trainshift.core.finding import Finding
+from trainshift.core.edit import Change, apply, merge
+from trainshift.core.finding import Finding, Verdict
 from trainshift.core.program import Program
+from trainshift.core.script import read_script
+from trainshift.core.source import BOM, Source, Span
+from trainshift.core.statements import ParseFailure
+from trainshift.engine.conversion import compiles
+from trainshift.engine.own_codes import INTERNAL_ERROR, OWN_CODES, SYNTAX_ERROR
+from trainshift.engine.settings import RESTRICTION_CODES, Settings, Severity
+from trainshift.engine.suppressions import problems, read_suppressions, suppress
+from trainshift.engine.workspace import ParsedFiles, read_linked
+from trainshift.pages import page_url
 from trainshift.restrictions import RESTRICTIONS
 
 log = logging.getLogger(__name__)
-ALL_CODES = frozenset(rule.code for rule in RESTRICTIONS)
+ALL_CODES = frozenset(RESTRICTION_CODES)
+
+_NAMES = {rule.code: rule.name for rule in RESTRICTIONS} | {each.code: each.name for each in OWN_CODES}
+# A script that holds none of these has nothing that a rewrite could touch, so no restriction is asked:
+# a print in some other program is nobody's business.
+_SIGNS = re.compile("tensorflow|keras|GradientTape|apply_gradients")
+_MOST_PASSES = 10
+_TOO_DEEP = "the code is nested too deeply to be read"
 
 
 @dataclass(frozen=True)
 class Findings:
-    """What the restrictions say of a program, in text order; `defects` are restrictions that failed."""
+    """What the restrictions say of a program, in text order.
+
+    `defects` say which restrictions failed and how, `failed` are their codes.
+    """
 
     found: tuple[Finding, ...]
-    defects: tuple[str, ...]
+    defects: tuple[str, ...] = ()
+    failed: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A stretch of a file: 1-based lines and columns in code points; the end is exclusive."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+@dataclass(frozen=True, slots=True)
+class OtherPlace:
+    """Another place that a diagnostic is about."""
+
+    path: str
+    region: Region
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """A finding as it is reported.
+
+    `code` is a restriction's (TF03) or the checker's own (TS01).  `fix` is a change to the text that
+    was checked.
+    """
+
+    code: str
+    name: str
+    severity: Severity
+    verdict: Verdict
+    region: Region
+    message: str
+    related: tuple[OtherPlace, ...] = ()
+    fix: Change | None = None
+
+    @property
+    def url(self) -> str:
+        """Where the page of the code is; empty when it is not installed."""
+        return page_url(self.code)
+
+    @property
+    def is_error_of_ours(self) -> bool:
+        """Whether the check itself came to nothing: broken syntax, or a defect of a restriction."""
+        return self.code in (SYNTAX_ERROR.code, INTERNAL_ERROR.code)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """What is said of one file, in text order, and how many findings its comments silence."""
+
+    path: str
+    diagnostics: tuple[Diagnostic, ...]
+    suppressed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """A text after its fixes: how many of each code were made, and what is said of the text now."""
+
+    text: str
+    applied: Mapping[str, int]
+    report: CheckReport
+
+
+def program_of(text: str, path: str = "", files: ParsedFiles | None = None) -> Program | ParseFailure:
+    """The program that a script starts; `text` is its own, without byte order mark.
+
+    With `files` its imports are followed from `path`, which is absolute; without, it stands alone.
+    """
+    script = read_script(text) if files is None else read_linked(text, path, files)
+    return script if isinstance(script, ParseFailure) else Program(script)
 
 
 def find(program: Program, codes: Collection[str] = ALL_CODES) -> Findings:
     """Check the restrictions `codes`; one that fails is a defect and does not sink the others."""
     found: list[Finding] = []
     defects: list[str] = []
+    failed: set[str] = set()
     for rule in RESTRICTIONS:
         if rule.code not in codes:
             continue
@@ -35,6 +133,115 @@ def find(program: Program, codes: Collection[str] = ALL_CODES) -> Findings:
             raise
         except Exception as error:
             log.exception("%s failed", rule.code)
+            failed.add(rule.code)
             defects.append(f"{rule.code} failed on this script ({type(error).__name__}: {error})")
     found.sort(key=lambda each: (each.span, each.code))
-    return Findings(tuple(found), tuple(defects))
+    return Findings(tuple(found), tuple(defects), frozenset(failed))
+
+
+def check(
+    text: str, settings: Settings | None = None, path: str = "", files: ParsedFiles | None = None
+) -> CheckReport:
+    """What the restrictions and the suppressions of a script come to under `settings`.
+
+    `path` and `files` are those of `program_of`.  Never raises for bad input: a script that does not
+    parse, or on which a restriction fails, gives a diagnostic that says so.
+    """
+    body = text.removeprefix(BOM)
+    try:
+        return _check(body, settings or Settings(), path, files)
+    except RecursionError:
+        return _failed(path, SYNTAX_ERROR.code, _TOO_DEEP)
+    except Exception as error:
+        log.exception("the check of %s failed", path)
+        return _failed(path, INTERNAL_ERROR.code, _report_it(f"{type(error).__name__}: {error}"))
+
+
+def fix(
+    text: str, settings: Settings | None = None, path: str = "", files: ParsedFiles | None = None
+) -> Fixed:
+    """The script after all fixes of what `check` reports, made again and again until none is left.
+
+    The text is as it was if the result would not parse, or not compile; the report then says so.
+    """
+    body = text.removeprefix(BOM)
+    first = report = check(body, settings, path, files)
+    applied: Counter[str] = Counter()
+    fixed = body
+    for _ in range(_MOST_PASSES):
+        plan = merge(each.fix for each in report.diagnostics if each.fix is not None)
+        after = apply(fixed, plan.edits)
+        if after == fixed:
+            break
+        report = check(after, settings, path, files)
+        if any(each.code == SYNTAX_ERROR.code for each in report.diagnostics) or (
+            compiles(body) and not compiles(after)
+        ):
+            codes = ", ".join(sorted({change.rule for change in plan.changes}))
+            defect = _failure(INTERNAL_ERROR.code, _report_it(f"the fixes of {codes} break the script"))
+            return Fixed(text, {}, CheckReport(path, (defect, *first.diagnostics), first.suppressed))
+        applied.update(change.rule for change in plan.changes)
+        fixed = after
+    mark = BOM if text.startswith(BOM) else ""
+    return Fixed(mark + fixed, applied, report)
+
+
+def _check(text: str, settings: Settings, path: str, files: ParsedFiles | None) -> CheckReport:
+    program = program_of(text, path, files)
+    if isinstance(program, ParseFailure):
+        return _failed(path, SYNTAX_ERROR.code, program.message, program.line, program.column)
+    on = {code for code in RESTRICTION_CODES if settings.is_on(code)}
+    result = find(program, on) if _SIGNS.search(text) else Findings(())
+    source = program.script.source
+    comments = read_suppressions(source)
+    found: Iterable[Finding] = result.found
+    number = 0
+    if comments:
+        outcome = suppress(program.script, result.found, comments)
+        number = outcome.number
+        judged = on - result.failed
+        found = sorted(
+            (*outcome.kept, *problems(source, comments, outcome.used, RESTRICTION_CODES, judged)),
+            key=lambda each: (each.span, each.code),
+        )
+    reported = [
+        _diagnostic(source, path, each, severity)
+        for each in found
+        if (severity := settings.severity_of(each.code, each.verdict))
+    ]
+    failures = [_failure(INTERNAL_ERROR.code, _report_it(defect)) for defect in result.defects]
+    return CheckReport(path, (*failures, *reported), number)
+
+
+def _diagnostic(source: Source, path: str, finding: Finding, severity: Severity) -> Diagnostic:
+    related = []
+    for each in finding.related:
+        home = (each.script.path, each.script.source) if each.script else (path, source)
+        related.append(OtherPlace(home[0], _region(home[1], each.span), each.message))
+    return Diagnostic(
+        finding.code,
+        _NAMES[finding.code],
+        severity,
+        finding.verdict,
+        _region(source, finding.span),
+        finding.message,
+        tuple(related),
+        finding.fix,
+    )
+
+
+def _region(source: Source, span: Span) -> Region:
+    return Region(*source.position(span.start), *source.position(span.end))
+
+
+def _failed(path: str, code: str, message: str, line: int = 1, column: int = 1) -> CheckReport:
+    return CheckReport(path, (_failure(code, message, line, column),))
+
+
+def _failure(code: str, message: str, line: int = 1, column: int = 1) -> Diagnostic:
+    region = Region(line, column, line, column)
+    return Diagnostic(code, _NAMES[code], Severity.ERROR, Verdict.VIOLATED, region, message)
+
+
+def _report_it(what: str) -> str:
+    return f"{what}; please report this with the script"

@@ -195,7 +195,7 @@ def _defect(script: Script, edits: Sequence[Edit], after: str) -> str:
     """What a result fails at that its original did not: "parse" or "compile"; empty if nothing."""
     if not all(concrete.parses(piece) for piece in _rewritten(script, edits)):
         return "parse"
-    return "compile" if _compiles(script.source.text) and not _compiles(after) else ""
+    return "compile" if compiles(script.source.text) and not compiles(after) else ""
 
 
 def _rewritten(script: Script, edits: Sequence[Edit]) -> Iterator[str]:
@@ -211,7 +211,8 @@ def _rewritten(script: Script, edits: Sequence[Edit]) -> Iterator[str]:
             yield apply(text, (edit.moved(-start) for edit in edits[first:at]))
 
 
-def _compiles(text: str) -> bool:
+def compiles(text: str) -> bool:
+    """Whether Python accepts a script; it is not run."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -1,0 +1,241 @@
+"""Check: runs the checker over the inputs, on several processes when there are many, results in order."""
+
+from __future__ import annotations
+
+import signal
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from functools import cache
+
+from trainshift.cli import files
+from trainshift.cli.check_report import CheckReporter, FileCheck
+from trainshift.cli.configuration import Configurations
+from trainshift.cli.diff import STANDARD_INPUT_NAME, unified_diff
+from trainshift.cli.disk import absolute, files_on_disk
+from trainshift.cli.files import FileProblem, SourceFile
+from trainshift.cli.report import shown_path
+from trainshift.cli.run import INTERRUPTED, describe_defect, print_bytes, read_input
+from trainshift.cli.terminal import ProgressBar
+from trainshift.cli.walk import STANDARD_INPUT, Input, collect
+from trainshift.engine import checking
+from trainshift.engine.settings import Settings, Severity
+from trainshift.engine.workspace import ParsedFiles
+
+MANY_FILES = 40
+"""From this many files on, starting further processes is worth its time."""
+
+_BATCH = 8
+_BATCHES_AHEAD = 3
+
+
+class Action(Enum):
+    """What is done with the fixes."""
+
+    NONE = "none"
+    FIX = "fix"
+    DIFF = "diff"
+
+
+@dataclass(frozen=True)
+class CheckRequest:
+    """What the user asked for.
+
+    `select` (None when not given) and `ignore` are codes or prefixes of codes; `stdin_name` is what
+    standard input is called, and whose settings it gets.
+    """
+
+    paths: tuple[str, ...]
+    configurations: Configurations
+    action: Action = Action.NONE
+    select: tuple[str, ...] | None = None
+    ignore: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    stdin_name: str = ""
+    fail_on: Severity | None = Severity.WARNING
+    jobs: int = 1
+    show_progress: bool = True
+
+
+@dataclass(frozen=True)
+class Job:
+    """One file to check, with its settings: all that a process needs to know.
+
+    `name` is what the report calls it, and the path that its imports go by.
+    """
+
+    item: Input
+    name: str
+    settings: Settings = field(default_factory=Settings)
+    action: Action = Action.NONE
+
+
+def run_check(request: CheckRequest, reporter: CheckReporter) -> int:
+    """Check everything that `request` names, tell `reporter`, and return the exit status.
+
+    Raises ConfigurationProblem before anything is checked.
+    """
+    status = 0
+    try:
+        jobs = list(_jobs(request))
+        with ProgressBar(len(jobs), wanted=request.show_progress, label="Checking") as progress:
+            for job, result in _results(jobs, request.jobs):
+                progress.show(job.name)
+                status = max(status, result.exit_status(request.fail_on))
+                if result.is_silent:
+                    reporter.file(result)
+                else:
+                    with progress.hidden():
+                        reporter.file(result)
+                progress.advance()
+    except KeyboardInterrupt:
+        reporter.finish(interrupted=True)
+        return INTERRUPTED
+    reporter.finish()
+    return status
+
+
+def _jobs(request: CheckRequest) -> Iterator[Job]:
+    for item in collect(request.paths, request.exclude):
+        is_stream = item.path == STANDARD_INPUT
+        name = (request.stdin_name or STANDARD_INPUT_NAME) if is_stream else item.path
+        configuration = request.configurations.of(name)
+        if not item.named and configuration.excludes(item.path):
+            continue
+        settings = configuration.for_file(name, request.select, request.ignore)
+        yield Job(item, name, settings, request.action)
+
+
+def _results(jobs: Sequence[Job], processes: int) -> Iterator[tuple[Job, FileCheck]]:
+    """Each job with what came of it, in the order of the jobs."""
+    has_stream = any(job.item.path == STANDARD_INPUT for job in jobs)
+    if processes > 1 and len(jobs) >= MANY_FILES and not has_stream:
+        yield from _in_processes(jobs, processes)
+    else:
+        for job in jobs:
+            yield job, check_file(job)
+
+
+def _in_processes(jobs: Sequence[Job], processes: int) -> Iterator[tuple[Job, FileCheck]]:
+    """The results of a pool; only a few batches are ahead of what is reported, so memory stays flat."""
+    import multiprocessing
+
+    batches = [jobs[at : at + _BATCH] for at in range(0, len(jobs), _BATCH)]
+    at = 0
+    while at < len(batches):
+        pool = ProcessPoolExecutor(
+            min(processes, len(batches) - at),
+            multiprocessing.get_context("spawn"),
+            initializer=_start_process,
+        )
+        try:
+            ahead: deque[Future[list[FileCheck]]] = deque()
+            sent = at
+            while at < len(batches):
+                while sent < len(batches) and len(ahead) < processes * _BATCHES_AHEAD:
+                    ahead.append(pool.submit(_check_batch, batches[sent]))
+                    sent += 1
+                results = ahead.popleft().result()
+                yield from zip(batches[at], results, strict=True)
+                at += 1
+        except BrokenProcessPool:
+            # Some file of the batches under way ended its process; these files are told, the rest goes on.
+            for batch in batches[at:sent]:
+                yield from ((job, FileCheck(job.name, error=_PROCESS_DIED, is_defect=True)) for job in batch)
+            at = sent
+        except BaseException:
+            _end_processes(fixing=jobs[0].action is Action.FIX)
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+        pool.shutdown(wait=True)
+
+
+_PROCESS_DIED = "a process that checked this and other files ended unexpectedly; check it alone: --jobs 1"
+
+
+def _start_process() -> None:
+    """An interrupt is the parent's matter: it decides when its processes end."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _end_processes(*, fixing: bool) -> None:
+    """End our processes at once, except those that may be replacing a file."""
+    import multiprocessing
+
+    for process in multiprocessing.active_children():
+        if not fixing:
+            process.terminate()
+
+
+def _check_batch(jobs: Sequence[Job]) -> list[FileCheck]:
+    return [check_file(job) for job in jobs]
+
+
+def check_file(job: Job) -> FileCheck:
+    """What came of one input; never raises for what the input is."""
+    item = job.item
+    result = FileCheck(job.name)
+    if item.problem:
+        return replace(result, error=item.problem)
+    if item.nothing:
+        return replace(result, nothing=item.nothing)
+    try:
+        source = read_input(item, job.name)
+    except FileProblem as problem:
+        return replace(result, error=problem.message, position=problem.position)
+    try:
+        return _checked(source, job, result)
+    except FileProblem as problem:
+        return replace(result, error=problem.message, position=problem.position)
+    except Exception as error:
+        return replace(result, error=describe_defect(error), is_defect=True)
+
+
+def _checked(source: SourceFile, job: Job, result: FileCheck) -> FileCheck:
+    path = absolute(job.name)
+    around = _shared_files() if job.action is Action.NONE else files_on_disk()
+    if job.action is not Action.FIX:
+        report = checking.check(source.text, job.settings, path, around)
+        result = _with_report(result, path, source.text, report)
+        if job.action is Action.NONE:
+            return result
+    fixed = checking.fix(source.text, job.settings, path, around)
+    result = replace(result, applied=dict(fixed.applied), encoding=source.encoding)
+    if job.action is Action.DIFF:
+        return replace(result, diff=unified_diff(source.data, source.encode(fixed.text), source.path))
+    try:
+        if job.item.path == STANDARD_INPUT:
+            print_bytes(source.encode(fixed.text))
+        elif fixed.text != source.text:
+            files.write_in_place(source, fixed.text)
+    except FileProblem as problem:
+        report = checking.check(source.text, job.settings, path, around)
+        failed = replace(result, applied={}, error=problem.message, position=problem.position)
+        return _with_report(failed, path, source.text, report)
+    return _with_report(result, path, fixed.text, fixed.report)
+
+
+@cache
+def _shared_files() -> ParsedFiles:
+    """The files around the scripts of this process, read once as long as nothing is written."""
+    return files_on_disk()
+
+
+def _with_report(result: FileCheck, path: str, text: str, report: checking.CheckReport) -> FileCheck:
+    """The result with what the checker says, whose absolute paths become what the user calls the files."""
+
+    def named(other: checking.OtherPlace) -> checking.OtherPlace:
+        return replace(other, path=result.path if other.path == path else shown_path(other.path))
+
+    return replace(
+        result,
+        text=text if report.diagnostics else "",
+        diagnostics=tuple(
+            replace(each, related=tuple(map(named, each.related))) if each.related else each
+            for each in report.diagnostics
+        ),
+        suppressed=report.suppressed,
+    )

@@ -1,0 +1,454 @@
+"""Check report: what the checker says of each file, as text, JSON or GitHub annotations."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import textwrap
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from trainshift.cli.report import excerpt, place, plural, print_diff
+from trainshift.cli.terminal import Printer, Segment, visible, wants_colour
+from trainshift.core.edit import Change, merge
+from trainshift.core.finding import Verdict
+from trainshift.core.source import Source
+from trainshift.engine.checking import Diagnostic, Region
+from trainshift.engine.settings import Severity
+
+JSON_VERSION = 1
+INTERNAL_ERROR = "internal error"
+
+_WIDTH = 120
+
+_STYLES = {
+    Severity.ERROR: "bold red",
+    Severity.WARNING: "yellow",
+    Severity.INFORMATION: "cyan",
+    Severity.HINT: "dim",
+}
+_SUBJECTS = {
+    Severity.ERROR: "error",
+    Severity.WARNING: "warning",
+    Severity.INFORMATION: "informational finding",
+    Severity.HINT: "hint",
+}
+
+
+@dataclass(frozen=True)
+class FileCheck:
+    """What came of one input.
+
+    `diagnostics` are about `text` (empty when there are none), which is the text after the fixes if
+    they were written; `applied` counts the fixes by code, and `diff` (bytes in `encoding`) shows them.
+    `error` says why the file could not be read or written, with its place; `is_defect` tells that it is
+    a failure of ours.  `nothing` is what to say of a directory that holds no Python file.
+    """
+
+    path: str
+    text: str = ""
+    diagnostics: tuple[Diagnostic, ...] = ()
+    suppressed: int = 0
+    applied: Mapping[str, int] = field(default_factory=dict)
+    diff: bytes = b""
+    encoding: str = "utf-8"
+    error: str = ""
+    position: tuple[int, int] | None = None
+    is_defect: bool = False
+    nothing: str = ""
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether nothing is to be said of it."""
+        return not (self.diagnostics or self.error or self.diff or self.nothing or self.applied)
+
+    def exit_status(self, fail_on: Severity | None) -> int:
+        """2: not checked, or not wholly; 1: a finding at or above `fail_on`; else 0."""
+        if self.error or any(each.is_error_of_ours for each in self.diagnostics):
+            return 2
+        return int(fail_on is not None and any(each.severity >= fail_on for each in self.diagnostics))
+
+
+class CheckReporter(Protocol):
+    """Takes the files one by one, and closes the report."""
+
+    def file(self, result: FileCheck) -> None:
+        """One more file."""
+
+    def finish(self, *, interrupted: bool = False) -> None:
+        """No more files."""
+
+
+@dataclass
+class Totals:
+    """The sums over a run."""
+
+    files: int = 0
+    with_findings: int = 0
+    errors: int = 0
+    suppressed: int = 0
+    fixable: int = 0
+    severities: Counter[Severity] = field(default_factory=Counter)
+    codes: Counter[tuple[str, str, Verdict]] = field(default_factory=Counter)
+    applied: Counter[str] = field(default_factory=Counter)
+
+    def add(self, result: FileCheck) -> None:
+        """Count one more file."""
+        self.files += not result.nothing
+        self.errors += bool(result.error)
+        self.with_findings += bool(result.diagnostics)
+        self.suppressed += result.suppressed
+        self.applied.update(result.applied)
+        for each in result.diagnostics:
+            self.severities[each.severity] += 1
+            self.codes[each.code, each.name, each.verdict] += 1
+            self.fixable += each.fix is not None
+
+    def as_json(self) -> dict[str, object]:
+        """The sums for programs."""
+        codes: dict[str, dict[str, int]] = {}
+        for (code, _, verdict), number in sorted(self.codes.items(), key=lambda item: item[0][0]):
+            codes.setdefault(code, dict.fromkeys((each.value for each in Verdict), 0))[verdict.value] = number
+        return {
+            "files": self.files,
+            "files_with_findings": self.with_findings,
+            "files_with_errors": self.errors,
+            **{severity.label: self.severities[severity] for severity in _STYLES},
+            "suppressed": self.suppressed,
+            "fixable": self.fixable,
+            "fixed": sum(self.applied.values()),
+            "codes": codes,
+        }
+
+
+class TextCheckReporter:
+    """The findings file by file on standard output; what could not be checked on standard error.
+
+    `least` is the severity from which on findings are shown; the others are only counted.
+    `diff` shows the diffs instead, and the report goes to standard error; `aside` sends the report
+    there because standard output takes the fixed script.
+    """
+
+    def __init__(
+        self,
+        *,
+        colour: str = "auto",
+        quiet: bool = False,
+        least: Severity = Severity.WARNING,
+        statistics: bool = False,
+        diff: bool = False,
+        aside: bool = False,
+    ) -> None:
+        stream = sys.stderr if diff or aside else sys.stdout
+        self._stream = stream
+        self._printer = Printer(stream, wants_colour(stream, colour))
+        self._errors = Printer(sys.stderr, wants_colour(sys.stderr, colour))
+        self._colour = wants_colour(stream, colour)
+        self._diff_colour = wants_colour(sys.stdout, colour)
+        self._quiet = quiet
+        self._least = least
+        self._statistics = statistics
+        self._diff = diff
+        self._totals = Totals()
+        self._shown: set[str] = set()
+        self._nothing: list[tuple[str, str]] = []
+
+    def file(self, result: FileCheck) -> None:
+        """Show the findings of a file that are loud enough."""
+        self._totals.add(result)
+        if result.nothing:
+            self._nothing.append((result.path, result.nothing))
+        if result.error:
+            self._show_error(result)
+        if self._diff:
+            if result.diff:
+                self._show_diff(result)
+            return
+        shown = [each for each in result.diagnostics if each.severity >= self._least]
+        if not shown or self._statistics:
+            return
+        self._shown.update(each.code for each in shown)
+        lines = Source(result.text)
+        if not self._quiet:
+            self._printer.line((visible(result.path), "bold underline"))
+        for each in shown:
+            if self._quiet:
+                self._show_line(result.path, each)
+            else:
+                self._show(result.path, lines, each)
+        if not self._quiet:
+            self._printer.line()
+        self._stream.flush()
+
+    def finish(self, *, interrupted: bool = False) -> None:
+        """Show the sums, and what can be done next."""
+        for path, reason in self._nothing if not self._quiet else ():
+            self._errors.line((visible(path), "bold"), (f": {reason}", ""))
+        if self._statistics:
+            self._show_statistics()
+        if not self._quiet:
+            self._show_summary()
+        self._stream.flush()
+        if interrupted:
+            self._errors.line(("Interrupted: files that come after these were not checked.", "bold red"))
+        sys.stderr.flush()
+
+    def _show(self, path: str, lines: Source, each: Diagnostic) -> None:
+        region = each.region
+        self._printer.line(
+            (f"  {region.line}:{region.column} ", ""),
+            (each.code, self._linked("bold", each)),
+            (" ", ""),
+            (each.severity.label, _STYLES[each.severity]),
+            (f" {self._wrapped(each)}", ""),
+        )
+        for segment in _underlined(lines, region):
+            self._printer.line(("      ", ""), segment)
+        for other in each.related:
+            home = "" if other.path == path else f"{visible(other.path)}:"
+            where = f"{home}{other.region.line}:{other.region.column}"
+            self._printer.line((f"      {where} {visible(other.message)}", "dim"))
+        if each.fix is not None:
+            self._printer.line(("      fix: ", "green"), (visible(each.fix.title), ""))
+
+    def _wrapped(self, each: Diagnostic) -> str:
+        """The message; on a terminal with its further lines indented as the source line is."""
+        message = visible(each.message)
+        if not self._stream.isatty():
+            return message
+        start = f"  {each.region.line}:{each.region.column} {each.code} {each.severity.label} "
+        width = max(60, min(shutil.get_terminal_size().columns, _WIDTH))
+        filled = textwrap.fill(
+            message,
+            width,
+            initial_indent="x" * len(start),
+            subsequent_indent="      ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        return filled[len(start) :]
+
+    def _show_line(self, path: str, each: Diagnostic) -> None:
+        where = place(path, (each.region.line, each.region.column))
+        self._printer.line(
+            (visible(where), "bold"),
+            (": ", ""),
+            (each.code, self._linked("bold", each)),
+            (" ", ""),
+            (each.severity.label, _STYLES[each.severity]),
+            (f": {visible(each.message)}", ""),
+        )
+
+    def _linked(self, style: str, each: Diagnostic) -> str:
+        """The style, with the page of the code behind it where a terminal can follow it."""
+        return f"{style} link {each.url}" if self._colour and each.url else style
+
+    def _show_error(self, result: FileCheck) -> None:
+        sys.stdout.flush()
+        kind = INTERNAL_ERROR if result.is_defect else "error"
+        self._errors.line(
+            (visible(place(result.path, result.position)), "bold"),
+            (": ", ""),
+            (kind, "bold red"),
+            (f": {visible(result.error)}", ""),
+        )
+        sys.stderr.flush()
+
+    def _show_diff(self, result: FileCheck) -> None:
+        if self._diff_colour or sys.stdout.isatty():
+            print_diff(Printer(sys.stdout, self._diff_colour), result.diff, result.encoding)
+        else:
+            sys.stdout.flush()
+            sys.stdout.buffer.write(result.diff)
+        sys.stdout.flush()
+
+    def _show_statistics(self) -> None:
+        by_code: dict[tuple[str, str], Counter[Verdict]] = {}
+        for (code, name, verdict), number in self._totals.codes.items():
+            by_code.setdefault((code, name), Counter())[verdict] = number
+        width = max((len(name) for _, name in by_code), default=0)
+        if by_code:
+            heads = "".join(f"{verdict.value:>10}" for verdict in Verdict)
+            self._printer.line((f"{'':4}  {'':{width}}{heads}", "dim"))
+        for (code, name), verdicts in sorted(by_code.items()):
+            cells = "".join(f"{verdicts[verdict] or '-':>10}" for verdict in Verdict)
+            self._printer.line((code, "bold"), (f"  {name:<{width}}{cells}", ""))
+        if by_code and not self._quiet:
+            self._printer.line()
+
+    def _show_summary(self) -> None:
+        totals = self._totals
+        loud = [
+            plural(totals.severities[severity], noun)
+            for severity, noun in _SUBJECTS.items()
+            if totals.severities[severity] and (severity >= self._least or self._statistics)
+        ]
+        hidden = sum(number for severity, number in totals.severities.items() if severity < self._least)
+        checked = plural(totals.files, "file")
+        where = checked if totals.with_findings == totals.files else f"{totals.with_findings} of {checked}"
+        if loud:
+            text = f"{_listed(loud)} in {where}"
+            style = "bold"
+        else:
+            text = f"Nothing found in {checked}"
+            style = "bold green" if totals.files and not totals.errors else "bold"
+        if hidden and not self._statistics:
+            text += f" (+ {hidden} informational; -v shows {'them' if hidden > 1 else 'it'})"
+        if totals.suppressed:
+            text += f", {totals.suppressed} suppressed"
+        if totals.errors:
+            text += f", {plural(totals.errors, 'file')} not checked"
+        fixed = sum(totals.applied.values())
+        if fixed and self._diff:
+            text += f"; --fix would make {plural(fixed, 'fix')}. Nothing was written"
+        elif fixed:
+            done = ", ".join(f"{number} {code}" for code, number in sorted(totals.applied.items()))
+            text = f"Fixed {fixed} ({done}). {text} now"
+        elif totals.fixable and not self._diff:
+            text += f"; {totals.fixable} can be fixed with --fix"
+        self._printer.line((f"{text}.", style))
+        if self._shown:
+            code = min(self._shown)
+            self._printer.line((f"`trainshift explain {code}` tells why it matters and what to do.", "dim"))
+
+
+class JsonCheckReporter:
+    """One JSON document on standard output, written file by file."""
+
+    def __init__(self) -> None:
+        self._totals = Totals()
+        self._files = 0
+
+    def file(self, result: FileCheck) -> None:
+        """Write the file's entry."""
+        if result.nothing:
+            return
+        sys.stdout.write(",\n" if self._files else f'{{"version": {JSON_VERSION}, "files": [\n')
+        self._files += 1
+        self._totals.add(result)
+        json.dump(_entry(result), sys.stdout)
+
+    def finish(self, *, interrupted: bool = False) -> None:
+        """Write the sums and close the document."""
+        if not self._files:
+            sys.stdout.write(f'{{"version": {JSON_VERSION}, "files": [')
+        tail = {"summary": self._totals.as_json()} | ({"interrupted": True} if interrupted else {})
+        sys.stdout.write("\n], " + json.dumps(tail)[1:] + "\n")
+        sys.stdout.flush()
+
+
+class GithubReporter:
+    """GitHub annotations: one workflow command per finding."""
+
+    _COMMANDS = {  # noqa: RUF012
+        Severity.ERROR: "error",
+        Severity.WARNING: "warning",
+        Severity.INFORMATION: "notice",
+        Severity.HINT: "notice",
+    }
+
+    def file(self, result: FileCheck) -> None:
+        """Write the annotations of a file."""
+        if result.error:
+            kind = INTERNAL_ERROR if result.is_defect else "error"
+            line, column = result.position or (1, 1)
+            self._write(
+                "error", result.path, Region(line, column, line, column), f"trainshift {kind}", result.error
+            )
+        for each in result.diagnostics:
+            title = f"{each.code} {each.name}"
+            self._write(self._COMMANDS[each.severity], result.path, each.region, title, each.message)
+        sys.stdout.flush()
+
+    def finish(self, *, interrupted: bool = False) -> None:
+        """Nothing more is to be said."""
+
+    def _write(self, command: str, path: str, region: Region, title: str, message: str) -> None:
+        properties = {
+            "file": path.replace("\\", "/"),
+            "line": region.line,
+            "col": region.column,
+            "endLine": region.end_line,
+            "endColumn": region.end_column,
+            "title": title,
+        }
+        listed = ",".join(f"{key}={_property(str(value))}" for key, value in properties.items())
+        sys.stdout.write(f"::{command} {listed}::{_data(message)}\n")
+
+
+def _underlined(lines: Source, region: Region) -> Iterator[Segment]:
+    """The first source line of a region, with the region underlined."""
+    if not 0 < region.line <= len(lines.line_starts):
+        return
+    start = lines.line_starts[region.line - 1]
+    line = lines.text[start : lines.line_end(start)]
+    end = region.end_column if region.end_line == region.line else len(line) + 1
+    yield from excerpt(line, region.column, end)
+
+
+def _entry(result: FileCheck) -> dict[str, object]:
+    source = Source(result.text)
+    position = {"line": result.position[0], "column": result.position[1]} if result.position else None
+    return {
+        "path": result.path,
+        "error": result.error or None,
+        "position": position,
+        "diagnostics": [_diagnostic(each, source) for each in result.diagnostics],
+        "suppressed": result.suppressed,
+        "fixed": sum(result.applied.values()),
+    }
+
+
+def _diagnostic(each: Diagnostic, source: Source) -> dict[str, object]:
+    return {
+        "code": each.code,
+        "name": each.name,
+        "severity": each.severity.label,
+        "verdict": each.verdict.value,
+        **_place(each.region),
+        "message": each.message,
+        "related": [
+            {"path": other.path, **_place(other.region), "message": other.message} for other in each.related
+        ],
+        "url": each.url or None,
+        "fix": None if each.fix is None else _fix(each.fix, source),
+    }
+
+
+def _fix(change: Change, source: Source) -> dict[str, object]:
+    return {
+        "title": change.title,
+        "edits": [{**_place(region), "text": text} for region, text in edits_of(change, source)],
+    }
+
+
+def edits_of(change: Change, source: Source) -> Iterator[tuple[Region, str]]:
+    """The edits of a fix in text order: what is replaced, and by what."""
+    for edit in merge([change]).edits:
+        yield Region(*source.position(edit.start), *source.position(edit.end)), edit.text
+
+
+def _place(region: Region) -> dict[str, object]:
+    return {
+        "line": region.line,
+        "column": region.column,
+        "end_line": region.end_line,
+        "end_column": region.end_column,
+    }
+
+
+def _data(text: str) -> str:
+    """The message of a workflow command."""
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    """A property of a workflow command."""
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def _listed(parts: list[str]) -> str:
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)

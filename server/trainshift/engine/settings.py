@@ -1,0 +1,192 @@
+"""Settings: which codes are checked where, and how severe each is.  Pure: a table in, settings out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from enum import IntEnum
+from typing import TypeAlias
+
+from trainshift.core.finding import Verdict
+from trainshift.engine.own_codes import UNKNOWN_SUPPRESSION, UNUSED_SUPPRESSION
+from trainshift.restrictions import RESTRICTIONS
+
+RESTRICTION_CODES = tuple(rule.code for rule in RESTRICTIONS)
+CODES = (*RESTRICTION_CODES, UNUSED_SUPPRESSION.code, UNKNOWN_SUPPRESSION.code)
+"""Every code that can be selected, ignored and given a severity."""
+
+
+class Severity(IntEnum):
+    """How loud a finding is; OFF is not reported at all."""
+
+    OFF = 0
+    HINT = 1
+    INFORMATION = 2
+    WARNING = 3
+    ERROR = 4
+
+    @property
+    def label(self) -> str:
+        """The severity as settings and reports spell it."""
+        return self.name.lower()
+
+
+SEVERITIES = {severity.label: severity for severity in Severity}
+SeverityByVerdict: TypeAlias = Mapping[Verdict, Severity]
+_DEFAULT: SeverityByVerdict = {
+    Verdict.VIOLATED: Severity.WARNING,
+    Verdict.HARMLESS: Severity.INFORMATION,
+    Verdict.UNKNOWN: Severity.INFORMATION,
+}
+
+
+class SettingsError(Exception):
+    """A setting that cannot be used: where it stands, its key, what is wrong."""
+
+    def __init__(self, where: str, key: str, problem: str) -> None:
+        super().__init__(f"{where}: `{key}` {problem}" if key else f"{where}: {problem}")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What to check.
+
+    Codes may be prefixes: "TF" stands for TF01 to TF10.  `severity` maps codes and prefixes to a
+    severity by verdict; the longest match decides.  `per_file_ignores` pairs a pattern of files with
+    codes; `exclude` are patterns of files that a walk leaves out.  Patterns are those of .gitignore.
+    """
+
+    select: tuple[str, ...] = ("T",)
+    ignore: tuple[str, ...] = ()
+    severity: Mapping[str, SeverityByVerdict] = field(default_factory=dict)
+    per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    exclude: tuple[str, ...] = ()
+
+    def severity_of(self, code: str, verdict: Verdict) -> Severity:
+        """How loud a finding is; OFF also for a code that is not selected, or is ignored."""
+        if not code.startswith(self.select) or code.startswith(self.ignore):
+            return Severity.OFF
+        for length in range(len(code), 0, -1):
+            chosen = self.severity.get(code[:length], {}).get(verdict)
+            if chosen is not None:
+                return chosen
+        return _DEFAULT[verdict]
+
+    def is_on(self, code: str) -> bool:
+        """Whether any finding of the code would be reported."""
+        return any(self.severity_of(code, verdict) for verdict in Verdict)
+
+    def overridden(self, select: Iterable[str] | None, ignore: Iterable[str]) -> Settings:
+        """These settings under a command line: `select` replaces both selections, `ignore` adds to them."""
+        base = self if select is None else replace(self, select=tuple(select), ignore=())
+        return replace(base, ignore=(*base.ignore, *ignore))
+
+    def for_file(self, matches: Callable[[str], bool]) -> Settings:
+        """The settings of one file, of which `matches` tells whether a pattern means it."""
+        extra = [code for pattern, codes in self.per_file_ignores if matches(pattern) for code in codes]
+        return replace(self, ignore=(*self.ignore, *extra)) if extra else self
+
+
+def read_settings(table: Mapping[str, object], where: str) -> Settings:
+    """The settings that a TOML table holds; `where` names its place in the SettingsError it may raise."""
+    readers: dict[str, Callable[[str, str, object], object]] = {
+        "select": _codes,
+        "ignore": _codes,
+        "severity": _severities,
+        "per-file-ignores": _per_file_ignores,
+        "exclude": _strings,
+    }
+    values: dict[str, object] = {}
+    for key, value in table.items():
+        if key not in readers:
+            raise SettingsError(where, key, f"is no setting.{_suggestion(key, readers)}")
+        values[key.replace("-", "_")] = readers[key](where, key, value)
+    return Settings(**values)  # type: ignore[arg-type]
+
+
+def read_codes(where: str, key: str, words: Iterable[str]) -> tuple[str, ...]:
+    """Codes or prefixes of codes, in upper case; raises SettingsError for one that fits none."""
+    return tuple(_code(where, key, word) for word in words)
+
+
+def _code(where: str, key: str, word: str) -> str:
+    code = word.strip().upper()
+    if not code or not any(known.startswith(code) for known in CODES):
+        raise SettingsError(where, key, f"names {word!r}, which is no code.{_suggestion(code, CODES)}")
+    return code
+
+
+def _codes(where: str, key: str, value: object) -> tuple[str, ...]:
+    return read_codes(where, key, _strings(where, key, value))
+
+
+def _strings(where: str, key: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise SettingsError(where, key, f"has to be a list of strings, not {_kind(value)}.")
+    return tuple(value)
+
+
+def _severities(where: str, key: str, value: object) -> dict[str, SeverityByVerdict]:
+    table = _table(where, key, value)
+    return {
+        _code(where, key, code): _by_verdict(where, f"{key}.{code}", item) for code, item in table.items()
+    }
+
+
+def _by_verdict(where: str, key: str, value: object) -> SeverityByVerdict:
+    """One severity for what is violated, which the rest never exceeds; or a severity for each verdict."""
+    if isinstance(value, dict):
+        verdicts = {verdict.value: verdict for verdict in Verdict}
+        for name in value:
+            if name not in verdicts:
+                raise SettingsError(where, f"{key}.{name}", f"is no verdict.{_suggestion(name, verdicts)}")
+        return {verdicts[name]: _severity(where, f"{key}.{name}", item) for name, item in value.items()}
+    chosen = _severity(where, key, value)
+    return {
+        verdict: chosen if verdict is Verdict.VIOLATED else min(chosen, usual)
+        for verdict, usual in _DEFAULT.items()
+    }
+
+
+def _severity(where: str, key: str, value: object) -> Severity:
+    if not isinstance(value, str):
+        raise SettingsError(
+            where, key, f"has to be a severity ({', '.join(SEVERITIES)}), not {_kind(value)}."
+        )
+    if value not in SEVERITIES:
+        raise SettingsError(
+            where, key, f"is {value!r}, which is no severity.{_suggestion(value, SEVERITIES)}"
+        )
+    return SEVERITIES[value]
+
+
+def _per_file_ignores(where: str, key: str, value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    table = _table(where, key, value)
+    return tuple((pattern, _codes(where, f'{key}."{pattern}"', codes)) for pattern, codes in table.items())
+
+
+def _table(where: str, key: str, value: object) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise SettingsError(where, key, f"has to be a table, not {_kind(value)}.")
+    return value
+
+
+def _kind(value: object) -> str:
+    kinds = {
+        bool: "a Boolean",
+        int: "a number",
+        float: "a number",
+        str: "a string",
+        list: "a list",
+        dict: "a table",
+    }
+    if isinstance(value, list):
+        wrong = next((item for item in value if not isinstance(item, str)), None)
+        return f"a list with {_kind(wrong)} in it" if wrong is not None else "a list"
+    return kinds.get(type(value), "a date or time")
+
+
+def _suggestion(word: str, known: Collection[str]) -> str:
+    close = get_close_matches(word, known, n=2)
+    return f" Did you mean {' or '.join(close)}?" if close else f" There are {', '.join(known)}."

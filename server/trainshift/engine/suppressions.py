@@ -1,0 +1,240 @@
+"""Suppressions: comments that silence findings, and what is wrong with the comments themselves.
+
+`# trainshift: ignore[TF03, TF05]` silences these codes for the statement on whose line it stands, and
+`# trainshift: ignore` every code.  `# trainshift: ignore-file[TF03]` and `# trainshift: ignore-file`
+do so for the whole file, wherever they stand.  Text may follow, to say why.
+
+The line is the one where the finding starts or ends, or the first or the last line of its statement
+(of a compound statement, of its header), since a formatter may leave the comment at any of them.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from trainshift.core.edit import Change, Edit
+from trainshift.core.facts import Statement
+from trainshift.core.finding import Finding, Verdict
+from trainshift.core.script import Script
+from trainshift.core.source import Source, Span
+from trainshift.engine.own_codes import UNKNOWN_SUPPRESSION, UNUSED_SUPPRESSION
+
+_MARK = "trainshift"
+_COMMENT = re.compile(
+    r"#\s*trainshift:\s*(?P<word>[\w-]+)(?P<list>\s*\[(?P<codes>[^\]#]*)(?P<closed>\])?)?", re.I
+)
+_WORDS = ("ignore", "ignore-file")
+_NEWLINE = re.compile(r"\r\n|\r")
+
+
+@dataclass(frozen=True, slots=True)
+class Suppression:
+    """One comment: `span` is its own part of a comment, `codes` what it names (None for every code).
+
+    `whole_file` tells `ignore-file`; `problem` is why it cannot be read, and then it silences nothing.
+    """
+
+    span: Span
+    codes: tuple[str, ...] | None
+    whole_file: bool
+    problem: str = ""
+
+    def names(self, code: str) -> bool:
+        """Whether it silences findings of this code."""
+        return not self.problem and (self.codes is None or code in self.codes)
+
+
+@dataclass(frozen=True)
+class Suppressed:
+    """What is left of the findings, how many were silenced, and which codes each comment silenced."""
+
+    kept: tuple[Finding, ...]
+    number: int
+    used: frozenset[tuple[Suppression, str]]
+
+
+def read_suppressions(source: Source) -> tuple[Suppression, ...]:
+    """The suppressions of a script, in order; only comments count, never strings."""
+    if _MARK not in source.text.lower():
+        return ()
+    return tuple(
+        _suppression(match, offset)
+        for offset, comment in _comments(source)
+        for match in _COMMENT.finditer(comment)
+        if get_close_matches(match["word"].lower(), _WORDS, n=1, cutoff=0.7)
+    )
+
+
+def suppress(
+    script: Script, findings: Iterable[Finding], suppressions: Collection[Suppression]
+) -> Suppressed:
+    """Take away the findings that a comment silences; every comment that names one counts as used."""
+    places = _Places(script)
+    by_line: dict[int, list[Suppression]] = {}
+    for each in suppressions:
+        if not each.whole_file:
+            by_line.setdefault(script.source.line_of(each.span.start), []).append(each)
+    everywhere = [each for each in suppressions if each.whole_file]
+    kept: list[Finding] = []
+    used: set[tuple[Suppression, str]] = set()
+    number = 0
+    for finding in findings:
+        near = [each for line in places.lines(finding) for each in by_line.get(line, ())] if by_line else []
+        silencing = [each for each in (*near, *everywhere) if each.names(finding.code)]
+        used.update((each, finding.code) for each in silencing)
+        if silencing:
+            number += 1
+        else:
+            kept.append(finding)
+    return Suppressed(tuple(kept), number, frozenset(used))
+
+
+def problems(
+    source: Source,
+    suppressions: Iterable[Suppression],
+    used: Collection[tuple[Suppression, str]],
+    known: Collection[str],
+    judged: Collection[str],
+) -> Iterator[Finding]:
+    """What is wrong with the comments: unused ones (with a fix), and codes that nobody knows.
+
+    `judged` are the codes that were checked without failing, of all the `known` ones: only they can
+    be told to be unused.
+    """
+    for each in suppressions:
+        if each.problem:
+            yield _finding(UNKNOWN_SUPPRESSION.code, each, each.problem)
+            continue
+        for code in each.codes or ():
+            if code not in known:
+                close = get_close_matches(code, known, n=1)
+                hint = f"; did you mean {close[0]}?" if close else ""
+                yield _finding(UNKNOWN_SUPPRESSION.code, each, f"{code} is no code that can be ignored{hint}")
+        if each.codes is None:
+            if not any(one is each for one, _ in used) and set(known) <= set(judged):
+                yield _unused(source, each, ())
+        else:
+            unused = tuple(code for code in each.codes if code in judged and (each, code) not in used)
+            if unused:
+                yield _unused(source, each, unused)
+
+
+def _comments(source: Source) -> Iterator[tuple[int, str]]:
+    """Every comment with its offset, as Python's tokenizer sees them."""
+    lines = io.StringIO(_NEWLINE.sub("\n", source.text))
+    try:
+        for token in tokenize.generate_tokens(lines.readline):
+            if token.type == tokenize.COMMENT:
+                offset = source.line_starts[token.start[0] - 1] + token.start[1]
+                if source.text.startswith(token.string, offset):
+                    yield offset, token.string
+    except (tokenize.TokenError, SyntaxError):
+        return
+
+
+def _suppression(match: re.Match[str], offset: int) -> Suppression:
+    span = Span(offset + match.start(), offset + match.end())
+    word = match["word"].lower()
+    codes = None if match["list"] is None else tuple(re.findall(r"[^\s,]+", match["codes"].upper()))
+    problem = ""
+    if word not in _WORDS:
+        problem = (
+            f"`{match['word']}` is not understood; did you mean {get_close_matches(word, _WORDS, n=1)[0]}?"
+        )
+    elif match["list"] is not None and match["closed"] is None:
+        problem = "the list of codes is not closed by a ]"
+    elif codes == ():
+        problem = "the list of codes is empty; leave the brackets away to ignore every code"
+    return Suppression(span, codes, word == "ignore-file", problem)
+
+
+def _finding(code: str, each: Suppression, problem: str, fix: Change | None = None) -> Finding:
+    message = f"this comment suppresses nothing: {problem}" if code == UNKNOWN_SUPPRESSION.code else problem
+    message = message[:1].upper() + message[1:].rstrip("?") + ("?" if message.endswith("?") else ".")
+    return Finding(code, Verdict.VIOLATED, each.span, message, fix=fix)
+
+
+def _unused(source: Source, each: Suppression, unused: tuple[str, ...]) -> Finding:
+    left = [code for code in each.codes or () if code not in unused]
+    what = " and ".join([", ".join(unused[:-1]), unused[-1]] if len(unused) > 1 else unused) or "any code"
+    where = "in this file" if each.whole_file else "at this line"
+    hint = ""
+    if not each.whole_file and _stands_alone(source, each.span):
+        hint = "; a comment has to stand on the line of the statement that it is about"
+    problem = f"there is no finding of {what} {where} for this comment to suppress{hint}"
+    if left:
+        text = source.text[each.span.start : each.span.end]
+        edit = Edit(each.span.start, each.span.end, f"{text[: text.index('[')]}[{', '.join(left)}]")
+        title = f"Remove {', '.join(unused)} from the comment"
+    else:
+        edit = _removal(source, each.span)
+        title = "Remove the unused comment"
+    change = Change(UNUSED_SUPPRESSION.code, title, each.span, (edit,))
+    return _finding(UNUSED_SUPPRESSION.code, each, problem, change)
+
+
+def _stands_alone(source: Source, span: Span) -> bool:
+    return not source.text[source.line_start(span.start) : span.start].strip()
+
+
+def _removal(source: Source, span: Span) -> Edit:
+    """Take the comment away, with the reason behind it up to another comment, and a line of its own."""
+    line_start, line_end = source.line_start(span.start), source.line_end(span.start)
+    other = source.text.find("#", span.end, line_end)
+    if other >= 0:
+        return Edit(span.start, other, "")
+    if _stands_alone(source, span):
+        return Edit(line_start, source.next_line(span.start), "")
+    start = span.start
+    while source.text[start - 1] in " \t\f":
+        start -= 1
+    return Edit(start, line_end, "")
+
+
+class _Places:
+    """Finds the lines at which a comment may silence a finding."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        self._spans = [script.statement_span(statement) for statement in script.statements]
+        self._starts = [span.start for span in self._spans]
+
+    def lines(self, finding: Finding) -> set[int]:
+        """0-based lines."""
+        source = self._script.source
+        lines = {
+            source.line_of(finding.span.start),
+            source.line_of(max(finding.span.start, finding.span.end - 1)),
+        }
+        at = bisect_right(self._starts, finding.span.start) - 1
+        while at >= 0 and self._spans[at].end <= finding.span.start:
+            at -= 1
+        if at >= 0:
+            lines |= self._ends(self._script.statements[at])
+        return lines
+
+    def _ends(self, statement: Statement) -> set[int]:
+        """The first line of a statement, and the last one of it or of its header."""
+        source = self._script.source
+        span = self._script.span(statement.node, statement)
+        first = source.line_of(span.start)
+        body: list[ast.AST] = getattr(statement.node, "body", None) or getattr(statement.node, "cases", [])
+        if not body:
+            return {first, source.line_of(span.end)}
+        inner = getattr(body[0], "decorator_list", None) or getattr(body[0], "pattern", None) or body[0]
+        inside = self._script.span(inner[0] if isinstance(inner, list) else inner, statement)
+        last = source.line_of(inside.start)
+        while last > first:
+            last -= 1
+            start = source.line_starts[last]
+            line = source.text[start : source.line_end(start)].strip()
+            if line and not line.startswith("#"):
+                break
+        return {first, last}
