@@ -6,6 +6,7 @@ from functools import cached_property
 
 from trainshift.core.creations import Creations
 from trainshift.core.edit import Edit
+from trainshift.core.effects import Effects
 from trainshift.core.flags import Flags
 from trainshift.core.horovod import Horovod
 from trainshift.core.layout import Layout
@@ -28,7 +29,8 @@ class Program:
         self.horovod = Horovod(script)
         self.training = Training(script, self.horovod)
         self.setup = Setup(script, self.horovod, self.layout)
-        self.root_only = RootOnly(script, self.horovod, self.training)
+        self.effects = Effects(script, self.training)
+        self.root_only = RootOnly(script, self.horovod, self.training, self.effects)
         self.learning_rates = LearningRates(script, self.horovod, self.training)
 
     @cached_property

@@ -13,7 +13,8 @@ from enum import Enum
 from functools import cached_property
 
 from trainshift.core import api, tables
-from trainshift.core.facts import Scope, Site, Statement, argument, hides_arguments
+from trainshift.core.effects import Effect, Effects
+from trainshift.core.facts import Site, Statement, argument, hides_arguments
 from trainshift.core.horovod import Horovod, expression_path
 from trainshift.core.names import Function, Instance, Library, Member, Unknown, UserInstance, Value
 from trainshift.core.script import Script
@@ -59,10 +60,11 @@ class RootCall:
 class RootOnly:
     """The calls of one script that rank 0 alone should make."""
 
-    def __init__(self, script: Script, horovod: Horovod, training: Training) -> None:
+    def __init__(self, script: Script, horovod: Horovod, training: Training, effects: Effects) -> None:
         self._script = script
         self._horovod = horovod
         self._training = training
+        self._effects = effects
 
     @cached_property
     def calls(self) -> list[RootCall]:
@@ -299,7 +301,9 @@ class RootOnly:
         if self._training.statement_trains(statement):
             return "the block under it trains"
         acting = [
-            site for site in self._script.sites if statement in site.statement.path() and self.acts(site)
+            site
+            for site in self._script.sites
+            if statement in site.statement.path() and self._effects.acts(site)
         ]
         if any(site.name not in ("append", "extend", "insert", "remove") for site in acting):
             return "the block under it does what every rank must do"
@@ -329,8 +333,8 @@ class RootOnly:
         """What is assumed of a function that nobody sees and that other ranks will not call."""
         for part in ast.walk(outer):
             if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part is not site.node:
-                inner = self._script.site_of(part)
-                if Unknown() in self._script.names.callee(inner):
+                deed = self._effects.of_call(self._script.site_of(part))
+                if deed is not None and deed.effect is Effect.UNKNOWN:
                     return f"{part.func.id}(...) is taken to matter to rank 0 only"
         return ""
 
@@ -345,53 +349,10 @@ class RootOnly:
         for part in ast.walk(outer):
             if isinstance(part, ast.Call) and part is not site.node and part is not outer:
                 inner = self._script.site_of(part)
-                if self.acts(inner) or self._passes_on_training(inner):
+                if self._effects.acts(inner):
                     found.append(inner)
             elif isinstance(part, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom):
                 found.append(site)
-        return found
-
-    def _passes_on_training(self, site: Site) -> bool:
-        """Whether the call is handed a function that trains or acts, which it may run."""
-        functions = self._training.functions | self._acting_functions
-        return any(
-            isinstance(value, Function) and value.scope in functions
-            for given in site.node.args
-            if isinstance(given, ast.Name | ast.Attribute | ast.Lambda)
-            for value in self._script.names.site_values(given, site)
-        )
-
-    def acts(self, site: Site) -> bool:
-        """Whether the call changes what later steps see, itself or through functions of the script."""
-        if self._training.site_trains(site):
-            return True
-        functions = self._script.names.called_functions(site)
-        if any(function in self._acting_functions for function in functions):
-            return True
-        return not functions and site.name in tables.ACTING
-
-    def _acts_outside(self, site: Site) -> bool:
-        """Whether a call acts on something that its function does not make itself."""
-        if site.name not in tables.ACTING:
-            return False
-        root = site.node.func
-        while isinstance(root, ast.Attribute):
-            root = root.value
-        function = site.scope.function()
-        if not isinstance(root, ast.Name) or root is site.node.func or function is None:
-            return True
-        bindings = function.bindings.get(root.id, [])
-        return not bindings or any(binding.kind in ("parameter", "other") for binding in bindings)
-
-    @cached_property
-    def _acting_functions(self) -> set[Scope]:
-        found: set[Scope] = set()
-        waiting = [site.scope.function() for site in self._script.sites if self._acts_outside(site)]
-        while waiting:
-            function = waiting.pop()
-            if function is not None and function not in found:
-                found.add(function)
-                waiting += [site.scope.function() for site in self._script.names.callers(function)[0]]
         return found
 
 

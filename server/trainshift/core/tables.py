@@ -198,6 +198,179 @@ ACTING = frozenset(
     }
 )
 
+# Of those, and of other names, the calls that train.
+TRAINING_METHODS = frozenset(
+    {"fit", "fit_generator", "train_on_batch", "minimize", "apply_gradients", "partial_fit", "fit_transform"}
+)
+
+# Methods that take an element away from what they are called on.
+TAKING_METHODS = frozenset({"get_next", "__next__", "next", "next_batch", "readline"})
+
+# Other methods that change their object, whatever it is.
+CHANGING_METHODS = frozenset(
+    {
+        "add", "appendleft", "batch_scatter_update", "clear", "discard", "extendleft", "fit_on_texts",
+        "merge_state", "put", "put_nowait", "reset", "reset_metrics", "reverse", "rotate", "scatter_add",
+        "scatter_nd_add", "scatter_nd_update", "scatter_sub", "scatter_update", "set_weights", "setdefault",
+        "setflags", "shuffle", "sort", "update", "set_value", "itemset", "load_state_dict", "step",
+    }
+)  # fmt: skip
+
+# Methods of TensorFlow's objects that change them.
+TENSORFLOW_CHANGING = frozenset(
+    {"adapt", "build", "compile", "load_weights", "set_weights", "reset_metrics", "set_state", "fit_on_texts"}
+)
+
+# Functions of libraries that act, and what they do.
+CALLS = {
+    "builtins.next": "takes the next element",
+    "builtins.anext": "takes the next element",
+    "builtins.input": "waits for input",
+    "builtins.exec": "runs code",
+    "builtins.setattr": "sets an attribute",
+    "builtins.delattr": "deletes an attribute",
+    "builtins.exit": "ends the script",
+    "builtins.quit": "ends the script",
+    "builtins.breakpoint": "stops the script",
+    "sys.exit": "ends the script",
+    "os._exit": "ends the script",
+    "sys.stdin.readline": "reads the input",
+    "sys.stdin.read": "reads the input",
+    "getpass.getpass": "waits for input",
+    "random.shuffle": "changes a list",
+    "numpy.random.shuffle": "changes an array",
+    "numpy.put": "changes an array",
+    "numpy.place": "changes an array",
+    "numpy.putmask": "changes an array",
+    "numpy.copyto": "changes an array",
+    "numpy.fill_diagonal": "changes an array",
+    "heapq.heappop": "changes a list",
+    "heapq.heappush": "changes a list",
+    "bisect.insort": "changes a list",
+    "os.chdir": "changes the directory",
+    "os.putenv": "changes the environment",
+    "os.environ.pop": "changes the environment",
+    "os.environ.update": "changes the environment",
+    "os.environ.setdefault": "changes the environment",
+    "os.environ.clear": "changes the environment",
+    "tensorflow.estimator.train_and_evaluate": "trains the estimator",
+    "tensorflow.compat.v1.estimator.train_and_evaluate": "trains the estimator",
+}
+
+# Functions of known libraries of which nobody sees what they do.
+UNSEEN_CALLS = frozenset(
+    {
+        "builtins.eval", "builtins.__import__", "builtins.memoryview", "os.system", "os.popen", "os.kill",
+        "os.fork", "tensorflow.keras.utils.get_file",
+    }
+)  # fmt: skip
+
+# Libraries whose functions and objects only give values, but for what is named above and below.
+PURE_LIBRARIES = frozenset(
+    {
+        "tensorflow", "keras", "builtins", "numpy", "math", "cmath", "statistics", "time", "datetime",
+        "calendar", "json", "string", "re", "textwrap", "itertools", "functools", "operator", "collections",
+        "platform", "sys", "os", "pathlib", "pprint", "traceback", "inspect", "decimal", "fractions",
+        "numbers", "hashlib", "uuid", "glob", "fnmatch", "copy", "random", "argparse", "struct", "base64",
+        "zlib", "locale", "enum", "typing", "types", "dataclasses", "bisect", "heapq", "secrets", "resource",
+        "gc", "io", "csv", "pickle", "importlib", "reprlib", "html", "difflib", "unicodedata", "getpass",
+        "pwd", "shutil", "tempfile", "logging", "warnings", "contextlib", "timeit", "socket", "ast",
+        "configparser", "tracemalloc", "pandas", "scipy", "sklearn", "skimage", "tabulate", "psutil",
+        "prettytable", "einops", "humanize", "packaging", "cv2", "PIL", "tensorflow_probability",
+        "tensorflow_addons", "tqdm", "networkx", "yaml", "absl", "matplotlib", "termcolor", "colorama",
+        "seaborn", "pkg_resources",
+    }
+)  # fmt: skip
+
+# How the names of their functions begin, or what they are, where they change global state.
+SETTING = ("set_", "enable_", "disable_", "initialize_", "reset_", "clear_")
+SEEDING = frozenset({"seed", "set_seed", "clear_session", "set_state"})
+ASSIGNING = frozenset(
+    {
+        "assign", "assign_add", "assign_sub", "update", "update_add", "update_sub", "batch_set_value",
+        "scatter_update", "scatter_add", "scatter_sub", "scatter_nd_update",
+    }
+)  # fmt: skip
+
+# Functions of `tf.summary` that write.
+SUMMARIES = frozenset({"scalar", "image", "histogram", "text", "audio", "write", "graph", "flush"})
+WRITER_METHODS = frozenset({"flush", "close", "add_summary", "add_graph", "add_event", "reopen"})
+
+# Functions of Horovod that all ranks call together.
+COLLECTIVE = frozenset(
+    {
+        "allreduce", "allreduce_", "allgather", "alltoall", "allgather_object", "barrier", "broadcast",
+        "broadcast_", "broadcast_object", "broadcast_object_fn", "broadcast_variables",
+        "broadcast_global_variables", "grouped_allreduce", "grouped_allgather", "init", "join",
+        "reducescatter", "grouped_reducescatter", "shutdown",
+    }
+)  # fmt: skip
+
+# Functions that run none of the functions that they are handed.
+NOT_CALLING = frozenset(
+    f"builtins.{name}"
+    for name in (
+        "type", "id", "repr", "str", "callable", "hasattr", "getattr", "isinstance", "issubclass", "len",
+        "print", "hash", "dir", "vars", "help",
+    )
+)  # fmt: skip
+NOT_CALLING_MODULES = ("inspect.", "tensorflow.data.", "functools.partial", "tensorflow.function")
+
+# What a file tells of itself without being read.
+FILE_QUESTIONS = frozenset({"fileno", "isatty", "readable", "writable", "seekable", "tell"})
+
+# Containers of which methods with harmless names take something away.
+QUEUES = frozenset({"queue", "multiprocessing", "asyncio"})
+QUEUE_METHODS = frozenset({"get", "put", "get_nowait", "put_nowait", "recv", "send", "join", "start"})
+
+# Methods that tell too little: they may keep a state that nobody sees.
+UNSEEN_METHODS = frozenset(
+    {
+        "evaluate", "predict", "evaluate_generator", "predict_generator", "predict_on_batch", "test_on_batch",
+        "train_and_evaluate",
+    }
+)  # fmt: skip
+
+# Methods that only give a value, whatever their object is: of strings, containers, arrays, tensors, dates,
+# tables, layers, metrics and optimizers.
+PURE_METHODS = frozenset(
+    {
+        # Strings and bytes.
+        "format", "format_map", "join", "strip", "lstrip", "rstrip", "lower", "upper", "title", "capitalize",
+        "swapcase", "casefold", "center", "ljust", "rjust", "zfill", "replace", "split", "rsplit",
+        "splitlines", "partition", "rpartition", "startswith", "endswith", "find", "rfind", "index", "count",
+        "encode", "decode", "expandtabs", "isdigit", "isalpha", "isnumeric", "isspace", "isupper", "islower",
+        "removeprefix", "removesuffix", "translate", "hex", "hexdigest", "digest",
+        # Containers.
+        "keys", "values", "items", "get", "copy", "most_common", "elements", "union", "intersection",
+        "difference", "issubset", "issuperset", "isdisjoint", "qsize", "empty", "full",
+        # Arrays and tensors.
+        "numpy", "item", "tolist", "mean", "sum", "min", "max", "std", "var", "prod", "argmax", "argmin",
+        "argsort", "round", "astype", "reshape", "flatten", "ravel", "transpose", "squeeze", "dot", "any",
+        "all", "cumsum", "nonzero", "clip", "get_shape", "as_list", "num_elements", "set_shape",
+        "is_compatible_with", "to_tensor", "value", "read_value", "to_list", "row_lengths", "bounding_shape",
+        "cpu", "tobytes", "conj", "trace", "diagonal", "repeat", "swapaxes", "nbytes",
+        # Dates, paths, matches.
+        "strftime", "isoformat", "total_seconds", "timestamp", "date", "ctime", "timetuple", "weekday",
+        "exists", "is_file", "is_dir", "as_posix", "resolve", "absolute", "relative_to", "with_suffix",
+        "joinpath", "stat", "group", "groups", "groupdict", "match", "fullmatch", "search", "findall", "span",
+        "start", "end",
+        # Tables.
+        "head", "tail", "describe", "info", "isnull", "isna", "notnull", "notna", "value_counts", "groupby",
+        "unique", "nunique", "to_string", "to_markdown", "to_dict", "to_numpy", "to_html", "corr", "median",
+        "mode", "quantile", "sort_values", "sort_index", "nlargest", "nsmallest", "agg", "aggregate",
+        "memory_usage", "reset_index", "set_index", "rename", "idxmax", "idxmin", "sample", "duplicated",
+        # Models, layers, metrics, optimizers, datasets.
+        "result", "count_params", "get_config", "get_weights", "get_layer", "get_value", "summary",
+        "variables", "learning_rate", "lr", "_decayed_lr", "cardinality", "as_numpy_iterator", "to_json",
+        "get_vocabulary", "vocabulary_size", "get_params", "get_feature_names", "get_feature_names_out",
+        "compute_output_shape", "get_input_shape_at", "get_output_shape_at", "get_input_at", "get_output_at",
+        "latest_checkpoint", "pretty_format", "as_dict", "bit_length", "is_integer", "as_integer_ratio",
+        "_asdict", "hexversion", "format_help", "format_usage", "__init__", "__str__", "__repr__", "__len__",
+        "__class__", "__getitem__", "__format__", "model_dump", "dict", "json",
+    }
+)  # fmt: skip
+
 # TensorFlow calls that may stand between imports: they run nothing on a device.
 QUIET_TENSORFLOW = (
     "tensorflow.config.",

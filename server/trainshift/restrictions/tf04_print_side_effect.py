@@ -1,17 +1,240 @@
 """The arguments of a print do nothing but compute a value.
 
-Seeds: S1.
+    print("loss", train_step(x))            loss = train_step(x)
+                                            print("loss", loss)
+
+In a distributed script rank 0 alone prints. What the arguments of `print` or `tf.print` do besides
+giving a value would then be done on rank 0 only: a training step that the other ranks do not take leaves
+them waiting for ever, an element that they do not draw sets their data apart.
+
+An argument does something when it assigns (`:=`), awaits or yields, and when it calls what is known to act:
+`next`, `input`, `open`, a method that changes its object (`append`, `pop`, `assign`, `update_state`), a call
+that trains, or a function of the workspace whose body does any of it. A function that changes only what
+it has made itself does nothing. So does a `print` with `file=` an open file: it writes; `sys.stdout` and
+`sys.stderr` are what is printed to anyway.
+
+Harmless and not reported: builtins, methods of strings, arrays and tensors, NumPy, `time`, TensorFlow's
+functions, the call of a model, `result()` of a metric, f-strings and comprehensions of these.
+
+Unknown is a call that nobody can see: a function of a library that is not known, a method whose name
+says nothing, and `evaluate` and `predict` of a model.
+
+Fix: bind the argument to a variable on the line before, and print the variable.
+
+Seeds: S1 restriction 4; S2 restriction 4.
 """
 
 from __future__ import annotations
 
+import ast
+
+from trainshift.core import tables
+from trainshift.core.concrete import Argument
+from trainshift.core.edit import Change, Edit
+from trainshift.core.effects import Deed, Effect
+from trainshift.core.facts import Binding, Site, last_name
+from trainshift.core.finding import Finding, Related, Verdict
+from trainshift.core.names import Instance, Library, Literal, Value
 from trainshift.core.program import Program
+from trainshift.core.source import Span
 from trainshift.restrictions.restriction import Findings, Restriction
+
+_PRINTS = ("builtins.print", "tensorflow.print")
+_TERMINAL = frozenset({"sys.stdout", "sys.stderr", "sys.__stdout__", "sys.__stderr__"})
+_STREAMS = frozenset(tables.OPENING) | {"io.StringIO", "io.BytesIO", "io.TextIOWrapper"}
+_ONE_RANK = "in a distributed script rank 0 alone prints, and the other ranks would not do it"
 
 
 def check(program: Program) -> Findings:
-    """One finding for each ..."""
-    yield from ()
+    """One finding for each print with an argument that does something, or that may."""
+    for site in program.script.sites_named("print", *_aliases(program)):
+        if program.names.calls(site, *_PRINTS):
+            found = _judge(program, site)
+            if found is not None:
+                yield found
+
+
+def _aliases(program: Program) -> list[str]:
+    """The names that the script gives to a print."""
+    renamed = [new for new, old in program.script.renamed_imports if old == "print"]
+    bound = [name for name, value in program.script.bound_values if last_name(value) == "print"]
+    return list(dict.fromkeys(name for name in (*renamed, *bound) if name != "print"))
+
+
+def _judge(program: Program, site: Site) -> Finding | None:
+    worst: tuple[Deed, ast.expr] | None = None
+    for given in (*site.node.args, *(word.value for word in site.node.keywords)):
+        deed = program.effects.of_expression(given)
+        if deed is not None and (worst is None or deed.effect > worst[0].effect):
+            worst = deed, given
+    if worst is not None and worst[0].effect is not Effect.UNKNOWN:
+        return _finding(program, site, *worst)
+    return _of_file(program, site) or (_finding(program, site, *worst) if worst is not None else None)
+
+
+def _finding(program: Program, site: Site, deed: Deed, given: ast.expr) -> Finding:
+    called = _shown(deed.node)
+    span = _span(program, site, deed.node, given)
+    if deed.effect is Effect.UNKNOWN:
+        message = (
+            f"Nobody can see what {called} does inside this print: if it does more than give a value, "
+            "the ranks that do not print would not do it."
+        )
+        return Finding("TF04", Verdict.UNKNOWN, span, message)
+    message = f"{called} {deed.what} inside a print: {_ONE_RANK}."
+    origin = deed.origin
+    while origin is not None and origin.origin is not None:
+        origin = origin.origin
+    related: tuple[Related, ...] = ()
+    if origin is not None:
+        home = program.script.home(origin.scope)
+        where = program.script.span(origin.node, origin.scope)
+        related = (Related(where, f"what {called} does", None if home is program.script else home),)
+    return Finding("TF04", Verdict.VIOLATED, span, message, related, _fix(program, site))
+
+
+def _shown(node: ast.AST) -> str:
+    text = " ".join(ast.unparse(node).split())
+    if len(text) > 40 and isinstance(node, ast.Call):
+        text = f"{' '.join(ast.unparse(node.func).split())}(...)"
+    return text
+
+
+def _span(program: Program, site: Site, node: ast.AST, given: ast.expr) -> Span:
+    """Where to point: at what does it, or at the f-string around it, in which positions are not reliable."""
+    if site.in_fstring:
+        return program.script.statement_span(site.statement)
+    for part in ast.walk(given):
+        if (
+            isinstance(part, ast.JoinedStr)
+            and part is not node
+            and any(each is node for each in ast.walk(part))
+        ):
+            return program.script.span(part, site)
+    return program.script.span(node, site)
+
+
+# Where it prints to
+
+
+def _of_file(program: Program, site: Site) -> Finding | None:
+    """What is to be said of where the print writes to."""
+    word = next((each for each in site.node.keywords if each.arg in ("file", "output_stream")), None)
+    if word is None:
+        return None
+    verdict = None
+    for value in program.names.site_values(word.value, site):
+        if _is_open_file(value):
+            verdict = Verdict.VIOLATED
+        elif isinstance(value, Library) and (value.name in _TERMINAL or value.name in tables.PRINTING):
+            continue
+        elif not isinstance(value, Literal):
+            verdict = verdict or Verdict.UNKNOWN
+    if verdict is None:
+        return None
+    shown = _shown(word.value)
+    message = f"This print writes to {shown}, an open file: {_ONE_RANK}."
+    if verdict is Verdict.UNKNOWN:
+        message = f"Nobody can see what {shown} is: if it is an open file, rank 0 alone would write to it."
+    return Finding("TF04", verdict, program.script.span(word.value, site), message)
+
+
+def _is_open_file(value: Value) -> bool:
+    if isinstance(value, Instance):
+        return value.cls in _STREAMS or value.cls.endswith(".open")
+    return isinstance(value, Literal) and isinstance(value.value, str) and value.value.startswith("file:")
+
+
+# The fix
+
+
+def _fix(program: Program, site: Site) -> Change | None:
+    """Bind what acts, and whatever else must be evaluated before it, on lines before the print."""
+    statement = site.statement
+    if not (isinstance(statement.node, ast.Expr) and statement.node.value is site.node):
+        return None
+    given = [*site.node.args, *(word.value for word in site.node.keywords)]
+    acting = [index for index, each in enumerate(given) if _acts(program, each)]
+    start, syntax = program.layout.call_syntax(site)
+    if not acting or len(syntax.arguments) != len(given) or not _in_order(site.node, syntax.arguments):
+        return None
+    lines: list[str] = []
+    edits: list[Edit] = []
+    taken: set[str] = set()
+    for index, (node, written) in enumerate(zip(given[: acting[-1] + 1], syntax.arguments, strict=False)):
+        if index not in acting and _is_settled(program, node, site):
+            continue
+        name = _name(program, node, taken)
+        text = program.script.source.text[start + written.value_start : start + written.value_end]
+        value = node.value if isinstance(node, ast.Starred) else node
+        if isinstance(value, ast.GeneratorExp) or written.star == "**" or _is_lazy(program, value, site):
+            return None
+        if isinstance(value, ast.NamedExpr):
+            text = program.script.text(value.value, site)
+        taken.add(name)
+        lines.append(f"{name} = {_alone(text)}")
+        edits.append(Edit(start + written.value_start, start + written.value_end, name))
+    title = f"Bind {'what is printed' if len(lines) > 1 else lines[0].partition(' = ')[0]} before the print"
+    requires = program.layout.isolate(statement)
+    edits.insert(0, program.layout.before(statement, lines))
+    return Change("TF04", title, program.script.statement_span(statement), tuple(edits), requires)
+
+
+def _acts(program: Program, node: ast.expr) -> bool:
+    deed = program.effects.of_expression(node)
+    return deed is not None and deed.effect is not Effect.UNKNOWN
+
+
+def _in_order(call: ast.Call, arguments: tuple[Argument, ...]) -> bool:
+    """Whether the arguments stand in the text as `ast` lists them, positional ones first."""
+    words = [argument.keyword is not None or argument.star == "**" for argument in arguments]
+    return words == sorted(words) and sum(not word for word in words) == len(call.args)
+
+
+def _is_settled(program: Program, node: ast.expr, site: Site) -> bool:
+    """Whether it makes no difference if `node` is read before or after something else has acted."""
+    if isinstance(node, ast.Constant):
+        return True
+    if not isinstance(node, ast.Name):
+        return False
+    _, bindings = program.names.lookup(node.id, site.scope, None)
+    home = site.scope.function()
+    return all(_is_of(binding, home) for binding in bindings)
+
+
+def _is_of(binding: Binding, home: object) -> bool:
+    """Whether the binding can only be made by the function that reads the name."""
+    where = binding.inner if binding.kind == "parameter" else binding.scope.function()
+    return where is home
+
+
+def _is_lazy(program: Program, node: ast.expr, site: Site) -> bool:
+    """Whether evaluating `node` gives an iterator that acts only when it is printed."""
+    if not isinstance(node, ast.Call):
+        return False
+    names = program.names.full_names(node.func, site.scope, site.statement)
+    return not names.isdisjoint({"builtins.map", "builtins.filter", "builtins.zip", "builtins.enumerate"})
+
+
+def _name(program: Program, node: ast.expr, taken: set[str]) -> str:
+    """The name that an argument is bound to."""
+    if isinstance(node, ast.NamedExpr):
+        return node.target.id
+    base, number = program.setup.fresh("value", taken), 1
+    name = base
+    while name in taken or (name != base and name in program.script.identifiers):
+        number += 1
+        name = f"{base}_{number}"
+    return name
+
+
+def _alone(text: str) -> str:
+    """An argument's code as the right side of an assignment."""
+    try:
+        ast.parse(f"_ = {text}")
+    except SyntaxError:
+        return f"({text})"
+    return text
 
 
 RULE = Restriction("TF04", "print-side-effect", check)

@@ -1,17 +1,235 @@
 """A call of apply_gradients is a statement of its own or all that is assigned.
 
-Seeds: S1.
+    return opt.apply_gradients(pairs)       result = opt.apply_gradients(pairs)
+                                            return result
+
+Every rank starts with its own weights. The rewrite broadcasts rank 0's to all others once, right after the
+first optimizer step, in lines that follow the statement of the step. There is no such place after a
+`return`, inside a larger expression, in a condition, a lambda or a comprehension: the ranks would train
+apart.
+
+A whole statement and the whole right side of an assignment (annotated and augmented ones too) are right.
+So is what a class of the script calls by that name: in an optimizer's own `apply_gradients`, the call of
+`super().apply_gradients(...)` is a part of the definition and no training step. The method itself, passed
+on without a call (`strategy.run(opt.apply_gradients, ...)`), is a step that no rule sees.
+
+Unknown is a call on a receiver that may not be an optimizer.
+
+Fix: give it a statement of its own; inside an expression only if nothing is evaluated before it that the
+step could change.
+
+Seeds: S1 restriction 8; S2 restriction 8.
 """
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
+from itertools import pairwise
+
+from trainshift.core import api
+from trainshift.core.creations import Kind
+from trainshift.core.edit import Change, Edit
+from trainshift.core.facts import Scope, Site, Statement, dotted
+from trainshift.core.finding import Finding, Verdict
+from trainshift.core.horovod import expression_path
+from trainshift.core.names import Member
 from trainshift.core.program import Program
 from trainshift.restrictions.restriction import Findings, Restriction
 
+_METHOD = "apply_gradients"
+_ASSIGNMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign)
+_REASON = "no line can follow it that broadcasts the variables after the first step, without which the ranks"
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
 
 def check(program: Program) -> Findings:
-    """One finding for each ..."""
-    yield from ()
+    """One finding for each `apply_gradients` that stands anywhere else."""
+    called = set()
+    for site in program.script.sites_named(_METHOD):
+        called.add(site.node.func)
+        if isinstance(site.node.func, ast.Attribute) and not _is_alone(site):
+            found = _judge(program, site, site.node.func)
+            if found is not None:
+                yield found
+    if program.script.loads(_METHOD) > len(called):
+        yield from _passed_on(program, called)
+
+
+def _is_alone(site: Site) -> bool:
+    """Whether the call is a statement, or the right side of an assignment."""
+    node = site.parent
+    return isinstance(node, ast.Expr) or (isinstance(node, _ASSIGNMENTS) and node.value is site.node)
+
+
+def _judge(program: Program, site: Site, method: ast.Attribute) -> Finding | None:
+    if _is_definition(site):
+        return None
+    verdict = _of_receiver(program, method.value, site.scope, site.statement)
+    if verdict is None:
+        return None
+    span = (
+        program.script.statement_span(site.statement)
+        if site.in_fstring
+        else program.script.span(site.node, site)
+    )
+    shown = _shown(method)
+    if verdict is Verdict.UNKNOWN:
+        message = (
+            f"{shown}(...) stands {_place(site)}, and nobody can see whether {_shown(method.value)} is an "
+            f"optimizer: if it is, {_REASON} train apart."
+        )
+        return Finding("TF08", verdict, span, message)
+    message = f"{shown}(...) stands {_place(site)}: {_REASON} train apart."
+    return Finding("TF08", verdict, span, message, fix=_fix(program, site))
+
+
+def _is_definition(site: Site) -> bool:
+    """Whether the call is a part of a class's own `apply_gradients`, or one of `super()`."""
+    receiver = site.node.func.value if isinstance(site.node.func, ast.Attribute) else None
+    if isinstance(receiver, ast.Call) and isinstance(receiver.func, ast.Name) and receiver.func.id == "super":
+        return True
+    function = site.scope.function()
+    while function is not None:
+        if function.name == _METHOD and function.owner() is not None:
+            return True
+        function = function.parent.function() if function.parent is not None else None
+    return False
+
+
+def _of_receiver(program: Program, node: ast.expr, scope: Scope, statement: Statement) -> Verdict | None:
+    """Whether the receiver is an optimizer: violated if it is, None if it is known to be something else."""
+    for value in program.names.values(node, scope, statement):
+        if program.names.is_a(value, *api.OPTIMIZERS):
+            return Verdict.VIOLATED
+        if (
+            isinstance(value, Member)
+            and value.name == "optimizer"
+            and program.names.is_a(value.owner, *api.MODEL)
+        ):
+            return Verdict.VIOLATED
+    kinds = program.creations.kinds(node, scope, statement)
+    if Kind.OPTIMIZER in kinds:
+        return Verdict.VIOLATED
+    return Verdict.UNKNOWN if Kind.UNSEEN in kinds or not kinds else None
+
+
+def _place(site: Site) -> str:
+    """Where the call stands, in words."""
+    node, parent = site.statement.node, site.parent
+    if isinstance(parent, ast.Return):
+        return "in a `return`"
+    if isinstance(parent, ast.Lambda):
+        return "in a lambda"
+    if isinstance(parent, ast.NamedExpr):
+        return "in an assignment expression"
+    if site.deferred:
+        return "in a lambda or a comprehension"
+    if isinstance(node, ast.If | ast.While | ast.Assert):
+        return "in a condition"
+    if isinstance(node, ast.With | ast.AsyncWith):
+        return "in the head of a `with`"
+    return "inside an expression"
+
+
+def _passed_on(program: Program, called: set[ast.expr]) -> Iterator[Finding]:
+    """Findings for the method where it is not called."""
+    for statement in program.script.statements:
+        if _METHOD not in statement.scope.facts.names:
+            continue
+        for node, scope in _expressions(statement):
+            if not isinstance(node, ast.Attribute) or node.attr != _METHOD or node in called:
+                continue
+            if isinstance(node.ctx, ast.Load) and (
+                _of_receiver(program, node.value, scope, statement) is Verdict.VIOLATED
+            ):
+                message = (
+                    f"{_shown(node)} is passed on without a call: nobody can see where the step is taken."
+                )
+                yield Finding("TF08", Verdict.VIOLATED, program.script.span(node, statement), message)
+
+
+def _expressions(statement: Statement) -> Iterator[tuple[ast.AST, Scope]]:
+    """The nodes of the statement's own expressions, with the scopes they are read in."""
+    waiting: list[tuple[ast.AST, Scope]] = [(statement.node, statement.scope)]
+    while waiting:
+        node, scope = waiting.pop()
+        yield node, scope
+        for child in ast.iter_child_nodes(node):
+            if not isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
+                waiting.append((child, scope.facts.scope_of.get(child, scope)))
+
+
+def _shown(node: ast.AST) -> str:
+    return " ".join(ast.unparse(node).split())
+
+
+# The fix
+
+
+def _fix(program: Program, site: Site) -> Change | None:
+    """Bind what the call gives on the line before, if it can be evaluated there."""
+    statement = site.statement
+    span = program.script.statement_span(statement)
+    simple = isinstance(statement.node, ast.Return | ast.Expr | ast.Assign | ast.AnnAssign | ast.If)
+    if (
+        not simple
+        or site.in_fstring
+        or site.deferred
+        or program.script.source.text.startswith("elif", span.start)
+    ):
+        return None
+    if not _is_first(statement.node, site.node):
+        return None
+    call = program.script.span(site.node, site)
+    text = program.script.source.text[call.start : call.end]
+    head = program.script.text(site.node.func, site)
+    if "\n" in head or "\r" in head:
+        text = f"({text})"
+    name = program.setup.fresh("result")
+    edits = (
+        program.layout.before(statement, [f"{name} = {text}"]),
+        Edit(call.start, call.end, name),
+    )
+    title = f"Give {_shown(site.node.func)}(...) a statement of its own"
+    return Change("TF08", title, span, edits, program.layout.isolate(statement))
+
+
+def _is_first(statement: ast.stmt, call: ast.Call) -> bool:
+    """Whether the call is surely evaluated, and after nothing but what the step cannot change."""
+    path = expression_path(statement, call)
+    for parent, child in pairwise(path):
+        if isinstance(parent, (ast.Lambda, ast.Await, *_COMPREHENSIONS)):
+            return False
+        if isinstance(parent, ast.IfExp) and child is not parent.test:
+            return False
+        if isinstance(parent, ast.BoolOp) and child is not parent.values[0]:
+            return False
+        if isinstance(parent, ast.Compare) and child not in (parent.left, parent.comparators[0]):
+            return False
+        if isinstance(parent, ast.stmt | ast.IfExp):
+            continue  # Of a statement, and of a conditional expression, this part is the first.
+        if not all(map(_is_fixed, _before(parent, child))):
+            return False
+    return True
+
+
+def _before(parent: ast.AST, child: ast.AST) -> Iterator[ast.AST]:
+    """The parts of an expression that are evaluated before `child`."""
+    for part in ast.iter_child_nodes(parent):
+        if part is child:
+            return
+        if isinstance(part, ast.expr | ast.keyword):
+            yield part
+
+
+def _is_fixed(node: ast.AST) -> bool:
+    """Whether evaluating `node` before or after the step gives the same."""
+    if isinstance(node, ast.keyword):
+        return _is_fixed(node.value)
+    if isinstance(node, ast.List | ast.Tuple | ast.Set):
+        return all(map(_is_fixed, node.elts))
+    return isinstance(node, ast.Constant | ast.Lambda) or (isinstance(node, ast.expr) and dotted(node) != "")
 
 
 RULE = Restriction("TF08", "apply-gradients-position", check)
