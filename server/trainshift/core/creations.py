@@ -16,8 +16,7 @@ from enum import Enum
 from functools import cached_property
 
 from trainshift.core import api
-from trainshift.core.facts import Binding, Scope, Site, Statement, argument, dotted
-from trainshift.core.loops import is_main_guard
+from trainshift.core.facts import Binding, Scope, Site, Statement, argument, dotted, is_main_guard
 from trainshift.core.names import (
     Class,
     Display,
@@ -76,13 +75,13 @@ class Held(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What a creation stands under: `word` names it, at `statement` or at the expression `node`.
+    """What a creation stands under: `word` names it; it is a compound `statement`, or else an expression.
 
     `decides` is false for what has the form of a condition but always lets the code run once.
     """
 
     word: str
-    node: ast.AST
+    statement: Statement | None
     decides: bool
 
 
@@ -237,6 +236,11 @@ class Creations:
             called = names.full_names(node.func, scope, statement)
             if called and called <= _ITERATING:
                 return _OTHER
+            probable = {
+                kind for value in names.values(node.func, scope, statement) if (kind := self._makes(value)[0])
+            }
+            if probable:
+                return self._of_values(names.values(node, scope, statement)) | probable
         elif not isinstance(node, ast.Subscript | ast.Await | ast.Starred):
             return _OTHER
         return self._of_values(names.values(node, scope, statement))
@@ -265,7 +269,7 @@ class Creations:
 
     def _of_value(self, value: Value) -> Kind:
         if isinstance(value, Instance):
-            return self._of_library(value.cls, value.node)
+            return self._of_library(value.cls)
         if isinstance(value, UserInstance):
             if value.node is None:
                 return Kind.OTHER
@@ -280,7 +284,7 @@ class Creations:
             return Kind.OTHER if known or _is_foreign(value.name) else Kind.UNSEEN
         return Kind.UNSEEN
 
-    def _of_library(self, cls: str, call: ast.Call) -> Kind:
+    def _of_library(self, cls: str) -> Kind:
         """What a call of the library's class or function `cls` gives."""
         for kind, family in _FAMILIES.items():
             if api.is_subclass(cls, *family):
@@ -303,7 +307,7 @@ class Creations:
         found: set[Kind] = set()
         certain = True
         for value in self._script.names.callee(site):
-            kind, sure = self._makes(value, site)
+            kind, sure = self._makes(value)
             certain = certain and sure
             if kind is not None:
                 found.add(kind)
@@ -314,10 +318,10 @@ class Creations:
             return None
         return kind, certain
 
-    def _makes(self, value: Value, site: Site) -> tuple[Kind | None, bool]:
+    def _makes(self, value: Value) -> tuple[Kind | None, bool]:
         if isinstance(value, Library):
             name = api.canonical(value.name) or value.name
-            kind = self._of_library(api.returns(name) or name, site.node)
+            kind = self._of_library(api.returns(name) or name)
             if kind in _FAMILIES:
                 return kind, True
             return _probable(name), False
@@ -357,7 +361,7 @@ class Creations:
             attribute, call = path[-1], path[-2]
             if not (isinstance(attribute, ast.Attribute) and isinstance(call, ast.Call)):
                 break
-            if call.func is not attribute or not _gives_dataset(attribute.attr):
+            if call.func is not attribute or not gives_dataset(attribute.attr):
                 break
             whole = call
             del path[-2:]
@@ -375,6 +379,26 @@ class Creations:
         )
 
 
+def excludes(one: Statement, other: Statement) -> bool:
+    """Whether one run takes at most one of two places: different branches, or parts of one statement."""
+    if one is other:
+        return True
+    above = {statement: below.branch for statement, below in _steps(one)}
+    for statement, below in _steps(other):
+        if statement in above:
+            branches = isinstance(statement.node, ast.If | ast.Match | ast.Try)
+            return branches and above[statement] != below.branch
+    return False
+
+
+def _steps(statement: Statement) -> Iterator[tuple[Statement, Statement]]:
+    """Each compound statement around the statement, with the part of it that leads there."""
+    below = statement
+    for above in statement.ancestors():
+        yield above, below
+        below = above
+
+
 def _root(node: ast.Call) -> ast.Call:
     """The innermost call of a method chain."""
     while isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Call):
@@ -388,7 +412,8 @@ def _is_info(call: ast.Call, path: tuple[int, ...]) -> bool:
     return path[0] == 1 and isinstance(word, ast.Constant) and word.value is True
 
 
-def _gives_dataset(method: str) -> bool:
+def gives_dataset(method: str) -> bool:
+    """Whether the method of this name derives a dataset from one."""
     returned = api.returns(f"tensorflow.data.Dataset.{method}")
     return returned is not None and api.is_subclass(returned, *api.DATASET)
 
@@ -508,7 +533,7 @@ def _conditions(site: Site, whole: ast.expr, path: list[ast.AST]) -> Iterator[Co
             return
         word = _condition_of(child, parent)
         if word:
-            yield Condition(word, parent, True)
+            yield Condition(word, None, True)
         child = parent
     below = site.statement
     for above in site.statement.ancestors():
@@ -517,7 +542,7 @@ def _conditions(site: Site, whole: ast.expr, path: list[ast.AST]) -> Iterator[Co
         guarded = is_main_guard(above) and below.branch == "body"
         word = _WORDS.get(type(above.node).__name__, "")
         if word and not guarded:
-            yield Condition(word, above.node, _decides(above, below.branch))
+            yield Condition(word, above, _decides(above, below.branch))
         below = above
 
 

@@ -227,6 +227,11 @@ class Script:
         span = self.span(statement.node, statement)
         return Span(span.start, min(span.end, self.source.line_end(span.start)))
 
+    def header_span(self, statement: Statement) -> Span:
+        """The first line of the statement's own code: the header of a compound statement."""
+        span = self.statement_span(statement)
+        return Span(span.start, min(span.end, self.source.line_end(span.start)))
+
     def text(self, node: ast.AST, within: Facts | Scope | Statement | Site) -> str:
         """The source text of `node`."""
         span = self.span(node, within)

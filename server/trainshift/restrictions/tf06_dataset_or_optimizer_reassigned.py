@@ -1,17 +1,202 @@
 """A name that holds a dataset or an optimizer holds nothing else later.
 
-Seeds: S1.
+    ds = tf.data.Dataset.range(8)               ds = tf.data.Dataset.range(8)
+    ds = list(ds.as_numpy_iterator())           values = list(ds.as_numpy_iterator())
+
+A rewrite remembers what each name stands for: the batches of a dataset are divided among the ranks, an
+optimizer is scaled, wrapped and broadcast. Where a name has become a list, an iterator or a number, the edit
+that is right for the first meaning is wrong for the second. It is fine for the name to hold another object
+of the two kinds (`db = db.batch(32)`, `opt = LossScaleOptimizer(opt)`,
+`opt = hvd.DistributedOptimizer(opt)`), to have held `None` before, or to hold something else in a branch that
+excludes the first. An iterator over a dataset (`iter(ds)`) is not a dataset.
+
+Unknown: the new value comes from a function that the script does not show, such as an imported
+`preprocess(ds)`.
+
+The fix gives the second value a name of its own, where every later use plainly means the second value: both
+assignments stand in one block, one after the other, and no loop, function or other branch reads the name.
+
+By hand: rename the second value wherever it is meant.
+
+Seeds: S1 restriction 6; S2 restriction 6.
 """
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
+
+from trainshift.core.creations import Kind, excludes, gives_dataset
+from trainshift.core.edit import Change, Edit
+from trainshift.core.facts import Binding, Scope, dotted, last_name
+from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.program import Program
+from trainshift.core.readings import REFLECTION, reads
+from trainshift.core.source import Span
 from trainshift.restrictions.restriction import Findings, Restriction
+
+_HELD = frozenset({Kind.DATASET, Kind.OPTIMIZER})
+# Calls that give back, in another form, the dataset or optimizer that they are given.
+_WRAPPING = frozenset(
+    {
+        "experimental_distribute_dataset",
+        "enable_mixed_precision_graph_rewrite",
+        "DistributedOptimizer",
+        "create_distributed_optimizer",
+        "wrap_optimizer",
+    }
+)
 
 
 def check(program: Program) -> Findings:
-    """One finding for each ..."""
-    yield from ()
+    """One finding for each binding that gives a name of a dataset or an optimizer another meaning."""
+    if not program.creations.of(*_HELD):
+        return
+    for name, bindings in _names(program):
+        held: list[tuple[Binding, Kind]] = []
+        for binding in bindings:
+            kinds = program.creations.bound(binding)
+            before = next((each for each in held if not _apart(each[0], binding)), None)
+            kind = next((kind for kind in (Kind.DATASET, Kind.OPTIMIZER) if kind in kinds), None)
+            if kind is not None:
+                held.append((binding, kind))
+            elif before is not None and kinds and not _wraps(program, binding):
+                yield _reassigned(program, name, before, binding, Kind.UNSEEN in kinds)
+
+
+def _names(program: Program) -> Iterator[tuple[str, list[Binding]]]:
+    """Every name, and attribute of an object, that is bound more than once, its bindings in text order."""
+    script = program.script
+    for name, bindings in script.module_bindings.items():
+        if len(bindings) > 1:
+            yield name, sorted(bindings, key=lambda each: _start(program, each))
+    for scope in script.scopes:
+        for name, bindings in scope.bindings.items():
+            if len(bindings) > 1 and name not in scope.declared_global:
+                yield name, bindings
+    attributes = {name for facts in script.facts for name in facts.attributes}
+    for attribute in sorted(attributes):
+        places: dict[tuple[Scope | None, str], list[Binding]] = {}
+        for each in script.attribute_bindings(attribute):
+            function = each.binding.scope.function()
+            owner = function.owner() if function is not None else None
+            of_self = program.names.is_self(each.base, each.binding.scope)
+            if base := dotted(each.base):
+                place = (owner if of_self else function, f"{base}.{attribute}")
+                places.setdefault(place, []).append(each.binding)
+        yield from ((name, given) for (_, name), given in places.items() if len(given) > 1)
+
+
+def _start(program: Program, binding: Binding) -> int:
+    if binding.statement is None:
+        return -1
+    return program.script.statement_span(binding.statement).start
+
+
+def _apart(one: Binding, other: Binding) -> bool:
+    """Whether no run of the code takes both bindings, so that neither is a later value of the other."""
+    if one.statement is None or other.statement is None:
+        return False
+    return excludes(one.statement, other.statement)
+
+
+def _wraps(program: Program, binding: Binding) -> bool:
+    """Whether the new value is, as far as its call's name tells, still a dataset or an optimizer."""
+    value = binding.value
+    if not isinstance(value, ast.Call) or binding.path:
+        return False
+    method = last_name(value.func) if isinstance(value.func, ast.Attribute) else ""
+    derived = gives_dataset(method) and Kind.UNSEEN in program.creations.bound(binding)
+    return derived or last_name(value.func) in _WRAPPING
+
+
+def _reassigned(
+    program: Program, name: str, before: tuple[Binding, Kind], binding: Binding, unseen: bool
+) -> Finding:
+    first, kind = before
+    if unseen:
+        verdict = Verdict.UNKNOWN
+        message = (
+            f"`{name}` held {_A[kind]} and gets a value here that the script does not show: if it is neither a "
+            f"dataset nor an optimizer, the rewrite that is right for the {kind.value} is wrong for later uses of the name."
+        )
+    else:
+        verdict = Verdict.VIOLATED
+        message = (
+            f"`{name}` held {_A[kind]} and here becomes something that is neither a dataset nor an "
+            f"optimizer: what a rewrite does to the {kind.value} on every rank would be done to this value too."
+        )
+    related: tuple[Related, ...] = ()
+    home = first.statement or (first.inner.statement if first.inner is not None else None)
+    if home is not None:
+        related = (Related(program.script.header_span(home), f"`{name}` holds {_A[kind]} from here."),)
+    return Finding(
+        "TF06", verdict, _span(program, binding), message, related, _rename(program, name, binding)
+    )
+
+
+_A = {Kind.DATASET: "a dataset", Kind.OPTIMIZER: "an optimizer"}
+
+
+def _span(program: Program, binding: Binding) -> Span:
+    script = program.script
+    if isinstance(binding.target, ast.Name | ast.Attribute):
+        return script.span(binding.target, binding.scope)
+    assert binding.statement is not None
+    return script.header_span(binding.statement)
+
+
+def _rename(program: Program, name: str, binding: Binding) -> Change | None:
+    """Another name for the second value, where every later use of the name plainly means it."""
+    script, statement, target = program.script, binding.statement, binding.target
+    if statement is None or not isinstance(statement.node, ast.Assign) or not isinstance(target, ast.Name):
+        return None
+    if binding.scope.kind == "class" or not script.identifiers.isdisjoint(REFLECTION):
+        return None
+    own, bindings = program.names.lookup(name, binding.scope, None)
+    block, index = script.siblings(statement)
+    outermost = statement.parent is None or statement.parent.scope is not statement.scope
+    straight = all(each.statement is None or each.statement in block[: index + 1] for each in bindings)
+    in_place = all(each.scope is binding.scope or each.statement is None for each in bindings)
+    if (
+        not outermost
+        or not straight
+        or not in_place
+        or sum(each.statement is statement for each in bindings) > 1
+    ):
+        return None
+    here = script.statement_span(statement)
+    span = script.span(target, binding.scope)
+    fresh = _fresh(program, name)
+    edits = [Edit(span.start, span.end, fresh)]
+    for reading in reads(script.facts if own is None else [own.facts], name):
+        if program.names.lookup(name, reading.scope, None)[0] is not own:
+            continue
+        at = script.span(reading.node, reading.facts)
+        if at.start < here.end:
+            if not _runs_in_place(reading.scope, binding.scope):
+                return None
+        elif reading.in_fstring:
+            return None
+        else:
+            edits.append(Edit(at.start, at.end, fresh))
+    return Change("TF06", f"Rename the second use of `{name}` to `{fresh}`", here, tuple(edits))
+
+
+def _runs_in_place(scope: Scope | None, home: Scope) -> bool:
+    """Whether what stands in `scope` runs where it stands in `home`: in a list comprehension, say."""
+    while (
+        scope is not None and scope.kind == "comprehension" and not isinstance(scope.node, ast.GeneratorExp)
+    ):
+        scope = scope.parent
+    return scope is home or (scope is not None and scope.kind == home.kind == "module")
+
+
+def _fresh(program: Program, name: str) -> str:
+    number = 2
+    while f"{name}_{number}" in program.script.identifiers:
+        number += 1
+    return f"{name}_{number}"
 
 
 RULE = Restriction("TF06", "dataset-or-optimizer-reassigned", check)

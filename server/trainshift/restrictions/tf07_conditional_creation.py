@@ -1,17 +1,82 @@
 """Datasets and optimizers are created unconditionally.
 
-Seeds: S1.
+    if args.sgd:                                        rate = 0.01 if args.sgd else 0.001
+        optimizer = tf.keras.optimizers.SGD(0.01)       optimizer = tf.keras.optimizers.Adam(rate)
+    else:
+        optimizer = tf.keras.optimizers.Adam(0.001)
+
+A rewrite scales the optimizer's rate, wraps it and broadcasts its variables, and divides a dataset's batches.
+Of an object that only some runs create, or that a loop creates again and again, the text does not tell which
+one the training loop uses: a rank that takes another branch, or an object made anew after the broadcast, has
+variables that no other rank has. Conditions are `if`, `match`, loops, `try`, conditional expressions, the
+later operands of `and` and `or`, and comprehensions, as far as the function that creates. `with` is none,
+and neither is `if __name__ == "__main__":`. The header of a `for` is evaluated once, so what it creates is
+not repeated. Deriving from an object that exists (`if shuffle: ds = ds.shuffle(9)`) and wrapping one
+(`if fp16: opt = LossScaleOptimizer(opt)`) create nothing.
+
+Harmless: a block that has the form of a condition but always runs, such as `if True:`, a `try` without
+`except`, or a `finally`.
+
+Unknown: a call that may create one, but whose class the script does not show, such as
+`getattr(tf.keras.optimizers, name)()`.
+
+By hand: choose the arguments by the condition and create the object once, at the top of the function that
+trains; or give each configuration a function of its own that creates it.
+
+Seeds: S1 restriction 7; S2 restriction 7.
 """
 
 from __future__ import annotations
 
+from trainshift.core.creations import Condition, Creation, Kind
+from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.program import Program
 from trainshift.restrictions.restriction import Findings, Restriction
 
+_WHY = {
+    Kind.DATASET: "the text does not tell which dataset the ranks are to share out",
+    Kind.OPTIMIZER: "the text does not tell which optimizer is to be scaled and to start alike on all ranks",
+}
+_UNDER = {
+    "conditional expression": "in a conditional expression",
+    "comprehension": "in a comprehension, once for each element",
+    "and": "behind an `and`",
+    "or": "behind an `or`",
+    "for": "in a `for` loop",
+    "while": "in a `while` loop",
+}
+
 
 def check(program: Program) -> Findings:
-    """One finding for each ..."""
-    yield from ()
+    """One finding for each creation of a dataset or an optimizer that stands under a condition."""
+    for creation in program.creations.of(*_WHY):
+        conditions = creation.conditions
+        if not conditions:
+            continue
+        deciding = [condition for condition in conditions if condition.decides]
+        first = (deciding or conditions)[0]
+        related: tuple[Related, ...] = ()
+        if first.statement is not None:
+            related = (
+                Related(program.script.header_span(first.statement), f"The `{first.word}` stands here."),
+            )
+        span = program.script.span(creation.whole, creation.site)
+        verdict, message = _judged(program, creation, first)
+        yield Finding("TF07", verdict, span, message, related)
+
+
+def _judged(program: Program, creation: Creation, first: Condition) -> tuple[Verdict, str]:
+    made = f"`{program.script.text(creation.site.node.func, creation.site)}(...)`"
+    kind = creation.kind.value
+    where = _UNDER.get(first.word, f"under `{first.word}`")
+    if not first.decides:
+        return Verdict.HARMLESS, f"The {kind} {made} is created {where}, which always lets it run."
+    if not creation.certain:
+        return Verdict.UNKNOWN, (
+            f"{made} {where} may create a conditional {kind}, but the script does not show its class: "
+            f"{_WHY[creation.kind]}."
+        )
+    return Verdict.VIOLATED, f"The {kind} {made} is created {where}: {_WHY[creation.kind]}."
 
 
 RULE = Restriction("TF07", "conditional-creation", check)

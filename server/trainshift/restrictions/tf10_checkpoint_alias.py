@@ -5,13 +5,15 @@ Seeds: S1.
 
 from __future__ import annotations
 
+from trainshift.core.creations import Kind
 from trainshift.core.program import Program
+from trainshift.restrictions import holding
 from trainshift.restrictions.restriction import Findings, Restriction
 
 
 def check(program: Program) -> Findings:
-    """One finding for each ..."""
-    yield from ()
+    """One finding for each creation that no plain name holds first, each second creation, each alias."""
+    yield from holding.check(program, "TF10", Kind.CHECKPOINT, Kind.MANAGER)
 
 
 RULE = Restriction("TF10", "checkpoint-alias", check)
