@@ -13,7 +13,7 @@ from trainshift.core.finding import Finding
 from trainshift.core.program import Program
 from trainshift.core.script import Script
 from trainshift.core.source import Source, Span
-from trainshift.engine.checking import find
+from trainshift.engine.findings import find
 from trainshift.engine.workspace import files_in_memory, read_linked
 
 RESTRICTION_FILES = sorted((ROOT / "restrictions").glob("*.md"))

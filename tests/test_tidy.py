@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from finding_fixtures import RESTRICTION_FILES
 from fixtures import TRANSFORM_FILES
+from trainshift.restrictions import RESTRICTIONS
 from trainshift.transforms import TRANSFORMS
 
 ROOT = Path(__file__).parents[1]
@@ -58,15 +60,19 @@ def test_the_core_does_no_io(path: Path) -> None:
     assert outside <= ({"libcst"} if path.name == "concrete.py" else set())
 
 
-def test_rules_files_and_fixtures_have_one_name() -> None:
-    names = [f"{rule.code.lower()}_{rule.name.replace('-', '_')}" for rule in TRANSFORMS]
+@pytest.mark.parametrize(
+    ("rules", "folder", "fixtures"),
+    [(TRANSFORMS, "transforms", TRANSFORM_FILES), (RESTRICTIONS, "restrictions", RESTRICTION_FILES)],
+    ids=["transforms", "restrictions"],
+)
+def test_rules_files_and_fixtures_have_one_name(rules, folder, fixtures) -> None:  # type: ignore[no-untyped-def]
+    names = [f"{rule.code.lower()}_{rule.name.replace('-', '_')}" for rule in rules]
     assert names == sorted(names)
-    files = {path.stem for path in (PACKAGE / "transforms").glob("hv*.py")}
-    assert files == set(names)
-    assert {path.stem for path in TRANSFORM_FILES} == set(names)
+    assert {path.stem for path in (PACKAGE / folder).glob("[ht]*[0-9]_*.py")} == set(names)
+    assert {path.stem for path in fixtures} == set(names)
 
 
-@pytest.mark.parametrize("rule", TRANSFORMS, ids=lambda rule: rule.code)
+@pytest.mark.parametrize("rule", [*RESTRICTIONS, *TRANSFORMS], ids=lambda rule: rule.code)
 def test_a_rule_says_what_it_does_and_where_it_comes_from(rule) -> None:  # type: ignore[no-untyped-def]
     assert re.fullmatch(r"[A-Z][^.]*\.", rule.title)
     assert "Seeds: " in rule.doc
@@ -86,12 +92,24 @@ def test_the_readme_lists_every_rule() -> None:
     assert [row for row in rows if row not in readme] == []
 
 
-def test_the_conformance_table_names_every_rule_and_correction() -> None:
-    table = (ROOT / "server" / "docs" / "conformance.md").read_text(encoding="utf-8")
-    for rule in TRANSFORMS:
-        assert rule.code in table
-    named = {int(number) for number in re.findall(r"\bC(\d+)\b", table)}
-    assert named >= {*range(1, 8), *range(11, 23)}
+def test_the_conformance_table_tells_the_truth() -> None:
+    text = (ROOT / "server" / "docs" / "conformance.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\|(.*)\|$", text, re.M)
+    cells = [cell.strip() for row in rows for cell in row.split("|")]
+    known = {rule.code for rule in (*TRANSFORMS, *RESTRICTIONS)}
+    named = {code for cell in cells for code in re.findall(r"\b(?:HV|TF|TL)\d\d\b(?! \*later\*)", cell)}
+    assert known <= named
+    later = {"HV03", "HV10", "HV12", "HV13", "HV14"}
+    assert named <= known | later
+    assert {int(number) for number in re.findall(r"\bC(\d+)\b", text)} == set(range(1, 25))
+    headings = {
+        f"{path.stem[:4]}: {heading}"
+        for path in (*TRANSFORM_FILES, *RESTRICTION_FILES)
+        for heading in re.findall(r"^## (.*)$", path.read_text(encoding="utf-8"), re.M)
+    }
+    wanted = {cell for cell in cells if re.fullmatch(r"(?:hv|tf|tl)\d\d(: .*)?", cell)}
+    assert {cell for cell in wanted if ": " in cell} <= headings
+    assert {cell for cell in wanted if ": " not in cell} <= {heading[:4] for heading in headings}
 
 
 def test_the_command_line_starts_without_heavy_imports() -> None:

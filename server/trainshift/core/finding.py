@@ -36,7 +36,8 @@ class Finding:
     """One place where a script does not keep to a restriction.
 
     `span` is the code to underline, in code points of the script.  `message` says what was found and
-    why it matters, in the script's own names.  `fix` is a change of the core that mends it.
+    why it matters, in the script's own names.  `fix` is a change of the core that mends it.  `concerns`
+    is other code that is rewritten on the assumption that the restriction holds: a step, for a loop.
     """
 
     code: str
@@ -45,3 +46,4 @@ class Finding:
     message: str
     related: tuple[Related, ...] = ()
     fix: Change | None = None
+    concerns: tuple[Span, ...] = ()

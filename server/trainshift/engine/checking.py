@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from trainshift.core.edit import Change, apply, merge
@@ -15,6 +15,7 @@ from trainshift.core.script import read_script
 from trainshift.core.source import BOM, Source, Span
 from trainshift.core.statements import ParseFailure
 from trainshift.engine.conversion import compiles
+from trainshift.engine.findings import Findings, find
 from trainshift.engine.own_codes import INTERNAL_ERROR, OWN_CODES, SYNTAX_ERROR
 from trainshift.engine.settings import RESTRICTION_CODES, Settings, Severity
 from trainshift.engine.suppressions import problems, read_suppressions, suppress
@@ -23,26 +24,13 @@ from trainshift.pages import page_url
 from trainshift.restrictions import RESTRICTIONS
 
 log = logging.getLogger(__name__)
-ALL_CODES = frozenset(RESTRICTION_CODES)
 
 _NAMES = {rule.code: rule.name for rule in RESTRICTIONS} | {each.code: each.name for each in OWN_CODES}
-# A script that holds none of these has nothing that a rewrite could touch, so no restriction is asked:
-# a print in some other program is nobody's business.
+# A script that holds none of these and trains in no other file has nothing that a rewrite could touch, so
+# no restriction is asked: a print in some other program is nobody's business.
 _SIGNS = re.compile("tensorflow|keras|GradientTape|apply_gradients")
 _MOST_PASSES = 10
 _TOO_DEEP = "the code is nested too deeply to be read"
-
-
-@dataclass(frozen=True)
-class Findings:
-    """What the restrictions say of a program, in text order.
-
-    `defects` say which restrictions failed and how, `failed` are their codes.
-    """
-
-    found: tuple[Finding, ...]
-    defects: tuple[str, ...] = ()
-    failed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,26 +107,6 @@ def program_of(text: str, path: str = "", files: ParsedFiles | None = None) -> P
     return script if isinstance(script, ParseFailure) else Program(script)
 
 
-def find(program: Program, codes: Collection[str] = ALL_CODES) -> Findings:
-    """Check the restrictions `codes`; one that fails is a defect and does not sink the others."""
-    found: list[Finding] = []
-    defects: list[str] = []
-    failed: set[str] = set()
-    for rule in RESTRICTIONS:
-        if rule.code not in codes:
-            continue
-        try:
-            found += rule.check(program)
-        except RecursionError:
-            raise
-        except Exception as error:
-            log.exception("%s failed", rule.code)
-            failed.add(rule.code)
-            defects.append(f"{rule.code} failed on this script ({type(error).__name__}: {error})")
-    found.sort(key=lambda each: (each.span, each.code))
-    return Findings(tuple(found), tuple(defects), frozenset(failed))
-
-
 def check(
     text: str, settings: Settings | None = None, path: str = "", files: ParsedFiles | None = None
 ) -> CheckReport:
@@ -154,7 +122,7 @@ def check(
         return _failed(path, SYNTAX_ERROR.code, _TOO_DEEP)
     except Exception as error:
         log.exception("the check of %s failed", path)
-        return _failed(path, INTERNAL_ERROR.code, _report_it(f"{type(error).__name__}: {error}"))
+        return _failed(path, INTERNAL_ERROR.code, _report_it(_named(error)))
 
 
 def fix(
@@ -191,7 +159,7 @@ def _check(text: str, settings: Settings, path: str, files: ParsedFiles | None) 
     if isinstance(program, ParseFailure):
         return _failed(path, SYNTAX_ERROR.code, program.message, program.line, program.column)
     on = {code for code in RESTRICTION_CODES if settings.is_on(code)}
-    result = find(program, on) if _SIGNS.search(text) else Findings(())
+    result = find(program, on) if _SIGNS.search(text) or program.loops.all else Findings(())
     source = program.script.source
     comments = read_suppressions(source)
     found: Iterable[Finding] = result.found
@@ -241,6 +209,10 @@ def _failed(path: str, code: str, message: str, line: int = 1, column: int = 1) 
 def _failure(code: str, message: str, line: int = 1, column: int = 1) -> Diagnostic:
     region = Region(line, column, line, column)
     return Diagnostic(code, _NAMES[code], Severity.ERROR, Verdict.VIOLATED, region, message)
+
+
+def _named(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 def _report_it(what: str) -> str:

@@ -14,6 +14,8 @@ from trainshift.core.program import Program
 from trainshift.core.script import Script, read_script
 from trainshift.core.source import BOM, Source, Span
 from trainshift.core.statements import FactsCache, ParseFailure
+from trainshift.engine.findings import Findings, find
+from trainshift.engine.guards import GUARDING, guarded
 from trainshift.engine.loops import Outlook, look
 from trainshift.transforms import TRANSFORMS
 
@@ -113,10 +115,13 @@ def analyze_script(script: Script) -> Analysis:
     outlook = look(program)
     changes: list[Change] = []
     withheld: list[Withheld] = []
-    defects: list[str] = []
+    findings = find(program, GUARDING) if outlook.convertible else Findings(())
+    defects = list(findings.defects)
     for rule in TRANSFORMS if outlook.convertible else ():
         try:
             for proposal in rule.propose(program):
+                if isinstance(proposal, Change):
+                    proposal = guarded(proposal, rule.guards, findings.found)
                 if isinstance(proposal, Change):
                     changes.append(proposal)
                 else:

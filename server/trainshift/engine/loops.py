@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from trainshift.core import api
-from trainshift.core.facts import Scope, Site
+from trainshift.core.facts import Scope, Site, argument
 from trainshift.core.loops import LOOKED_FOR, Loop, Pattern
+from trainshift.core.names import Function
 from trainshift.core.program import Program
 from trainshift.core.source import Span
 
@@ -80,15 +81,19 @@ def _foreign_setup(program: Program) -> tuple[Site, str] | None:
 
 def _thread(program: Program) -> tuple[Site, str] | None:
     """A training step in a thread: Horovod's reductions of two threads would meet."""
+    reason = "threads that train at the same time cannot reduce their gradients by Horovod"
     for step in program.training.steps:
         scope: Scope | None = step.site.scope
         while scope is not None:
             if scope.kind == "class" and "threading.Thread" in program.names.library_bases(scope):
-                return (
-                    step.site,
-                    "threads that train at the same time cannot reduce their gradients by Horovod",
-                )
+                return step.site, reason
             scope = scope.parent
+    for site in program.script.sites_named("Thread"):
+        target = argument(site.node, 1, "target")
+        if target is not None and program.names.calls(site, "threading.Thread"):
+            for value in program.names.site_values(target, site):
+                if isinstance(value, Function) and value.scope in program.training.functions:
+                    return site, reason
     return None
 
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 from trainshift.core.edit import Change
 from trainshift.core.program import Program
 from trainshift.core.source import Span
-from trainshift.transforms.rule import Proposals, Transform
+from trainshift.transforms.rule import Guard, Proposals, Transform
 
 
 def propose(program: Program) -> Proposals:
@@ -37,4 +37,9 @@ def propose(program: Program) -> Proposals:
     yield Change("HV01", "Import and start Horovod, one GPU per rank", target, (), program.requires)
 
 
-RULE = Transform("HV01", "import-horovod", propose)
+RULE = Transform(
+    "HV01",
+    "import-horovod",
+    propose,
+    guards=(Guard("TF01"), Guard("TF02"), Guard("TF03"), Guard("TL01")),
+)

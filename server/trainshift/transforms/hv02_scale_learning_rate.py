@@ -27,7 +27,7 @@ from trainshift.core.facts import Statement
 from trainshift.core.learning_rates import Rate
 from trainshift.core.program import Program
 from trainshift.core.source import Span
-from trainshift.transforms.rule import Proposals, Transform
+from trainshift.transforms.rule import Guard, Proposals, Transform
 
 
 def propose(program: Program) -> Proposals:
@@ -80,4 +80,9 @@ def _words(call: ast.Call) -> list[ast.expr]:
     return [word.value for word in call.keywords]
 
 
-RULE = Transform("HV02", "scale-learning-rate", propose)
+RULE = Transform(
+    "HV02",
+    "scale-learning-rate",
+    propose,
+    guards=(Guard("TF03"), Guard("TF05"), Guard("TF06"), Guard("TF07")),
+)

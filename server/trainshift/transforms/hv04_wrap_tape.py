@@ -30,7 +30,7 @@ from trainshift.core.names import Display, Instance
 from trainshift.core.program import Program
 from trainshift.core.source import Span
 from trainshift.core.training import VARIABLE_LISTS, Gradient, Tape, in_loop, is_plain
-from trainshift.transforms.rule import Proposals, Transform
+from trainshift.transforms.rule import Guard, Proposals, Transform
 
 
 def propose(program: Program) -> Proposals:
@@ -211,4 +211,9 @@ def _is_list(program: Program, node: ast.expr, inside: Display) -> bool:
     return bool(values) and all(isinstance(value, Display) for value in values)
 
 
-RULE = Transform("HV04", "wrap-tape", propose)
+RULE = Transform(
+    "HV04",
+    "wrap-tape",
+    propose,
+    guards=(Guard("TF03"), Guard("TL02"), Guard("TL03"), Guard("TL04")),
+)

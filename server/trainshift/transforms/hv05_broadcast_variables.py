@@ -32,7 +32,7 @@ from trainshift.core.flags import PAIRS_KEY, Flag
 from trainshift.core.names import Unknown
 from trainshift.core.program import Program
 from trainshift.core.training import Step, is_plain
-from trainshift.transforms.rule import Proposals, Transform
+from trainshift.transforms.rule import Effect, Guard, Proposals, Transform
 
 
 def propose(program: Program) -> Proposals:
@@ -232,4 +232,16 @@ def _doubts(program: Program, step: Step, receiver: str) -> tuple[str, ...]:
     return (f"{receiver} is taken to be an optimizer whose learning rate is scaled elsewhere",)
 
 
-RULE = Transform("HV05", "broadcast-variables", propose)
+RULE = Transform(
+    "HV05",
+    "broadcast-variables",
+    propose,
+    guards=(
+        Guard("TF08"),
+        Guard("TF09"),
+        Guard("TL02"),
+        Guard("TL03", unknown=Effect.DOUBT),
+        Guard("TL04"),
+        Guard("TL05", violated=Effect.DOUBT),
+    ),
+)

@@ -22,7 +22,7 @@ from trainshift.core.flow import reaching_calls
 from trainshift.core.names import Unknown
 from trainshift.core.program import Program
 from trainshift.core.source import Span
-from trainshift.transforms.rule import Proposals, Transform
+from trainshift.transforms.rule import Guard, Proposals, Transform
 
 
 def propose(program: Program) -> Proposals:
@@ -84,4 +84,9 @@ def _feeding(program: Program) -> set[Site]:
     }
 
 
-RULE = Transform("HV06", "divide-steps", propose)
+RULE = Transform(
+    "HV06",
+    "divide-steps",
+    propose,
+    guards=(Guard("TF03"), Guard("TF05"), Guard("TF06"), Guard("TF07")),
+)

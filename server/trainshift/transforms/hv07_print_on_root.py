@@ -24,7 +24,7 @@ from trainshift.core.edit import Edit, Place
 from trainshift.core.program import Program
 from trainshift.core.root_only import Form, Kind, RootCall
 from trainshift.transforms.root import conditional, guard, guard_changes
-from trainshift.transforms.rule import Proposals, Transform
+from trainshift.transforms.rule import Effect, Guard, Proposals, Transform
 
 
 def propose(program: Program) -> Proposals:
@@ -86,4 +86,9 @@ def _names(node: ast.AST) -> set[str]:
     return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
 
 
-RULE = Transform("HV07", "print-on-root", propose)
+RULE = Transform(
+    "HV07",
+    "print-on-root",
+    propose,
+    guards=(Guard("TF04", unknown=Effect.DOUBT),),
+)

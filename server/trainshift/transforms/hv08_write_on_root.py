@@ -30,7 +30,7 @@ from trainshift.core.program import Program
 from trainshift.core.root_only import Form, Kind, RootCall
 from trainshift.core.source import Span
 from trainshift.transforms.root import conditional, guard, guard_changes, or_none
-from trainshift.transforms.rule import Proposals, Transform
+from trainshift.transforms.rule import Guard, Proposals, Transform
 
 
 def propose(program: Program) -> Proposals:
@@ -82,4 +82,9 @@ def _devnull(program: Program, call: RootCall) -> tuple[Edit, ...]:
     return (Edit(value.end, value.end, test),)
 
 
-RULE = Transform("HV08", "write-on-root", propose)
+RULE = Transform(
+    "HV08",
+    "write-on-root",
+    propose,
+    guards=(Guard("TF03"), Guard("TF10")),
+)

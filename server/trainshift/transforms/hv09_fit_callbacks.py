@@ -18,7 +18,7 @@ from trainshift.core.program import Program
 from trainshift.core.root_only import Form, Kind, RootCall, verbosity
 from trainshift.core.source import Span
 from trainshift.transforms.root import guard_changes
-from trainshift.transforms.rule import Proposals, Transform
+from trainshift.transforms.rule import Guard, Proposals, Transform
 
 
 def propose(program: Program) -> Proposals:
@@ -44,4 +44,9 @@ def _verbose(program: Program, call: RootCall) -> tuple[Edit, ...]:
     return (Edit(outer.end, outer.end, test),)
 
 
-RULE = Transform("HV09", "fit-callbacks", propose)
+RULE = Transform(
+    "HV09",
+    "fit-callbacks",
+    propose,
+    guards=(Guard("TF03"), Guard("TL02")),
+)

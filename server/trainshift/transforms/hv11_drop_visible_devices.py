@@ -15,7 +15,7 @@ import ast
 from trainshift.core.edit import Change, Withheld
 from trainshift.core.facts import Statement, argument
 from trainshift.core.program import Program
-from trainshift.transforms.rule import Proposals, Transform
+from trainshift.transforms.rule import Guard, Proposals, Transform
 
 _VARIABLE = "CUDA_VISIBLE_DEVICES"
 _SETTERS = ("tensorflow.config.set_visible_devices", "tensorflow.config.experimental.set_visible_devices")
@@ -80,4 +80,9 @@ def _is_environment(program: Program, node: ast.expr, statement: Statement) -> b
     return "os.environ" in program.names.full_names(node, statement.scope, statement)
 
 
-RULE = Transform("HV11", "drop-visible-devices", propose)
+RULE = Transform(
+    "HV11",
+    "drop-visible-devices",
+    propose,
+    guards=(Guard("TF01"), Guard("TF03")),
+)

@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from enum import Enum
 from typing import TypeAlias
 
 from trainshift.core.edit import Change, Withheld
@@ -14,17 +15,42 @@ from trainshift.core.program import Program
 Proposals: TypeAlias = Iterator[Change | Withheld]
 
 
+class Effect(Enum):
+    """What a finding does to a change that relies on the restriction.
+
+    NONE: the rule sees the very thing and copes, or withholds the change with a reason of its own.
+    DOUBT: the change is offered, and says what it assumes.  WITHHOLD: it is not made; REFUSE: without
+    it nothing else in the file may be rewritten either.
+    """
+
+    NONE = "copes with it"
+    DOUBT = "says so"
+    WITHHOLD = "is withheld"
+    REFUSE = "refuses the file"
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A restriction that a rule relies on, and what becomes of a change where it does not hold."""
+
+    code: str
+    violated: Effect = Effect.NONE
+    unknown: Effect = Effect.NONE
+
+
 @dataclass(frozen=True, slots=True)
 class Transform:
     """A rule: its code, its name in kebab-case, and what it does.
 
     The docstring of its module is its page, whose first sentence is its title.  `propose` yields the
     changes of a program, each with the edits of one statement, and what it withholds with the reason.
+    `guards` name the restrictions that it relies on.
     """
 
     code: str
     name: str
     propose: Callable[[Program], Proposals]
+    guards: tuple[Guard, ...] = ()
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"HV\d\d", self.code) or not re.fullmatch(r"[a-z]+(-[a-z]+)*", self.name):

@@ -1,0 +1,46 @@
+"""Runs the restrictions on one program."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from trainshift.core.finding import Finding
+from trainshift.core.program import Program
+from trainshift.restrictions import RESTRICTIONS
+
+log = logging.getLogger(__name__)
+ALL_CODES = frozenset(rule.code for rule in RESTRICTIONS)
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What the restrictions say of a program, in text order.
+
+    `defects` say which restrictions failed and how, `failed` are their codes.
+    """
+
+    found: tuple[Finding, ...]
+    defects: tuple[str, ...] = ()
+    failed: frozenset[str] = frozenset()
+
+
+def find(program: Program, codes: Collection[str] = ALL_CODES) -> Findings:
+    """Check the restrictions `codes`; one that fails is a defect and does not sink the others."""
+    found: list[Finding] = []
+    defects: list[str] = []
+    failed: set[str] = set()
+    for rule in RESTRICTIONS:
+        if rule.code not in codes:
+            continue
+        try:
+            found += rule.check(program)
+        except RecursionError:
+            raise
+        except Exception as error:
+            log.exception("%s failed", rule.code)
+            failed.add(rule.code)
+            defects.append(f"{rule.code} failed on this script ({type(error).__name__}: {error})")
+    found.sort(key=lambda each: (each.span, each.code))
+    return Findings(tuple(found), tuple(defects), frozenset(failed))

@@ -1,0 +1,46 @@
+"""Guards: what becomes of a change where a restriction that its rule relies on does not hold.
+
+The question is always whether this change could be wrong because of this finding (SPEC §1), so only a
+finding about the changed statement counts, or one that says that it concerns it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from trainshift.core.edit import Change, Withheld
+from trainshift.core.finding import Finding, Verdict
+from trainshift.core.source import Span
+from trainshift.transforms import TRANSFORMS
+from trainshift.transforms.rule import Effect, Guard
+
+GUARDING = frozenset(
+    guard.code
+    for rule in TRANSFORMS
+    for guard in rule.guards
+    if (guard.violated, guard.unknown) != (Effect.NONE, Effect.NONE)
+)
+"""The restrictions that can change what becomes of a change."""
+
+
+def guarded(change: Change, guards: Iterable[Guard], findings: Iterable[Finding]) -> Change | Withheld:
+    """The change, with its doubts, or why it is withheld."""
+    by_code = {guard.code: guard for guard in guards}
+    for finding in findings:
+        guard = by_code.get(finding.code)
+        if guard is None or not _concerns(finding, change.target):
+            continue
+        effect = {Verdict.VIOLATED: guard.violated, Verdict.UNKNOWN: guard.unknown}.get(finding.verdict)
+        reason = f"{finding.code}: {finding.message}"
+        if effect in (Effect.WITHHOLD, Effect.REFUSE):
+            return Withheld(change.rule, change.target, reason, effect is Effect.REFUSE)
+        # The rule's own doubt about the same statement says more than the finding.
+        if effect is Effect.DOUBT and not change.doubts:
+            change = replace(change, doubts=(reason,))
+    return change
+
+
+def _concerns(finding: Finding, target: Span) -> bool:
+    spans = (finding.span, *finding.concerns)
+    return any(span.start < target.end and target.start < span.end for span in spans)
