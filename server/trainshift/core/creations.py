@@ -166,6 +166,11 @@ class Creations:
         """The creations of these kinds, in text order."""
         return [creation for creation in self.all if creation.kind in kinds]
 
+    def shown(self, creation: Creation) -> str:
+        """The call in short, on one line, for a message."""
+        called = creation.site.node.func
+        return (dotted(called) or " ".join(self._script.text(called, creation.site).split())) + "(...)"
+
     def module_names(self, kind: Kind) -> dict[str, list[Binding]]:
         """The module-level names that may hold an object of `kind`, with the bindings that give it."""
         found: dict[str, list[Binding]] = {}
@@ -233,17 +238,25 @@ class Creations:
         elif isinstance(node, ast.NamedExpr):
             return self.kinds(node.value, scope, statement)
         elif isinstance(node, ast.Call):
-            called = names.full_names(node.func, scope, statement)
-            if called and called <= _ITERATING:
-                return _OTHER
-            probable = {
-                kind for value in names.values(node.func, scope, statement) if (kind := self._makes(value)[0])
-            }
-            if probable:
-                return self._of_values(names.values(node, scope, statement)) | probable
+            return self._call(node, scope, statement)
         elif not isinstance(node, ast.Subscript | ast.Await | ast.Starred):
             return _OTHER
         return self._of_values(names.values(node, scope, statement))
+
+    def _call(self, node: ast.Call, scope: Scope, statement: Statement | None) -> Kinds:
+        names = self._script.names
+        callee = names.values(node.func, scope, statement)
+        called = names.full_names(node.func, scope, statement)
+        if called and called <= _ITERATING:
+            return _OTHER
+        found = self._of_values(names.values(node, scope, statement))
+        if isinstance(node.func, ast.Attribute) and not any(isinstance(each, Library) for each in callee):
+            owner = self.kinds(node.func.value, scope, statement)
+            if Kind.DATASET in owner and gives_dataset(node.func.attr):
+                return owner & {Kind.DATASET, Kind.UNSEEN}
+            if owner == {Kind.DATASET} and Kind.UNSEEN in found:
+                return _OTHER
+        return found | {kind for each in callee if (kind := self._makes(each)[0])}
 
     def _parameter(self, binding: Binding) -> Kinds:
         names = self._script.names

@@ -86,8 +86,7 @@ class _Rule:
 
     def _misheld(self, creation: Creation, name: str) -> Finding:
         kind = creation.kind
-        script = self.program.script
-        made = f"`{script.text(creation.site.node.func, creation.site)}(...)`"
+        made = f"`{self.program.creations.shown(creation)}`"
         if creation.held in _HARMLESS:
             verdict = Verdict.HARMLESS
             message = f"The {kind.value} {made} is {self._how(creation)}; {_HARMLESS_BECAUSE[creation.held]}."
@@ -241,7 +240,7 @@ class _Rule:
             for attributes in facts.attributes.values():
                 yield from ((each.binding, each.binding.target) for each in attributes)
             for items in facts.items.values():
-                yield from ((each.binding, each.base) for each in items if _adds(each.binding.target))
+                yield from ((each.binding, None) for each in items if _adds(each.binding.target))
 
     def _kind(self, node: ast.expr, scope: Scope, statement: Statement | None) -> Kind | None:
         """What a (dotted) name stands for, if it is of the kinds asked for."""
@@ -295,7 +294,7 @@ class _Rule:
             return None
         scope = binding.scope
         outermost = statement.parent is None or statement.parent.scope is not statement.scope
-        if len(statement.node.targets) != 1 or statement.node.targets[0] is not target or not outermost:
+        if statement.node.targets != [target] or statement.node.value is not source or not outermost:
             return None
         if scope.kind == "class" or not script.identifiers.isdisjoint(REFLECTION):
             return None

@@ -117,14 +117,14 @@ def _reassigned(
     if unseen:
         verdict = Verdict.UNKNOWN
         message = (
-            f"`{name}` held {_A[kind]} and gets a value here that the script does not show: if it is neither a "
-            f"dataset nor an optimizer, the rewrite that is right for the {kind.value} is wrong for later uses of the name."
+            f"`{name}` held {_A[kind]} and gets a value here that the script does not show: if it is neither "
+            f"a dataset nor an optimizer, a rewrite that is right for the {kind.value} is wrong for it."
         )
     else:
         verdict = Verdict.VIOLATED
         message = (
             f"`{name}` held {_A[kind]} and here becomes something that is neither a dataset nor an "
-            f"optimizer: what a rewrite does to the {kind.value} on every rank would be done to this value too."
+            f"optimizer: what is done to the {kind.value} on every rank would be done to this value too."
         )
     related: tuple[Related, ...] = ()
     home = first.statement or (first.inner.statement if first.inner is not None else None)
@@ -157,7 +157,7 @@ def _rename(program: Program, name: str, binding: Binding) -> Change | None:
     block, index = script.siblings(statement)
     outermost = statement.parent is None or statement.parent.scope is not statement.scope
     straight = all(each.statement is None or each.statement in block[: index + 1] for each in bindings)
-    in_place = all(each.scope is binding.scope or each.statement is None for each in bindings)
+    in_place = all(each.statement is None or _runs_in_place(each.scope, binding.scope) for each in bindings)
     if (
         not outermost
         or not straight

@@ -66,7 +66,7 @@ def check(program: Program) -> Findings:
 
 
 def _judged(program: Program, creation: Creation, first: Condition) -> tuple[Verdict, str]:
-    made = f"`{program.script.text(creation.site.node.func, creation.site)}(...)`"
+    made = f"`{program.creations.shown(creation)}`"
     kind = creation.kind.value
     where = _UNDER.get(first.word, f"under `{first.word}`")
     if not first.decides:
