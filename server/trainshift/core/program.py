@@ -9,6 +9,7 @@ from trainshift.core.edit import Edit
 from trainshift.core.effects import Effects
 from trainshift.core.flags import Flags
 from trainshift.core.horovod import Horovod
+from trainshift.core.imports import Imports
 from trainshift.core.layout import Layout
 from trainshift.core.learning_rates import LearningRates
 from trainshift.core.loops import Loops
@@ -32,6 +33,11 @@ class Program:
         self.effects = Effects(script, self.training)
         self.root_only = RootOnly(script, self.horovod, self.training, self.effects)
         self.learning_rates = LearningRates(script, self.horovod, self.training)
+
+    @cached_property
+    def imports(self) -> Imports:
+        """How the script names TensorFlow, and what else it calls the module and its members."""
+        return Imports(self.script, self.layout)
 
     @cached_property
     def loops(self) -> Loops:

@@ -1,17 +1,487 @@
 """Imports stand at the top of the script.
 
-Seeds: S1.
+    BATCH = 32                                  import tensorflow as tf
+    import tensorflow as tf                     BATCH = 32
+
+What each rank sets up before anything else (`hvd.init()`, its own GPU) goes below the imports at the top
+and names what they bind. An import of TensorFlow that comes later, or in a function, may come after
+code that already has to know its rank, or may not be there for it.
+
+Violated is an import below the first other statement, or in a block, a function or a class, of what the
+rules look for: TensorFlow and what makes its datasets and optimizers, Keras, Horovod, `os`, or a file of
+the workspace that uses TensorFlow.
+
+At the top are imports after the docstring, comments and `from __future__`, under `if TYPE_CHECKING:`, and
+in `try: import ... except ImportError:`.
+
+Harmless is a late import of anything else (`json`, `matplotlib`); also one that follows statements which
+only set environment variables, `warnings` or logging, often on purpose, since TensorFlow reads them when
+it is imported.
+
+By hand: move the import to the end of the imports at the top. One that must come after something else,
+such as `os.environ[...]`, stays below it.
+
+Seeds: S1 restriction 1; S2 restriction 1; S3 restriction 1.
 """
 
 from __future__ import annotations
 
+import ast
+import builtins
+import re
+from dataclasses import dataclass
+
+from trainshift.core.edit import Change, Edit
+from trainshift.core.facts import (
+    Binding,
+    Site,
+    Statement,
+    for_type_checkers,
+    is_main_guard,
+    last_name,
+)
+from trainshift.core.finding import Finding, Related, Verdict
+from trainshift.core.imports import catches_import_error, is_common
+from trainshift.core.names import Library, Unknown
 from trainshift.core.program import Program
+from trainshift.core.source import Span
 from trainshift.restrictions.restriction import Findings, Restriction
+
+_IMPORTS = (ast.Import, ast.ImportFrom)
+_LINE = re.compile(r"\r\n|\n|\r")
+_NEEDED = frozenset(
+    {"tensorflow", "keras", "tf_keras", "horovod", "tensorflow_datasets", "tensorflow_addons"}
+)
+# How calls begin, by full name, that only set the environment, warnings or logging.
+_QUIET = (
+    "os.environ.", "os.putenv", "os.unsetenv", "warnings.", "logging.", "absl.logging.",
+    "tensorflow.get_logger", "tensorflow.logging.", "tensorflow.compat.v1.logging.",
+    "tensorflow.autograph.set_verbosity",
+)  # fmt: skip
+# How calls begin after which an import may mean something else, and may stand where it stands for that.
+_DISTURBING = (
+    "os.environ.", "os.putenv", "os.unsetenv", "os.chdir", "os.system", "os.exec", "sys.path.",
+    "sys.modules.", "subprocess.", "multiprocessing.", "importlib.", "site.", "runpy.", "matplotlib.use",
+    "tensorflow.enable_", "tensorflow.disable_", "tensorflow.compat.v1.enable_",
+    "tensorflow.compat.v1.disable_", "builtins.exec", "builtins.eval", "builtins.__import__",
+)  # fmt: skip
+# What has the same effect when it is set: `sys.path = [...]`, `os.environ["A"] = "1"`.
+_SETTINGS = frozenset({"os.environ", "sys.path", "sys.modules", "sys.meta_path"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Top:
+    """The imports at the top and what may stand among them: `block`, up to the first other statement `end`.
+
+    `loud` is the first statement that does more than set the environment, warnings or logging.
+    """
+
+    block: list[Statement]
+    end: Statement | None
+    loud: Statement | None
 
 
 def check(program: Program) -> Findings:
-    """One finding for each ..."""
-    yield from ()
+    """One finding for each import that is not at the top."""
+    top = _read_top(program)
+    for statement in program.script.statements:
+        if isinstance(statement.node, _IMPORTS) and not _is_future(statement):
+            finding = _judge(program, statement, top)
+            if finding is not None:
+                yield finding
+
+
+def _read_top(program: Program) -> _Top:
+    block: list[Statement] = []
+    end: Statement | None = None
+    for statement in program.script.top:
+        if end is None and _is_silent(statement):
+            block.append(statement)
+            continue
+        end = end or statement
+        if not _is_silent(statement) and not _is_quiet(program, statement):
+            return _Top(block, end, statement)
+    return _Top(block, end, None)
+
+
+# What stands between imports
+
+
+def _is_silent(statement: Statement) -> bool:
+    """Whether the statement keeps imports below it at the top: it is one, guards one, or does nothing."""
+    node = statement.node
+    if isinstance(node, (*_IMPORTS, ast.Pass)):
+        return True
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Constant)
+    if isinstance(node, ast.If):
+        return last_name(node.test) == "TYPE_CHECKING" and not node.orelse
+    if isinstance(node, ast.Try):
+        return catches_import_error(node) and all(
+            _is_silent(each) or _is_flag(each) for each in _in(statement, "body", "orelse", "finally")
+        )
+    return _suppresses(statement) and all(map(_is_silent, statement.branches["body"]))
+
+
+def _in(statement: Statement, *branches: str) -> list[Statement]:
+    return [each for branch in branches for each in statement.branches.get(branch, [])]
+
+
+def _is_flag(statement: Statement) -> bool:
+    """Whether the statement is like ``HAS_TENSORFLOW = True``."""
+    return isinstance(statement.node, ast.Assign) and isinstance(statement.node.value, ast.Constant)
+
+
+def _suppresses(statement: Statement) -> bool:
+    """Whether the statement is ``with suppress(ImportError):``."""
+    return isinstance(statement.node, ast.With) and all(
+        isinstance(item.context_expr, ast.Call)
+        and last_name(item.context_expr.func) == "suppress"
+        and any(last_name(each) in ("ImportError", "ModuleNotFoundError") for each in item.context_expr.args)
+        for item in statement.node.items
+    )
+
+
+def _is_quiet(program: Program, statement: Statement) -> bool:
+    """Whether the statement only sets the environment, warnings, logging, or the module's own metadata."""
+    node = statement.node
+    if isinstance(node, (*_IMPORTS, ast.Pass)):
+        return True
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Constant) or _is_quiet_call(program, statement, node.value)
+    if isinstance(node, ast.Assign):
+        return all(_is_quiet_target(program, statement, target) for target in node.targets) or (
+            _is_quiet_call(program, statement, node.value)
+        )
+    if isinstance(node, ast.AugAssign):
+        return _is_quiet_target(program, statement, node.target)
+    if isinstance(node, ast.Delete):
+        return all(_is_quiet_target(program, statement, target) for target in node.targets)
+    if isinstance(node, ast.With):
+        contexts = [item.context_expr for item in node.items]
+        if not all(_is_quiet_call(program, statement, each) for each in contexts) and not _suppresses(
+            statement
+        ):
+            return False
+    elif not isinstance(node, ast.If | ast.Try):
+        return False
+    return all(_is_quiet(program, each) for each in _in(statement, *statement.branches))
+
+
+def _is_quiet_call(program: Program, statement: Statement, node: ast.expr) -> bool:
+    """Whether the expression is a call that sets such things, also of a logger."""
+    while isinstance(node, ast.Call):
+        names = program.names.full_names(node.func, statement.scope, statement)
+        if names and all(name.startswith(_QUIET) for name in names):
+            return True
+        if not isinstance(node.func, ast.Attribute):
+            return False
+        node = node.func.value
+        if isinstance(node, ast.Name):
+            return _is_logger(program, statement, node)
+    return False
+
+
+def _is_logger(program: Program, statement: Statement, node: ast.Name) -> bool:
+    _, bindings = program.names.lookup(node.id, statement.scope, statement)
+    return bool(bindings) and all(
+        binding.value is not None
+        and isinstance(binding.value, ast.Call)
+        and binding.statement is not None
+        and _is_quiet_call(program, binding.statement, binding.value)
+        for binding in bindings
+    )
+
+
+def _is_quiet_target(program: Program, statement: Statement, target: ast.expr) -> bool:
+    if isinstance(target, ast.Name):
+        return target.id.startswith("__") and target.id.endswith("__")
+    if isinstance(target, ast.Subscript):
+        target = target.value
+    names = program.names.full_names(target, statement.scope, statement)
+    return bool(names) and all(f"{name}.".startswith(_QUIET) for name in names)
+
+
+# Judging one import
+
+
+def _judge(program: Program, statement: Statement, top: _Top) -> Finding | None:
+    home = [*statement.path()][-1]
+    nested = _nesting(statement)
+    before = top.end is not None and _start(program, home) > _start(program, top.end)
+    if nested is None and not before:
+        return None
+    if for_type_checkers(statement):
+        return _finding(
+            program, statement, Verdict.HARMLESS, "only type checkers see it", nested, top, before
+        )
+    if not _needed(program, statement):
+        return _finding(
+            program, statement, Verdict.HARMLESS, "no rule needs what it binds", nested, top, before
+        )
+    loud = top.loud is not None and _start(program, home) > _start(program, top.loud)
+    if not loud and (nested is None or (home is not top.loud and isinstance(nested.node, ast.With))):
+        why = "what comes before only sets the environment, warnings or logging"
+        return _finding(program, statement, Verdict.HARMLESS, why, nested, top, before)
+    why = "what each rank sets up below the imports at the top may come too early for it"
+    return _finding(program, statement, Verdict.VIOLATED, why, nested, top, before)
+
+
+def _nesting(statement: Statement) -> Statement | None:
+    """The innermost compound statement around an import that is not itself a guard of imports."""
+    for above in statement.ancestors():
+        if not _is_silent(above):
+            return above
+    return None
+
+
+def _start(program: Program, statement: Statement) -> int:
+    return program.script.statement_span(statement).start
+
+
+def _finding(
+    program: Program,
+    statement: Statement,
+    verdict: Verdict,
+    why: str,
+    nested: Statement | None,
+    top: _Top,
+    before: bool,
+) -> Finding:
+    script = program.script
+    span = script.statement_span(statement)
+    modules = ", ".join(dict.fromkeys(_modules(statement)))
+    related: tuple[Related, ...] = ()
+    if nested is not None:
+        where = f"inside {_described(nested)}"
+        header = script.statement_span(nested).start
+        related = (Related(Span(header, script.source.line_end(header)), "the import stands in here"),)
+    else:
+        where = "below other statements"
+        first = top.end if verdict is Verdict.HARMLESS or top.loud is None else top.loud
+        if first is not None and before:
+            related = (Related(script.statement_span(first), "this comes before the import"),)
+    message = f"{modules} is imported {where}: {why}"
+    return Finding("TF01", verdict, span, message, related, _fix(program, statement, top))
+
+
+def _described(statement: Statement) -> str:
+    node = statement.node
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return f"{node.name}()"
+    if isinstance(node, ast.ClassDef):
+        return f"class {node.name}"
+    kind = type(node).__name__.lower().removeprefix("async")
+    return f"a block of `{kind}`"
+
+
+def _modules(statement: Statement) -> list[str]:
+    """The modules that an import names, with the dots of a relative one."""
+    node = statement.node
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    assert isinstance(node, ast.ImportFrom)
+    return ["." * node.level + (node.module or "")]
+
+
+def _is_future(statement: Statement) -> bool:
+    return isinstance(statement.node, ast.ImportFrom) and statement.node.module == "__future__"
+
+
+def _bindings(statement: Statement) -> list[Binding]:
+    """The bindings that an import makes."""
+    return [
+        binding
+        for bindings in statement.scope.bindings.values()
+        for binding in bindings
+        if binding.statement is statement
+    ]
+
+
+def _needed(program: Program, statement: Statement) -> bool:
+    """Whether the rules look for what the import binds."""
+    for binding in _bindings(statement):
+        root = binding.full_name.partition(".")[0]
+        if root in _NEEDED or binding.full_name in ("os", "os.environ"):
+            return True
+        if not root or not is_common(root):
+            if _reaches_tensorflow(program, binding):
+                return True
+    return False
+
+
+def _reaches_tensorflow(program: Program, binding: Binding) -> bool:
+    """Whether the import is of a file of the workspace that imports TensorFlow, directly or not."""
+    workspace = program.script.workspace
+    if workspace is None:
+        return False
+    path, _ = workspace.locate(program.script, binding.full_name)
+    waiting, seen = [path], {"", program.script.path}
+    while waiting:
+        path = waiting.pop()
+        script = workspace.script(path) if path not in seen else None
+        seen.add(path)
+        if script is not None:
+            if any(each.full_name.partition(".")[0] in _NEEDED for each in script.imports):
+                return True
+            waiting += workspace.imported_by(script)
+    return False
+
+
+# Moving it
+
+
+def _fix(program: Program, statement: Statement, top: _Top) -> Change | None:
+    """The import at the end of the imports at the top, where that cannot change what the script does."""
+    if top.end is None or not _is_movable(program, statement) or _is_disturbed(program, statement, top):
+        return None
+    script, layout = program.script, program.layout
+    span = script.statement_span(statement)
+    lines, removal = _taken_out(program, statement)
+    last = next((each for each in reversed(top.block) if not isinstance(each.node, ast.Expr)), None)
+    last = last or (top.block[-1] if top.block else None)
+    place = layout.after(last, lines) if last is not None else layout.before(top.end, lines)
+    requires = layout.isolate(last or top.end)
+    if any(edit.start < other.end and other.start < edit.end for edit in removal for other in requires):
+        return None
+    modules = ", ".join(dict.fromkeys(_modules(statement)))
+    title = f"Move the import of {modules} to the top"
+    return Change("TF01", title, span, (place, *removal), requires)
+
+
+def _taken_out(program: Program, statement: Statement) -> tuple[list[str], tuple[Edit, ...]]:
+    """The import's own lines, with the comments that are its own, and the edits that remove them."""
+    script, source = program.script, program.script.source
+    span = script.statement_span(statement)
+    start, end = source.line_start(span.start), source.line_end(span.end)
+    indentation = source.text[start : span.start]
+    rest = source.text[span.end : end]
+    alone = not indentation.strip() and (not rest.strip() or rest.lstrip().startswith("#"))
+    only = len(script.siblings(statement)[0]) == 1
+    if not alone:
+        lines = _dedented(source.text[span.start : span.end], indentation if not indentation.strip() else "")
+        return lines, program.layout.remove(statement, only)
+    above = _comment_above(program, start, end)
+    lines = [line.lstrip() for line in _LINE.split(source.text[above:start])[:-1]]
+    lines += _dedented(source.text[span.start : end].rstrip(), indentation)
+    if only and statement.parent is not None:
+        return lines, (Edit(above, end, f"{indentation}pass"),)
+    return lines, (Edit(above, source.next_line(span.end), ""),)
+
+
+def _dedented(text: str, indentation: str) -> list[str]:
+    first, *others = _LINE.split(text)
+    return [first, *(line.removeprefix(indentation) for line in others)]
+
+
+def _comment_above(program: Program, start: int, end: int) -> int:
+    """Where the comment begins that is about nothing but the import: it stands alone below it."""
+    source = program.script.source
+    following = source.next_line(end)
+    if source.text[following : source.line_end(following)].strip():
+        return start
+    above = start
+    while above > 0:
+        line = source.line_start(above - 1)
+        text = source.text[line:above].strip()
+        if not text.startswith("#") or text.startswith(
+            ("#!", "# %%", "#%%", "# In[", "# -", "#-", "# =", "#=")
+        ):
+            break
+        above = line
+    return above
+
+
+def _is_movable(program: Program, statement: Statement) -> bool:
+    """Whether the import is of known modules, always made, and its names mean nothing else."""
+    node, parent, script = statement.node, statement.parent, program.script
+    if not all(is_common(module) for module in _modules(statement)):
+        return False
+    if parent is not None:
+        function = isinstance(parent.node, ast.FunctionDef | ast.AsyncFunctionDef)
+        if not (function or (is_main_guard(parent) and statement.branch == "body" and parent.parent is None)):
+            return False
+        # A function may import late what not every user has; TensorFlow is there if it trains.
+        if function and not _needed(program, statement):
+            return False
+    for alias in node.names:  # type: ignore[attr-defined]
+        if alias.name == "*":
+            return False
+    scope = statement.scope
+    for binding in _bindings(statement):
+        assert isinstance(binding.target, ast.alias)
+        name = binding.target.asname or binding.target.name
+        name = name if isinstance(node, ast.ImportFrom) else name.partition(".")[0]
+        if hasattr(builtins, name) or name in scope.declared_global | scope.declared_nonlocal:
+            return False
+        known = [*script.module_bindings.get(name, []), *scope.bindings[name]]
+        outer = scope.parent
+        while outer is not None:
+            known += outer.bindings.get(name, [])
+            outer = outer.parent
+        if any(each.kind != "import" or each.full_name != binding.full_name for each in known):
+            return False
+    return True
+
+
+def _is_disturbed(program: Program, statement: Statement, top: _Top) -> bool:
+    """Whether something between the top and the import may change what the import gives."""
+    script = program.script
+    assert top.end is not None
+    first, at = _start(program, top.end), _start(program, statement)
+    at_once = statement.scope.kind == "module"
+
+    def between(each: Statement | None) -> bool:
+        """Whether a statement may run after the top and before the import."""
+        if each is None or each.scope.kind != "module":
+            return True
+        start = _start(program, each)
+        return first <= start and (start < at or not at_once)
+
+    if any(between(binding.statement) for binding in script.module_bindings.get("*", [])):
+        return True
+    for facts in script.facts:
+        settings = [
+            each
+            for setting in _SETTINGS
+            for each in (
+                *facts.attributes.get(setting.partition(".")[2], ()),
+                *facts.items.get(setting.partition(".")[2], ()),
+            )
+        ]
+        for each in settings:
+            if between(each.binding.statement) and _is_setting(program, each):
+                return True
+    roots = {module.partition(".")[0] for module in _modules(statement)} - {"tensorflow"}
+    return any(between(site.statement) and _disturbs(program, site, roots) for site in script.sites)
+
+
+def _is_setting(program: Program, each: AttributeBinding | ItemBinding) -> bool:
+    """Whether what is set lies in the environment or says where modules are looked for."""
+    names = program.names.full_names(each.base, each.binding.scope, each.binding.statement)
+    return any(f"{name}.".startswith(("os.environ.", "sys.")) or name == "os" for name in names)
+
+
+def _disturbs(program: Program, site: Site, roots: set[str]) -> bool:
+    """Whether a call may change what later imports give: through the environment, paths or the library."""
+    for value in program.names.callee(site):
+        if isinstance(value, Library):
+            root = value.name.partition(".")[0]
+            if value.name.startswith(_DISTURBING) or not is_common(root):
+                return True
+            if root in roots:
+                return True
+        elif isinstance(value, Unknown):
+            root = _called_root(site.node)
+            if root and not program.names.lookup(root, site.scope, site.statement)[1]:
+                return True
+    return False
+
+
+def _called_root(node: ast.expr) -> str:
+    while isinstance(node, ast.Attribute | ast.Call | ast.Subscript):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 RULE = Restriction("TF01", "import-not-at-top", check)

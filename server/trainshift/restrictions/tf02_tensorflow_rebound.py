@@ -1,17 +1,342 @@
 """The TensorFlow module is bound by imports only.
 
-Seeds: S1.
+    tf2 = tf                                    optimizer = tf.keras.optimizers.Adam(1e-3)
+    optimizer = tf2.keras.optimizers.Adam(1e-3)
+
+The rules find optimizers, datasets and tapes as members of the module that an import names, and what
+they write uses that name. If the module has another name too, an optimizer made through it may keep its
+learning rate and its own gradients on each rank; if the import's name means something else in places,
+code that is written there for each rank does not find TensorFlow.
+
+Violated where anything but an import binds the module: an assignment in any form (`self.tf = tf`, a
+tuple, `:=`, a loop, a container), `importlib.import_module("tensorflow")`, a parameter that it is passed
+to or is the default of. Violated too where the import's name is bound to something else, in the module
+or as a local name of a scope that uses TensorFlow.
+
+A local of the same name in a scope that uses no TensorFlow is another variable, and no violation. To pass
+the module to a function of a library (`print(tf)`, `getattr(tf, name)`) binds nothing. An alias of a
+submodule (`K = tf.keras.backend`, `tf1 = tf.compat.v1`) is TF03.
+
+Harmless is what holds the name only where TensorFlow is missing: `tf = None` under `except ImportError:`,
+in the other branch of a condition, or before the import.
+
+Unknown: a module whose name the script computes (`importlib.import_module(name)`), a function that nobody
+sees and that is handed the module, and a parameter of the import's name that is used like TensorFlow.
+
+By hand: use the import's name everywhere, and give other values other names.
+
+Seeds: S1 restriction 2; S2 restriction 2; S3 restriction 2.
 """
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
+
+from trainshift.core.edit import Change
+from trainshift.core.facts import Binding, Scope, Site, Statement, dotted, last_name
+from trainshift.core.finding import Finding, Related, Verdict
+from trainshift.core.imports import ROOTS, Alias, catches_import_error, is_common, names_in
+from trainshift.core.names import Instance, Library, Member, Unknown, UserInstance, Value
 from trainshift.core.program import Program
+from trainshift.core.source import Span
 from trainshift.restrictions.restriction import Findings, Restriction
+
+_MISSED = "what is made through it may not be seen, and be left as it is for one process"
+_HIDDEN = "code that each rank needs there would not find TensorFlow"
+# Members that hardly anything but TensorFlow has.
+_TELLING = frozenset(
+    {
+        "GradientTape", "Session", "Tensor", "TensorShape", "Variable", "cast", "compat", "constant",
+        "contrib", "control_dependencies", "convert_to_tensor", "distribute", "estimator",
+        "executing_eagerly", "function", "keras", "nn", "one_hot", "placeholder", "reduce_mean",
+        "reduce_sum", "saved_model", "stop_gradient",
+    }
+)  # fmt: skip
 
 
 def check(program: Program) -> Findings:
-    """One finding for each ..."""
-    yield from ()
+    """One finding for each name that TensorFlow has without an import, or that the import has to share."""
+    reported: set[Binding] = set()
+    for alias in program.imports.aliases:
+        if alias.is_module or (alias.dynamic and not alias.names and _may_be_used_as_module(program, alias)):
+            reported.add(alias.binding)
+            yield _alias(program, alias)
+    for finding, binding in _parameters(program):
+        if binding is not None:
+            if binding in reported:
+                continue
+            reported.add(binding)
+        yield finding
+    for name in program.imports.module_names:
+        yield from _rebindings(program, name, reported)
+        yield from _shadows(program, name, reported)
+
+
+# Other names of the module
+
+
+def _alias(program: Program, alias: Alias) -> Finding:
+    target = program.imports.target(alias.binding)
+    if alias.dynamic:
+        message = f"{target.text} is a module whose name is not in the script: if it is TensorFlow, {_MISSED}"
+        return Finding("TF02", Verdict.UNKNOWN, target.span, message)
+    verb = "holds TensorFlow" if alias.held else "is TensorFlow, bound by something else than an import"
+    fix = None
+    edits = program.imports.inlined(alias)
+    shown = program.imports.shown(alias)
+    if edits and alias.binding.statement is not None:
+        span = program.script.statement_span(alias.binding.statement)
+        fix = Change("TF02", f"Use {shown} instead of {target.text}", span, edits)
+    related = _imported_here(program, alias.value)
+    return Finding("TF02", Verdict.VIOLATED, target.span, f"{target.text} {verb}: {_MISSED}", related, fix)
+
+
+def _imported_here(program: Program, value: ast.expr | None = None) -> tuple[Related, ...]:
+    """Where the script imports TensorFlow, under the name that is used if it has several."""
+    names = program.imports.module_names
+    wanted = last_name(value) if value is not None else ""
+    bindings = names.get(wanted) or next(iter(names.values()), [])
+    for binding in bindings:
+        if binding.statement is not None:
+            span = program.script.statement_span(binding.statement)
+            return (Related(span, "TensorFlow is imported here"),)
+    return ()
+
+
+def _may_be_used_as_module(program: Program, alias: Alias) -> bool:
+    """Whether what is read from a module that nobody can name fits TensorFlow, if anything is read."""
+    read = _read_from(program, program.imports.target(alias.binding).text)
+    return not read or not read.isdisjoint(_TELLING)
+
+
+def _read_from(program: Program, name: str) -> set[str]:
+    """The attributes that are read from a (dotted) name anywhere in the script."""
+    return {
+        node.attr
+        for facts in program.script.facts
+        if facts.loads.get(name.rpartition(".")[2])
+        for top in facts.top
+        for node in ast.walk(top.node)
+        if isinstance(node, ast.Attribute) and dotted(node.value) == name
+    }
+
+
+# Parameters
+
+
+def _parameters(program: Program) -> Iterator[tuple[Finding, Binding | None]]:
+    """Findings for parameters that are the module, and for functions that take it and are not seen."""
+    imports, script = program.imports, program.script
+    carriers = set(imports.module_names)
+    carriers.update(
+        last_name(each.binding.target)
+        for each in imports.aliases
+        if each.is_module and isinstance(each.binding.target, ast.expr)
+    )
+    if not carriers:
+        return
+    for scope in imports.scopes:
+        for bindings in scope.bindings.values():
+            for binding in bindings:
+                value = binding.value
+                if binding.kind == "parameter" and value is not None and last_name(value) in carriers:
+                    if imports.is_module(value, binding.scope, scope.statement):
+                        carriers.add(imports.target(binding).text)
+                        yield _parameter(program, binding, None), binding
+    seen: set[ast.expr] = set()
+    grown = True
+    while grown:
+        grown = False
+        for site in script.sites:
+            for given in (*site.node.args, *(word.value for word in site.node.keywords)):
+                if given in seen or last_name(given) not in carriers:
+                    continue
+                if not imports.is_module(given, site.scope, site.statement):
+                    continue
+                seen.add(given)
+                for taken in _receiving(program, site, given):
+                    if taken is None:
+                        yield _handed_over(program, site, given), None
+                    elif script.home(taken.scope) is script:
+                        name = imports.target(taken).text
+                        grown = grown or name not in carriers
+                        carriers.add(name)
+                        yield _parameter(program, taken, script.span(given, site)), taken
+                    else:
+                        yield _handed_over(program, site, given), None
+
+
+def _parameter(program: Program, binding: Binding, given: Span | None) -> Finding:
+    target = program.imports.target(binding)
+    function = binding.inner.name if binding.inner is not None else ""
+    where = f" of {function}()" if function else ""
+    message = f"{target.text}{where} is TensorFlow, bound as a parameter: {_MISSED}"
+    related = _imported_here(program) if given is None else (Related(given, "TensorFlow is passed here"),)
+    return Finding("TF02", Verdict.VIOLATED, target.span, message, related)
+
+
+def _receiving(program: Program, site: Site, given: ast.expr) -> Iterator[Binding | None]:
+    """The parameters that take an argument; None for what nobody sees, nothing for a library's function."""
+    functions = program.names.called_functions(site)
+    for function in functions:
+        found = False
+        for name, bindings in function.bindings.items():
+            if bindings[0].kind == "parameter" and program.names.argument(site, function, name) is given:
+                found = True
+                yield bindings[0]
+        if not found:
+            yield None
+    if not functions and not all(_is_library(value) for value in program.names.callee(site)):
+        yield None
+
+
+def _is_library(value: Value) -> bool:
+    if isinstance(value, Library):
+        return is_common(value.name)
+    return isinstance(value, Member) and isinstance(value.owner, Instance) and is_common(value.owner.cls)
+
+
+def _handed_over(program: Program, site: Site, given: ast.expr) -> Finding:
+    called, text = program.script.text(site.node.func, site), program.script.text(given, site)
+    message = f"what {called} does with {text} cannot be seen: if it binds TensorFlow, {_MISSED}"
+    return Finding("TF02", Verdict.UNKNOWN, program.script.span(given, site), message)
+
+
+# Other meanings of the import's name
+
+
+def _rebindings(program: Program, name: str, reported: set[Binding]) -> Findings:
+    """What the import's name is bound to where the import binds it."""
+    imports = program.imports
+    for scope in _homes(program, name):
+        bindings = program.script.module_bindings[name] if scope is None else scope.bindings[name]
+        own = [binding for binding in bindings if imports.is_module_import(binding)]
+        for binding in bindings:
+            if binding in own or binding in reported or binding.kind == "deleted":
+                continue
+            reported.add(binding)
+            target = imports.target(binding)
+            if _is_stand_in(program, binding, own):
+                verdict, why = Verdict.HARMLESS, "only where TensorFlow is missing"
+            else:
+                verdict, why = Verdict.VIOLATED, _HIDDEN
+            message = f"{name} is TensorFlow's name and is bound to something else here: {why}"
+            yield Finding("TF02", verdict, target.span, message, _imported_at(program, own))
+
+
+def _homes(program: Program, name: str) -> list[Scope | None]:
+    """The scopes in which imports bind the name; None for the module."""
+    homes: dict[Scope | None, None] = {}
+    for binding in program.imports.module_names[name]:
+        scope = binding.scope
+        homes[None if scope.kind == "module" or name in scope.declared_global else scope] = None
+    return list(homes)
+
+
+def _imported_at(program: Program, bindings: list[Binding]) -> tuple[Related, ...]:
+    statements = [binding.statement for binding in bindings if binding.statement is not None]
+    return tuple(
+        Related(program.script.statement_span(statement), "TensorFlow is imported here")
+        for statement in statements[:1]
+    )
+
+
+def _is_stand_in(program: Program, binding: Binding, imports: list[Binding]) -> bool:
+    """Whether the binding holds only where, or as long as, the import has not been made."""
+    statement = binding.statement
+    if statement is None:
+        return False
+    nothing = isinstance(binding.value, ast.Constant) and not binding.value.value
+    for each in imports:
+        if each.statement is None:
+            continue
+        beside = _branches_apart(statement, each.statement)
+        if beside is not None:
+            parent, branch = beside
+            if isinstance(parent.node, ast.Try) and branch.startswith("except"):
+                return catches_import_error(parent.node)
+            if nothing and isinstance(parent.node, ast.If):
+                return True
+    # A name without a value as yet, which the import is to give it.
+    span = program.script.statement_span
+    starts = [span(each.statement).start for each in imports if each.statement is not None]
+    return nothing and span(statement).start < min(starts)
+
+
+def _branches_apart(one: Statement, other: Statement) -> tuple[Statement, str] | None:
+    """The compound statement of which the two stand in different branches, and the branch of `one`."""
+    above = {step.parent: step.branch for step in other.path() if step.parent is not None}
+    for step in one.path():
+        if step.parent is not None and step.parent in above:
+            return (step.parent, step.branch) if above[step.parent] != step.branch else None
+    return None
+
+
+def _shadows(program: Program, name: str, reported: set[Binding]) -> Findings:
+    """Local names that hide the import's in a scope that uses TensorFlow."""
+    imports = program.imports
+    for scope in imports.scopes:
+        bindings = scope.bindings.get(name)
+        if not bindings or scope.kind == "module" or name in scope.declared_global | scope.declared_nonlocal:
+            continue
+        if any(binding in reported or imports.is_module_import(binding) for binding in bindings):
+            continue
+        _, hidden = program.names.lookup(name, scope.parent or scope, scope.statement)
+        if not any(imports.is_module_import(binding) for binding in hidden):
+            continue
+        binding = bindings[0]
+        target = imports.target(binding)
+        if _uses_tensorflow(program, scope, name):
+            message = f"{name} is TensorFlow's name and is bound to something else here: {_HIDDEN}"
+            yield Finding("TF02", Verdict.VIOLATED, target.span, message, _imported_at(program, hidden))
+        elif _is_used_alike(program, scope, name):
+            message = f"{name} is TensorFlow's name; whether it is TensorFlow here cannot be seen"
+            yield Finding("TF02", Verdict.UNKNOWN, target.span, message, _imported_at(program, hidden))
+
+
+def _uses_tensorflow(program: Program, scope: Scope, name: str) -> bool:
+    """Whether code in the scope reads TensorFlow, or an object of it, by another name."""
+    for statement in _statements(program, scope):
+        for node, inner, _ in names_in(statement):
+            if node.id == name or not (_within(inner, scope) or statement.node is scope.node):
+                continue
+            values = program.names.values(node, inner, statement)
+            if any(_is_tensorflow(program, value) for value in values):
+                return True
+    return False
+
+
+def _statements(program: Program, scope: Scope) -> list[Statement]:
+    """The statements in a scope; for a lambda or a comprehension, the one that it stands in."""
+    own = [scope.statement] if scope.statement is not None else []
+    return own + [each for each in scope.facts.statements if _within(each.scope, scope)]
+
+
+def _within(scope: Scope | None, outer: Scope) -> bool:
+    while scope is not None and scope is not outer:
+        scope = scope.parent
+    return scope is not None
+
+
+def _is_tensorflow(program: Program, value: Value) -> bool:
+    if isinstance(value, Library | Instance):
+        name = value.name if isinstance(value, Library) else value.cls
+        return name.partition(".")[0] in ROOTS
+    if isinstance(value, UserInstance):
+        return any(each.partition(".")[0] in ROOTS for each in program.names.library_bases(value.scope))
+    return False
+
+
+def _is_used_alike(program: Program, scope: Scope, name: str) -> bool:
+    """Whether members that are TensorFlow's are read from a name of which nobody sees what it is."""
+    values = {value for each in scope.bindings[name] for value in program.names.bound(each)}
+    if not any(isinstance(value, Unknown) for value in values) or scope.node is None:
+        return False
+    return any(
+        isinstance(node, ast.Attribute) and node.attr in _TELLING and dotted(node.value) == name
+        for node in ast.walk(scope.node)
+    )
 
 
 RULE = Restriction("TF02", "tensorflow-rebound", check)

@@ -1,17 +1,202 @@
 """Members of TensorFlow are given other names by imports only.
 
-Seeds: S1.
+    Adam = tf.keras.optimizers.Adam             optimizer = tf.keras.optimizers.Adam(1e-3)
+    optimizer = Adam(1e-3)
+
+Which optimizer is made, which data are read and which model is trained is read off the members of
+TensorFlow that a script uses. Behind a second name such a member may go unnoticed: an optimizer whose
+learning rate is not scaled, a tape that reduces nothing, a loop whose steps are not divided, on each
+rank for itself. An import is no such second name: `from tensorflow.keras.optimizers import Adam` is fine.
+
+Violated where a rule looks through the member: Keras, its optimizers, models, applications, callbacks
+and backend, `tf.data`, `tf.train`, `tf.summary`, `tf.estimator`, `tf.compat.v1`, `tf.distribute`,
+`tf.config`, and what makes a dataset, an optimizer, a schedule, a model, a callback, a checkpoint, a
+session or a summary writer; `tf.GradientTape`, `tf.function`, `tf.print`. `K = tf.keras.backend` is
+among them since the learning rate is set through it (`K.set_value(optimizer.lr, rate)`) and the session
+is had from it (`K.get_session()`). A member in a container (`{"adam": tf.keras.optimizers.Adam}`) has
+another name too.
+
+Harmless are members that no rule looks at: layers, losses, metrics, dtypes, mathematics, constants such
+as `tf.data.AUTOTUNE`, and an alias for type checkers only. A member that is passed as an argument, or is
+the default of a parameter (`activation=tf.nn.relu`), is no alias; nor is what calling it gives.
+
+Unknown is a member whose name the script computes, as in `getattr(tf.keras.optimizers, name)`.
+
+By hand: write the member out where it is used, or import it under the name.
+
+Seeds: S1 restriction 3; S2 restriction 3; S3 restriction 3.
 """
 
 from __future__ import annotations
 
+from trainshift.core import api
+from trainshift.core.edit import Change
+from trainshift.core.facts import for_type_checkers
+from trainshift.core.finding import Finding, Verdict
+from trainshift.core.imports import MODULES, Alias
 from trainshift.core.program import Program
 from trainshift.restrictions.restriction import Findings, Restriction
 
+# Below `tensorflow.`: the modules that the rules look through, and what a rank does wrong if they do not.
+_THROUGH = {
+    "keras": "an optimizer or a model",
+    "keras.optimizers": "an optimizer",
+    "keras.models": "a model",
+    "keras.applications": "a model",
+    "keras.callbacks": "a callback",
+    "keras.backend": "a learning rate",
+    "keras.mixed_precision": "an optimizer",
+    "optimizers": "an optimizer",
+    "mixed_precision": "an optimizer",
+    "data": "a dataset",
+    "train": "an optimizer or a checkpoint",
+    "summary": "a summary",
+    "estimator": "an estimator",
+    "distribute": "a distribution strategy",
+    "config": "a choice of devices",
+    "app": "the start of the script",
+    "compat": "an optimizer or a dataset",
+}
+# Members that the rules look for one by one.
+_MEMBERS = {
+    "GradientTape": "a tape",
+    "function": "a compiled function",
+    "print": "a print",
+    "keras.Model": "a model",
+    "keras.Sequential": "a model",
+    "keras.backend.set_value": "a learning rate",
+    "keras.backend.get_session": "a session",
+    "keras.backend.set_session": "a session",
+    "config.set_visible_devices": "a choice of devices",
+    "config.experimental": "a choice of devices",
+    "config.experimental.set_visible_devices": "a choice of devices",
+    "app.run": "the start of the script",
+    "Session": "a session",
+    "InteractiveSession": "a session",
+    "ConfigProto": "a session",
+    "global_variables_initializer": "a session",
+}
+# Of the modules above, those where a class or function counts that is not of a family below.
+_WHOLE = (
+    "keras.optimizers",
+    "keras.models",
+    "keras.callbacks",
+    "keras.applications",
+    "optimizers",
+    "estimator",
+)
+# ... and those where functions count, but not classes such as `tf.train.Example`.
+_FUNCTIONS = ("data", "train", "summary", "distribute")
+# What comes of it when one of them goes unnoticed.
+_COSTS = {
+    "a callback": "run on every rank",
+    "a checkpoint": "be written by every rank",
+    "a choice of devices": "give every rank the same GPU",
+    "a compiled function": "hide a training step",
+    "a dataset": "give every rank all of the steps",
+    "a distribution strategy": "compete with Horovod",
+    "a learning rate": "not be scaled to the number of ranks",
+    "a model": "start from different weights on each rank",
+    "a print": "be repeated on every rank",
+    "a session": "start from different weights on each rank",
+    "a summary": "be written by every rank",
+    "a tape": "not average its gradients over the ranks",
+    "an estimator": "start from different weights on each rank",
+    "an optimizer": "not be scaled to the number of ranks",
+    "an optimizer or a checkpoint": "be treated as if there were one rank",
+    "an optimizer or a dataset": "be treated as if there were one rank",
+    "an optimizer or a model": "be treated as if there were one rank",
+    "the start of the script": "hide the training that it runs",
+}
+_FAMILIES = (
+    (api.OPTIMIZERS, "an optimizer"),
+    (api.SCHEDULE, "a learning rate"),
+    (api.DATASET, "a dataset"),
+    (api.MODEL, "a model"),
+    (api.TAPE, "a tape"),
+    (api.CALLBACK, "a callback"),
+    (api.CHECKPOINT, "a checkpoint"),
+    (api.CHECKPOINT_MANAGER, "a checkpoint"),
+    (api.SAVER, "a checkpoint"),
+    (api.SUMMARY_WRITER, "a summary"),
+    (api.ESTIMATOR, "an estimator"),
+    (api.SESSION, "a session"),
+    (api.MONITORED_SESSION, "a session"),
+    (api.SESSION_HOOK, "a session"),
+    (api.STRATEGY, "a distribution strategy"),
+)
+
 
 def check(program: Program) -> Findings:
-    """One finding for each ..."""
-    yield from ()
+    """One finding for each name, attribute or item that is bound to a member of TensorFlow."""
+    for alias in program.imports.aliases:
+        if alias.is_module or alias.passed or not alias.names:
+            continue
+        roles = [role for name in sorted(alias.names) if (role := _role(name, alias.dynamic))]
+        if alias.held and not roles:
+            continue
+        yield _finding(program, alias, roles[0] if roles else "")
+
+
+def _finding(program: Program, alias: Alias, role: str) -> Finding:
+    binding = alias.binding
+    target, member = program.imports.target(binding), program.imports.shown(alias)
+    verdict, verb = Verdict.VIOLATED, "holds" if alias.held else "is another name for"
+    why = f"{role} behind it may go unnoticed, and {_COSTS[role]}" if role else "no rule looks at it"
+    if not role:
+        verdict = Verdict.HARMLESS
+    elif binding.statement is not None and for_type_checkers(binding.statement):
+        verdict, why = Verdict.HARMLESS, "only type checkers see it"
+    elif alias.dynamic:
+        verdict, verb = Verdict.UNKNOWN, "is some member of"
+    message = f"{target.text} {verb} {member}: {why}"
+    return Finding("TF03", verdict, target.span, message, (), _fix(program, alias, target.text, member))
+
+
+def _fix(program: Program, alias: Alias, name: str, member: str) -> Change | None:
+    edits = program.imports.inlined(alias)
+    if not edits or alias.binding.statement is None:
+        return None
+    span = program.script.statement_span(alias.binding.statement)
+    return Change("TF03", f"Write {member} instead of {name}", span, edits)
+
+
+def _role(name: str, below: bool) -> str:
+    """What the rules would miss of a member; empty for one that no rule looks at.
+
+    With `below`, for anything that may lie in the module `name`.
+    """
+    path = _path(name)
+    if below:
+        return "an optimizer or a model" if not path else _THROUGH.get(path) or _in_whole(path)
+    if path in _THROUGH or path in _MEMBERS:
+        return _THROUGH.get(path) or _MEMBERS[path]
+    if name in MODULES:
+        return _THROUGH["compat"]
+    last = path.rpartition(".")[2]
+    made = api.returns(name) or name
+    for family, role in _FAMILIES:
+        if api.is_subclass(made, *family) or api.is_subclass(made.rpartition(".")[0], *family):
+            return role
+    if api.is_class(name) or last == "ModeKeys" or last.isupper() or last.startswith("_"):
+        return ""
+    if not last[:1].isupper():
+        for module in _FUNCTIONS:
+            if path.startswith(f"{module}."):
+                return _THROUGH[module]
+    return _in_whole(path)
+
+
+def _in_whole(path: str) -> str:
+    return next((_THROUGH[module] for module in _WHOLE if path.startswith(f"{module}.")), "")
+
+
+def _path(name: str) -> str:
+    """What comes after the module: ``keras.Model`` for ``tensorflow.compat.v1.keras.Model``."""
+    for module in ("tensorflow.compat.v1", "tensorflow.compat.v2", "tensorflow"):
+        if name == module or name.startswith(f"{module}."):
+            return name[len(module) + 1 :]
+    return name
 
 
 RULE = Restriction("TF03", "tensorflow-member-alias", check)
