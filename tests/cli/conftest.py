@@ -1,4 +1,4 @@
-"""Fixtures: the command with the stand-in engine, in an empty current directory."""
+"""Fixtures: the command with the stand-in engine and restrictions, in an empty current directory."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from cli import fake_engine
+from cli import fake_engine, fake_restrictions
 from trainshift.cli.main import cli
-from trainshift.engine import conversion
+from trainshift.engine import conversion, findings
 
 SCRIPT = "import tensorflow as tf\nx = 1\nprint(x)\n"
 CONVERTED = "import tensorflow as tf\nimport horovod.tensorflow as hvd\nx = 1\nif hvd.rank() == 0: print(x)\n"
@@ -31,6 +31,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def run(here: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """`run("convert", "train.py", input=b"...")`: the result has exit_code, stdout_bytes and stderr."""
     monkeypatch.setattr(conversion, "convert", fake_engine.convert)
+    monkeypatch.setattr(findings, "RESTRICTIONS", fake_restrictions.RULES)
 
     def invoke(*args: str, input: bytes | None = None) -> Result:
         result = CliRunner().invoke(cli, args, input=input)

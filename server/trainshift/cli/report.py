@@ -48,7 +48,7 @@ _NEXT_STEPS = {
     ),
     Mode.CHECK: ("Run without --check to see the changes.", "Run without --check to see the changes."),
 }
-_DIFF_STYLES = {b"-": "red", b"+": "green", b"@": "cyan", b"\\": "dim"}
+DIFF_STYLES = {b"-": "red", b"+": "green", b"@": "cyan", b"\\": "dim"}
 
 
 @dataclass(frozen=True)
@@ -269,7 +269,7 @@ def print_diff(printer: Printer, diff: bytes, encoding: str) -> None:
             printer.line((visible(os.fsdecode(raw), keep_tabs=True).rstrip("\t"), "bold"))
         else:
             text = raw.decode(encoding, "replace").removesuffix("\r")
-            printer.line((visible(text, keep_tabs=True), _DIFF_STYLES.get(raw[:1], "")))
+            printer.line((visible(text, keep_tabs=True), DIFF_STYLES.get(raw[:1], "")))
 
 
 def _may_collapse(report: FileReport) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 import re
 import sys
 import textwrap
@@ -11,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from trainshift import restrictions, transforms
+from trainshift.cli.report import DIFF_STYLES
 from trainshift.cli.terminal import Printer, console_on, wants_colour
 from trainshift.engine.own_codes import OWN_CODES
 from trainshift.pages import page
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 _PAGE_WIDTH = 100
 _CODE_OR_HEADING = re.compile(
     r"^(?P<heading>#+ .*)$"
-    r"|^```[^\n]*\n(?P<fenced>(?:.*\n)*?)```$"
+    r"|^```(?P<language>[^\n]*)\n(?P<fenced>(?:.*\n)*?)```$"
     r"|(?<=\n\n)(?P<indented>(?: {4}.*\n(?:\n+(?= {4}))?)+)",
     re.MULTILINE,
 )
@@ -114,15 +116,18 @@ def _print_markdown(console: Console, text: str) -> None:
                     block.lstrip("#").strip(), style="bold" if block.startswith("##") else "bold cyan"
                 )
                 console.print()
-            elif kind == "code":
-                console.print(textwrap.indent(block, "    ") + "\n", style="cyan", soft_wrap=True)
-            else:
+            elif kind == "prose":
                 console.print(Markdown(block), width=width)
+                console.print()
+            else:
+                for line in block.splitlines():
+                    style = DIFF_STYLES.get(os.fsencode(line[:1]), "") if kind == "diff" else "cyan"
+                    console.print(f"    {line}", style=style, soft_wrap=True)
                 console.print()
 
 
 def _blocks(text: str) -> Iterator[tuple[str, str]]:
-    """The page in stretches: a heading, code (fenced, or indented by four), or anything else."""
+    """The page in stretches: "heading", "diff", "code" (fenced, or indented by four) or "prose"."""
     at = 0
     for match in _CODE_OR_HEADING.finditer(text):
         if text[at : match.start()].strip():
@@ -131,6 +136,7 @@ def _blocks(text: str) -> Iterator[tuple[str, str]]:
         if match["heading"]:
             yield "heading", match["heading"]
         else:
-            yield "code", match["fenced"] or textwrap.dedent(match["indented"] or "").rstrip("\n")
+            kind = "diff" if match["language"] == "diff" else "code"
+            yield kind, match["fenced"] or textwrap.dedent(match["indented"] or "").rstrip("\n")
     if text[at:].strip():
         yield "prose", text[at:].strip("\n")

@@ -1,0 +1,192 @@
+"""Writes the page of every code under `server/docs/rules`, from its docstring and its fixture.
+
+Run by `make docs`; a test says when the committed pages are stale.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainshift.core.finding import Verdict
+from trainshift.engine.own_codes import OWN_CODES
+from trainshift.engine.settings import Settings
+from trainshift.restrictions import RESTRICTIONS
+from trainshift.restrictions.restriction import Restriction
+from trainshift.transforms import TRANSFORMS
+from trainshift.transforms.rule import Transform
+
+ROOT = Path(__file__).parents[3]
+PAGES = ROOT / "server" / "docs" / "rules"
+_BLOCK = re.compile(r"^```([^\n`]+)\n(.*?)^```\n", re.M | re.S)
+_VERDICT = re.compile(r"^\d+:\d+ \w+ (\w+) ", re.M)
+# How many examples of each kind a page shows; the fixture has them all.
+_EXAMPLES = {"violated": 3, "ok": 2, "harmless": 2, "unknown": 2}
+_HEADINGS = {
+    "violated": "Reported as violated",
+    "ok": "Not reported",
+    "harmless": "Harmless",
+    "unknown": "Unknown",
+}
+
+
+@dataclass(frozen=True)
+class Example:
+    """One ``## heading`` of a fixture: its sentence, and its code blocks by what follows the fence."""
+
+    heading: str
+    prose: str
+    blocks: Mapping[str, str]
+
+    @property
+    def kind(self) -> str:
+        """The verdict of its only kind of finding, "ok" without one, "" when they are mixed."""
+        verdicts = set(_VERDICT.findall(self.blocks.get("findings", ""))) or {"ok"}
+        return verdicts.pop() if len(verdicts) == 1 else ""
+
+
+def pages() -> dict[str, str]:
+    """The text of every page by its code."""
+    found = {rule.code: "\n".join(_restriction(rule)) for rule in RESTRICTIONS}
+    found |= {rule.code: "\n".join(_transform(rule)) for rule in TRANSFORMS}
+    return found | {each.code: f"# {each.code} {each.name}\n\n{each.doc}" for each in OWN_CODES}
+
+
+def main() -> None:
+    """Write the pages, and remove those of codes that are gone."""
+    PAGES.mkdir(parents=True, exist_ok=True)
+    wanted = pages()
+    for path in PAGES.glob("*.md"):
+        if path.stem not in wanted:
+            path.unlink()
+    for code, text in wanted.items():
+        (PAGES / f"{code}.md").write_text(text, encoding="utf-8")
+    print(f"{len(wanted)} pages in {PAGES.relative_to(ROOT)}")
+
+
+def _restriction(rule: Restriction) -> Iterator[str]:
+    fixture = _fixture("restrictions", rule)
+    examples = _examples(fixture)
+    severities = ", ".join(
+        f"{Settings().severity_of(rule.code, verdict).label} when {verdict.value}"
+        for verdict in Verdict
+        if verdict is Verdict.VIOLATED or any(each.kind == verdict.value for each in examples)
+    )
+    doc, seeds = _without_seeds(rule.doc)
+    yield f"# {rule.code} {rule.name}\n"
+    yield doc
+    yield f"Severity: {severities}.\n"
+    for kind, number in _EXAMPLES.items():
+        chosen = sorted(
+            (each for each in examples if each.kind == kind),
+            key=lambda each: "python fixed" not in each.blocks,
+        )[:number]
+        if chosen:
+            yield f"## {_HEADINGS[kind]}\n"
+        for each in chosen:
+            yield from _shown(each)
+    yield "## Suppress it\n"
+    yield (
+        f"`# trainshift: ignore[{rule.code}]` at the end of the line silences one finding, "
+        f"`# trainshift: ignore-file[{rule.code}]` those of the file. In the settings, "
+        f'`ignore = ["{rule.code}"]` switches the code off, and `severity.{rule.code} = "error"` makes it '
+        "louder.\n"
+    )
+    yield from _sources(fixture, seeds)
+
+
+def _shown(example: Example) -> Iterator[str]:
+    yield f"### {_sentence(example.heading)}\n"
+    if example.prose:
+        yield f"{example.prose}\n"
+    others = {kind: text for kind, text in example.blocks.items() if kind.startswith("python ")}
+    fixed = others.pop("python fixed", "")
+    for kind, text in others.items():
+        yield f"`{kind.removeprefix('python ')}`:\n"
+        yield _code("python", text)
+    if others:
+        yield "The script:\n"
+    yield _code("python", example.blocks["python"])
+    if "findings" in example.blocks:
+        yield _code("text", example.blocks["findings"])
+    if fixed:
+        yield "`--fix` makes of it:\n"
+        yield _code("python", fixed)
+
+
+def _transform(rule: Transform) -> Iterator[str]:
+    fixture = _fixture("transforms", rule)
+    examples = [each for each in _examples(fixture) if "python before" in each.blocks]
+    doc, seeds = _without_seeds(rule.doc)
+    yield f"# {rule.code} {rule.name}\n"
+    yield doc
+    changed = [each for each in examples if "python after" in each.blocks][:2]
+    refused = [each for each in examples if {"withheld", "refused"} & set(each.blocks)][:2]
+    for heading, chosen in (("What changes", changed), ("What is left alone", refused)):
+        if chosen:
+            yield f"## {heading}\n"
+        for each in chosen:
+            yield f"### {_sentence(each.heading)}\n"
+            if each.prose:
+                yield f"{each.prose}\n"
+            before = each.blocks["python before"].replace("$0", "")
+            if "python after" in each.blocks:
+                yield _code("diff", _diff(before, each.blocks["python after"]))
+            else:
+                yield _code("python", before)
+            for kind in ("withheld", "refused"):
+                if kind in each.blocks:
+                    yield _code("text", each.blocks[kind])
+    yield from _sources(fixture, seeds)
+
+
+def _sources(fixture: Path, seeds: str) -> Iterator[str]:
+    yield "## Where it comes from\n"
+    yield f"{seeds}\n"
+    if fixture.is_file():
+        link = f"../../../{fixture.relative_to(ROOT).as_posix()}"
+        yield f"All examples, which are its tests: [{fixture.name}]({link}).\n"
+
+
+def _fixture(folder: str, rule: Restriction | Transform) -> Path:
+    return ROOT / "fixtures" / folder / f"{rule.code.lower()}_{rule.name.replace('-', '_')}.md"
+
+
+def _examples(fixture: Path) -> list[Example]:
+    if not fixture.is_file():
+        return []
+    sections = re.split(r"^## ", fixture.read_text(encoding="utf-8"), flags=re.M)[1:]
+    return [
+        Example(
+            section.partition("\n")[0],
+            section.partition("\n")[2].partition("```")[0].strip(),
+            dict(_BLOCK.findall(section)),
+        )
+        for section in sections
+    ]
+
+
+def _without_seeds(doc: str) -> tuple[str, str]:
+    """The docstring without its last paragraph, which says where the rule comes from; and that one."""
+    text, mark, seeds = doc.rpartition("\n\nSeeds: ")
+    return (f"{text.strip()}\n", f"Seeds: {' '.join(seeds.split())}") if mark else (doc, "")
+
+
+def _sentence(heading: str) -> str:
+    return heading[:1].upper() + heading[1:]
+
+
+def _code(language: str, text: str) -> str:
+    return f"```{language}\n{text}```\n"
+
+
+def _diff(before: str, after: str) -> str:
+    lines = list(difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm=""))[2:]
+    return "".join(f"{line}\n" for line in lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,140 @@
+"""Where the settings of a file come from, and what is said of a file of settings that is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cli.conftest import Run
+
+SCRIPT = "import tensorflow as tf\nbad()\n"
+OWN = 'ignore = ["TF03"]\n'
+PROJECT = f"[tool.trainshift]\n{OWN}"
+
+
+@pytest.fixture
+def script(here: Path) -> Path:
+    """p/src/train.py, with something to find."""
+    path = here / "p" / "src" / "train.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(SCRIPT)
+    return path
+
+
+def status(run: Run, *args: str) -> int:
+    return run("check", "p/src/train.py", *args).exit_code
+
+
+@pytest.mark.parametrize("place", ["p/src", "p", "."])
+@pytest.mark.parametrize(("name", "text"), [("trainshift.toml", OWN), ("pyproject.toml", PROJECT)])
+def test_the_nearest_file_above_the_script_counts(
+    run: Run, script: Path, place: str, name: str, text: str
+) -> None:
+    assert status(run) == 1
+    Path(place, name).write_text(text)
+    assert status(run) == 0
+    assert status(run, "--isolated") == 1
+
+
+def test_nearer_files_hide_farther_ones(run: Run, script: Path) -> None:
+    Path("trainshift.toml").write_text(OWN)
+    Path("p/src/trainshift.toml").write_text("")
+    assert status(run) == 1
+
+
+def test_trainshift_toml_comes_before_pyproject_toml(run: Run, script: Path) -> None:
+    Path("p/pyproject.toml").write_text(PROJECT)
+    Path("p/trainshift.toml").write_text("")
+    assert status(run) == 1
+
+
+@pytest.mark.parametrize("text", ["", "[tool.ruff]\nselect = []\n", "[project]\nname = 'x'\n"])
+def test_a_pyproject_without_our_table_is_passed_over(run: Run, script: Path, text: str) -> None:
+    Path("p/src/pyproject.toml").write_text(text)
+    Path("trainshift.toml").write_text(OWN)
+    assert status(run) == 0
+
+
+@pytest.mark.parametrize(("name", "text"), [("mine.toml", OWN), ("pyproject.toml", PROJECT)])
+def test_config_names_the_file(run: Run, script: Path, name: str, text: str) -> None:
+    Path("p/trainshift.toml").write_text("[severity]\nTF03 = 'error'\n")
+    Path("other").mkdir()
+    Path("other", name).write_text(text)
+    assert status(run, "--config", f"other/{name}") == 0
+
+
+def test_each_script_of_a_run_has_its_own(run: Run, script: Path) -> None:
+    Path("p/trainshift.toml").write_text(OWN)
+    Path("q").mkdir()
+    Path("q/train.py").write_text(SCRIPT)
+    assert (
+        run("check", "-q", ".").stdout == "q/train.py:2:1: TF03 warning: bad is called, and that matters.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [("train.py", 0), ("src/", 0), ("/src/*.py", 0), ("*.py", 0), ("test_*.py", 1), ("/train.py", 1)],
+)
+def test_per_file_ignores_are_relative_to_their_file(
+    run: Run, script: Path, pattern: str, expected: int
+) -> None:
+    Path("p/trainshift.toml").write_text(f'[per-file-ignores]\n"{pattern}" = ["TF03"]\n')
+    assert status(run) == expected
+
+
+def test_severities_decide_the_exit_status(run: Run, script: Path) -> None:
+    Path("trainshift.toml").write_text('[severity]\nTF03 = "information"\n')
+    assert status(run) == 0
+    Path("trainshift.toml").write_text('[severity]\nTF03 = "error"\n')
+    assert status(run, "--fail-on", "error") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("trainshift.toml", "x = \n", "p/trainshift.toml:1:5: is not TOML: Invalid value"),
+        ("trainshift.toml", "\n\nselect = [\n", "p/trainshift.toml:4:1: is not TOML: "),
+        ("pyproject.toml", "[tool\n", "p/pyproject.toml:1:6: is not TOML: "),
+        ("trainshift.toml", "slect = []\n", "p/trainshift.toml: `slect` is no setting. Did you mean select?"),
+        (
+            "pyproject.toml",
+            "[tool.trainshift]\nignore = ['TF33']\n",
+            "p/pyproject.toml: [tool.trainshift]: `ignore` names 'TF33', which is no code. Did you mean",
+        ),
+        (
+            "pyproject.toml",
+            "[tool]\ntrainshift = 3\n",
+            "p/pyproject.toml: [tool.trainshift]: has to be a table",
+        ),
+        (
+            "trainshift.toml",
+            "exclude = ['!']\n",
+            "p/trainshift.toml: `exclude` holds '!', which is not a .gitig",
+        ),
+        (
+            "trainshift.toml",
+            "[per-file-ignores]\n'!' = []\n",
+            "p/trainshift.toml: `per-file-ignores` holds '!'",
+        ),
+        ("trainshift.toml", b"\xff", "p/trainshift.toml: is not UTF-8 text"),
+        ("trainshift.toml", "a = " + "[" * 5000, "p/trainshift.toml"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_checked(
+    run: Run, script: Path, name: str, text: str | bytes, message: str
+) -> None:
+    Path("p", name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    result = run("check", ".")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"Error: {message}")
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_file_of_settings_that_cannot_be_read(run: Run, script: Path) -> None:
+    result = run("check", "p", "--config", "none.toml")
+    assert (result.exit_code, result.stderr) == (
+        2,
+        "Error: none.toml: cannot be read: no such file or directory\n",
+    )

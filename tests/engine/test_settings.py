@@ -1,0 +1,101 @@
+"""Settings: what they switch on, how loud, and what is said of wrong ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from trainshift.core.finding import Verdict
+from trainshift.engine.settings import Settings, SettingsError, Severity, read_codes, read_settings
+
+VIOLATED, HARMLESS, UNKNOWN = Verdict.VIOLATED, Verdict.HARMLESS, Verdict.UNKNOWN
+
+
+def severities(settings: Settings, code: str = "TF03") -> tuple[Severity, ...]:
+    return tuple(settings.severity_of(code, verdict) for verdict in (VIOLATED, HARMLESS, UNKNOWN))
+
+
+def test_the_defaults_are_those_of_the_specification() -> None:
+    information = Severity.INFORMATION
+    assert severities(Settings()) == (Severity.WARNING, information, information)
+    assert severities(read_settings({}, "x")) == severities(Settings())
+    assert Settings().severity_of("TS01", VIOLATED) is Severity.WARNING
+
+
+@pytest.mark.parametrize(
+    ("severity", "expected"),
+    [
+        ("error", (Severity.ERROR, Severity.INFORMATION, Severity.INFORMATION)),
+        ("hint", (Severity.HINT, Severity.HINT, Severity.HINT)),
+        ("off", (Severity.OFF, Severity.OFF, Severity.OFF)),
+        (
+            {"unknown": "error", "harmless": "off"},
+            (Severity.WARNING, Severity.OFF, Severity.ERROR),
+        ),
+    ],
+)
+def test_a_severity_never_makes_what_is_harmless_or_unknown_louder_unless_said(
+    severity: object, expected: tuple[Severity, ...]
+) -> None:
+    assert severities(read_settings({"severity": {"tf03": severity}}, "x")) == expected
+
+
+def test_the_longest_prefix_decides() -> None:
+    settings = read_settings({"severity": {"TF": "error", "TF03": "hint", "T": "off"}}, "x")
+    assert settings.severity_of("TF03", VIOLATED) is Severity.HINT
+    assert settings.severity_of("TF04", VIOLATED) is Severity.ERROR
+    assert settings.severity_of("TL04", VIOLATED) is Severity.OFF
+
+
+def test_select_and_ignore_take_codes_and_prefixes_in_any_case() -> None:
+    settings = read_settings({"select": ["tf", "TL02"], "ignore": ["tf01"]}, "x")
+    assert [code for code in ("TF01", "TF02", "TL01", "TL02", "TS01") if settings.is_on(code)] == [
+        "TF02",
+        "TL02",
+    ]
+    assert not read_settings({"select": []}, "x").is_on("TF01")
+
+
+def test_the_command_line_overrides() -> None:
+    settings = read_settings({"select": ["TL"], "ignore": ["TF03"]}, "x")
+    assert settings.overridden(["TF03"], []).is_on("TF03")
+    assert not settings.overridden(["TF"], ["TF03"]).is_on("TF03")
+    assert not settings.overridden(None, ["TL01"]).is_on("TL01")
+    assert not settings.overridden(None, ["TL01"]).is_on("TF03")
+
+
+def test_per_file_ignores_hold_where_their_pattern_matches() -> None:
+    settings = read_settings({"per-file-ignores": {"a.py": ["TF03"], "b.py": ["TL"]}}, "x")
+    assert not settings.for_file(lambda pattern: pattern == "a.py").is_on("TF03")
+    assert settings.for_file(lambda pattern: pattern == "b.py").is_on("TF03")
+    assert settings.for_file(lambda pattern: False) is settings
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"slect": []}, "x: `slect` is no setting. Did you mean select?"),
+        ({"select": "TF03"}, "x: `select` has to be a list of strings, not a string."),
+        ({"select": ["TF03", 3]}, "x: `select` has to be a list of strings, not a list with a number in it."),
+        ({"ignore": ["TF33"]}, "x: `ignore` names 'TF33', which is no code. Did you mean TF"),
+        ({"ignore": [""]}, "x: `ignore` names '', which is no code."),
+        ({"select": ["HV01"]}, "x: `select` names 'HV01', which is no code."),
+        ({"select": ["TS00"]}, "x: `select` names 'TS00', which is no code. Did you mean TS0"),
+        ({"severity": "error"}, "x: `severity` has to be a table, not a string."),
+        ({"severity": {"TX": "error"}}, "x: `severity` names 'TX', which is no code."),
+        ({"severity": {"TF03": "warn"}}, "x: `severity.TF03` is 'warn', which is no severity. Did you mean"),
+        ({"severity": {"TF03": True}}, "x: `severity.TF03` has to be a severity (off, hint, information,"),
+        ({"severity": {"TF03": {"broken": "error"}}}, "x: `severity.TF03.broken` is no verdict."),
+        ({"per-file-ignores": {"a": "TF03"}}, 'x: `per-file-ignores."a"` has to be a list of strings'),
+        ({"exclude": {}}, "x: `exclude` has to be a list of strings, not a table."),
+    ],
+)
+def test_a_wrong_setting_is_named_with_what_was_meant(table: dict[str, object], message: str) -> None:
+    with pytest.raises(SettingsError) as raised:
+        read_settings(table, "x")
+    assert str(raised.value).startswith(message)
+
+
+def test_codes_of_the_command_line() -> None:
+    assert read_codes("--select", "", ["tf03", " TL"]) == ("TF03", "TL")
+    with pytest.raises(SettingsError, match="--select: names 'TF3'"):
+        read_codes("--select", "", ["TF3"])
