@@ -32,7 +32,7 @@ from trainshift.core import tables
 from trainshift.core.concrete import Argument
 from trainshift.core.edit import Change, Edit
 from trainshift.core.effects import Deed, Effect
-from trainshift.core.facts import Binding, Site, last_name
+from trainshift.core.facts import Site, last_name
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.names import Instance, Library, Literal, Value
 from trainshift.core.program import Program
@@ -193,19 +193,14 @@ def _in_order(call: ast.Call, arguments: tuple[Argument, ...]) -> bool:
 
 def _is_settled(program: Program, node: ast.expr, site: Site) -> bool:
     """Whether it makes no difference if `node` is read before or after something else has acted."""
-    if isinstance(node, ast.Constant):
-        return True
     if not isinstance(node, ast.Name):
+        return isinstance(node, ast.Constant)
+    if any(isinstance(part, ast.NamedExpr) and part.target.id == node.id for part in ast.walk(site.node)):
+        return False
+    if any(node.id in scope.declared_nonlocal for scope in site.scope.facts.scopes):
         return False
     _, bindings = program.names.lookup(node.id, site.scope, None)
-    home = site.scope.function()
-    return all(_is_of(binding, home) for binding in bindings)
-
-
-def _is_of(binding: Binding, home: object) -> bool:
-    """Whether the binding can only be made by the function that reads the name."""
-    where = binding.inner if binding.kind == "parameter" else binding.scope.function()
-    return where is home
+    return not any(node.id in binding.scope.declared_global for binding in bindings)
 
 
 def _is_lazy(program: Program, node: ast.expr, site: Site) -> bool:

@@ -1,17 +1,358 @@
 """A global optimizer is defined before the functions that use it and not changed afterwards.
 
-Seeds: S1.
+    @tf.function                            optimizer = tf.keras.optimizers.Adam()
+    def train_step(x):
+        ...                                 @tf.function
+        optimizer.apply_gradients(pairs)    def train_step(x):
+                                                ...
+    optimizer = tf.keras.optimizers.Adam()      optimizer.apply_gradients(pairs)
+
+A script is read from top to bottom, and a function with it: which optimizer a global name means inside of
+it is known only if the name was bound before, and once. Under data parallelism that object's learning
+rate is scaled and its variables are broadcast; if the function steps another one, its ranks start apart.
+
+A definition that comes after the function is reported, also one that a function makes under `global`, and
+so is a name that is bound again: at the top of the script, in a loop, or under `global`. A wrap such as
+`optimizer = LossScaleOptimizer(optimizer)` binds again. Bindings of which only one is ever made (the
+branches of an `if`) are no change. The finding stands where the function first uses the optimizer.
+
+Harmless: an attribute of the optimizer is set (`optimizer.learning_rate = 1e-4`); it stays the same object.
+
+Unknown is a name of which nobody can see that it holds an optimizer, but that is used as one
+(`apply_gradients`, `minimize`, `compile(optimizer=...)`).
+
+Fix: move the definition up, above the first function that uses it.
+
+Seeds: S1 restriction 9; S2 restriction 9.
 """
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainshift.core import tables
+from trainshift.core.creations import Kind, excludes
+from trainshift.core.edit import Change, Edit, Place
+from trainshift.core.effects import Effect
+from trainshift.core.facts import Binding, Scope, Statement
+from trainshift.core.finding import Finding, Related, Verdict
+from trainshift.core.names import Library
 from trainshift.core.program import Program
+from trainshift.core.training import in_loop
 from trainshift.restrictions.restriction import Findings, Restriction
+
+_STEPS = ("apply_gradients", "minimize")
+_TENSORFLOW = ("tensorflow.", "keras.")
+_READING = (
+    "the rewrite cannot tell which optimizer the function steps, and the ranks train apart if they share the "
+    "variables of another one"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Global:
+    """A module-level name that holds an optimizer, with its bindings in text order."""
+
+    name: str
+    bindings: list[Binding]
+    certain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """The first place where a function reads a global name."""
+
+    node: ast.Name
+    function: Scope
 
 
 def check(program: Program) -> Findings:
-    """One finding for each ..."""
-    yield from ()
+    """One finding for each function and each global optimizer that it cannot rely on."""
+    for each in _globals(program):
+        changed = _change(each.bindings)
+        setting = _setting(program, each.name) if each.certain and changed is None else None
+        first = each.bindings[0]
+        # Where nothing changes it, only what stands above the definition can be wrong.
+        everywhere = changed or setting or first.scope.kind != "module"
+        for use in _uses(program, each.name, None if everywhere else _start(program, first)):
+            found = _judge(program, each, use, changed, setting)
+            if found is not None:
+                yield found
+
+
+def _globals(program: Program) -> Iterator[_Global]:
+    """The global names that hold an optimizer, or are used as one without that it could be seen."""
+    used = None
+    for name, bindings in program.script.module_bindings.items():
+        given = [each for each in bindings if each.kind in ("value", "context", "element", "import")]
+        if not given:
+            continue
+        kinds = frozenset[Kind]().union(*map(program.creations.bound, given))
+        if Kind.OPTIMIZER in kinds:
+            yield _Global(name, sorted(given, key=lambda each: _start(program, each)), True)
+        elif Kind.UNSEEN in kinds:
+            used = _stepped(program) if used is None else used
+            if name in used:
+                yield _Global(name, sorted(given, key=lambda each: _start(program, each)), False)
+
+
+def _stepped(program: Program) -> set[str]:
+    """The names on which a step is called, or that `compile` is given as the optimizer."""
+    receivers = (
+        site.node.func.value
+        for site in program.script.sites_named(*_STEPS)
+        if isinstance(site.node.func, ast.Attribute)
+    )
+    compiled = (
+        word.value
+        for site in program.script.sites_named("compile")
+        for word in site.node.keywords
+        if word.arg == "optimizer"
+    )
+    return {node.id for node in (*receivers, *compiled) if isinstance(node, ast.Name)}
+
+
+def _start(program: Program, binding: Binding) -> int:
+    """Where the binding stands, in code points of the script."""
+    assert binding.statement is not None
+    return program.script.statement_span(binding.statement).start
+
+
+# Uses
+
+
+def _uses(program: Program, name: str, before: int | None) -> list[_Use]:
+    """The first use of the global `name` by each function that begins before the offset, if one is given."""
+    found: dict[Scope, _Use] = {}
+    for (offset, _), facts in zip(program.script.chunks, program.script.facts, strict=True):
+        if facts.loads.get(name) and (before is None or offset < before):
+            for node, scope in _reads(facts.module, [each.node for each in facts.top], name):
+                function = _named(scope)
+                if function is not None and program.names.lookup(name, scope, None)[0] is None:
+                    old = found.get(function)
+                    if old is None or (node.lineno, node.col_offset) < (old.node.lineno, old.node.col_offset):
+                        found[function] = _Use(node, function)
+    return list(found.values())
+
+
+def _reads(scope: Scope, nodes: list[ast.stmt], name: str) -> Iterator[tuple[ast.Name, Scope]]:
+    """Where code reads `name`, and the scopes that it is read in."""
+    waiting: list[tuple[ast.AST, Scope]] = [(node, scope) for node in nodes]
+    while waiting:
+        node, scope = waiting.pop()
+        if isinstance(node, ast.Name):
+            if node.id == name and isinstance(node.ctx, ast.Load):
+                yield node, scope
+            continue
+        inner = scope.facts.scope_of.get(node, scope)
+        outside: set[ast.AST] = set()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            arguments = node.args
+            outside = {part for part in (*arguments.defaults, *arguments.kw_defaults) if part is not None}
+            outside.update(getattr(node, "decorator_list", ()))
+            waiting += [(part, scope) for part in outside]
+        for child in ast.iter_child_nodes(node):
+            if child not in outside and not isinstance(child, ast.arguments):
+                waiting.append((child, inner))
+
+
+def _named(scope: Scope) -> Scope | None:
+    """The innermost function with a name around `scope`; a lambda where there is none."""
+    function = inner = scope.function()
+    while function is not None and not function.name:
+        function = function.parent.function() if function.parent is not None else None
+    return function or inner
+
+
+# Verdicts
+
+
+def _judge(
+    program: Program, each: _Global, use: _Use, changed: Binding | None, setting: Binding | None
+) -> Finding | None:
+    """What is wrong with the order first, then what changes the name, then what changes the object."""
+    span = program.script.span(use.node, use.function)
+    says = f"{use.function.name or 'A lambda'} uses the global optimizer {each.name}"
+    doubt = "" if each.certain else f" Nobody can see whether {each.name} is an optimizer."
+    verdict = Verdict.VIOLATED if each.certain else Verdict.UNKNOWN
+    related = [_related(program, each.bindings[0], "the first definition")]
+    if not _is_defined_before(program, each, use):
+        message = f"{says}, which is defined after it: {_READING}.{doubt}"
+        fix = _fix(program, each) if each.certain else None
+        return Finding("TF09", verdict, span, message, tuple(related), fix)
+    if changed is not None:
+        message = f"{says}, which is bound again after its first assignment: {_READING}.{doubt}"
+        if changed is not each.bindings[0]:
+            related.append(_related(program, changed, f"{each.name} is bound again here"))
+        return Finding("TF09", verdict, span, message, tuple(related))
+    if setting is None or not isinstance(setting.target, ast.Attribute):
+        return None
+    shown = f"{each.name}.{setting.target.attr}"
+    message = f"{says}, and {shown} is set: it stays the same object, so that no rewrite comes out otherwise."
+    return Finding(
+        "TF09", Verdict.HARMLESS, span, message, (_related(program, setting, f"{shown} is set here"),)
+    )
+
+
+def _related(program: Program, binding: Binding, message: str) -> Related:
+    node = binding.target
+    if isinstance(node, ast.expr):
+        return Related(program.script.span(node, binding.scope), message)
+    assert binding.statement is not None
+    return Related(program.script.statement_span(binding.statement), message)
+
+
+def _is_defined_before(program: Program, each: _Global, use: _Use) -> bool:
+    """Whether a binding comes before the function, or earlier in the functions around the use."""
+    function: Scope | None = use.function
+    node: ast.AST | None = use.node
+    starts: dict[Scope | None, int] = {}
+    while function is not None:
+        assert node is not None
+        starts[function] = program.script.span(node, use.function).start
+        node = function.node
+        function = function.parent.function() if function.parent is not None else None
+    assert node is not None
+    starts[None] = program.script.span(node, use.function).start
+    return any(
+        _start(program, binding) < starts.get(binding.scope.function(), 0) for binding in each.bindings
+    )
+
+
+def _change(bindings: list[Binding]) -> Binding | None:
+    """The binding that changes the name after another one, or again in a loop."""
+    for index, later in enumerate(bindings):
+        assert later.statement is not None
+        if in_loop(later.statement) or later.kind == "element":
+            return later
+        for earlier in bindings[:index]:
+            if earlier.statement is not None and not excludes(earlier.statement, later.statement):
+                return later
+    return None
+
+
+def _setting(program: Program, name: str) -> Binding | None:
+    """The first place where an attribute of the global is set."""
+    for facts in program.script.facts:
+        for given in facts.attributes.values():
+            for each in given:
+                if isinstance(each.base, ast.Name) and each.base.id == name and each.binding.kind == "value":
+                    if program.names.lookup(name, each.binding.scope, None)[0] is None:
+                        return each.binding
+    return None
+
+
+# The fix
+
+
+def _fix(program: Program, each: _Global) -> Change | None:
+    """Move the definition above the first function that uses it, if all that it reads is there already."""
+    script, text = program.script, program.script.source.text
+    definition = each.bindings[0].statement
+    if len(each.bindings) != 1 or definition is None or not _is_movable(program, definition):
+        return None
+    tops = [_top(use.function) for use in _uses(program, each.name, None)]
+    first = min((script.top_index[top] for top in tops if top is not None), default=None)
+    last = script.top_index[definition]
+    if first is None or first >= last or not _reads_only_before(program, definition, first):
+        return None
+    if any(_may_matter(program, statement) for statement in script.top[first:last]):
+        return None
+    span, source = script.statement_span(definition), script.source
+    start, end = source.line_start(span.start), source.next_line(span.end)
+    target = source.line_start(script.statement_span(script.top[first]).start)
+    rest = text[span.end : source.line_end(span.end)].strip()
+    if start != span.start or target != script.statement_span(script.top[first]).start:
+        return None
+    if rest and not rest.startswith("#"):
+        return None
+    target, blank = _above(program, target)
+    moved = text[start:end] if text[start:end].endswith(("\n", "\r")) else text[start:end] + source.newline
+    edits = (
+        Edit(target, target, moved + source.newline * blank, Place.BEFORE, start),
+        Edit(start, end, ""),
+    )
+    return Change("TF09", f"Move the definition of {each.name} up", span, edits)
+
+
+def _is_movable(program: Program, definition: Statement) -> bool:
+    """Whether it is one simple assignment, at the top level, of what TensorFlow's constructors give."""
+    node = definition.node
+    if definition.parent is not None or definition.scope.kind != "module":
+        return False
+    if isinstance(node, ast.Assign):
+        simple = len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
+    else:
+        simple = isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+    value = getattr(node, "value", None)
+    if not simple or not isinstance(value, ast.Call):
+        return False
+    for part in ast.walk(value):
+        if isinstance(
+            part, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom | ast.Lambda | ast.GeneratorExp
+        ):
+            return False
+        if isinstance(part, ast.Call):
+            called = program.names.callee(program.script.site_of(part))
+            if not all(isinstance(each, Library) and each.name.startswith(_TENSORFLOW) for each in called):
+                return False
+    return True
+
+
+def _top(function: Scope) -> Statement | None:
+    """The module's statement that a function stands in."""
+    if function.statement is None:
+        return None
+    return list(function.statement.path())[-1]
+
+
+def _reads_only_before(program: Program, definition: Statement, first: int) -> bool:
+    """Whether every name that the definition reads is bound by the statements before `first` only."""
+    value = definition.node.value  # type: ignore[attr-defined]
+    top_index = program.script.top_index
+    for part in ast.walk(value):
+        if isinstance(part, ast.Name):
+            for binding in program.script.module_bindings.get(part.id, ()):
+                if binding.statement is None or binding.scope.kind != "module":
+                    return False
+                if top_index[list(binding.statement.path())[-1]] >= first:
+                    return False
+    return True
+
+
+def _may_matter(program: Program, statement: Statement) -> bool:
+    """Whether the statement may do something that must come before an optimizer is made."""
+    facts = statement.scope.facts
+    bindings = [each.binding for given in facts.attributes.values() for each in given]
+    bindings += [each.binding for given in facts.items.values() for each in given]
+    if any(binding.scope.function() is None for binding in bindings):
+        return True
+    for site in facts.sites:
+        if site.scope.function() is None:
+            names = program.names.full_names(site.node.func, site.scope, site.statement)
+            deed = program.effects.of_call(site)
+            quiet = any(name.startswith((*tables.QUIET_TENSORFLOW, "horovod.")) for name in names)
+            if quiet or (deed is not None and deed.effect is not Effect.FILES):
+                return True
+    return False
+
+
+def _above(program: Program, target: int) -> tuple[int, int]:
+    """Where the comment begins that stands on the lines before `target`, and the blank lines before it."""
+    source = program.script.source
+    line = source.line_of(target)
+
+    def row(number: int) -> str:
+        return source.text[source.line_starts[number] : source.line_end(source.line_starts[number])]
+
+    while line > 0 and row(line - 1).startswith("#") and not row(line - 1).startswith(("# %%", "#%%", "#!")):
+        line -= 1
+    blank = 0
+    while line - blank > 0 and not row(line - blank - 1).strip():
+        blank += 1
+    return source.line_starts[line], blank
 
 
 RULE = Restriction("TF09", "global-optimizer-order", check)
