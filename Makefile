@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SAMPLE := fixtures/scripts/mnist_tape/before.py
 
-.PHONY: help demo test check format fixtures api bench clean
+.PHONY: help demo test check format fixtures docs api bench clean
 
 help:  ## Show this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,7 +33,10 @@ format: $(VENV)/.dev  ## Format and fix what can be fixed.
 	$(BIN)/ruff check --fix .
 
 fixtures: $(VENV)/.dev  ## Rewrite what the fixtures expect; read the diff.
-	$(BIN)/pytest -q tests/test_fixtures.py --update-fixtures
+	$(BIN)/pytest -q tests/test_fixtures.py tests/test_restrictions.py --update-fixtures
+
+docs: $(VENV)/.dev  ## Rewrite the pages of all codes.
+	$(BIN)/python -m trainshift.dev.docgen
 
 api: $(VENV)/.proof  ## Regenerate the TensorFlow data from the installed package.
 	$(BIN)/python -m trainshift.dev.generate_api

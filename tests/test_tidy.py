@@ -88,7 +88,7 @@ def test_every_dependency_is_explained() -> None:
 
 def test_the_readme_lists_every_rule() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    rows = [f"| {rule.code} | `{rule.name}` | {rule.title} |" for rule in TRANSFORMS]
+    rows = [f"| {rule.code} | `{rule.name}` | {rule.title} |" for rule in (*TRANSFORMS, *RESTRICTIONS)]
     assert [row for row in rows if row not in readme] == []
 
 

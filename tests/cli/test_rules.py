@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import Run
-from trainshift import transforms
+from trainshift import restrictions, transforms
+from trainshift.cli import rules as rules_module
+from trainshift.cli.rules import sections
+from trainshift.pages import page
 
 
 @dataclass(frozen=True)
@@ -20,61 +23,77 @@ class Rule:
     doc: str
 
 
-RULES = (
-    Rule(
-        "HV01",
-        "import-horovod",
-        "Import and start Horovod.",
-        "Import and start Horovod.\n\nEvery rank *needs* it.\n",
-    ),
-    Rule("HV04", "wrap-tape", "Average the gradients.", "Wrap each `GradientTape`.\n\n- one\n- two\n"),
+TRANSFORMS = (
+    Rule("HV01", "import-horovod", "Import and start Horovod.", "Import and start Horovod.\n"),
+    Rule("HV94", "wrap-tape", "Average the gradients.", "Average the gradients.\n\n- one\n- two\n"),
 )
+RESTRICTIONS = (Rule("TF93", "member", "No members.", "No members.\n\n    x = `y`\n\nDone.\n"),)
 
 
-@pytest.fixture(autouse=True)
-def rules(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transforms, "TRANSFORMS", RULES, raising=False)
+@pytest.fixture
+def _rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transforms, "TRANSFORMS", TRANSFORMS)
+    monkeypatch.setattr(restrictions, "RESTRICTIONS", RESTRICTIONS)
+    monkeypatch.setattr(rules_module, "OWN_CODES", ())
 
 
-def test_rules_are_aligned_text_in_a_pipe(run: Run) -> None:
-    assert run("rules").stdout == (
-        "HV01  import-horovod  Import and start Horovod.\nHV04  wrap-tape       Average the gradients.\n"
+@pytest.mark.usefixtures("_rules")
+class TestRules:
+    def test_are_aligned_text_by_kind_in_a_pipe(self, run: Run) -> None:
+        assert run("rules").stdout == (
+            "Rewriting rules (convert)\n"
+            "HV01  import-horovod  Import and start Horovod.\n"
+            "HV94  wrap-tape       Average the gradients.\n"
+            "\n"
+            "Restrictions (check)\n"
+            "TF93  member          No members.\n"
+            "\n"
+            "The check itself\n"
+            "\n"
+            "`trainshift explain CODE` tells more.\n"
+        )
+
+    def test_as_json(self, run: Run) -> None:
+        rules = json.loads(run("rules", "--format", "json").stdout)["rules"]
+        assert rules[0] == {
+            "code": "HV01",
+            "name": "import-horovod",
+            "title": "Import and start Horovod.",
+            "kind": "rule",
+        }
+        assert [(rule["code"], rule["kind"]) for rule in rules[1:]] == [
+            ("HV94", "rule"),
+            ("TF93", "restriction"),
+        ]
+
+    @pytest.mark.parametrize("code", ["HV94", "hv94", "wrap-tape", "Wrap-Tape"])
+    def test_explain_prints_the_page(self, run: Run, code: str) -> None:
+        assert run("explain", code).stdout == "# HV94 wrap-tape\n\nAverage the gradients.\n\n- one\n- two\n"
+
+    def test_explain_renders_on_a_terminal(
+        self, run: Run, here: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        text = run("explain", "HV94").stdout
+        assert text.startswith("\x1b[1;36mHV94 wrap-tape\x1b[0m\n")
+        assert "• one" in text.replace("\x1b[0m", "").replace("\x1b[1;33m", "").replace("\x1b[33m", "")
+        assert "\x1b[36m    x = `y`\x1b[0m\n" in run("explain", "TF93").stdout
+        assert "\x1b[1;36mTF93\x1b[0m" in run("rules").stdout
+
+    @pytest.mark.parametrize(
+        ("code", "hint"), [("HV49", "Did you mean HV94"), ("wraptape", "wrap-tape"), ("?", "rules")]
     )
+    def test_explain_of_an_unknown_code_suggests(self, run: Run, code: str, hint: str) -> None:
+        result = run("explain", code)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert hint in result.stderr
 
 
-def test_rules_as_json(run: Run) -> None:
-    assert json.loads(run("rules", "--format", "json").stdout) == {
-        "version": 1,
-        "rules": [
-            {"code": "HV01", "name": "import-horovod", "title": "Import and start Horovod."},
-            {"code": "HV04", "name": "wrap-tape", "title": "Average the gradients."},
-        ],
-    }
-
-
-@pytest.mark.parametrize("code", ["HV04", "hv04", "wrap-tape", "Wrap-Tape"])
-def test_explain_prints_the_page(run: Run, code: str) -> None:
-    assert run("explain", code).stdout == (
-        "HV04 wrap-tape\n\nAverage the gradients.\n\nWrap each `GradientTape`.\n\n- one\n- two\n"
-    )
-
-
-def test_explain_does_not_say_the_title_twice(run: Run) -> None:
-    assert run("explain", "HV01").stdout.count("Import and start Horovod.") == 1
-
-
-def test_explain_renders_on_a_terminal(run: Run, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("code", [rule.code for rules in sections().values() for rule in rules])
+def test_every_code_is_explained(run: Run, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert page(code).startswith(f"# {code} ")
+    assert run("explain", code).stdout == page(code)
     monkeypatch.setenv("FORCE_COLOR", "1")
-    text = run("explain", "HV04").stdout
-    assert "\x1b[" in text
-    assert "• one" in text.replace("\x1b[0m", "").replace("\x1b[1;33m", "").replace("\x1b[33m", "")
-    assert "What it does" in run("rules").stdout
-
-
-@pytest.mark.parametrize(
-    ("code", "hint"), [("HV40", "Did you mean HV04"), ("wraptape", "wrap-tape"), ("?", "rules")]
-)
-def test_explain_of_an_unknown_code_suggests(run: Run, code: str, hint: str) -> None:
-    result = run("explain", code)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert hint in result.stderr
+    shown = run("explain", code).stdout
+    assert f"{code} " in shown
+    assert "```" not in shown

@@ -1,0 +1,46 @@
+"""The hooks for pre-commit run, and fail when they should."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+HOOKS: list[dict[str, Any]] = yaml.safe_load(
+    (Path(__file__).parents[2] / ".pre-commit-hooks.yaml").read_text(encoding="utf-8")
+)
+SAMPLE = Path(__file__).parents[2] / "fixtures" / "scripts" / "mnist_tape"
+
+
+def run(hook: dict[str, Any], *names: str) -> int:
+    """Run the hook as pre-commit does: its entry, then the names of files."""
+    command, *args = shlex.split(hook["entry"])
+    assert command == "trainshift"
+    done = subprocess.run([sys.executable, "-m", command, *args, *names], capture_output=True, check=False)
+    assert b"Traceback" not in done.stderr
+    return done.returncode
+
+
+def test_there_are_two_for_python_files() -> None:
+    assert [hook["id"] for hook in HOOKS] == ["trainshift-check", "trainshift-convert-check"]
+    assert {hook["language"] for hook in HOOKS} == {"python"}
+    assert all(hook["types"] == ["python"] and hook["name"] and hook["description"] for hook in HOOKS)
+
+
+@pytest.mark.parametrize("hook", HOOKS, ids=lambda hook: hook["id"])
+def test_passes_what_is_done(hook: dict[str, Any]) -> None:
+    assert run(hook, str(SAMPLE / "after.py")) == 0
+
+
+def test_check_fails_for_a_finding(here: Path) -> None:
+    (here / "a.py").write_text("import tensorflow as tf\nx = 1  # trainshift: ignore[TF33]\n")
+    assert run(HOOKS[0], "a.py", str(SAMPLE / "after.py")) == 1
+
+
+def test_convert_fails_for_what_is_not_converted() -> None:
+    assert run(HOOKS[1], str(SAMPLE / "after.py"), str(SAMPLE / "before.py")) == 1

@@ -1,0 +1,32 @@
+"""The committed pages are what `make docs` would write."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from trainshift.dev.docgen import PAGES, pages
+from trainshift.engine.settings import CODES
+from trainshift.transforms import TRANSFORMS
+
+WANTED = pages()
+
+
+def test_every_code_has_a_page_and_no_other() -> None:
+    assert {path.stem for path in PAGES.glob("*")} == set(WANTED)
+    assert {*CODES, *(rule.code for rule in TRANSFORMS), "TS00", "TS03"} == set(WANTED)
+
+
+@pytest.mark.parametrize("code", WANTED)
+def test_the_page_is_fresh(code: str) -> None:
+    committed = (PAGES / f"{code}.md").read_text(encoding="utf-8")
+    assert committed == WANTED[code], "stale; run: make docs"
+
+
+@pytest.mark.parametrize("code", [code for code in WANTED if code.startswith(("TF", "TL"))])
+def test_the_page_of_a_restriction_shows_wrong_and_right_code(code: str) -> None:
+    text = WANTED[code]
+    for heading in ("## Reported as violated", "## Not reported", "## Suppress it", "## Where it comes from"):
+        assert heading in text
+    assert re.search(rf"^\d+:\d+ {code} violated ", text, re.M)
