@@ -13,8 +13,11 @@ import pytest
 from finding_fixtures import RESTRICTION_FILES
 from fixtures import TRANSFORM_FILES
 from trainshift.restrictions import RESTRICTIONS
+from trainshift.restrictions.restriction import Restriction
 from trainshift.transforms import TRANSFORMS
+from trainshift.transforms.rule import Transform
 
+RULES: tuple[Transform | Restriction, ...] = (*TRANSFORMS, *RESTRICTIONS)
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "server" / "trainshift"
 # `restrictions` and `transforms` stand side by side: neither imports the other.
@@ -88,7 +91,7 @@ def test_every_dependency_is_explained() -> None:
 
 def test_the_readme_lists_every_rule() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    rows = [f"| {rule.code} | `{rule.name}` | {rule.title} |" for rule in (*TRANSFORMS, *RESTRICTIONS)]
+    rows = [f"| {rule.code} | `{rule.name}` | {rule.title} |" for rule in RULES]
     assert [row for row in rows if row not in readme] == []
 
 
@@ -96,7 +99,7 @@ def test_the_conformance_table_tells_the_truth() -> None:
     text = (ROOT / "server" / "docs" / "conformance.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\|(.*)\|$", text, re.M)
     cells = [cell.strip() for row in rows for cell in row.split("|")]
-    known = {rule.code for rule in (*TRANSFORMS, *RESTRICTIONS)}
+    known = {rule.code for rule in RULES}
     named = {code for cell in cells for code in re.findall(r"\b(?:HV|TF|TL)\d\d\b(?! \*later\*)", cell)}
     assert known <= named
     later = {"HV03", "HV10", "HV12", "HV13", "HV14"}

@@ -30,7 +30,7 @@ def check(program: Program) -> Iterator[Finding]:
                 text = "mended(" if name == "mend" else "("
                 edit = Edit(span.start, program.script.span(site.node.func, site).end + 1, text)
                 fix = Change("TF03", f"Call {text}", target, (edit,))
-            related = ()
+            related: tuple[Related, ...] = ()
             if site.node.args and isinstance(site.node.args[0], ast.Name):
                 related = (Related(program.script.span(site.node.args[0], site), "this is it"),)
             yield Finding("TF03", verdict, span, f"{name} is called, and that matters.", related, fix)

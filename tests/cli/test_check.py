@@ -15,15 +15,15 @@ MENDED = SCRIPT.replace("mend(", "mended(")
 TEXT = """\
 train.py
   3:1 TF03 warning bad is called, and that matters.
-      bad(x)
-      ~~~~~~
+      | bad(x)
+      | ~~~~~~
       3:5 this is it
   5:11 TF03 warning bad is called, and that matters.
-      y = '世', bad()
-                ~~~~~
+      | y = '世', bad()
+      |           ~~~~~
   6:1 TF03 warning mend is called, and that matters.
-      mend()
-      ~~~~~~
+      | mend()
+      | ~~~~~~
       fix: Call mended(
 
 3 warnings in 1 file (+ 2 informational; -v shows them); 1 can be fixed with --fix.
@@ -61,7 +61,8 @@ class TestText:
     def test_verbose_shows_what_is_informational(self, run: Run) -> None:
         shown = run("check", "-v", "train.py").stdout
         assert (
-            "  7:1 TF03 information fine is called, and that matters.\n      fine()\n      ~~~~~~\n" in shown
+            "  7:1 TF03 information fine is called, and that matters.\n      | fine()\n      | ~~~~~~\n"
+            in shown
         )
         assert "3 warnings and 2 informational findings in 1 file; 1 can be" in shown
 

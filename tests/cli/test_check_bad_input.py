@@ -55,8 +55,8 @@ def test_a_syntax_error_shows_the_place(run: Run, here: Path) -> None:
     assert run("check", "bad.py").stdout == (
         "bad.py\n"
         "  3:11 TS00 error '(' was never closed\n"
-        "      y = 'é世' (\n"
-        "                ~\n"
+        "      | y = 'é世' (\n"
+        "      |           ~\n"
         "\n"
         "1 error in 1 file.\n"
         "`trainshift explain TS00` tells why it matters and what to do.\n"

@@ -153,7 +153,7 @@ class TextCheckReporter:
         self._statistics = statistics
         self._diff = diff
         self._totals = Totals()
-        self._shown: set[str] = set()
+        self._shown: set[tuple[int, str]] = set()
         self._nothing: list[tuple[str, str]] = []
 
     def file(self, result: FileCheck) -> None:
@@ -170,7 +170,7 @@ class TextCheckReporter:
         shown = [each for each in result.diagnostics if each.severity >= self._least]
         if not shown or self._statistics:
             return
-        self._shown.update(each.code for each in shown)
+        self._shown.update((-each.severity, each.code) for each in shown)
         lines = Source(result.text)
         if not self._quiet:
             self._printer.line((visible(result.path), "bold underline"))
@@ -206,7 +206,7 @@ class TextCheckReporter:
             (f" {self._wrapped(each)}", ""),
         )
         for segment in _underlined(lines, region):
-            self._printer.line(("      ", ""), segment)
+            self._printer.line(("      | ", "dim"), segment)
         for other in each.related:
             home = "" if other.path == path else f"{visible(other.path)}:"
             where = f"{home}{other.region.line}:{other.region.column}"
@@ -303,7 +303,7 @@ class TextCheckReporter:
             text += f", {plural(totals.errors, 'file')} not checked"
         fixed = sum(totals.applied.values())
         if fixed and self._diff:
-            text += f"; --fix would make {plural(fixed, 'fix')}. Nothing was written"
+            text += f"; --fix would make {fixed} {'fix' if fixed == 1 else 'fixes'}. Nothing was written"
         elif fixed:
             done = ", ".join(f"{number} {code}" for code, number in sorted(totals.applied.items()))
             text = f"Fixed {fixed} ({done}). {text} now"
@@ -311,7 +311,7 @@ class TextCheckReporter:
             text += f"; {totals.fixable} can be fixed with --fix"
         self._printer.line((f"{text}.", style))
         if self._shown:
-            code = min(self._shown)
+            _, code = min(self._shown)
             self._printer.line((f"`trainshift explain {code}` tells why it matters and what to do.", "dim"))
 
 
