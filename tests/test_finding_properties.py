@@ -1,0 +1,76 @@
+"""What must hold of findings and fixes on every fixture, and on mutations and ruins of every fixture."""
+
+from __future__ import annotations
+
+import io
+import tokenize
+from collections import Counter
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from finding_fixtures import FINDING_CASES, FindingCase, program_of
+from fixtures import SCRIPTS, TRANSFORM_CASES
+from mutations import MUTATIONS
+from trainshift.core.finding import Verdict
+from trainshift.core.program import Program
+from trainshift.engine.checking import check, fix
+from trainshift.engine.conversion import Status, convert
+from trainshift.engine.findings import find
+from trainshift.engine.settings import Settings
+
+TEXTS = {folder.name: (folder / "before.py").read_text(encoding="utf-8-sig") for folder in SCRIPTS}
+TEXTS |= {case.name: case.text for case in TRANSFORM_CASES}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_rewrite_breaks_no_restriction_anew(name: str) -> None:
+    conversion = convert(TEXTS[name])
+    if conversion.status is Status.CONVERTED:
+        before, after = _violations(TEXTS[name]), _violations(conversion.text)
+        assert after <= before
+
+
+@pytest.mark.parametrize("case", FINDING_CASES, ids=lambda case: case.name)
+def test_layout_does_not_change_the_verdict(case: FindingCase, quick: bool) -> None:
+    judged = _judged(program_of(case.script, case.others), case)
+    for mutate in MUTATIONS[:: 5 if quick else 1]:
+        text = mutate(case.script)
+        program = program_of(text, case.others)
+        assert _judged(program, case) == judged, mutate.__name__
+        fixed = fix(text, Settings(select=(case.code,)))
+        assert not any(each.is_error_of_ours for each in fixed.report.diagnostics), mutate.__name__
+        assert _comments(text) <= _comments(fixed.text), mutate.__name__
+        if "\r\n" in text and "\n" not in text.replace("\r\n", ""):
+            assert "\n" not in fixed.text.replace("\r\n", ""), mutate.__name__
+
+
+@settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_a_broken_script_is_checked_without_a_defect(data: st.DataObject) -> None:
+    """A piece of a script is cut out, or junk put in; whatever comes of it is handled."""
+    text = data.draw(st.sampled_from([case.script for case in FINDING_CASES]))
+    start = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(start, min(len(text), start + 40)))
+    junk = data.draw(
+        st.sampled_from(["", "(", ")", "'", '"""', "\\", "\0", "\t", "\f", "🚂", ":", "\n    x", "def"])
+    )
+    report = check(text[:start] + junk + text[end:])
+    assert not any(each.code == "TS03" for each in report.diagnostics)
+
+
+def _violations(text: str) -> Counter[str]:
+    program = program_of(text, {})
+    return Counter(each.code for each in find(program).found if each.verdict is Verdict.VIOLATED)
+
+
+def _judged(program: Program, case: FindingCase) -> Counter[Verdict]:
+    found = find(program, {case.code})
+    assert found.defects == ()
+    return Counter(each.verdict for each in found.found)
+
+
+def _comments(text: str) -> Counter[str]:
+    lines = io.StringIO(text, newline="").readline
+    return Counter(each.string for each in tokenize.generate_tokens(lines) if each.type == tokenize.COMMENT)
