@@ -117,6 +117,16 @@ _FAMILIES = {
     Kind.CHECKPOINT: api.CHECKPOINT,
     Kind.MANAGER: api.CHECKPOINT_MANAGER,
 }
+# Functions and class methods that make objects of the kinds; classes are told by their capital.
+_MAKING = frozenset(
+    {
+        "from_tensor_slices", "from_tensors", "from_generator", "range", "list_files", "load", "random",
+        "counter", "zip", "choose_from_datasets", "sample_from_datasets", "make_csv_dataset",
+        "make_batched_features_dataset", "image_dataset_from_directory", "text_dataset_from_directory",
+        "audio_dataset_from_directory", "timeseries_dataset_from_array", "as_dataset", "get", "deserialize",
+        "from_config",
+    }
+)  # fmt: skip
 # Functions of libraries other than TensorFlow that make datasets.
 _LOADING = frozenset({"tensorflow_datasets.load", "tensorflow_datasets.load.load"})
 _ADDED_OPTIMIZERS = "tensorflow_addons.optimizers."
@@ -152,7 +162,7 @@ class Creations:
         """Every creation, in text order."""
         found = []
         for site in self._script.sites:
-            made = self._made(site)
+            made = self._made(site) if self._may_make(site) else None
             if made is not None:
                 found.append(self._creation(site, *made))
         return found
@@ -199,8 +209,11 @@ class Creations:
             return _OTHER
         if binding.kind == "deleted":
             return _NONE
+        if binding.kind == "other" and isinstance(binding.target, ast.ExceptHandler | ast.arg):
+            return _OTHER
         if binding.kind == "context" and binding.value is not None:
-            return self.kinds(binding.value, binding.scope, binding.statement) & set(_FAMILIES) or _UNSEEN
+            found = self.kinds(binding.value, binding.scope, binding.statement)
+            return found if Kind.UNSEEN not in found else found & set(_FAMILIES) or _UNSEEN
         if binding.kind == "value" and binding.value is not None:
             if not binding.path:
                 return self.kinds(binding.value, binding.scope, binding.statement)
@@ -211,6 +224,9 @@ class Creations:
         if binding.kind == "element" and binding.value is not None:
             iterated = self.kinds(binding.value, binding.scope, binding.statement)
             if Kind.UNSEEN not in iterated and not iterated.isdisjoint(_FAMILIES):
+                return _OTHER
+            values = self._script.names.values(binding.value, binding.scope, binding.statement)
+            if not binding.path and values and all(_is_of_builtins(value) for value in values):
                 return _OTHER
         return self._of_values(self._script.names.bound(binding))
 
@@ -247,14 +263,14 @@ class Creations:
         names = self._script.names
         callee = names.values(node.func, scope, statement)
         called = names.full_names(node.func, scope, statement)
-        if called and called <= _ITERATING:
+        if called and (called <= _ITERATING or all(map(_is_foreign, called))):
             return _OTHER
         found = self._of_values(names.values(node, scope, statement))
         if isinstance(node.func, ast.Attribute) and not any(isinstance(each, Library) for each in callee):
             owner = self.kinds(node.func.value, scope, statement)
             if Kind.DATASET in owner and gives_dataset(node.func.attr):
                 return owner & {Kind.DATASET, Kind.UNSEEN}
-            if owner == {Kind.DATASET} and Kind.UNSEEN in found:
+            if owner & set(_FAMILIES) and Kind.UNSEEN not in owner and found == _UNSEEN:
                 return _OTHER
         return found | {kind for each in callee if (kind := self._makes(each)[0])}
 
@@ -314,6 +330,22 @@ class Creations:
         return Kind.OTHER if known and api.canonical(cls) is not None else Kind.UNSEEN
 
     # Creations
+
+    def _may_make(self, site: Site) -> bool:
+        """Whether the name of what is called, alone, leaves it open that the call makes an object."""
+        called = site.node.func
+        if not isinstance(called, ast.Attribute):
+            return True
+        return called.attr[:1].isupper() or called.attr in _MAKING or called.attr in self._bound_attributes
+
+    @cached_property
+    def _bound_attributes(self) -> set[str]:
+        """The attributes that the script assigns, to objects or in the bodies of its classes."""
+        found = {name for facts in self._script.facts for name in facts.attributes}
+        for scope in self._script.scopes:
+            if scope.kind == "class":
+                found.update(name for name, given in scope.bindings.items() if given[0].kind == "value")
+        return found
 
     def _made(self, site: Site) -> tuple[Kind, bool] | None:
         """What kind of object the call makes anew, and whether that is certain; None if none."""
@@ -434,6 +466,11 @@ def gives_dataset(method: str) -> bool:
 def _is_added_optimizer(name: str) -> bool:
     last = name.rpartition(".")[2]
     return name.startswith(_ADDED_OPTIMIZERS) and last[:1].isupper()
+
+
+def _is_of_builtins(value: Value) -> bool:
+    """Whether the value is made by Python itself, so that its elements are none of the objects."""
+    return isinstance(value, Instance) and value.cls.startswith("builtins.")
 
 
 def _is_foreign(name: str) -> bool:

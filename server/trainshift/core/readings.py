@@ -7,9 +7,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from trainshift.core.facts import Facts, Scope
+from trainshift.core.script import Script
 
 # Names through which a script may read others by their text: where it has one, nothing is renamed.
 REFLECTION = frozenset({"globals", "locals", "vars", "eval", "exec", "__all__"})
+
+
+def can_be_renamed(script: Script, name: str) -> bool:
+    """Whether nothing but the script's own code can read the name, as far as the workspace shows."""
+    if not script.identifiers.isdisjoint(REFLECTION):
+        return False
+    others = script.workspace.scripts if script.workspace is not None else ()
+    return not any(name in other.identifiers for other in others if other is not script)
 
 
 @dataclass(frozen=True, slots=True)

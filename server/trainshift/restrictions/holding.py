@@ -12,7 +12,7 @@ from trainshift.core.facts import Binding, Scope, Site, Statement, dotted, last_
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.names import Class, Function, UserInstance
 from trainshift.core.program import Program
-from trainshift.core.readings import REFLECTION, reads
+from trainshift.core.readings import can_be_renamed, reads
 from trainshift.core.source import Span
 from trainshift.restrictions.restriction import Findings
 
@@ -296,7 +296,7 @@ class _Rule:
         outermost = statement.parent is None or statement.parent.scope is not statement.scope
         if statement.node.targets != [target] or statement.node.value is not source or not outermost:
             return None
-        if scope.kind == "class" or not script.identifiers.isdisjoint(REFLECTION):
+        if scope.kind == "class" or not can_be_renamed(script, target.id):
             return None
         home, bound = names.lookup(source.id, scope, None)
         own, again = names.lookup(target.id, scope, None)
@@ -319,7 +319,11 @@ class _Rule:
 
     def passed(self) -> Findings:
         """The objects with a name that are passed to functions of the script."""
-        for site in self.program.script.sites:
+        script = self.program.script
+        named = {scope.name for scope in script.scopes} | {name for name, _ in script.bound_values}
+        for site in script.sites:
+            if isinstance(site.node.func, ast.Attribute) and site.name not in named and not script.workspace:
+                continue  # A method or module member of this name is none of the script's.
             given = [*site.node.args, *(word.value for word in site.node.keywords)]
             if not any(isinstance(each, ast.Name | ast.Attribute) for each in given):
                 continue
@@ -331,12 +335,12 @@ class _Rule:
                     site.node, site.scope, site.statement
                 ):
                     continue
-                text = self.program.script.text(part, site)
+                text = script.text(part, site)
                 message = (
                     f"The {kind.value} `{text}` has a second name in `{self._called(site.node)}`, the "
                     "parameter that it is passed for; a rewrite follows it there."
                 )
-                span = self.program.script.span(part, site)
+                span = script.span(part, site)
                 yield Finding(self.code, Verdict.HARMLESS, span, message, self._definition(site))
 
     def _is_own(self, site: Site) -> bool:

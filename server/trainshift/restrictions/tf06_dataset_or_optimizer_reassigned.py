@@ -31,7 +31,7 @@ from trainshift.core.edit import Change, Edit
 from trainshift.core.facts import Binding, Scope, dotted, last_name
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.program import Program
-from trainshift.core.readings import REFLECTION, reads
+from trainshift.core.readings import can_be_renamed, reads
 from trainshift.core.source import Span
 from trainshift.restrictions.restriction import Findings, Restriction
 
@@ -54,13 +54,18 @@ def check(program: Program) -> Findings:
         return
     for name, bindings in _names(program):
         held: list[tuple[Binding, Kind]] = []
+        lost: list[Binding] = []
         for binding in bindings:
             kinds = program.creations.bound(binding)
             before = next((each for each in held if not _apart(each[0], binding)), None)
             kind = next((kind for kind in (Kind.DATASET, Kind.OPTIMIZER) if kind in kinds), None)
             if kind is not None:
                 held.append((binding, kind))
+                lost.clear()
             elif before is not None and kinds and not _wraps(program, binding):
+                if any(_in_one_block(each, binding) for each in lost):
+                    continue  # The name had lost its object already.
+                lost.append(binding)
                 yield _reassigned(program, name, before, binding, Kind.UNSEEN in kinds)
 
 
@@ -91,6 +96,14 @@ def _start(program: Program, binding: Binding) -> int:
     if binding.statement is None:
         return -1
     return program.script.statement_span(binding.statement).start
+
+
+def _in_one_block(one: Binding, other: Binding) -> bool:
+    """Whether the bindings stand in one block, so that the second follows on the first."""
+    first, second = one.statement, other.statement
+    if first is None or second is None:
+        return False
+    return first.parent is second.parent and first.branch == second.branch
 
 
 def _apart(one: Binding, other: Binding) -> bool:
@@ -131,7 +144,12 @@ def _reassigned(
     if home is not None:
         related = (Related(program.script.header_span(home), f"`{name}` holds {_A[kind]} from here."),)
     return Finding(
-        "TF06", verdict, _span(program, binding), message, related, _rename(program, name, binding)
+        "TF06",
+        verdict,
+        _span(program, binding),
+        message,
+        related,
+        None if unseen else _rename(program, name, binding),
     )
 
 
@@ -151,7 +169,7 @@ def _rename(program: Program, name: str, binding: Binding) -> Change | None:
     script, statement, target = program.script, binding.statement, binding.target
     if statement is None or not isinstance(statement.node, ast.Assign) or not isinstance(target, ast.Name):
         return None
-    if binding.scope.kind == "class" or not script.identifiers.isdisjoint(REFLECTION):
+    if binding.scope.kind == "class" or not can_be_renamed(script, name):
         return None
     own, bindings = program.names.lookup(name, binding.scope, None)
     block, index = script.siblings(statement)

@@ -9,14 +9,14 @@ object, so that a checkpoint without a name of its own, with two names, or a nam
 checkpoints, may be guarded in one place and not in the other.
 
 Violated: a creation inside another call (`CheckpointManager(tf.train.Checkpoint(...), path, 3)`), in a
-container, returned, used without a name (`tf.train.Checkpoint(...).restore(path)`), as a default, in
-`a = b = Checkpoint(...)`; a second creation for one name; and a second name (`saver = checkpoint`).
+container, returned, used without a name (`tf.train.Checkpoint(...).restore(path)`), as a default, in `a = b
+= Checkpoint(...)`; a second creation for one name; and a second name (`saver = checkpoint`).
 
 Harmless: an annotated assignment, an attribute (`self.checkpoint = tf.train.Checkpoint(...)`,
-`self.checkpoint = checkpoint`), a creation that nothing keeps, and a name that is put in a container or passed
-to a function of the script. A name that is passed to a library (`CheckpointManager(checkpoint, path, 3)`) gets
-no second name in the script and is not reported. Nor are the call of a function of the script that returns one
-(the creation is inside), a name that is returned, and branches that each create the one object.
+`self.checkpoint = checkpoint`), a creation that nothing keeps, and a name that is put in a container or
+passed to a function of the script. A name that is passed to a library (`CheckpointManager(checkpoint, path,
+3)`) gets no second name in the script and is not reported. Nor are the call of a function of the script that
+returns one (the creation is inside), a name that is returned, and branches that each create the one object.
 
 Unknown: a call that may create one, or a name that may hold one, where the script does not show the class.
 
