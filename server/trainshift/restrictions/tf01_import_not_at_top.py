@@ -33,7 +33,9 @@ from dataclasses import dataclass
 
 from trainshift.core.edit import Change, Edit
 from trainshift.core.facts import (
+    AttributeBinding,
     Binding,
+    ItemBinding,
     Site,
     Statement,
     for_type_checkers,
@@ -60,7 +62,7 @@ _QUIET = (
 )  # fmt: skip
 # How calls begin after which an import may mean something else, and may stand where it stands for that.
 _DISTURBING = (
-    "os.environ.", "os.putenv", "os.unsetenv", "os.chdir", "os.system", "os.exec", "sys.path.",
+    *_QUIET, "os.chdir", "os.system", "os.exec", "sys.path.",
     "sys.modules.", "subprocess.", "multiprocessing.", "importlib.", "site.", "runpy.", "matplotlib.use",
     "tensorflow.enable_", "tensorflow.disable_", "tensorflow.compat.v1.enable_",
     "tensorflow.compat.v1.disable_", "builtins.exec", "builtins.eval", "builtins.__import__",
@@ -251,6 +253,7 @@ def _finding(
     script = program.script
     span = script.statement_span(statement)
     modules = ", ".join(dict.fromkeys(_modules(statement)))
+    verb = "are" if "," in modules else "is"
     related: tuple[Related, ...] = ()
     if nested is not None:
         where = f"inside {_described(nested)}"
@@ -261,7 +264,7 @@ def _finding(
         first = top.end if verdict is Verdict.HARMLESS or top.loud is None else top.loud
         if first is not None and before:
             related = (Related(script.statement_span(first), "this comes before the import"),)
-    message = f"{modules} is imported {where}: {why}"
+    message = f"{modules} {verb} imported {where}: {why}"
     return Finding("TF01", verdict, span, message, related, _fix(program, statement, top))
 
 
@@ -272,7 +275,7 @@ def _described(statement: Statement) -> str:
     if isinstance(node, ast.ClassDef):
         return f"class {node.name}"
     kind = type(node).__name__.lower().removeprefix("async")
-    return f"a block of `{kind}`"
+    return f"a `{kind}` block"
 
 
 def _modules(statement: Statement) -> list[str]:

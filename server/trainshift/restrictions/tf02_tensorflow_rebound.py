@@ -309,6 +309,8 @@ def _uses_tensorflow(program: Program, scope: Scope, name: str) -> bool:
 
 def _statements(program: Program, scope: Scope) -> list[Statement]:
     """The statements in a scope; for a lambda or a comprehension, the one that it stands in."""
+    if scope.kind == "class":  # whose names its methods do not see
+        return [each for each in scope.facts.statements if each.scope is scope]
     own = [scope.statement] if scope.statement is not None else []
     return own + [each for each in scope.facts.statements if _within(each.scope, scope)]
 

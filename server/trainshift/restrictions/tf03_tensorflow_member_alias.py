@@ -141,14 +141,13 @@ def check(program: Program) -> Findings:
 def _finding(program: Program, alias: Alias, role: str) -> Finding:
     binding = alias.binding
     target, member = program.imports.target(binding), program.imports.shown(alias)
-    verdict, verb = Verdict.VIOLATED, "holds" if alias.held else "is another name for"
+    verb = "is some member of" if alias.dynamic else "holds" if alias.held else "is another name for"
     why = f"{role} behind it may go unnoticed, and {_COSTS[role]}" if role else "no rule looks at it"
+    verdict = Verdict.UNKNOWN if alias.dynamic else Verdict.VIOLATED
     if not role:
         verdict = Verdict.HARMLESS
     elif binding.statement is not None and for_type_checkers(binding.statement):
         verdict, why = Verdict.HARMLESS, "only type checkers see it"
-    elif alias.dynamic:
-        verdict, verb = Verdict.UNKNOWN, "is some member of"
     message = f"{target.text} {verb} {member}: {why}"
     return Finding("TF03", verdict, target.span, message, (), _fix(program, alias, target.text, member))
 
