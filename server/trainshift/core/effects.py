@@ -64,10 +64,9 @@ _FILES = (Effect.FILES, "opens or writes a file")
 _STATE = (Effect.ACTS, "changes global state")
 _UNSEEN = (Effect.UNKNOWN, "cannot be seen")
 _OPENED = frozenset(tables.OPENING) | tables.WRITING_CONTEXTS
-_WRITING = (tables.WRITING | _OPENED) - {"logging.basicConfig"}
+_WRITING = (tables.WRITING | tables.MAKING_FILES | _OPENED) - {"logging.basicConfig"}
 _ITEMS = frozenset({"values", "items", "keys", "get", "setdefault"})
 _PASSING = frozenset({"zip", "enumerate", "reversed", "sorted", "iter", "list", "tuple", "next", "filter"})
-_MOST_STEPS = 20
 
 
 class Effects:
@@ -287,27 +286,30 @@ class Effects:
                         found.setdefault(inside, []).append((_shown(binding.target), base, binding))
         return self._bindings[home].get(function, [])
 
-    def _is_local(self, node: ast.expr, scope: Scope, steps: int = 0) -> bool:
+    def _is_local(self, node: ast.expr, scope: Scope, seen: set[Binding] | None = None) -> bool:
         """Whether the function that `node` is read in made the object itself."""
+        seen = set() if seen is None else seen
         while isinstance(node, ast.Attribute | ast.Subscript | ast.NamedExpr | ast.Starred):
             node = node.value
-        if steps > _MOST_STEPS:
-            return False
         if isinstance(node, ast.Name):
             bindings = _own_bindings(node.id, scope)
-            return bool(bindings) and all(self._binds_local(each, steps + 1) for each in bindings)
+            return bool(bindings) and all(self._binds_local(each, seen) for each in bindings)
+        parts: list[ast.expr] = []
         if isinstance(node, ast.Call):
             if isinstance(node.func, ast.Attribute) and node.func.attr in _ITEMS:
-                return self._is_local(node.func.value, scope, steps + 1)
-            if isinstance(node.func, ast.Name) and node.func.id in _PASSING:
-                return all(self._is_local(each, scope, steps + 1) for each in node.args)
-            return True
-        if isinstance(node, ast.IfExp | ast.BoolOp):
-            parts = node.values if isinstance(node, ast.BoolOp) else [node.body, node.orelse]
-            return all(self._is_local(part, scope, steps + 1) for part in parts)
-        return True
+                parts = [node.func.value]
+            elif isinstance(node.func, ast.Name) and node.func.id in _PASSING:
+                parts = node.args
+        elif isinstance(node, ast.IfExp):
+            parts = [node.body, node.orelse]
+        elif isinstance(node, ast.BoolOp):
+            parts = node.values
+        return all(self._is_local(part, scope, seen) for part in parts)
 
-    def _binds_local(self, binding: Binding, steps: int) -> bool:
+    def _binds_local(self, binding: Binding, seen: set[Binding]) -> bool:
+        if binding in seen:  # What it gives is being looked at already.
+            return True
+        seen.add(binding)
         if binding.kind not in ("value", "element", "context") or binding.value is None:
             return False
         held = [binding.value]
@@ -315,7 +317,7 @@ class Effects:
             held = binding.value.elts
         elif binding.kind == "value":
             held = [_unpacked(binding.value, binding.path)]
-        return all(self._is_local(each, binding.scope, steps) for each in held)
+        return all(self._is_local(each, binding.scope, seen) for each in held)
 
 
 _CHANGES = (Effect.ACTS, "changes")
@@ -355,6 +357,10 @@ def _of_method(cls: str, name: str, site: Site) -> tuple[Effect, str] | None:
     root = cls.partition(".")[0]
     if cls in _OPENED or cls.endswith(".open"):
         return None if name in tables.FILE_QUESTIONS else _FILES
+    if root == "pathlib" and name in tables.PATH_CHANGING:
+        return _FILES
+    if root in ("numpy", "random") and name in tables.ARRAY_CHANGING:
+        return _CHANGES
     if root in tables.QUEUES and name in tables.QUEUE_METHODS:
         return _CHANGES
     if api.is_subclass(cls, *api.ESTIMATOR) and name == "train":

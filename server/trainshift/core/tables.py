@@ -212,13 +212,19 @@ CHANGING_METHODS = frozenset(
         "add", "appendleft", "batch_scatter_update", "clear", "discard", "extendleft", "fit_on_texts",
         "merge_state", "put", "put_nowait", "reset", "reset_metrics", "reverse", "rotate", "scatter_add",
         "scatter_nd_add", "scatter_nd_update", "scatter_sub", "scatter_update", "set_weights", "setdefault",
-        "setflags", "shuffle", "sort", "update", "set_value", "itemset", "load_state_dict", "step",
+        "setflags", "sort", "update", "set_value", "itemset", "load_state_dict", "step",
     }
 )  # fmt: skip
 
 # Methods of TensorFlow's objects that change them.
 TENSORFLOW_CHANGING = frozenset(
     {"adapt", "build", "compile", "load_weights", "set_weights", "reset_metrics", "set_state", "fit_on_texts"}
+)
+
+# Functions of libraries that make files which they name themselves.
+MAKING_FILES = frozenset(
+    f"tempfile.{name}"
+    for name in ("mkdtemp", "mkstemp", "NamedTemporaryFile", "TemporaryFile", "TemporaryDirectory")
 )
 
 # Functions of libraries that act, and what they do.
@@ -260,8 +266,8 @@ CALLS = {
 # Functions of known libraries of which nobody sees what they do.
 UNSEEN_CALLS = frozenset(
     {
-        "builtins.eval", "builtins.__import__", "builtins.memoryview", "os.system", "os.popen", "os.kill",
-        "os.fork", "tensorflow.keras.utils.get_file",
+        "builtins.eval", "builtins.__import__", "os.system", "os.popen", "os.kill", "os.fork",
+        "tensorflow.keras.utils.get_file",
     }
 )  # fmt: skip
 
@@ -323,6 +329,14 @@ FILE_QUESTIONS = frozenset({"fileno", "isatty", "readable", "writable", "seekabl
 QUEUES = frozenset({"queue", "multiprocessing", "asyncio"})
 QUEUE_METHODS = frozenset({"get", "put", "get_nowait", "put_nowait", "recv", "send", "join", "start"})
 
+# Methods of paths that change files.
+PATH_CHANGING = frozenset(
+    {"chmod", "hardlink_to", "mkdir", "rename", "replace", "rmdir", "symlink_to", "touch", "unlink"}
+)
+
+# Methods of NumPy's and `random`'s objects that change what they are given or are called on.
+ARRAY_CHANGING = frozenset({"fill", "resize", "seed", "shuffle"})
+
 # Methods that tell too little: they may keep a state that nobody sees.
 UNSEEN_METHODS = frozenset(
     {
@@ -354,12 +368,11 @@ PURE_METHODS = frozenset(
         "strftime", "isoformat", "total_seconds", "timestamp", "date", "ctime", "timetuple", "weekday",
         "exists", "is_file", "is_dir", "as_posix", "resolve", "absolute", "relative_to", "with_suffix",
         "joinpath", "stat", "group", "groups", "groupdict", "match", "fullmatch", "search", "findall", "span",
-        "start", "end",
         # Tables.
         "head", "tail", "describe", "info", "isnull", "isna", "notnull", "notna", "value_counts", "groupby",
         "unique", "nunique", "to_string", "to_markdown", "to_dict", "to_numpy", "to_html", "corr", "median",
         "mode", "quantile", "sort_values", "sort_index", "nlargest", "nsmallest", "agg", "aggregate",
-        "memory_usage", "reset_index", "set_index", "rename", "idxmax", "idxmin", "sample", "duplicated",
+        "memory_usage", "reset_index", "set_index", "idxmax", "idxmin", "sample", "duplicated",
         # Models, layers, metrics, optimizers, datasets.
         "result", "count_params", "get_config", "get_weights", "get_layer", "get_value", "summary",
         "variables", "learning_rate", "lr", "_decayed_lr", "cardinality", "as_numpy_iterator", "to_json",

@@ -29,7 +29,6 @@ from __future__ import annotations
 import ast
 
 from trainshift.core import tables
-from trainshift.core.concrete import Argument
 from trainshift.core.edit import Change, Edit
 from trainshift.core.effects import Deed, Effect
 from trainshift.core.facts import Site, last_name
@@ -151,44 +150,43 @@ def _is_open_file(value: Value) -> bool:
 def _fix(program: Program, site: Site) -> Change | None:
     """Bind what acts, and whatever else must be evaluated before it, on lines before the print."""
     statement = site.statement
-    if not (isinstance(statement.node, ast.Expr) and statement.node.value is site.node):
+    own = isinstance(statement.node, ast.Expr) and statement.node.value is site.node
+    if not own or statement.scope.kind == "class":  # A class would keep the variable.
         return None
-    given = [*site.node.args, *(word.value for word in site.node.keywords)]
+    script, layout = program.script, program.layout
+    words = {word.value: word.arg for word in site.node.keywords}
+    given = [*site.node.args, *words]
     acting = [index for index, each in enumerate(given) if _acts(program, each)]
-    start, syntax = program.layout.call_syntax(site)
-    if not acting or len(syntax.arguments) != len(given) or not _in_order(site.node, syntax.arguments):
+    bounds = Span(script.span(site.node.func, site).end + 1, script.span(site.node, site).end - 1)
+    starts = [script.span(each, site).start for each in given]
+    if not acting or site.in_fstring or starts != sorted(starts):
         return None
     lines: list[str] = []
     edits: list[Edit] = []
     taken: set[str] = set()
-    for index, (node, written) in enumerate(zip(given[: acting[-1] + 1], syntax.arguments, strict=False)):
+    for index, node in enumerate(given[: acting[-1] + 1]):
         if index not in acting and _is_settled(program, node, site):
             continue
-        name = _name(program, node, taken)
-        text = program.script.source.text[start + written.value_start : start + written.value_end]
         value = node.value if isinstance(node, ast.Starred) else node
-        if isinstance(value, ast.GeneratorExp) or written.star == "**" or _is_lazy(program, value, site):
+        if words.get(node, "") is None or _is_lazy(program, value, site):
             return None
+        span = layout.parenthesized(script.span(value, site), bounds)
+        name = _name(program, value, taken)
         if isinstance(value, ast.NamedExpr):
-            text = program.script.text(value.value, site)
+            text = script.text(value.value, site)
+        else:
+            text = script.source.text[span.start : span.end]
         taken.add(name)
         lines.append(f"{name} = {_alone(text)}")
-        edits.append(Edit(start + written.value_start, start + written.value_end, name))
+        edits.append(Edit(span.start, span.end, name))
     title = f"Bind {'what is printed' if len(lines) > 1 else lines[0].partition(' = ')[0]} before the print"
-    requires = program.layout.isolate(statement)
-    edits.insert(0, program.layout.before(statement, lines))
-    return Change("TF04", title, program.script.statement_span(statement), tuple(edits), requires)
+    edits.insert(0, layout.before(statement, lines))
+    return Change("TF04", title, script.statement_span(statement), tuple(edits), layout.isolate(statement))
 
 
 def _acts(program: Program, node: ast.expr) -> bool:
     deed = program.effects.of_expression(node)
     return deed is not None and deed.effect is not Effect.UNKNOWN
-
-
-def _in_order(call: ast.Call, arguments: tuple[Argument, ...]) -> bool:
-    """Whether the arguments stand in the text as `ast` lists them, positional ones first."""
-    words = [argument.keyword is not None or argument.star == "**" for argument in arguments]
-    return words == sorted(words) and sum(not word for word in words) == len(call.args)
 
 
 def _is_settled(program: Program, node: ast.expr, site: Site) -> bool:
@@ -206,7 +204,7 @@ def _is_settled(program: Program, node: ast.expr, site: Site) -> bool:
 def _is_lazy(program: Program, node: ast.expr, site: Site) -> bool:
     """Whether evaluating `node` gives an iterator that acts only when it is printed."""
     if not isinstance(node, ast.Call):
-        return False
+        return isinstance(node, ast.GeneratorExp)
     names = program.names.full_names(node.func, site.scope, site.statement)
     return not names.isdisjoint({"builtins.map", "builtins.filter", "builtins.zip", "builtins.enumerate"})
 

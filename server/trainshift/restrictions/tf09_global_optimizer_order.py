@@ -14,7 +14,8 @@ rate is scaled and its variables are broadcast; if the function steps another on
 A definition that comes after the function is reported, also one that a function makes under `global`, and
 so is a name that is bound again: at the top of the script, in a loop, or under `global`. A wrap such as
 `optimizer = LossScaleOptimizer(optimizer)` binds again. Bindings of which only one is ever made (the
-branches of an `if`) are no change. The finding stands where the function first uses the optimizer.
+branches of an `if`) are no change, nor is Horovod's wrap, `hvd.DistributedOptimizer(optimizer)`. The
+finding stands where the function first uses the optimizer.
 
 Harmless: an attribute of the optimizer is set (`optimizer.learning_rate = 1e-4`); it stays the same object.
 
@@ -43,6 +44,7 @@ from trainshift.core.program import Program
 from trainshift.core.training import in_loop
 from trainshift.restrictions.restriction import Findings, Restriction
 
+_GIVING = ("value", "context", "element", "import")
 _STEPS = ("apply_gradients", "minimize")
 _TENSORFLOW = ("tensorflow.", "keras.")
 _READING = (
@@ -86,7 +88,7 @@ def _globals(program: Program) -> Iterator[_Global]:
     """The global names that hold an optimizer, or are used as one without that it could be seen."""
     used = None
     for name, bindings in program.script.module_bindings.items():
-        given = [each for each in bindings if each.kind in ("value", "context", "element", "import")]
+        given = [each for each in bindings if each.kind in _GIVING and not _distributes(program, each)]
         if not given:
             continue
         kinds = frozenset[Kind]().union(*map(program.creations.bound, given))
@@ -96,6 +98,15 @@ def _globals(program: Program) -> Iterator[_Global]:
             used = _stepped(program) if used is None else used
             if name in used:
                 yield _Global(name, sorted(given, key=lambda each: _start(program, each)), False)
+
+
+def _distributes(program: Program, binding: Binding) -> bool:
+    """Whether the binding is Horovod's wrap, which is made on purpose and where it belongs."""
+    node = binding.value
+    if not isinstance(node, ast.Call) or binding.kind != "value":
+        return False
+    names = program.names.full_names(node.func, binding.scope, binding.statement)
+    return any(name.startswith("horovod.") and name.endswith(".DistributedOptimizer") for name in names)
 
 
 def _stepped(program: Program) -> set[str]:
