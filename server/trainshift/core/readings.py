@@ -14,8 +14,10 @@ REFLECTION = frozenset({"globals", "locals", "vars", "eval", "exec", "__all__"})
 
 
 def can_be_renamed(script: Script, name: str) -> bool:
-    """Whether nothing but the script's own code can read the name, as far as the workspace shows."""
+    """Whether the name is read and bound by the script's own code only, and in its own scope only."""
     if not script.identifiers.isdisjoint(REFLECTION):
+        return False
+    if any(name in scope.declared_global or name in scope.declared_nonlocal for scope in script.scopes):
         return False
     others = script.workspace.scripts if script.workspace is not None else ()
     return not any(name in other.identifiers for other in others if other is not script)

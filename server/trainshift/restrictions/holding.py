@@ -298,6 +298,8 @@ class _Rule:
             return None
         if scope.kind == "class" or not can_be_renamed(script, target.id):
             return None
+        if any(source.id in each.declared_global | each.declared_nonlocal for each in script.scopes):
+            return None
         home, bound = names.lookup(source.id, scope, None)
         own, again = names.lookup(target.id, scope, None)
         if len(bound) != 1 or len(again) != 1 or bound[0].kind not in ("value", "parameter"):
@@ -311,6 +313,8 @@ class _Rule:
                 return None
             span = script.span(reading.node, reading.facts)
             edits.append(Edit(span.start, span.end, source.id))
+        if own is None and not edits:
+            return None  # A name of the module that nothing here reads is meant for others.
         edits += self.program.layout.remove(statement, len(script.siblings(statement)[0]) == 1)
         title = f"Use `{source.id}` for `{target.id}`"
         return Change(self.code, title, script.statement_span(statement), tuple(edits))

@@ -14,7 +14,7 @@ Unknown: the new value comes from a function that the script does not show, such
 `preprocess(ds)`.
 
 The fix gives the second value a name of its own, where every later use plainly means the second value: both
-assignments stand in one block, one after the other, and no loop, function or other branch reads the name.
+assignments stand in one block, one after the other, and no function or branch that may mean either reads it.
 
 By hand: rename the second value wherever it is meant.
 
@@ -198,6 +198,8 @@ def _rename(program: Program, name: str, binding: Binding) -> Change | None:
             return None
         else:
             edits.append(Edit(at.start, at.end, fresh))
+    if len(edits) == 1:
+        return None  # Nothing reads the second value: it may be there to let the first one go.
     return Change("TF06", f"Rename the second use of `{name}` to `{fresh}`", here, tuple(edits))
 
 
