@@ -65,6 +65,11 @@ _STATE = (Effect.ACTS, "changes global state")
 _UNSEEN = (Effect.UNKNOWN, "cannot be seen")
 _OPENED = frozenset(tables.OPENING) | tables.WRITING_CONTEXTS
 _WRITING = (tables.WRITING | tables.MAKING_FILES | _OPENED) - {"logging.basicConfig"}
+_GIVING_WAY: dict[type, str] = {
+    ast.Await: "awaits a result",
+    ast.Yield: "yields to the caller",
+    ast.YieldFrom: "yields to the caller",
+}
 _ITEMS = frozenset({"values", "items", "keys", "get", "setdefault"})
 _PASSING = frozenset({"zip", "enumerate", "reversed", "sorted", "iter", "list", "tuple", "next", "filter"})
 
@@ -114,20 +119,21 @@ class Effects:
         deed = self.of_call(site)
         return deed is not None and deed.effect is Effect.ACTS
 
-    def _deeds(self, node: ast.AST) -> Iterator[Deed]:
+    def _deeds(self, expression: ast.expr) -> Iterator[Deed]:
+        """What is done in an expression, in text order, the outer before the inner."""
         home = self._script.facts[0].module
-        if isinstance(node, ast.Call):
-            deed = self.of_call(self._script.site_of(node))
-            if deed is not None:
-                yield deed
-        elif isinstance(node, ast.NamedExpr):
-            yield Deed(Effect.ACTS, f"assigns {node.target.id}", node, home)
-        elif isinstance(node, ast.Await):
-            yield Deed(Effect.ACTS, "awaits a result", node, home)
-        elif isinstance(node, ast.Yield | ast.YieldFrom):
-            yield Deed(Effect.ACTS, "yields to the caller", node, home)
-        for child in ast.iter_child_nodes(node):
-            yield from self._deeds(child)
+        waiting: list[ast.AST] = [expression]
+        while waiting:  # A long sum nests deeper than Python recurses.
+            node = waiting.pop()
+            if isinstance(node, ast.Call):
+                deed = self.of_call(self._script.site_of(node))
+                if deed is not None:
+                    yield deed
+            elif isinstance(node, ast.NamedExpr):
+                yield Deed(Effect.ACTS, f"assigns {node.target.id}", node, home)
+            elif type(node) in _GIVING_WAY:
+                yield Deed(Effect.ACTS, _GIVING_WAY[type(node)], node, home)
+            waiting += reversed(list(ast.iter_child_nodes(node)))
 
     # One call
 
