@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -12,8 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from cli import dying_worker
 from cli.test_process import on_a_terminal
+from trainshift.cli import check
 from trainshift.cli.check import MANY_FILES
+from trainshift.cli.walk import Input
 
 COMMAND = [sys.executable, "-m", "trainshift"]
 FINDING = "import tensorflow as tf\nx = 1  # trainshift: ignore[TF33]\n"
@@ -42,6 +46,30 @@ def test_several_processes_say_what_one_says(many: Path, format_: str) -> None:
     assert one.returncode == three.returncode == 2
     assert (one.stdout, one.stderr) == (three.stdout, three.stderr)
     assert one.stdout.count(b"TF33 is no code") == (MANY_FILES + 15) // 2
+
+
+def test_a_process_that_dies_takes_few_files_with_it(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"m{number:03}.py" for number in range(200)]
+    names[100] = "kill.py"
+    jobs = [check.Job(Input(name, problem="there"), name) for name in names]
+    monkeypatch.setattr(check, "_check_batch", dying_worker.check_batch)
+    results = list(check._in_processes(jobs, 2))
+    assert [job.name for job, _ in results] == names
+    lost = [job.name for job, result in results if result.error != "there"]
+    assert "kill.py" in lost
+    assert len(lost) < 100
+    assert all(result.is_defect for job, result in results if job.name in lost)
+
+
+def test_a_system_without_processes_checks_one_by_one(many: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: str) -> None:
+        raise OSError("no semaphores")
+
+    monkeypatch.setattr(multiprocessing, "get_context", fail)
+    jobs = [check.Job(Input(str(path)), str(path)) for path in sorted((many / "src").rglob("*.py"))]
+    assert (
+        len([result for _, result in check._in_processes(jobs, 2) if not result.is_silent]) > MANY_FILES // 2
+    )
 
 
 def test_several_processes_fix(many: Path) -> None:
@@ -78,7 +106,7 @@ def test_a_reader_that_stops_early_is_no_error(many: Path, jobs: str) -> None:
         assert process.stderr is not None
         process.stdout.read(10)
         process.stdout.close()
-        assert b"Traceback" not in process.stderr.read()
+        assert "Traceback" not in process.stderr.read().decode()
     assert process.returncode == 141
 
 

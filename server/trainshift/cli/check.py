@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import signal
 from collections import deque
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cache
+from typing import TYPE_CHECKING, TypeAlias
 
 from trainshift.cli import files
 from trainshift.cli.check_report import CheckReporter, FileCheck
@@ -25,8 +25,11 @@ from trainshift.engine import checking
 from trainshift.engine.settings import Settings, Severity
 from trainshift.engine.workspace import ParsedFiles
 
-MANY_FILES = 40
-"""From this many files on, starting further processes is worth its time."""
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+MANY_FILES = 80
+"""From this many files on, starting further processes (half a second) is worth its time."""
 
 _BATCH = 8
 _BATCHES_AHEAD = 3
@@ -38,6 +41,9 @@ class Action(Enum):
     NONE = "none"
     FIX = "fix"
     DIFF = "diff"
+
+
+Results: TypeAlias = Generator[tuple["Job", FileCheck], None, None]
 
 
 @dataclass(frozen=True)
@@ -81,8 +87,11 @@ def run_check(request: CheckRequest, reporter: CheckReporter) -> int:
     status = 0
     try:
         jobs = list(_jobs(request))
-        with ProgressBar(len(jobs), wanted=request.show_progress, label="Checking") as progress:
-            for job, result in _results(jobs, request.jobs):
+        with (
+            ProgressBar(len(jobs), wanted=request.show_progress, label="Checking") as progress,
+            closing(_results(jobs, request.jobs)) as results,
+        ):
+            for job, result in results:
                 progress.show(job.name)
                 status = max(status, result.exit_status(request.fail_on))
                 if result.is_silent:
@@ -109,7 +118,7 @@ def _jobs(request: CheckRequest) -> Iterator[Job]:
         yield Job(item, name, settings, request.action)
 
 
-def _results(jobs: Sequence[Job], processes: int) -> Iterator[tuple[Job, FileCheck]]:
+def _results(jobs: Sequence[Job], processes: int) -> Results:
     """Each job with what came of it, in the order of the jobs."""
     has_stream = any(job.item.path == STANDARD_INPUT for job in jobs)
     if processes > 1 and len(jobs) >= MANY_FILES and not has_stream:
@@ -119,21 +128,20 @@ def _results(jobs: Sequence[Job], processes: int) -> Iterator[tuple[Job, FileChe
             yield job, check_file(job)
 
 
-def _in_processes(jobs: Sequence[Job], processes: int) -> Iterator[tuple[Job, FileCheck]]:
+def _in_processes(jobs: Sequence[Job], processes: int) -> Results:
     """The results of a pool; only a few batches are ahead of what is reported, so memory stays flat."""
     import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
 
     batches = [jobs[at : at + _BATCH] for at in range(0, len(jobs), _BATCH)]
-    at = 0
+    at = sent = 0
     while at < len(batches):
-        pool = ProcessPoolExecutor(
-            min(processes, len(batches) - at),
-            multiprocessing.get_context("spawn"),
-            initializer=_start_process,
-        )
+        pool = None
         try:
+            context = multiprocessing.get_context("spawn")
+            pool = ProcessPoolExecutor(min(processes, len(batches) - at), context, initializer=_start_process)
             ahead: deque[Future[list[FileCheck]]] = deque()
-            sent = at
             while at < len(batches):
                 while sent < len(batches) and len(ahead) < processes * _BATCHES_AHEAD:
                     ahead.append(pool.submit(_check_batch, batches[sent]))
@@ -146,11 +154,16 @@ def _in_processes(jobs: Sequence[Job], processes: int) -> Iterator[tuple[Job, Fi
             for batch in batches[at:sent]:
                 yield from ((job, FileCheck(job.name, error=_PROCESS_DIED, is_defect=True)) for job in batch)
             at = sent
+        except (ImportError, NotImplementedError, OSError):
+            # This system has no further processes to give, or no semaphores.
+            yield from ((job, check_file(job)) for batch in batches[at:] for job in batch)
+            at = len(batches)
         except BaseException:
             _end_processes(fixing=jobs[0].action is Action.FIX)
-            pool.shutdown(wait=True, cancel_futures=True)
             raise
-        pool.shutdown(wait=True)
+        finally:
+            if pool is not None:
+                pool.shutdown(wait=True, cancel_futures=True)
 
 
 _PROCESS_DIED = "a process that checked this and other files ended unexpectedly; check it alone: --jobs 1"

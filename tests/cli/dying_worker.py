@@ -1,0 +1,16 @@
+"""A worker that some files kill, for a test of what becomes of the others; processes import it by name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from trainshift.cli.check import Job, check_file
+from trainshift.cli.check_report import FileCheck
+
+
+def check_batch(jobs: Sequence[Job]) -> list[FileCheck]:
+    """Check the jobs; a file called kill.py ends the process."""
+    if any(job.name.endswith("kill.py") for job in jobs):
+        os._exit(9)
+    return [check_file(job) for job in jobs]
