@@ -72,8 +72,9 @@ def _judge(program: Program, site: Site) -> Finding | None:
 
 
 def _finding(program: Program, site: Site, deed: Deed, given: ast.expr) -> Finding:
-    called = _shown(deed.node)
-    span = _span(program, site, deed.node, given)
+    at = _reliable(site, deed.node, given)
+    span = program.script.span(at, site)
+    called = _shown(deed.node, program.script.text(at, site) if at is deed.node else "")
     if deed.effect is Effect.UNKNOWN:
         message = (
             f"Nobody can see what {called} does inside this print: if it does more than give a value, "
@@ -87,30 +88,35 @@ def _finding(program: Program, site: Site, deed: Deed, given: ast.expr) -> Findi
     related: tuple[Related, ...] = ()
     if origin is not None:
         home = program.script.home(origin.scope)
-        where = program.script.span(origin.node, origin.scope)
+        where = _origin_span(program, origin)
         related = (Related(where, f"what {called} does", None if home is program.script else home),)
     return Finding("TF04", Verdict.VIOLATED, span, message, related, _fix(program, site))
 
 
-def _shown(node: ast.AST) -> str:
-    text = " ".join(ast.unparse(node).split())
+def _shown(node: ast.AST, text: str = "") -> str:
+    """An expression as a message shows it: its own text, where that can be told."""
+    text = " ".join((text or ast.unparse(node)).split())
     if len(text) > 40 and isinstance(node, ast.Call):
         text = f"{' '.join(ast.unparse(node.func).split())}(...)"
     return text
 
 
-def _span(program: Program, site: Site, node: ast.AST, given: ast.expr) -> Span:
-    """Where to point: at what does it, or at the f-string around it, in which positions are not reliable."""
+def _reliable(site: Site, node: ast.AST, given: ast.expr) -> ast.AST:
+    """What to point at: `node`, or the f-string that it is in, within which positions are not reliable."""
     if site.in_fstring:
-        return program.script.statement_span(site.statement)
+        return site.statement.node
     for part in ast.walk(given):
-        if (
-            isinstance(part, ast.JoinedStr)
-            and part is not node
-            and any(each is node for each in ast.walk(part))
-        ):
-            return program.script.span(part, site)
-    return program.script.span(node, site)
+        if isinstance(part, ast.JoinedStr) and any(inner is node for inner in ast.walk(part)):
+            return part
+    return node
+
+
+def _origin_span(program: Program, origin: Deed) -> Span:
+    if isinstance(origin.node, ast.Call):
+        site = program.script.site_of(origin.node)
+        if site.in_fstring:
+            return program.script.statement_span(site.statement)
+    return program.script.span(origin.node, origin.scope)
 
 
 # Where it prints to

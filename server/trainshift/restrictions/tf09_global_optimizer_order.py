@@ -66,7 +66,7 @@ class _Global:
 class _Use:
     """The first place where a function reads a global name."""
 
-    node: ast.Name
+    node: ast.expr
     function: Scope
 
 
@@ -148,25 +148,30 @@ def _uses(program: Program, name: str, before: int | None) -> list[_Use]:
     return list(found.values())
 
 
-def _reads(scope: Scope, nodes: list[ast.stmt], name: str) -> Iterator[tuple[ast.Name, Scope]]:
-    """Where code reads `name`, and the scopes that it is read in."""
-    waiting: list[tuple[ast.AST, Scope]] = [(node, scope) for node in nodes]
+def _reads(scope: Scope, nodes: list[ast.stmt], name: str) -> Iterator[tuple[ast.expr, Scope]]:
+    """Where code reads `name`, and the scopes that it is read in.
+
+    In an f-string that is the whole string, since positions inside of it are not reliable.
+    """
+    waiting: list[tuple[ast.AST, Scope, ast.expr | None]] = [(node, scope, None) for node in nodes]
     while waiting:
-        node, scope = waiting.pop()
+        node, scope, string = waiting.pop()
         if isinstance(node, ast.Name):
             if node.id == name and isinstance(node.ctx, ast.Load):
-                yield node, scope
+                yield string or node, scope
             continue
+        if isinstance(node, ast.JoinedStr):
+            string = string or node
         inner = scope.facts.scope_of.get(node, scope)
         outside: set[ast.AST] = set()
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             arguments = node.args
             outside = {part for part in (*arguments.defaults, *arguments.kw_defaults) if part is not None}
             outside.update(getattr(node, "decorator_list", ()))
-            waiting += [(part, scope) for part in outside]
+            waiting += [(part, scope, string) for part in outside]
         for child in ast.iter_child_nodes(node):
             if child not in outside and not isinstance(child, ast.arguments):
-                waiting.append((child, inner))
+                waiting.append((child, inner, string))
 
 
 def _named(scope: Scope) -> Scope | None:
