@@ -226,6 +226,16 @@ def behind_main_guard(statement: Statement) -> bool:
     )
 
 
+def for_type_checkers(statement: Statement) -> bool:
+    """Whether the statement stands under ``if TYPE_CHECKING:``, and is never run."""
+    return any(
+        below.branch == "body"
+        and isinstance(above.node, ast.If)
+        and last_name(above.node.test) == "TYPE_CHECKING"
+        for below, above in pairwise(statement.path())
+    )
+
+
 def _conjuncts(node: ast.stmt) -> list[ast.expr]:
     """The test of an `if`, and the parts that all must hold."""
     if not isinstance(node, ast.If):
@@ -362,7 +372,8 @@ class _Reader:
                 full = alias.name if alias.asname else name
             else:
                 name = alias.asname or alias.name
-                full = f"{'.' * node.level}{node.module or ''}.{alias.name}"
+                module = f"{node.module}." if node.module else ""
+                full = f"{'.' * node.level}{module}{alias.name}"
             binding = Binding("import", None, statement, statement.scope, target=alias, full_name=full)
             self.bind_name(name, binding)
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from trainshift.core import api
 from trainshift.core.facts import (
@@ -26,7 +26,7 @@ from trainshift.core.facts import (
     last_name,
 )
 from trainshift.core.flow import reaching_calls
-from trainshift.core.names import Class, Function, Unknown, UserInstance, Values
+from trainshift.core.names import Class, Display, Function, Module, Unknown, UserInstance, Values
 from trainshift.core.script import Script
 from trainshift.core.source import Span
 from trainshift.core.training import LOOPS, Step, Tape
@@ -55,6 +55,11 @@ LOOKED_FOR = (
     "model.fit(...), a TF1 session and an Estimator"
 )
 FITTING = ("fit", "fit_generator", "train_on_batch")
+# Calls of these run the function that they are given at once, as the script's own main function.
+LAUNCHERS = frozenset(
+    {"absl.app.run", "tensorflow.compat.v1.app.run", "tensorflow.app.run", "fire.Fire", "typer.run"}
+)
+_RUNNERS = LAUNCHERS | {"threading.Thread", "multiprocessing.Process", "multiprocessing.context.Process"}
 _STEPPING = ("minimize", "apply_gradients", "create_train_op", "optimize_loss")
 _ASSIGNING = ("assign", "assign_sub", "assign_add")
 _MONITORED = (*api.MONITORED_SESSION, "tensorflow.compat.v1.train.MonitoredTrainingSession")
@@ -72,6 +77,11 @@ _FIT_KEYWORDS = frozenset(
     }
 )  # fmt: skip
 _COMPILE_KEYWORDS = frozenset({"optimizer", "loss", "metrics"})
+_STRATEGY_METHODS = (
+    "scope", "experimental_run_v2", "experimental_distribute_dataset", "distribute_datasets_from_function",
+)  # fmt: skip
+# A model is not followed through more names than this to see whether it shares another's weights.
+_MOST_PARTS = 400
 _TRAINING_METHODS = frozenset({"train_step", "make_train_function", "train_on_batch", "fit"})
 
 
@@ -106,8 +116,8 @@ class Loop:
 
     @property
     def function(self) -> Scope | None:
-        """The function that the loop stands in."""
-        return self.sites[0].scope.function()
+        """The function that the loop stands in, lambdas left out; None for the module's own code."""
+        return _named_function(self.sites[0].scope)
 
     @property
     def is_call(self) -> bool:
@@ -124,9 +134,8 @@ class Loop:
 
     @property
     def model(self) -> str:
-        """The first model as the script writes it; empty if it cannot be seen."""
-        place = next(iter(self.models), None)
-        return self.script.text(place.node, place.scope) if place is not None else ""
+        """The first model's expression; empty if it cannot be seen."""
+        return ast.unparse(self.models[0].node) if self.models else ""
 
     @property
     def call(self) -> str:
@@ -135,12 +144,18 @@ class Loop:
         return f"{' '.join(self.script.text(site.node.func, site).split())}(...)"
 
 
+_Sites: TypeAlias = dict[Scope | None, list[Site]]
+_Imports: TypeAlias = dict[Scope | None, list[Binding]]
+
+
 class Loops:
     """The training loops of one program."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
         self._script = program.script
+        self._codes: dict[Script, tuple[_Sites, _Imports]] = {}
+        self._origins_of: dict[tuple[int, int], frozenset[ast.AST | None]] = {}
 
     @cached_property
     def own(self) -> list[Loop]:
@@ -153,7 +168,7 @@ class Loops:
         found = _read_loops(self._program, self._program)
         others = [script for script in self._linked if _may_train(script)]
         if others:
-            reached = self._reached([None, *self._script.scopes], guarded=True)
+            reached = self._reached([None, *self._script.scopes])
             for script in others:
                 program = self._program.linked(script)
                 found += [
@@ -169,9 +184,15 @@ class Loops:
         workspace = self._script.workspace
         return [] if workspace is None else [each for each in workspace.reachable if each is not self._script]
 
+    def steps(self, loop: Loop) -> tuple[Span, ...]:
+        """The calls of a loop that update weights, as far as they stand in the program's first script."""
+        if loop.script is not self._script:
+            return ()
+        return tuple(self._script.span(site.node, site) for site in loop.sites)
+
     def summary(self, function: Scope | None) -> frozenset[Pattern]:
         """The patterns that run when `function` of the first script (None: the script itself) is run."""
-        reached = self._reached([function], guarded=function is None)
+        reached = self._reached([function])
         return frozenset(loop.pattern for loop in self.all if (loop.script, loop.function) in reached)
 
     @cached_property
@@ -184,39 +205,78 @@ class Loops:
             if function in found:
                 continue
             found.add(function)
-            for site in self._program.names.callers(function)[0]:
+            for site in self.callers(function):
                 caller = site.scope.function()
                 if caller is not None:
                     waiting.append(caller)
         return found
 
+    def callers(self, function: Scope) -> list[Site]:
+        """The calls that run a function: of itself, and of what runs it as a main function or in a thread."""
+        found, elsewhere = self._program.names.callers(function)
+        if not elsewhere or not function.name:
+            return found
+        handed = []
+        for script in self._script.home(function).users:
+            for site in script.sites_named(*(name.rpartition(".")[2] for name in _RUNNERS)):
+                given = [*site.node.args, *(word.value for word in site.node.keywords)]
+                if script.names.calls(site, *_RUNNERS) and any(
+                    isinstance(value, Function) and value.scope is function
+                    for each in given
+                    if last_name(each)
+                    for value in script.names.site_values(each, site)
+                ):
+                    handed.append(site)
+        return [*found, *handed]
+
     # What runs
 
-    def _reached(self, starts: Iterable[Scope | None], guarded: bool) -> set[tuple[Script, Scope | None]]:
+    def _reached(self, starts: Iterable[Scope | None]) -> set[tuple[Script, Scope | None]]:
         """The code that may run: functions, and (None) the modules that are imported on the way.
 
-        With `guarded` the modules' own code is followed too, that of an imported file without what
-        stands behind its ``__main__`` guard.
+        What stands behind the ``__main__`` guard of an imported file does not run.
         """
         found: set[tuple[Script, Scope | None]] = set()
         waiting: list[tuple[Script, Scope | None]] = []
         for start in starts:
             if start is None or start.kind == "function":
                 waiting.append((self._script, start))
-        if guarded:
-            waiting += [(script, None) for script in self._linked]
         while waiting:
             item = waiting.pop()
             if item in found:
                 continue
             found.add(item)
             script, function = item
-            for site in _sites_in(script, function):
-                if function is None and script is not self._script and behind_main_guard(site.statement):
-                    continue
-                for called in self._run_by(script, site):
-                    waiting.append((self._script.home(called), called))
+            passive = function is None and script is not self._script
+            sites, imports = self._code(script)
+            for site in sites.get(function, ()):
+                if not (passive and behind_main_guard(site.statement)):
+                    waiting += [(self._script.home(called), called) for called in self._run_by(script, site)]
+            for binding in imports.get(function, ()):
+                if not (passive and binding.statement and behind_main_guard(binding.statement)):
+                    waiting += [(imported, None) for imported in self._imported_scripts(script, binding)]
         return found
+
+    def _code(self, script: Script) -> tuple[_Sites, _Imports]:
+        """The calls and the imports of each function (with its lambdas), and of the module itself (None)."""
+        if script not in self._codes:
+            sites: _Sites = {}
+            for site in script.sites:
+                sites.setdefault(_named_function(site.scope), []).append(site)
+            imports: _Imports = {}
+            for binding in script.imports:
+                imports.setdefault(binding.scope.function(), []).append(binding)
+            self._codes[script] = sites, imports
+        return self._codes[script]
+
+    def _imported_scripts(self, script: Script, binding: Binding) -> Iterator[Script]:
+        """The scripts whose own code an import runs."""
+        workspace = self._script.workspace
+        if workspace is not None:
+            for path in workspace.run_by_import(script, binding):
+                imported = workspace.script(path)
+                if imported is not None:
+                    yield imported
 
     def _run_by(self, script: Script, site: Site) -> Iterator[Scope]:
         """The functions that a call runs: those it calls, and those it is handed."""
@@ -231,85 +291,240 @@ class Loops:
 
     def _under_strategies(self, loops: list[Loop]) -> None:
         """Loops of a program that makes a `tf.distribute` strategy are that strategy's."""
-        scripts = dict.fromkeys([self._script, *(loop.script for loop in loops)])
-        for script in scripts:
-            if not any("trategy" in name for name in script.identifiers):
-                continue
-            for site in script.sites:
-                names = script.names.full_names(site.node.func, site.scope, site.statement)
-                if any(api.is_subclass(name, *api.STRATEGY) for name in names):
-                    for loop in loops:
-                        loop.pattern = Pattern.STRATEGY
-                        loop.origin = loop.origin or site
-                    return
+        if not loops:
+            return
+        sites = list(self._strategy_sites())
+        for site in sites:
+            names = self._program.names.full_names(site.node.func, site.scope, site.statement)
+            if any(api.is_subclass(name, *api.STRATEGY) for name in names):
+                self._give_to_strategy(loops, site, True)
+                return
+        for site in sites:
+            if self._uses_strategy(site):
+                self._give_to_strategy(loops, site, False)
+                return
+
+    def _give_to_strategy(self, loops: list[Loop], origin: Site, certain: bool) -> None:
+        for loop in loops:
+            loop.pattern = Pattern.STRATEGY
+            loop.origin = origin
+            loop.certain = certain
+
+    def _strategy_sites(self) -> Iterator[Site]:
+        """The calls of the program that may make a strategy, or use one."""
+        hidden = next(self._script.sites_named(*_STRATEGY_METHODS), None) is not None
+        if hidden or any("trategy" in name for name in self._script.identifiers):
+            yield from self._script.sites
+        others = [each for each in self._linked if any("trategy" in name for name in each.identifiers)]
+        if others:
+            reached = self._reached([None, *self._script.scopes])
+            for script in others:
+                for site in script.sites:
+                    if (script, _named_function(site.scope)) in reached:
+                        yield site
+
+    def _uses_strategy(self, site: Site) -> bool:
+        """Whether the call is one that a strategy has, of an object that is not seen."""
+        function = site.node.func
+        if site.name not in _STRATEGY_METHODS or not isinstance(function, ast.Attribute):
+            return False
+        if site.name == "scope" and not (
+            isinstance(site.parent, ast.With) and not site.node.args and not site.node.keywords
+        ):
+            return False
+        receiver = self._program.names.site_values(function.value, site)
+        return not receiver or any(isinstance(value, Unknown) for value in receiver)
 
     # One model or two
 
     def same_model(self, one: Loop, other: Loop) -> bool | None:
-        """Whether two loops train the same model; None if it cannot be seen."""
-        made = [[self.creations(place) for place in loop.models] for loop in (one, other)]
-        if any(not first.isdisjoint(second) for first in made[0] for second in made[1]):
+        """Whether two loops train the same model; None if it cannot be seen, or if models share weights."""
+        if self.shared_model(one, other) is not None:
             return True
-        return False if all(each and all(each) for each in made) else None
+        first, second = ([self._origins(place) for place in loop.models] for loop in (one, other))
+        if not first or not second or any(None in each or not each for each in (*first, *second)):
+            return None
+        shared = any(
+            self._built_from(place, frozenset().union(*made))
+            for loop, made in ((one, second), (other, first))
+            for place in loop.models
+        )
+        return None if shared else False
+
+    def shared_model(self, one: Loop, other: Loop) -> Place | None:
+        """The model of `one` that `other` trains too, as far as can be seen."""
+        made = frozenset[ast.AST]().union(*(self.creations(place) for place in other.models))
+        return next((place for place in one.models if not made.isdisjoint(self.creations(place))), None)
 
     def creations(self, place: Place) -> frozenset[ast.AST]:
         """The calls that make what an expression stands for; empty if they cannot be seen."""
-        found: set[ast.AST] = set()
-        self._trace(place, found, set())
-        return frozenset(found)
+        return frozenset(node for node in self._origins(place) if node is not None)
 
-    def _trace(self, place: Place, found: set[ast.AST], seen: set[tuple[int, int]]) -> None:
+    def _origins(self, place: Place) -> frozenset[ast.AST | None]:
+        """The calls that make what an expression stands for; None among them for what cannot be seen."""
+        key = (id(place.node), id(place.scope))
+        if key not in self._origins_of:
+            self._origins_of[key] = frozenset()  # asked again while it is being answered: a cycle
+            self._origins_of[key] = frozenset(self._trace(place))
+        return self._origins_of[key]
+
+    def _trace(self, place: Place) -> Iterator[ast.AST | None]:
         node, names = place.node, self._program.names
-        key = (id(node), id(place.scope))
-        if key in seen:
-            return
-        seen.add(key)
         if isinstance(node, ast.Call):
-            found.add(node)
+            yield from self._trace_call(node, place)
         elif isinstance(node, ast.Name) and names.is_self(node, place.scope):
-            self._trace_self(place, found)
+            yield from self._trace_self(place)
         elif isinstance(node, ast.Name):
-            for binding in names.lookup(node.id, place.scope, place.statement)[1]:
-                self._trace_binding(binding, found, seen)
+            bindings = names.lookup(node.id, place.scope, place.statement)[1]
+            for binding in bindings:
+                yield from self._trace_binding(binding)
+            if not bindings:
+                yield None
         elif isinstance(node, ast.Attribute):
-            home = self._script.home(place.scope)
-            for attribute in home.attribute_bindings(node.attr):
-                if dotted(attribute.base) == dotted(node.value):
-                    self._trace_binding(attribute.binding, found, seen)
-            for value in names.values(node.value, place.scope, place.statement):
-                if isinstance(value, UserInstance) and value.node is not None:
-                    self._trace_member(value, node.attr, found, seen)
+            yield from self._trace_attribute(node, place)
+        elif isinstance(node, ast.IfExp):
+            for part in (node.body, node.orelse):
+                yield from self._origins(Place(part, place.scope, place.statement))
+        elif isinstance(node, ast.Subscript):
+            yield from self._trace_elements(node.value, place)
+        elif not (isinstance(node, ast.Constant) and node.value is None):
+            yield None
 
-    def _trace_self(self, place: Place, found: set[ast.AST]) -> None:
+    def _trace_call(self, node: ast.Call, place: Place) -> Iterator[ast.AST | None]:
+        """A call makes an object of its own, unless its function gives what is made outside of it."""
+        values = self._program.names.values(node.func, place.scope, place.statement)
+        functions = [value.scope for value in values if isinstance(value, Function)]
+        if not values or any(isinstance(value, Unknown) for value in values):
+            yield None
+        outside: set[ast.AST | None] = set()
+        inside = not functions
+        for function in functions:
+            for value, statement in function.returns:
+                for made in self._origins(Place(value, function, statement)):
+                    site = self._script.site_of(made) if isinstance(made, ast.Call) else None
+                    if site is not None and site.scope.function() is not function:
+                        outside.add(made)
+                    else:
+                        inside = True
+        if inside or not outside:
+            yield node
+        yield from outside
+
+    def _trace_attribute(self, node: ast.Attribute, place: Place) -> Iterator[ast.AST | None]:
+        names, found = self._program.names, 0
+        for attribute in self._script.home(place.scope).attribute_bindings(node.attr):
+            if dotted(attribute.base) == dotted(node.value):
+                found += 1
+                yield from self._trace_binding(attribute.binding)
+        for value in names.values(node.value, place.scope, place.statement):
+            if isinstance(value, UserInstance):
+                for cls in names.ancestry(value.scope):
+                    if not isinstance(cls, Scope):
+                        continue
+                    for attribute in self._script.home(cls).attribute_bindings(node.attr):
+                        function = attribute.binding.scope.function()
+                        if function is not None and function.owner() is cls:
+                            found += 1
+                            yield from self._trace_binding(attribute.binding)
+            elif isinstance(value, Module) and self._script.workspace is not None:
+                script = self._script.workspace.script(value.path)
+                for binding in script.module_bindings.get(node.attr, ()) if script is not None else ():
+                    found += 1
+                    yield from self._trace_binding(binding)
+        if not found:
+            yield None
+
+    def _trace_self(self, place: Place) -> Iterator[ast.AST | None]:
         names = self._program.names
         for value in names.values(place.node, place.scope, place.statement):
             if isinstance(value, UserInstance):
+                # The class itself stands for an object whose making is not seen.
+                yield value.scope.node
                 for script in self._script.home(value.scope).users:
                     for site in script.sites_named(value.scope.name):
                         if any(isinstance(v, Class) and v.scope is value.scope for v in names.callee(site)):
-                            found.add(site.node)
+                            yield site.node
 
-    def _trace_member(
-        self, value: UserInstance, name: str, found: set[ast.AST], seen: set[tuple[int, int]]
-    ) -> None:
-        for attribute in self._script.home(value.scope).attribute_bindings(name):
-            function = attribute.binding.scope.function()
-            if function is not None and function.owner() is value.scope:
-                self._trace_binding(attribute.binding, found, seen)
+    def _trace_elements(self, node: ast.expr, place: Place) -> Iterator[ast.AST | None]:
+        """What the elements of a list or a comprehension are made by."""
+        for value in self._program.names.values(node, place.scope, place.statement):
+            parts: list[ast.expr] = []
+            scope = place.scope
+            if isinstance(value, Display):
+                scope = value.scope
+                if isinstance(value.node, ast.List | ast.Tuple | ast.Set):
+                    parts = value.node.elts
+                elif isinstance(value.node, ast.Dict):
+                    parts = value.node.values
+                elif isinstance(value.node, ast.ListComp | ast.SetComp | ast.GeneratorExp):
+                    parts, scope = [value.node.elt], scope.facts.scope_of[value.node]
+            for part in parts:
+                yield from self._origins(Place(part, scope, getattr(value, "statement", None)))
+            if not parts:
+                yield None
 
-    def _trace_binding(self, binding: Binding, found: set[ast.AST], seen: set[tuple[int, int]]) -> None:
+    def _trace_binding(self, binding: Binding) -> Iterator[ast.AST | None]:
         if binding.kind == "parameter" and binding.inner is not None:
             assert isinstance(binding.target, ast.arg)
             names = self._program.names
-            for site in names.callers(binding.inner)[0]:
+            sites, elsewhere = names.callers(binding.inner)
+            for site in sites:
                 given = names.argument(site, binding.inner, binding.target.arg)
                 if given is not None:
-                    self._trace(Place(given, site.scope, site.statement), found, seen)
+                    yield from self._origins(Place(given, site.scope, site.statement))
+                elif binding.value is None:
+                    yield None
+            if elsewhere:
+                yield None
         elif binding.kind == "import":
-            for origin in self._imported(binding):
-                self._trace_binding(origin, found, seen)
-        elif binding.value is not None:
-            self._trace(Place(binding.value, binding.scope, binding.statement), found, seen)
+            origins = list(self._imported(binding))
+            for origin in origins:
+                yield from self._trace_binding(origin)
+            if not origins:
+                yield None
+        elif binding.value is None:
+            yield None
+        elif binding.kind == "element":
+            yield from self._trace_elements(
+                binding.value, Place(binding.value, binding.scope, binding.statement)
+            )
+        elif binding.path:
+            yield from self._trace_path(
+                binding.value, binding.path, Place(binding.value, binding.scope, binding.statement)
+            )
+        else:
+            yield from self._origins(Place(binding.value, binding.scope, binding.statement))
+
+    def _trace_path(self, node: ast.expr, path: tuple[int, ...], place: Place) -> Iterator[ast.AST | None]:
+        """What tuple unpacking takes, where the tuple is written out."""
+        for value in self._program.names.values(node, place.scope, place.statement):
+            elements = getattr(value.node, "elts", []) if isinstance(value, Display) else []
+            if isinstance(value, Display) and len(path) == 1 and 0 <= path[0] < len(elements):
+                yield from self._origins(Place(elements[path[0]], value.scope, value.statement))
+            else:
+                yield None
+
+    def _built_from(self, place: Place, wanted: frozenset[ast.AST | None]) -> bool:
+        """Whether a model is made of another one, whose weights it then shares."""
+        seen: set[ast.AST] = set()
+        sites = [self._script.site_of(made) for made in self.creations(place) if isinstance(made, ast.Call)]
+        parts: list[tuple[ast.AST, Scope, Statement | None]] = []
+        for site in sites:
+            parts += [(part, site.scope, site.statement) for part in ast.walk(site.node)]
+        while parts:
+            part, scope, statement = parts.pop()
+            if part in seen or not isinstance(part, ast.Name | ast.Attribute):
+                continue
+            seen.add(part)
+            if len(seen) > _MOST_PARTS:
+                return False
+            if not (self._origins(Place(part, scope, statement)) & wanted) <= {None}:
+                return True
+            if isinstance(part, ast.Name):
+                for binding in self._program.names.lookup(part.id, scope, statement)[1]:
+                    if binding.kind == "value" and binding.value is not None:
+                        parts += [(p, binding.scope, binding.statement) for p in ast.walk(binding.value)]
+        return False
 
     def _imported(self, binding: Binding) -> Iterator[Binding]:
         workspace = self._script.workspace
@@ -338,15 +553,12 @@ def _may_train(script: Script) -> bool:
     return next(script.sites_named(*names), None) is not None
 
 
-def _sites_in(script: Script, function: Scope | None) -> Iterator[Site]:
-    """The calls in a function (nested lambdas and comprehensions included), or in the module itself."""
-    for facts in script.facts if function is None else (function.facts,):
-        for site in facts.sites:
-            home = site.scope.function()
-            while home is not None and not home.name and home.parent is not None and home is not function:
-                home = home.parent.function()
-            if home is function:
-                yield site
+def _named_function(scope: Scope) -> Scope | None:
+    """The function that is not a lambda in which a scope lies; None for the module's own code."""
+    function = scope.function()
+    while function is not None and not function.name:
+        function = function.parent.function() if function.parent is not None else None
+    return function
 
 
 def _enclosing(loop: Loop) -> Iterator[Scope]:
@@ -432,15 +644,19 @@ class _Reader:
         found = reaching_calls(self._script, wanted, step.pairs, step.site.scope, step.statement)
         return bool(wanted) and bool(found)
 
-    def _is_custom_step(self, scope: Scope) -> bool:
-        """Whether the code is what `fit` of a Keras model of the script's own runs (C23)."""
+    def _is_custom_step(self, scope: Scope, seen: frozenset[Scope] = frozenset()) -> bool:
+        """Whether the code is only run by the `fit` of a Keras model of the script's own (C23)."""
         function = scope.function()
-        while function is not None:
+        while function is not None and function not in seen:
             owner = function.owner()
             if owner is not None and function.name in _TRAINING_METHODS:
                 bases = self._names.library_bases(owner)
                 if any(api.is_subclass(base, *api.MODEL) for base in bases):
                     return not self._called_directly(function)
+            callers, elsewhere = self._names.callers(function)
+            if callers and not elsewhere:
+                seen |= {function}
+                return all(self._is_custom_step(site.scope, seen) for site in callers)
             function = function.parent.function() if function.parent is not None else None
         return False
 
@@ -497,7 +713,8 @@ class _Reader:
 
     @cached_property
     def _imports_tensorflow(self) -> bool:
-        roots = {binding.full_name.partition(".")[0] for binding in self._script.imports}
+        scripts = (self._script, self._root.script)
+        roots = {binding.full_name.partition(".")[0] for script in scripts for binding in script.imports}
         return not roots.isdisjoint({"tensorflow", "keras"})
 
     def _compiled_with(self, fit: Site) -> Iterator[Place]:

@@ -102,6 +102,7 @@ Values: TypeAlias = frozenset[Value]
 
 UNKNOWN = Unknown()
 _NOTHING: Values = frozenset()
+_NO_NAMES: tuple[str, ...] = ()
 _ANYTHING: Values = frozenset({UNKNOWN})
 _BUILTINS = frozenset(dir(builtins))
 _KNOWN_MODULES = frozenset({"tensorflow", "keras", "horovod"})
@@ -379,9 +380,13 @@ class Resolver:
         """What an import binds: of a module that is not known it may be any object."""
         root = binding.full_name.partition(".")[0]
         if root not in _KNOWN_MODULES and self._script.workspace is not None:
-            path, rest = self._script.workspace.locate(self._script, binding.full_name)
+            where, last = binding.full_name, _NO_NAMES
+            if binding.statement is not None and isinstance(binding.statement.node, ast.ImportFrom):
+                # A name of the package comes before a module of the same name below it.
+                where, last = _split(where)
+            path, rest = self._script.workspace.locate(self._script, where)
             if path:
-                return self._imported_from(path, rest)
+                return self._imported_from(path, (*rest, *last))
         if binding.full_name.startswith("."):
             return _ANYTHING
         module = Library(binding.full_name)
@@ -420,9 +425,8 @@ class Resolver:
         assert workspace is not None
         script = workspace.script(module.path)
         if script is not None:
-            if name in script.module_bindings:
-                return self._join(script.names.bound(each) for each in script.module_bindings[name])
-            found = self._starred(script, name)
+            found = self._join(script.names.bound(each) for each in script.module_bindings.get(name, ()))
+            found = found or self._starred(script, name)
             if found:
                 return found
         below = workspace.below(module.path, name)
@@ -514,6 +518,9 @@ class Resolver:
             if name == "functools.partial" and first is not None:
                 values = self.values(first, scope, statement)
                 return frozenset(v for v in values if isinstance(v, Function)) or _ANYTHING
+            if name == "builtins.super" and not node.args:
+                base = self._base_of(scope)
+                return frozenset({UserInstance(base, None) if base is not None else Instance(name, node)})
             if name == "builtins.dict" and node.keywords:
                 return frozenset({Display(node, scope, statement)})
             return frozenset({Instance(api.returns(name) or name, node)})
@@ -529,6 +536,15 @@ class Resolver:
                 if cls.partition(".")[0] in sys.stdlib_module_names:
                     return frozenset({Instance(f"{cls}.{value.name}", node)})
         return _ANYTHING
+
+    def _base_of(self, scope: Scope) -> Scope | None:
+        """The class of the script's own that ``super()`` stands for in a method, if there is one."""
+        function = scope.function()
+        while function is not None and function.owner() is None:
+            function = function.parent.function() if function.parent is not None else None
+        owner = function.owner() if function is not None else None
+        bases = self.ancestry(owner)[1:2] if owner is not None else []
+        return next((base for base in bases if isinstance(base, Scope)), None)
 
     def _classes(self, value: Instance | UserInstance) -> Iterable[str]:
         return [value.cls] if isinstance(value, Instance) else self.library_bases(value.scope)
@@ -662,9 +678,8 @@ class Resolver:
             return None
         index = positional.index(name)
         bound = function.owner() is not None and not _decorated(function, "staticmethod")
-        if (bound and not any(isinstance(value, Class) for value in self._receiver(site))) or (
-            bound and function.name == "__init__"
-        ):
+        of_class = any(isinstance(value, Class) for value in self._receiver(site))
+        if bound and not (of_class and site.name == function.name):
             index -= 1
         before = site.node.args[: index + 1]
         if index < 0 or len(before) <= index or any(isinstance(each, ast.Starred) for each in before):
@@ -683,14 +698,29 @@ class Resolver:
         owner = function.owner()
         if not name:
             return [], True
-        wanted = owner.name if owner is not None and name == "__init__" else name
-        found: list[Site] = []
+        wanted = [owner, *self._heirs(owner)] if owner is not None and name == "__init__" else [function]
+        found: dict[Site, None] = {}
         passed_on = False
+        names = dict.fromkeys([*(each.name for each in wanted), name])
         for script in self._script.users:
-            sites, passed = script.names.calls_by_name(wanted, function)
-            found += sites
-            passed_on = passed_on or passed
-        return found, not found or passed_on
+            for called in names:
+                sites, passed = script.names.calls_by_name(called, function)
+                found.update(dict.fromkeys(sites))
+                passed_on = passed_on or passed
+        return list(found), not found or passed_on
+
+    def _heirs(self, cls: Scope) -> list[Scope]:
+        """The classes of any linked script that are made by the ``__init__`` of `cls`, as it is inherited."""
+        return [
+            other
+            for script in self._script.users
+            for other in script.scopes
+            if other.kind == "class"
+            and other is not cls
+            and getattr(other.node, "bases", None)
+            and "__init__" not in other.bindings
+            and cls in self.ancestry(other)
+        ]
 
     def calls_by_name(self, name: str, function: Scope) -> tuple[list[Site], bool]:
         """This script's calls that may run `function`, and whether it may be used otherwise than called.
@@ -822,6 +852,13 @@ class _Reaching:
             return False
         found += own[-1:]
         return bool(own)
+
+
+def _split(full_name: str) -> tuple[str, tuple[str, ...]]:
+    """The module and the name of a ``from`` import; the dots of a relative one stay with the module."""
+    module, _, name = full_name.rpartition(".")
+    dots = full_name[: len(full_name) - len(full_name.lstrip("."))]
+    return (module if module.strip(".") else dots), (name,)
 
 
 def _operands(node: ast.expr) -> list[ast.expr]:

@@ -184,7 +184,8 @@ class Script:
     def star_imports(self) -> list[str]:
         """The modules of which the script imports everything."""
         bindings = self.module_bindings.get("*", [])
-        return [binding.full_name.removesuffix(".*") for binding in bindings]
+        modules = [binding.full_name.removesuffix("*") for binding in bindings]
+        return [module.rstrip(".") or module for module in modules]
 
     @cached_property
     def identifiers(self) -> frozenset[str]:

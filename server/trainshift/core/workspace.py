@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Protocol
 
-from trainshift.core.facts import Scope
+from trainshift.core.facts import Binding, Scope, for_type_checkers
 from trainshift.core.names import Answers
 from trainshift.core.script import Script
 from trainshift.core.source import Source
@@ -49,7 +49,7 @@ class Workspace:
         self._files = files
         self._scripts: dict[str, Script | None] = {}
         self._homes: dict[int, Script] = {}
-        self._modules: dict[tuple[str, str], tuple[str, tuple[str, ...]]] = {}
+        self._modules: dict[tuple[str, str], tuple[tuple[str, ...], tuple[str, ...]]] = {}
         self.root = Script(source, chunks, self, path)
         self._add(path, self.root)
 
@@ -72,12 +72,17 @@ class Workspace:
     def imported_by(self, script: Script) -> Iterator[str]:
         """The files that a script imports from, a name that is a module of a package included."""
         for binding in script.imports:
-            path, names = self.locate(script, binding.full_name)
-            # `import a.b` binds `a`, and runs the file of `a.b` too.
-            full = getattr(binding.target, "name", "")
-            if path and not names and full.startswith(f"{binding.full_name}."):
-                path, names = self.locate(script, full)
-            if path:
+            yield from self.run_by_import(script, binding)
+
+    def run_by_import(self, script: Script, binding: Binding) -> Iterator[str]:
+        """The files that one import runs: packages on the way, then the module; none for type checkers."""
+        if binding.statement is None or for_type_checkers(binding.statement):
+            return
+        # `import a.b` binds `a`, and runs the file of `a.b` too.
+        full = getattr(binding.target, "name", "")
+        name = full if full.startswith(f"{binding.full_name}.") else binding.full_name
+        for path in self._trail(script, name)[0]:
+            if path.endswith(".py"):
                 yield path
 
     def script(self, path: str) -> Script | None:
@@ -104,35 +109,45 @@ class Workspace:
 
         An empty path if the module is not in the workspace.  Leading dots are relative to the script.
         """
+        trail, names = self._trail(script, full_name)
+        return (trail[-1], names) if trail else ("", ())
+
+    def _trail(self, script: Script, full_name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The packages and the module that a dotted name leads through, and the names left over."""
         directory = posixpath.dirname(script.path)
         key = (directory, full_name)
         if key not in self._modules:
-            self._modules[key] = self._locate(directory, full_name)
+            self._modules[key] = self._find(directory, full_name)
         return self._modules[key]
 
-    def _locate(self, directory: str, full_name: str) -> tuple[str, tuple[str, ...]]:
+    def _find(self, directory: str, full_name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         name = full_name.lstrip(".")
         level = len(full_name) - len(name)
         parts = [part for part in name.split(".") if part]
         if level:
             for _ in range(level - 1):
                 directory = posixpath.dirname(directory)
-            return self._follow(directory, parts)
+            package = posixpath.join(directory, "__init__.py")
+            return self._follow(package if self._has_file(package) else directory, parts)
         if not parts or parts[0] in _KNOWN:
-            return "", ()
+            return (), ()
         for place in self._places(directory):
             path = self.below(place, parts[0])
             if path:
                 return self._follow(path, parts[1:])
-        return "", ()
+        return (), ()
 
-    def _follow(self, path: str, parts: list[str]) -> tuple[str, tuple[str, ...]]:
+    def _follow(self, path: str, parts: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        trail = [path]
         for index, part in enumerate(parts):
-            below = self.below(path, part)
+            below = self.below(trail[-1], part)
             if not below:
-                return path, tuple(parts[index:])
-            path = below
-        return path, ()
+                return tuple(trail), tuple(parts[index:])
+            trail.append(below)
+        return tuple(trail), ()
+
+    def _has_file(self, path: str) -> bool:
+        return self._scripts.get(path) is not None or self._files.has_file(path)
 
     def below(self, path: str, name: str) -> str:
         """The module `name` of the package at `path` (a directory or its ``__init__.py``); "" if none."""
@@ -142,7 +157,7 @@ class Workspace:
             return ""
         inside = posixpath.join(path, name)
         for file in (posixpath.join(inside, "__init__.py"), f"{inside}.py"):
-            if self._files.has_file(file):
+            if self._has_file(file):
                 return file
         return inside if self._files.has_modules(inside) else ""
 

@@ -28,21 +28,23 @@ from trainshift.restrictions.restriction import Findings, Restriction
 def check(program: Program) -> Findings:
     """One finding for a program that trains in several files, where its script first does so."""
     first: dict[str, Loop] = {}
-    for loop in program.loops.all:
+    for loop in sorted(program.loops.all, key=lambda loop: not loop.certain):
         first.setdefault(loop.script.path, loop)
     if len(first) < 2:
         return
     files = " and ".join(posixpath.basename(path) for path in first)
+    certain = sum(loop.certain for loop in first.values()) > 1
     message = (
-        f"The training loops of this program are spread over {files}; each file is converted on its own, "
-        "so the ranks would train apart where one is left behind."
+        f"The training loops of this program {'are' if certain else 'may be'} spread over {files}; each file "
+        "is converted on its own, so the ranks would train apart where one is left behind."
     )
     related = tuple(
         Related(loop.span, f"{loop.call} trains here", loop.script)
         for loop in first.values()
         if loop.script is not program.script
     )
-    yield Finding("TL01", Verdict.VIOLATED, _place(program, list(first.values())), message, related)
+    verdict = Verdict.VIOLATED if certain else Verdict.UNKNOWN
+    yield Finding("TL01", verdict, _place(program, list(first.values())), message, related)
 
 
 def _place(program: Program, loops: list[Loop]) -> Span:

@@ -35,19 +35,24 @@ _WHY = {
 }
 
 
+_PERHAPS = {
+    Pattern.STRATEGY: "{call} may run under a tf.distribute strategy that is not seen here; if it does, "
+    "Horovod would reduce the gradients a second time.",
+    Pattern.MINIMIZE: "{call} may be that of a TensorFlow optimizer, which cannot be seen here; if it is, "
+    "there is no tape to wrap, and each rank would train on its own.",
+}
+
+
 def check(program: Program) -> Findings:
     """One finding for each loop of another type, and for each further type that the program has."""
     for loop in program.loops.own:
         if loop.pattern not in KNOWN_PATTERNS:
             unknown = loop.pattern is Pattern.UNKNOWN or not loop.certain
             verdict = Verdict.UNKNOWN if unknown else Verdict.VIOLATED
-            related = (
-                (Related(loop.script.span(loop.origin.node, loop.origin), "the strategy"),)
-                if loop.origin is not None and loop.script.home(loop.origin.scope) is loop.script
-                else ()
-            )
+            related = _strategy(program, loop)
             span = loop.script.span(loop.sites[0].node, loop.sites[0])
-            message = _WHY[loop.pattern].format(call=loop.call)
+            message = (_WHY if loop.certain else _PERHAPS).get(loop.pattern, _WHY[loop.pattern])
+            message = message.format(call=loop.call)
             yield Finding("TL02", verdict, span, message, related)
         elif not loop.certain:
             message = (
@@ -56,6 +61,14 @@ def check(program: Program) -> Findings:
             )
             yield Finding("TL02", Verdict.UNKNOWN, loop.span, message)
     yield from _second_types(program)
+
+
+def _strategy(program: Program, loop: Loop) -> tuple[Related, ...]:
+    if loop.origin is None:
+        return ()
+    home = program.script.home(loop.origin.scope)
+    span = home.span(loop.origin.node, loop.origin)
+    return (Related(span, "the strategy", None if home is program.script else home),)
 
 
 def _second_types(program: Program) -> Findings:
@@ -70,7 +83,8 @@ def _second_types(program: Program) -> Findings:
                     f"{here.call} and {other.call} are two types of training loop ({here.pattern.value} and "
                     f"{other.pattern.value}) for different models; each is converted by its own rules."
                 )
-                related = Related(other.span, f"the other type: {other.call}", other.script)
+                script = None if other.script is program.script else other.script
+                related = Related(other.span, f"the other type: {other.call}", script)
                 yield Finding("TL02", Verdict.HARMLESS, here.span, message, (related,))
         known.setdefault(loop.pattern, loop)
 

@@ -14,6 +14,8 @@ Seeds: S2 §3.1 restriction 3, S3 §3.1 restriction 3.
 
 from __future__ import annotations
 
+import ast
+
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.loops import KNOWN_PATTERNS, Loop
 from trainshift.core.program import Program
@@ -32,16 +34,18 @@ def check(program: Program) -> Findings:
             same = program.loops.same_model(here, other)
             if same is not False:
                 reported.add(here)
-                yield _finding(here, other, same)
+                yield _finding(program, here, other)
 
 
-def _finding(here: Loop, other: Loop, same: bool | None) -> Finding:
-    related = (Related(other.span, f"the other loop: {other.call}", other.script),)
-    model = here.model or other.model
-    if same:
+def _finding(program: Program, here: Loop, other: Loop) -> Finding:
+    script = None if other.script is program.script else other.script
+    related = (Related(other.span, f"the other loop: {other.call}", script),)
+    model = program.loops.shared_model(here, other)
+    if model is not None:
         message = (
-            f"{model} is trained by two types of loop, {other.call} ({other.pattern.value}) and "
-            f"{here.call} ({here.pattern.value}); its gradients would be averaged twice or not at all."
+            f"{ast.unparse(model.node)} is trained by two types of loop, {other.call} "
+            f"({other.pattern.value}) and {here.call} ({here.pattern.value}); its gradients would be "
+            "averaged twice or not at all."
         )
         return Finding("TL03", Verdict.VIOLATED, here.span, message, related)
     message = (

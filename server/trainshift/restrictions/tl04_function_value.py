@@ -5,9 +5,10 @@ calls that every rank must make together then no longer meet: the ranks wait for
 apart. The training loop is also looked for through calls by name, so that it may be missed.
 
 Violated: a function that is or reaches a training loop is assigned to a variable, stored in a list or a
-dictionary, made a default argument, or passed as an argument, bound methods included. Harmless: any other
-function of the script (`ds.map(preprocess)`), and the `model_fn` and `input_fn` of an Estimator. Not at all:
-decorators, and `app.run(main)`, which is a call of `main`.
+dictionary, made a default argument, or passed as an argument, bound methods (`model.fit`) and lambdas
+included, and `step = make_step()` where `make_step` returns one. Harmless: any other function of the script
+(`ds.map(preprocess)`), and the `model_fn` and `input_fn` of an Estimator. Not at all: decorators, and
+`app.run(main)`, which is a call of `main`.
 
 By hand: call the function by its name (`@tf.function` above it does what `tf.function(train_step)` does).
 
@@ -18,111 +19,187 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from trainshift.core import api
-from trainshift.core.facts import Scope, Site, Statement, last_name
+from trainshift.core.facts import Binding, Scope, Site, Statement, last_name
 from trainshift.core.finding import Finding, Related, Verdict
-from trainshift.core.names import Function
+from trainshift.core.loops import FITTING, LAUNCHERS
+from trainshift.core.names import Function, Member
 from trainshift.core.program import Program
 from trainshift.restrictions.restriction import Findings, Restriction
 
-_LAUNCHERS = frozenset({"absl.app.run", "tensorflow.compat.v1.app.run", "tensorflow.app.run", "fire.Fire"})
 _ESTIMATOR_SPECS = ("tensorflow.estimator.TrainSpec", "tensorflow.estimator.EvalSpec")
 _ESTIMATOR_METHODS = frozenset({"train", "evaluate", "predict"})
+_STORED = "stored in a container"
+_FOR_ESTIMATOR = "given to an Estimator"
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """A function that is used as a value: the expression, where it is read, and how it is used."""
+
+    node: ast.expr
+    scope: Scope
+    statement: Statement | None
+    how: str
 
 
 def check(program: Program) -> Findings:
     """One finding for each place where a function of the script, or of a linked one, is used as a value."""
-    candidates = _names_of_functions(program)
     seen: set[int] = set()
-    for node, scope, statement, how in _used_values(program, candidates):
-        if id(node) in seen:  # each name of a tuple is bound to the whole of it
-            continue
-        seen.add(id(node))
-        functions = [
-            value.scope
-            for value in program.names.values(node, scope, statement)
-            if isinstance(value, Function)
-            and isinstance(value.scope.node, ast.FunctionDef | ast.AsyncFunctionDef)
-        ]
-        if functions:
-            yield _finding(program, node, scope, functions, how)
+    for use in _uses(program, _names_of_functions(program)):
+        if id(use.node) not in seen:  # each name of a tuple is bound to the whole of it
+            seen.add(id(use.node))
+            yield from _judged(program, use)
 
 
-def _finding(program: Program, node: ast.expr, scope: Scope, functions: list[Scope], how: str) -> Finding:
-    name = program.script.text(node, scope)
+def _judged(program: Program, use: _Use) -> Findings:
+    values = program.names.values(use.node, use.scope, use.statement)
+    functions = [value.scope for value in values if isinstance(value, Function)]
     trains = [function for function in functions if function in program.loops.functions]
-    defined = (trains or functions)[0]
-    home = program.script.home(defined)
-    assert defined.statement is not None
-    related = (Related(home.line_span(defined.statement), f"{name} is defined here", home),)
-    span = program.script.span(node, scope)
-    if trains and how != "given to an Estimator":
+    if isinstance(use.node, ast.Lambda | ast.Call):  # which are functions, but no function's name
+        functions = trains
+    method = _is_training_method(program, use)
+    if not functions and not method:
+        return
+    span = program.script.span(use.node, use.scope)
+    name = _shown(program, use)
+    related = _definition(program, (trains or functions)[0], name) if functions else ()
+    if (trains or method) and use.how != _FOR_ESTIMATOR:
         message = (
-            f"{name} trains and is {how} instead of called by its name; every rank must make the same "
+            f"{name} trains and is {use.how} instead of called by its name; every rank must make the same "
             "training calls, and what calls it is not seen."
         )
-        return Finding("TL04", Verdict.VIOLATED, span, message, related)
-    what = "is what the Estimator runs itself" if trains else "does not train"
-    return Finding("TL04", Verdict.HARMLESS, span, f"{name} is {how}, but it {what}.", related)
+        yield Finding("TL04", Verdict.VIOLATED, span, message, related)
+    else:
+        what = "is what the Estimator runs itself" if trains else "does not train"
+        yield Finding("TL04", Verdict.HARMLESS, span, f"{name} is {use.how}, but it {what}.", related)
+
+
+def _shown(program: Program, use: _Use) -> str:
+    """How a message calls the function."""
+    if isinstance(use.node, ast.Lambda):
+        return "This lambda"
+    if isinstance(use.node, ast.Call):
+        return f"What {' '.join(program.script.text(use.node.func, use.scope).split())}(...) returns"
+    return " ".join(program.script.text(use.node, use.scope).split())
+
+
+def _definition(program: Program, function: Scope, name: str) -> tuple[Related, ...]:
+    if function.statement is None or not function.name:
+        return ()
+    home = program.script.home(function)
+    message = f"{name if name[0].islower() else function.name} is defined here"
+    span = home.line_span(function.statement)
+    return (Related(span, message, None if home is program.script else home),)
+
+
+def _is_training_method(program: Program, use: _Use) -> bool:
+    """Whether the value is the `fit` of a Keras model, or the `train` of an Estimator."""
+    if not isinstance(use.node, ast.Attribute):
+        return False
+    families = api.MODEL if use.node.attr in FITTING else api.ESTIMATOR if use.node.attr == "train" else ()
+    values = program.names.values(use.node, use.scope, use.statement)
+    return any(isinstance(value, Member) and program.names.is_a(value.owner, *families) for value in values)
 
 
 def _names_of_functions(program: Program) -> set[str]:
-    """The names under which functions may be used: those that are defined, or imported from the workspace."""
+    """The names that functions may go by: their own, those of imports, and those that are given to them."""
     script = program.script
     names = {scope.name for scope in script.scopes if scope.kind == "function" and scope.name}
+    names |= {*FITTING, "train"}
     if script.workspace is not None:
         for path in dict.fromkeys(script.workspace.imported_by(script)):
             other = script.workspace.script(path)
             if other is not None:
                 names |= {scope.name for scope in other.scopes if scope.kind == "function" and scope.name}
-                names |= {new for new, old in script.renamed_imports if old in names}
+        names |= {new for new, old in script.renamed_imports if old in names}
+    waiting = [name for name in names if name in script.identifiers]
+    aliases: dict[str, list[str]] = {}
+    for name, value in script.bound_values:
+        first = value.args[:1] if isinstance(value, ast.Call) else []
+        for origin in (value, *first):
+            aliases.setdefault(last_name(origin), []).append(name)
+    while waiting:
+        for alias in aliases.get(waiting.pop(), ()):
+            if alias not in names:
+                names.add(alias)
+                waiting.append(alias)
     return names
 
 
-def _used_values(
-    program: Program, candidates: set[str]
-) -> Iterator[tuple[ast.expr, Scope, Statement | None, str]]:
-    """Each name of a function that is assigned, stored or passed: the expression, its place, and how."""
-    for site in program.script.sites:
-        names = program.names.full_names(site.node.func, site.scope, site.statement)
-        if not names.isdisjoint(_LAUNCHERS):
+def _uses(program: Program, candidates: set[str]) -> Iterator[_Use]:
+    """Each function that is assigned, stored or passed."""
+    script = program.script
+    for site in script.sites:
+        yield from _passed(program, site, candidates)
+    for binding in script.bindings:
+        if binding.value is None or binding.kind not in ("value", "parameter", "element"):
             continue
-        for given in (*site.node.args, *(word.value for word in site.node.keywords)):
-            for node in _parts(given, candidates):
-                how = "passed as an argument" if node is given else "stored in a container"
-                if _is_for_estimator(program, site, names):
-                    how = "given to an Estimator"
-                yield node, site.scope, site.statement, how
-    for binding in program.script.bindings:
-        if binding.kind not in ("value", "parameter") or binding.value is None:
-            continue
-        for node in _parts(binding.value, candidates):
-            how = "assigned to a variable" if node is binding.value else "stored in a container"
-            how = "a default argument" if binding.kind == "parameter" else how
-            yield node, binding.scope, binding.statement, how
+        plain = "a default argument" if binding.kind == "parameter" else "assigned to a variable"
+        for node, stored in _parts(binding.value, candidates):
+            if stored or binding.kind != "element":
+                yield _Use(node, binding.scope, binding.statement, _STORED if stored else plain)
+        if binding.kind == "value" and isinstance(binding.value, ast.Call) and not binding.path:
+            yield from _made(program, binding, binding.value)
+    for scope in script.scopes:
+        for value, statement in scope.returns:
+            for node, stored in _parts(value, candidates):
+                if stored:
+                    yield _Use(node, scope, statement, _STORED)
 
 
-def _parts(node: ast.expr, candidates: set[str]) -> Iterator[ast.expr]:
-    """The names of functions that an expression is made of, in lists, dictionaries and choices too."""
-    if isinstance(node, ast.Name | ast.Attribute):
-        if last_name(node) in candidates:
-            yield node
+def _passed(program: Program, site: Site, candidates: set[str]) -> Iterator[_Use]:
+    """The functions that a call is given, and those in a container that it looks into."""
+    given = [*site.node.args, *(word.value for word in site.node.keywords)]
+    function = site.node.func
+    if isinstance(function, ast.Attribute | ast.Subscript) and isinstance(function.value, _CONTAINERS):
+        for node, _ in _parts(function.value, candidates):
+            yield _Use(node, site.scope, site.statement, _STORED)
+    parts = [part for each in given for part in _parts(each, candidates)]
+    if not parts:
+        return
+    names = program.names.full_names(function, site.scope, site.statement)
+    if not names.isdisjoint(LAUNCHERS):
+        return
+    estimator = _is_for_estimator(program, site, names)
+    for node, stored in parts:
+        how = _STORED if stored else "passed as an argument"
+        yield _Use(node, site.scope, site.statement, _FOR_ESTIMATOR if estimator else how)
+
+
+def _made(program: Program, binding: Binding, call: ast.Call) -> Iterator[_Use]:
+    """A call of the script's own function that returns a function: ``step = make_step(model)``."""
+    called = program.names.values(call.func, binding.scope, binding.statement)
+    if any(isinstance(value, Function) and value.scope.returns for value in called):
+        yield _Use(call, binding.scope, binding.statement, "assigned to a variable")
+
+
+_CONTAINERS = (ast.List, ast.Tuple, ast.Set, ast.Dict)
+
+
+def _parts(node: ast.expr, candidates: set[str], stored: bool = False) -> Iterator[tuple[ast.expr, bool]]:
+    """The functions that an expression may be, or holds; for each whether it is `stored` in a container."""
+    if isinstance(node, ast.Lambda) or last_name(node) in candidates:
+        yield node, stored
         return
     inside: list[ast.expr | None] = []
     if isinstance(node, ast.List | ast.Tuple | ast.Set):
-        inside = [*node.elts]
+        inside, stored = [*node.elts], True
     elif isinstance(node, ast.Dict):
-        inside = [*node.values]
+        inside, stored = [*node.values], True
     elif isinstance(node, ast.IfExp):
         inside = [node.body, node.orelse]
     elif isinstance(node, ast.BoolOp):
         inside = [*node.values]
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.BitOr):
+        inside = [each for each in (node.left, node.right) if isinstance(each, _CONTAINERS)]
     elif isinstance(node, ast.Starred | ast.NamedExpr):
         inside = [node.value]
     for part in inside:
         if part is not None:
-            yield from _parts(part, candidates)
+            yield from _parts(part, candidates, stored)
 
 
 def _is_for_estimator(program: Program, site: Site, names: set[str]) -> bool:

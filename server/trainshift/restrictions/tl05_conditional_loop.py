@@ -4,10 +4,10 @@ Every rank must train the same steps, because each step waits for the gradients 
 condition that comes out differently on one rank (a file that only one machine has, a local loss, the
 rank itself) the others wait for ever, and what is set up before the loop may not have happened.
 
-Violated: the loop, or a call that reaches it, stands under `if`, `match`, `except`, in a conditional
-expression or behind `and`/`or`. Not a condition: `if __name__ == "__main__":`, the body of a `try`, another
-loop around it, and an `if` inside the loop that skips a step. A `fit` is a loop in itself, so an `if`
-around it counts even inside another loop.
+Violated: the loop, the definition of its function, or a call that reaches it, stands under `if`, `match`,
+`except`, in a conditional expression or behind `and`/`or`. Not a condition: `if __name__ == "__main__":`, the
+body of a `try`, another loop around it, and an `if` inside the loop that skips a step. A `fit` is a loop in
+itself, so an `if` around it counts even inside another loop.
 
 By hand: train at the top level or in a function that is called unconditionally, and leave the script
 before (`raise SystemExit`) where there is nothing to train.
@@ -52,18 +52,20 @@ def check(program: Program) -> Findings:
             for found in _conditions(program, loop, site, whole, set()):
                 if found.span not in reported:
                     reported.add(found.span)
-                    yield _finding(found)
+                    yield _finding(program, found)
 
 
-def _finding(found: _Condition) -> Finding:
+def _finding(program: Program, found: _Condition) -> Finding:
     site = found.site
     name = f"{' '.join(found.loop.script.home(site.scope).text(site.node.func, site).split())}(...)"
     reached = "trains" if site in found.loop.sites else "reaches a training loop and runs"
     message = (
-        f"{name} {reached} only {found.what}; a rank for which that comes out differently leaves the others "
+        f"{name} {reached} {found.what}; a rank for which that comes out differently leaves the others "
         "waiting for its gradients."
     )
-    return Finding("TL05", Verdict.VIOLATED, found.span, message, (Related(found.at, "the condition"),))
+    related = (Related(found.at, "the condition"),)
+    steps = program.loops.steps(found.loop)
+    return Finding("TL05", Verdict.VIOLATED, found.span, message, related, concerns=steps)
 
 
 def _conditions(
@@ -95,8 +97,21 @@ def _conditions(
     if function is None or function in seen:
         return
     seen.add(function)
-    for caller in program.names.callers(function)[0]:
+    for below, above in pairwise(_definition(function)) if whole else ():
+        if _is_condition(above, below):
+            if script is program.script:
+                yield _Condition(loop, site, place, *_described(program, above, below))
+            return
+    for caller in program.loops.callers(function):
         yield from _conditions(program, loop, caller, whole, seen)
+
+
+def _definition(function: Scope) -> Iterator[Statement]:
+    """The definition of a function and what it stands in, out to the next function."""
+    for statement in function.statement.path() if function.statement is not None and function.name else ():
+        if statement.scope.function() is not (function.parent.function() if function.parent else None):
+            return
+        yield statement
 
 
 def _inline_condition(site: Site) -> ast.expr | None:
@@ -120,11 +135,12 @@ def _described(program: Program, above: Statement, below: Statement) -> tuple[st
     script, node = program.script, above.node
     if isinstance(node, ast.If):
         text = " ".join(script.text(node.test, above).split())
-        return f"{'if' if below.branch == 'body' else 'unless'} `{text}`", script.span(node.test, above)
+        what = f"only if `{text}`" if below.branch == "body" else f"only if `{text}` does not hold"
+        return what, script.span(node.test, above)
     if isinstance(node, ast.Match):
         text = " ".join(script.text(node.subject, above).split())
-        return f"for one case of `{text}`", script.span(node.subject, above)
-    return "after an exception", Span(
+        return f"only for one case of `{text}`", script.span(node.subject, above)
+    return "only after an exception", Span(
         script.statement_span(above).start, script.statement_span(above).start + 3
     )
 
