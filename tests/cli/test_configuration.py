@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -138,3 +139,12 @@ def test_a_file_of_settings_that_cannot_be_read(run: Run, script: Path) -> None:
         2,
         "Error: none.toml: cannot be read: no such file or directory\n",
     )
+
+
+def test_the_settings_that_the_readme_shows_are_read(run: Run, script: Path) -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"^```toml\n(.*?)^```", readme, re.M | re.S)
+    Path("pyproject.toml").write_text(shown)
+    assert status(run) == 1
+    Path("pyproject.toml").write_text(shown.replace('"TF04"', '"TF03"'))
+    assert status(run) == 0

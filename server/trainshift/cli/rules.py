@@ -122,7 +122,7 @@ def _print_markdown(console: Console, text: str) -> None:
             else:
                 for line in block.splitlines():
                     style = DIFF_STYLES.get(os.fsencode(line[:1]), "") if kind == "diff" else "cyan"
-                    console.print(f"    {line}", style=style, soft_wrap=True)
+                    console.print(f"    {line}".rstrip(), style=style, soft_wrap=True)
                 console.print()
 
 

@@ -70,11 +70,12 @@ def main() -> None:
 def _restriction(rule: Restriction) -> Iterator[str]:
     fixture = _fixture("restrictions", rule)
     examples = _examples(fixture)
-    severities = ", ".join(
-        f"{Settings().severity_of(rule.code, verdict).label} when {verdict.value}"
-        for verdict in Verdict
-        if verdict is Verdict.VIOLATED or any(each.kind == verdict.value for each in examples)
-    )
+    by_severity: dict[str, list[str]] = {}
+    for verdict in Verdict:
+        if verdict is Verdict.VIOLATED or any(each.kind == verdict.value for each in examples):
+            label = Settings().severity_of(rule.code, verdict).label
+            by_severity.setdefault(label, []).append(verdict.value)
+    severities = ", ".join(f"{label} when {' or '.join(when)}" for label, when in by_severity.items())
     doc, seeds = _without_seeds(rule.doc)
     yield f"# {rule.code} {rule.name}\n"
     yield doc
@@ -176,7 +177,8 @@ def _without_seeds(doc: str) -> tuple[str, str]:
 
 
 def _sentence(heading: str) -> str:
-    return heading[:1].upper() + heading[1:]
+    first = heading.partition(" ")[0].rstrip(",:")
+    return heading[:1].upper() + heading[1:] if first.isalpha() else heading
 
 
 def _code(language: str, text: str) -> str:

@@ -1,0 +1,27 @@
+"""What must hold of every script under `fixtures`: the check comes to an end, and so do its fixes."""
+
+from __future__ import annotations
+
+import pytest
+
+from finding_fixtures import FINDING_CASES
+from fixtures import SCRIPTS, TRANSFORM_CASES
+from trainshift.engine.checking import fix
+from trainshift.engine.conversion import compiles
+from trainshift.engine.own_codes import INTERNAL_ERROR
+
+TEXTS = [case.script for case in FINDING_CASES]
+TEXTS += [case.text for case in TRANSFORM_CASES]
+TEXTS += [(folder / "before.py").read_bytes().decode("utf-8-sig") for folder in SCRIPTS]
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
+def test_fixes_come_to_an_end_and_leave_a_script(newline: str, quick: bool) -> None:
+    for text in TEXTS[:: 7 if quick else 1]:
+        script = text.replace("\r\n", "\n").replace("\n", newline)
+        fixed = fix(script)
+        assert not [each for each in fixed.report.diagnostics if each.code == INTERNAL_ERROR.code], script
+        assert not [each for each in fixed.report.diagnostics if each.fix is not None], script
+        assert compiles(fixed.text) or not compiles(script)
+        if newline != "\n":
+            assert "\n" not in fixed.text.replace(newline, ""), script
