@@ -120,10 +120,25 @@ class Imports:
     def aliases(self) -> list[Alias]:
         """Everything that the script binds to TensorFlow or to a member of it, but for parameters."""
         found: list[Alias] = []
+        items: list[Binding] = []
         for binding in self._bindings():
             alias = self._alias(binding)
             if alias is not None:
                 found.append(alias)
+            elif isinstance(binding.value, ast.Subscript) and not binding.path:
+                items.append(binding)
+        # An item is looked at only where its container is known to hold such a thing.
+        holding = {
+            last_name(each.binding.target)
+            for each in found
+            if each.held and isinstance(each.binding.target, ast.expr)
+        }
+        for binding in items:
+            value = binding.value
+            if isinstance(value, ast.Subscript) and last_name(value.value) in holding:
+                names = self._library(value, binding.scope, binding.statement)
+                if names:
+                    found.append(Alias(binding, value, names, "tensorflow" in names))
         return found
 
     def _bindings(self) -> Iterator[Binding]:
@@ -173,7 +188,7 @@ class Imports:
             isinstance(value, Function) for value in self._names.values(leaf.func, scope, statement)
         ):
             return
-        if isinstance(leaf, ast.Name | ast.Attribute | ast.Call | ast.Subscript):
+        if isinstance(leaf, ast.Name | ast.Attribute | ast.Call):
             names = self._library(leaf, scope, statement)
             if names:
                 passed = self._from_parameter(leaf, scope, statement)
