@@ -494,7 +494,9 @@ class Resolver:
             function = function.parent.function() if function.parent is not None else None
         if function is None or not isinstance(node, ast.Name):
             return False
-        assert isinstance(function.node, ast.FunctionDef | ast.AsyncFunctionDef)
+        # A lambda in the body of a class is passed on there, as a rule, and is no method.
+        if not isinstance(function.node, ast.FunctionDef | ast.AsyncFunctionDef):
+            return False
         arguments = function.node.args
         first = [*arguments.posonlyargs, *arguments.args][:1]
         return bool(first) and first[0].arg == node.id and not _decorated(function, "staticmethod")
