@@ -141,6 +141,37 @@ class Imports:
                     found.append(Alias(binding, value, names, "tensorflow" in names))
         return found
 
+    @cached_property
+    def _carriers(self) -> set[str]:
+        """Every name that may lead to TensorFlow, by spelling: what is worth resolving at all."""
+        found = {
+            _imported_name(binding)
+            for binding in self._script.imports
+            if not is_common(binding.full_name) or binding.full_name.partition(".")[0] in ROOTS
+        }
+        steps: list[tuple[str, set[str]]] = []
+        for binding in self._bindings():
+            if isinstance(binding.target, ast.expr) and binding.value is not None:
+                steps.append((last_name(binding.target), _words(binding.value)))
+        for scope in self._script.scopes:
+            steps += [(scope.name, _words(value)) for value, _ in scope.returns]
+            given = getattr(scope.node, "args", None)
+            if isinstance(given, ast.arguments):
+                named = [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+                called = scope.parent.name if scope.name == "__init__" and scope.parent else scope.name
+                for site in self._script.sites_named(called) if called else ():
+                    passed = [*site.node.args, *(word.value for word in site.node.keywords)]
+                    words = set().union(*map(_words, passed))
+                    steps += [(name, words) for name in named]
+        grown = True
+        while grown:
+            grown = False
+            for name, words in steps:
+                if name and name not in found and not words.isdisjoint(found):
+                    found.add(name)
+                    grown = True
+        return found
+
     def _bindings(self) -> Iterator[Binding]:
         for scope in self.scopes:
             for bindings in scope.bindings.values():
@@ -173,7 +204,7 @@ class Imports:
     ) -> Iterator[Alias]:
         if isinstance(leaf, _DISPLAYS):
             for part in _parts(leaf):
-                if isinstance(part, ast.Name | ast.Attribute):
+                if isinstance(part, ast.Name | ast.Attribute) and not _words(part).isdisjoint(self._carriers):
                     names = self._library(part, scope, statement)
                     if names:
                         module = self.is_module(part, scope, statement)
@@ -183,6 +214,8 @@ class Imports:
         if computed is not None:
             names, dynamic = computed
             yield Alias(binding, leaf, names, not dynamic and bool(names & MODULES), dynamic)
+            return
+        if _words(leaf).isdisjoint(self._carriers):
             return
         if isinstance(leaf, ast.Call) and not any(
             isinstance(value, Function) for value in self._names.values(leaf.func, scope, statement)
@@ -196,7 +229,8 @@ class Imports:
 
     def _element(self, binding: Binding) -> Alias | None:
         """What a loop binds: the elements of a container that the script writes out."""
-        assert binding.value is not None
+        if binding.value is None or _words(binding.value).isdisjoint(self._carriers):
+            return None
         names = frozenset(
             value.name
             for value in self._names.bound(binding)
@@ -485,6 +519,30 @@ def _root(node: ast.expr) -> ast.Name | None:
     while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
         node = node.func if isinstance(node, ast.Call) else node.value
     return node if isinstance(node, ast.Name) else None
+
+
+def _words(node: ast.expr) -> set[str]:
+    """The names and attributes that an expression may be the value of, or may get its value from."""
+    found: set[str] = set()
+    waiting: list[ast.expr] = [node]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, ast.Attribute):
+            found.add(each.attr)
+            waiting.append(each.value)
+        elif isinstance(each, ast.Name):
+            found.add(each.id)
+        elif isinstance(each, ast.Call):
+            waiting.append(each.func)
+        elif isinstance(each, ast.Subscript | ast.NamedExpr | ast.Starred):
+            waiting.append(each.value)
+        elif isinstance(each, ast.IfExp):
+            waiting += [each.body, each.orelse]
+        elif isinstance(each, ast.BoolOp):
+            waiting += each.values
+        else:
+            waiting += _parts(each)
+    return found
 
 
 def _leaves(node: ast.expr) -> Iterator[ast.expr]:
