@@ -612,7 +612,7 @@ class _Reader:
     def _tapes(self) -> Iterator[Loop]:
         for step in self._program.training.steps:
             site = step.site
-            if self._is_custom_step(site.scope):
+            if self._is_custom_step(site.scope) or self._is_optimizers_own(site.scope):
                 continue
             receiver = self._names.site_values(step.receiver, site)
             tf1 = self._names.may_be(receiver, _TF1_OPTIMIZER)
@@ -643,6 +643,15 @@ class _Reader:
         }
         found = reaching_calls(self._script, wanted, step.pairs, step.site.scope, step.statement)
         return bool(wanted) and bool(found)
+
+    def _is_optimizers_own(self, scope: Scope) -> bool:
+        """Whether the code is a method of an optimizer, which is no loop but what a loop calls."""
+        function = scope.function()
+        while function is not None and function.owner() is None:
+            function = function.parent.function() if function.parent is not None else None
+        owner = function.owner() if function is not None else None
+        bases = self._names.library_bases(owner) if owner is not None else ()
+        return any(api.is_subclass(base, *api.OPTIMIZERS) for base in bases)
 
     def _is_custom_step(self, scope: Scope, seen: frozenset[Scope] = frozenset()) -> bool:
         """Whether the code is only run by the `fit` of a Keras model of the script's own (C23)."""
@@ -858,10 +867,17 @@ class _Reader:
     def _by_hand(self) -> Iterator[Loop]:
         """Weights that are assigned what a tape's gradients say, without an optimizer."""
         used = {gradient for step in self._program.training.steps for gradient in step.gradients}
-        left = {each.site.node: each for each in self._program.training.gradients if each not in used}
+        training = self._program.training
+        left = {
+            each.site.node: each
+            for each in training.gradients
+            if each not in used and not training.of_input(each)
+        }
         if not left:
             return
         for site in self._script.sites_named(*_ASSIGNING):
+            if self._is_custom_step(site.scope) or self._is_optimizers_own(site.scope):
+                continue
             gradients = [
                 gradient
                 for given in site.node.args

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import builtins
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -126,14 +126,59 @@ _TRANSPARENT = frozenset(
 )
 
 
+Question: TypeAlias = tuple[object, ...]
+# After so many answers to one program what is still unknown stays unknown: an end for absurd programs.
+_MOST_ANSWERS = 500_000
+
+
 class Answers:
     """What is known so far, and the questions that are still open, of scripts that are linked."""
 
     def __init__(self) -> None:
-        self.known: dict[tuple[int, int], Values] = {}
-        self.open: dict[tuple[int, int], int] = {}
-        self.lowest_cut = -1
-        self.importing: set[object] = set()
+        self._known: dict[Question, Values] = {}
+        self._open: dict[Question, int] = {}
+        self._cut = 0
+        self._provisional: dict[Question, tuple[Values, int]] = {}
+        self._until: list[list[Question]] = []
+        self._left = _MOST_ANSWERS
+
+    def ask(self, question: Question, find: Callable[..., Values], *given: object) -> Values:
+        """What `find` answers of what it is `given`, found once; nothing while it is being found.
+
+        An answer that was cut short by questions further out is not the last word; it is kept as long as
+        all of these are open.  They are numbered by depth, and a set of them is an integer's bits.
+        """
+        known = self._known.get(question)
+        if known is not None:
+            return known
+        if question in self._open:
+            self._cut |= 1 << self._open[question]
+            return _NOTHING
+        if question in self._provisional:
+            answer, cut = self._provisional[question]
+            self._cut |= cut
+            return answer
+        if self._left <= 0:
+            return _ANYTHING
+        self._left -= 1
+        depth = len(self._open)
+        self._open[question] = depth
+        self._until.append([])
+        outer, self._cut = self._cut, 0
+        try:
+            answer = find(*given)
+        finally:
+            del self._open[question]
+            for each in self._until.pop():
+                del self._provisional[each]
+        cut = self._cut & ((1 << depth) - 1)
+        if cut:
+            self._provisional[question] = answer, cut
+            self._until[cut.bit_length() - 1].append(question)
+        else:
+            self._known[question] = answer
+        self._cut = outer | cut
+        return answer
 
 
 class Resolver:
@@ -156,29 +201,7 @@ class Resolver:
             home = self._script.home(scope)
             if home is not self._script:
                 return home.names.values(node, scope, statement)
-        key = (id(node), id(scope))
-        state = self._answers
-        known = state.known.get(key)
-        if known is not None:
-            return known
-        if key in state.open:
-            cut = state.open[key]
-            state.lowest_cut = cut if state.lowest_cut < 0 else min(state.lowest_cut, cut)
-            return _NOTHING
-        depth = len(state.open)
-        state.open[key] = depth
-        outer_cut, state.lowest_cut = state.lowest_cut, -1
-        try:
-            answer = self._evaluate(node, scope, statement)
-        finally:
-            del state.open[key]
-        # An answer that was cut short by a cycle further out is not the last word on `node`.
-        if state.lowest_cut < 0 or state.lowest_cut >= depth:
-            state.known[key] = answer
-            state.lowest_cut = outer_cut
-        elif outer_cut >= 0:
-            state.lowest_cut = min(outer_cut, state.lowest_cut)
-        return answer
+        return self._answers.ask((id(node), id(scope)), self._evaluate, node, scope, statement)
 
     def site_values(self, node: ast.expr, site: Site) -> Values:
         """Everything that an expression inside a call may stand for."""
@@ -403,14 +426,8 @@ class Resolver:
 
     def _module_member(self, module: Module, name: str) -> Values:
         """What a module of the workspace calls `name`: one of its own names, or a module below it."""
-        key = (module, name)
-        if key in self._answers.importing:  # modules that import the name from each other
-            return _NOTHING
-        self._answers.importing.add(key)
-        try:
-            return self._find_member(module, name)
-        finally:
-            self._answers.importing.discard(key)
+        # Modules may import the name from each other.
+        return self._answers.ask((module, name), self._find_member, module, name)
 
     def _starred(self, script: Script, name: str) -> Values:
         """What `name` is through the script's star imports from the workspace; nothing if it is in none."""
@@ -440,8 +457,10 @@ class Resolver:
         if isinstance(value, Class):
             return self._class_attribute(value.scope, name, None) or _ANYTHING
         if isinstance(value, UserInstance):
-            own = self._class_attribute(value.scope, name, value)
-            bound = self._object_attribute(value.scope, name)
+            own = self._answers.ask(("own", value, name), self._class_attribute, value.scope, name, value)
+            bound = self._answers.ask(
+                ("bound", id(value.scope), name), self._object_attribute, value.scope, name
+            )
             if own or bound:
                 return own | bound
             if any(isinstance(each, str) for each in self.ancestry(value.scope)):
@@ -556,6 +575,9 @@ class Resolver:
             return _ANYTHING
         if not function.returns:
             return frozenset({Literal(None)})
+        return self._answers.ask(("returned", id(function)), self._joined_returns, function)
+
+    def _joined_returns(self, function: Scope) -> Values:
         return self._join(self.values(value, function, statement) for value, statement in function.returns)
 
     def _subscript(self, node: ast.Subscript, scope: Scope, statement: Statement | None) -> Values:
@@ -643,6 +665,9 @@ class Resolver:
         return values
 
     def _parameter(self, binding: Binding) -> Values:
+        return self._answers.ask(("parameter", id(binding)), self._find_parameter, binding)
+
+    def _find_parameter(self, binding: Binding) -> Values:
         function = binding.inner
         assert function is not None
         assert isinstance(binding.target, ast.arg)

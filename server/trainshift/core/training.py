@@ -178,9 +178,9 @@ class Training:
             home = step.site.scope.function()
             near = [each for each in self.gradients if each.site.scope.function() is home]
             found = near or list(self.gradients)
-            return [each for each in found if not self._of_input(each)]
+            return [each for each in found if not self.of_input(each)]
         if len(found) > 1:
-            return [each for each in found if not self._of_input(each)] or found
+            return [each for each in found if not self.of_input(each)] or found
         return found
 
     def _reduced_by_hand(self, step: Step) -> bool:
@@ -191,7 +191,7 @@ class Training:
             reaching_calls(self._script, calls, step.pairs, step.site.scope, step.statement)
         )
 
-    def _of_input(self, gradient: Gradient) -> bool:
+    def of_input(self, gradient: Gradient) -> bool:
         """Whether the gradient is taken of what ``tape.watch`` watches: an input, not a weight."""
         sources = argument(gradient.site.node, 1, "sources")
         if sources is None:
@@ -201,7 +201,7 @@ class Training:
         watched = {
             dotted(argument)
             for site in self._script.sites_named("watch")
-            if site.scope is gradient.site.scope
+            if site.scope.function() is gradient.site.scope.function()
             and isinstance(site.node.func, ast.Attribute)
             and dotted(site.node.func.value) == receiver
             for argument in site.node.args

@@ -12,7 +12,7 @@ from trainshift.core.statements import Chunk, ParseFailure, parse
 from trainshift.core.workspace import Workspace
 
 # As many parsed files are kept for the scripts that are still to come.
-_MOST_KEPT = 64
+_MOST_KEPT = 256
 _ROOT_MARKS = frozenset({".git", ".hg", "pyproject.toml", "setup.py", "setup.cfg", "trainshift.toml"})
 
 

@@ -48,11 +48,19 @@ def check(program: Program) -> Findings:
     reported: set[Span] = set()
     for loop in program.loops.all:
         for site in loop.sites:
-            whole = loop.is_call or not isinstance(loop.statement.node, LOOPS)
+            whole = loop.is_call or (
+                not isinstance(loop.statement.node, LOOPS) and not _is_step_of_others(program, site)
+            )
             for found in _conditions(program, loop, site, whole, set()):
                 if found.span not in reported:
                     reported.add(found.span)
                     yield _finding(program, found)
+
+
+def _is_step_of_others(program: Program, site: Site) -> bool:
+    """Whether the call stands in a function that nothing in sight calls: its loop is somewhere else."""
+    function = site.scope.function()
+    return function is not None and not program.loops.callers(function)
 
 
 def _finding(program: Program, found: _Condition) -> Finding:
