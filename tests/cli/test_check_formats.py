@@ -10,6 +10,10 @@ import jsonschema
 import pytest
 
 from cli.conftest import Run
+from trainshift.engine import checking
+from trainshift.engine.checking import CheckReport
+from trainshift.engine.settings import Settings
+from trainshift.engine.workspace import ParsedFiles
 
 SCHEMA = json.loads((Path(__file__).parent / "data" / "sarif-2.1.0-rtm.5.json").read_text())
 SCRIPT = "import tensorflow as tf\nx = 1\nmend('😀', x)\nfine()  # trainshift: ignore\nmaybe()\n"
@@ -193,3 +197,26 @@ class TestGithub:
         shown = run("check", "--format", "github", "100%,a:b\n.py").stdout
         assert shown.startswith("::warning file=100%25%2Ca%3Ab%0A.py,line=2,")
         assert shown.count("\n") == 1
+
+
+@pytest.mark.parametrize("format_", ["json", "sarif"])
+def test_an_interrupted_document_is_whole(
+    run: Run, project: Path, monkeypatch: pytest.MonkeyPatch, format_: str
+) -> None:
+    inner = checking.check
+
+    def interrupted(text: str, settings: Settings, path: str, files: ParsedFiles) -> CheckReport:
+        if "😀" in text:
+            raise KeyboardInterrupt
+        return inner(text, settings, path, files)
+
+    monkeypatch.setattr(checking, "check", interrupted)
+    result = run("check", "--format", format_, ".")
+    found = json.loads(result.stdout)
+    assert result.exit_code == 130
+    if format_ == "json":
+        assert found["interrupted"] is True
+        assert [each["path"] for each in found["files"]] == ["a.py"]
+    else:
+        jsonschema.validate(found, SCHEMA)
+        assert found["runs"][0]["invocations"][0]["executionSuccessful"] is False

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -122,41 +121,25 @@ def test_a_full_standard_output(here: Path, format_: str) -> None:
     assert b"Traceback" not in result.stderr
 
 
-@pytest.mark.parametrize("jobs", ["1", "2"])
-def test_an_interrupt_ends_it_at_once(many: Path, jobs: str) -> None:
-    slow = "import tensorflow as tf\n" + "x = tf.constant([1])\nprint(x, x.numpy())\n" * 20_000
-    for path in sorted((many / "src").rglob("m*.py"))[4:]:
+@pytest.mark.parametrize(("jobs", "action"), [("1", "--isolated"), ("2", "--isolated"), ("2", "--fix")])
+def test_an_interrupt_ends_it(many: Path, jobs: str, action: str) -> None:
+    slow = "import tensorflow as tf\n" + "x = tf.constant([1])\nprint(x, x.numpy())\n" * 500
+    for path in sorted((many / "src").rglob("m*.py"))[10:]:
         path.write_text(slow)
     with subprocess.Popen(
-        [*COMMAND, "check", "src", "--jobs", jobs, "--format", "json"],
+        [*COMMAND, "check", "src", "--jobs", jobs, action],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         # A suite that runs in the background of a shell hands an ignored SIGINT down.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     ) as process:
-        time.sleep(1.5)
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"src/p0/broken.py\n"
         process.send_signal(signal.SIGINT)
-        began = time.monotonic()
-        stdout, stderr = process.communicate(timeout=30)
+        _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert time.monotonic() - began < 10
-    assert b"Traceback" not in stderr
-    assert json.loads(stdout)["interrupted"] is True
-
-
-def test_an_interrupt_is_told(here: Path) -> None:
-    (here / "slow.py").write_text("import tensorflow as tf\n" + "x = tf.constant([1])\nprint(x)\n" * 60_000)
-    with subprocess.Popen(
-        [*COMMAND, "check", "slow.py"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    ) as process:
-        time.sleep(1.5)
-        process.send_signal(signal.SIGINT)
-        _, stderr = process.communicate(timeout=30)
-    assert process.returncode == 130
-    assert stderr.decode().endswith("Interrupted: files that come after these were not checked.\n")
+    assert stderr == b"Interrupted: files that come after these were not checked.\n"
+    assert not list(many.rglob(".trainshift-*"))
 
 
 class TestTerminal:

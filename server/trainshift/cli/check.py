@@ -27,12 +27,19 @@ from trainshift.engine.workspace import ParsedFiles
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
+    from multiprocessing.synchronize import Event
 
 MANY_FILES = 80
 """From this many files on, starting further processes (half a second) is worth its time."""
 
 _BATCH = 8
 _BATCHES_AHEAD = 3
+# Windows cannot wait for more.
+_MOST_PROCESSES = 61
+_PROCESS_DIED = "a process that checked this and other files ended unexpectedly; check it alone: --jobs 1"
+
+# Set in the processes that check: whether their parent was interrupted.
+_stopped: Event | None = None
 
 
 class Action(Enum):
@@ -137,10 +144,16 @@ def _in_processes(jobs: Sequence[Job], processes: int) -> Results:
     batches = [jobs[at : at + _BATCH] for at in range(0, len(jobs), _BATCH)]
     at = sent = 0
     while at < len(batches):
-        pool = None
+        pool = stop = None
         try:
             context = multiprocessing.get_context("spawn")
-            pool = ProcessPoolExecutor(min(processes, len(batches) - at), context, initializer=_start_process)
+            stop = context.Event()
+            pool = ProcessPoolExecutor(
+                min(processes, len(batches) - at, _MOST_PROCESSES),
+                context,
+                initializer=_start_process,
+                initargs=(stop,),
+            )
             ahead: deque[Future[list[FileCheck]]] = deque()
             while at < len(batches):
                 while sent < len(batches) and len(ahead) < processes * _BATCHES_AHEAD:
@@ -159,32 +172,27 @@ def _in_processes(jobs: Sequence[Job], processes: int) -> Results:
             yield from ((job, check_file(job)) for batch in batches[at:] for job in batch)
             at = len(batches)
         except BaseException:
-            _end_processes(fixing=jobs[0].action is Action.FIX)
+            if stop is not None:
+                stop.set()
+            if jobs[0].action is not Action.FIX:  # A process that may be replacing a file ends by itself.
+                for process in multiprocessing.active_children():
+                    process.terminate()
             raise
         finally:
             if pool is not None:
                 pool.shutdown(wait=True, cancel_futures=True)
 
 
-_PROCESS_DIED = "a process that checked this and other files ended unexpectedly; check it alone: --jobs 1"
-
-
-def _start_process() -> None:
-    """An interrupt is the parent's matter: it decides when its processes end."""
+def _start_process(stop: Event) -> None:
+    """An interrupt is the parent's matter: it tells its processes when to `stop`."""
+    global _stopped
+    _stopped = stop
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _end_processes(*, fixing: bool) -> None:
-    """End our processes at once, except those that may be replacing a file."""
-    import multiprocessing
-
-    for process in multiprocessing.active_children():
-        if not fixing:
-            process.terminate()
-
-
 def _check_batch(jobs: Sequence[Job]) -> list[FileCheck]:
-    return [check_file(job) for job in jobs]
+    """The results of a few jobs; they are cut short when nobody wants them any more."""
+    return [check_file(job) for job in jobs if _stopped is None or not _stopped.is_set()]
 
 
 def check_file(job: Job) -> FileCheck:

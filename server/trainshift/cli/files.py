@@ -112,8 +112,10 @@ def decode(path: str, data: bytes, info: os.stat_result | None) -> SourceFile:
     return SourceFile(path, data, text, encoding, bom, info)
 
 
-def write_in_place(source: SourceFile, text: str) -> None:
+def write_in_place(source: SourceFile, text: str, hint: str = "") -> None:
     """Replace the file that `source` was read from; mode, owner, encoding and symbolic link stay.
+
+    `hint` is what to suggest for a device or a pipe, which cannot be replaced.
 
     Raises FileProblem, with the file as it was, when that is not possible or when the file no
     longer holds the bytes that were read.
@@ -122,7 +124,7 @@ def write_in_place(source: SourceFile, text: str) -> None:
     try:
         info = os.stat(source.path)
         if not stat.S_ISREG(info.st_mode):
-            raise FileProblem("is not a regular file, so it cannot be replaced; use -o OUT")
+            raise FileProblem(f"is not a regular file, so it cannot be replaced{hint}")
         target = os.path.realpath(source.path)
         _refuse_read_only(target, info)
         _replace(target, data, info, expected=source.data)

@@ -57,7 +57,8 @@ class _SectionedCommand(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, section by section; what no section names goes to the last one."""
-        records = {param.name: param.get_help_record(ctx) for param in self.get_params(ctx)}
+        options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
+        records = {option.name: option.get_help_record(ctx) for option in options}
         *_, last = self.sections
         for heading, names in self.sections.items():
             rows = [records.pop(name) for name in names]

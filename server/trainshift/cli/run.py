@@ -127,7 +127,7 @@ def _deliver(source: SourceFile, result: Conversion, request: Request) -> bool:
     elif request.mode is Mode.OUTPUT or source.path == STANDARD_INPUT_NAME:
         print_bytes(source.encode(result.text))
     elif result.text != source.text:
-        files.write_in_place(source, result.text)
+        files.write_in_place(source, result.text, "; use -o OUT")
     else:
         return False
     return True
