@@ -17,6 +17,7 @@ from trainshift.core.edit import Edit
 from trainshift.core.facts import Binding, Scope, Statement, argument, dotted, last_name
 from trainshift.core.layout import Layout
 from trainshift.core.names import Function, Library
+from trainshift.core.readings import Readings
 from trainshift.core.script import Script
 from trainshift.core.source import Span
 
@@ -66,16 +67,6 @@ class Target:
     span: Span
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Use:
-    """A place where a name is read, and the scope and statement that it is read in."""
-
-    node: ast.Name
-    scope: Scope
-    statement: Statement
-    in_fstring: bool
-
-
 def is_common(full_name: str) -> bool:
     """Whether a module is of the standard library, or of a library that is known."""
     root = full_name.partition(".")[0]
@@ -85,8 +76,9 @@ def is_common(full_name: str) -> bool:
 class Imports:
     """How one script names TensorFlow."""
 
-    def __init__(self, script: Script, layout: Layout) -> None:
+    def __init__(self, script: Script, layout: Layout, readings: Readings) -> None:
         self._script = script
+        self._readings = readings
         self._names = script.names
         self._layout = layout
 
@@ -338,18 +330,6 @@ class Imports:
                     return value.value, True
         return "", False
 
-    # Uses
-
-    def uses(self, name: str) -> Iterator[Use]:
-        """Every place where a name of this spelling is read, in whatever scope."""
-        for facts in self._script.facts:
-            if not facts.loads.get(name):
-                continue
-            for statement in facts.statements:
-                for node, scope, in_fstring in names_in(statement):
-                    if node.id == name:
-                        yield Use(node, scope, statement, in_fstring)
-
     # What is shown
 
     def target(self, binding: Binding) -> Target:
@@ -408,11 +388,11 @@ class Imports:
             return None
         edits = list(self._layout.remove(statement, len(self._script.siblings(statement)[0]) == 1))
         used = False
-        for use in self.uses(name):
+        for use in self._readings.of(name):
             found, _ = self._names.lookup(name, use.scope, use.statement)
             if found is not owner:
                 continue
-            if use.in_fstring or self._names.lookup(root.id, use.scope, use.statement)[0] is not home:
+            if use.string or self._names.lookup(root.id, use.scope, use.statement)[0] is not home:
                 return None
             span = self._script.span(use.node, use.statement)
             edits.append(Edit(span.start, span.end, text))
@@ -453,13 +433,19 @@ class Imports:
         )
 
     def _is_in_quoted_annotation(self, name: str) -> bool:
-        word = re.compile(rf"\b{re.escape(name)}\b")
-        return any(
-            isinstance(part, ast.Constant) and isinstance(part.value, str) and word.search(part.value)
+        return name in self._quoted_words
+
+    @cached_property
+    def _quoted_words(self) -> set[str]:
+        """Every word in an annotation that is written as a string."""
+        return {
+            word
             for statement in self._script.statements
             for annotation in _annotations(statement.node)
             for part in ast.walk(annotation)
-        )
+            if isinstance(part, ast.Constant) and isinstance(part.value, str)
+            for word in re.findall(r"\w+", part.value)
+        }
 
 
 def catches_import_error(node: ast.Try) -> bool:
@@ -470,33 +456,6 @@ def catches_import_error(node: ast.Try) -> bool:
         if any(kind is None or last_name(kind) in _IMPORT_ERRORS for kind in kinds):
             return True
     return False
-
-
-def names_in(statement: Statement) -> Iterator[tuple[ast.Name, Scope, bool]]:
-    """Every name that a statement itself reads: its scope, and whether it stands in an f-string.
-
-    What stands in the blocks of a compound statement belongs to the statements there.
-    """
-    scope_of = statement.scope.facts.scope_of
-    waiting: list[tuple[ast.AST, Scope, bool]] = [(statement.node, statement.scope, False)]
-    while waiting:
-        node, scope, in_fstring = waiting.pop()
-        if isinstance(node, ast.Name):
-            if isinstance(node.ctx, ast.Load):
-                yield node, scope, in_fstring
-            continue
-        in_fstring = in_fstring or isinstance(node, ast.JoinedStr)
-        inner = scope_of[node] if isinstance(node, (ast.Lambda, *_COMPREHENSIONS)) else scope
-        # The first thing that a comprehension iterates, and a lambda's defaults, are read outside.
-        outside = node.generators[0].iter if isinstance(node, _COMPREHENSIONS) else None
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.stmt):
-                continue
-            if isinstance(child, ast.comprehension):
-                for part in ast.iter_child_nodes(child):
-                    waiting.append((part, scope if part is outside else inner, in_fstring))
-            else:
-                waiting.append((child, scope if isinstance(child, ast.arguments) else inner, in_fstring))
 
 
 def dotted_text(text: str) -> bool:

@@ -13,6 +13,7 @@ from trainshift.core.imports import Imports
 from trainshift.core.layout import Layout
 from trainshift.core.learning_rates import LearningRates
 from trainshift.core.loops import Loops
+from trainshift.core.readings import Readings
 from trainshift.core.root_only import RootOnly
 from trainshift.core.script import Script
 from trainshift.core.setup import Setup
@@ -27,6 +28,7 @@ class Program:
         self.names = script.names
         self._linked: dict[Script, Program] = {}
         self.layout = Layout(script)
+        self.readings = Readings(script)
         self.horovod = Horovod(script)
         self.training = Training(script, self.horovod)
         self.setup = Setup(script, self.horovod, self.layout)
@@ -37,7 +39,7 @@ class Program:
     @cached_property
     def imports(self) -> Imports:
         """How the script names TensorFlow, and what else it calls the module and its members."""
-        return Imports(self.script, self.layout)
+        return Imports(self.script, self.layout, self.readings)
 
     @cached_property
     def loops(self) -> Loops:

@@ -1,62 +1,85 @@
-"""Readings: every place where a name is read, for edits that rename it."""
+"""Readings: every place where a name is read, for edits that rename it and rules that follow it."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
-from trainshift.core.facts import Facts, Scope
+from trainshift.core.facts import Scope, Statement
 from trainshift.core.script import Script
 
 # Names through which a script may read others by their text: where it has one, nothing is renamed.
 REFLECTION = frozenset({"globals", "locals", "vars", "eval", "exec", "__all__"})
-
-
-def can_be_renamed(script: Script, name: str) -> bool:
-    """Whether the name is read and bound by the script's own code only, and in its own scope only."""
-    if not script.identifiers.isdisjoint(REFLECTION):
-        return False
-    if any(name in scope.declared_global or name in scope.declared_nonlocal for scope in script.scopes):
-        return False
-    others = script.workspace.scripts if script.workspace is not None else ()
-    return not any(name in other.identifiers for other in others if other is not script)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A read of a name, in `scope`; `in_fstring` where positions cannot be trusted before Python 3.12."""
+    """A read of a name, in `scope` and `statement`.
+
+    `string` is the f-string that it stands in, where positions cannot be trusted before Python 3.12.
+    """
 
     node: ast.Name
     scope: Scope
-    facts: Facts
-    in_fstring: bool
+    statement: Statement
+    string: ast.JoinedStr | None
 
 
-def reads(chunks: Iterable[Facts], name: str) -> Iterator[Reading]:
-    """Every place in the chunks where `name` is read, whatever it stands for there."""
-    for facts in chunks:
-        if name in facts.loads:
-            for statement in facts.top:
-                yield from _reads(statement.node, facts.module, facts, name, False)
+class Readings:
+    """The readings of one script, found in one walk when they are first asked for."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+
+    def of(self, name: str) -> list[Reading]:
+        """Every place where a name of this spelling is read, whatever it stands for there."""
+        return self._by_name.get(name, [])
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[Reading]]:
+        found: dict[str, list[Reading]] = {}
+        for statement in self._script.statements:
+            for reading in readings_in(statement):
+                found.setdefault(reading.node.id, []).append(reading)
+        return found
+
+    def can_be_renamed(self, name: str) -> bool:
+        """Whether the name is read and bound by the script's own code only, and in its own scope only."""
+        script = self._script
+        if not script.identifiers.isdisjoint(REFLECTION):
+            return False
+        if any(name in scope.declared_global or name in scope.declared_nonlocal for scope in script.scopes):
+            return False
+        others = script.workspace.scripts if script.workspace is not None else ()
+        return not any(name in other.identifiers for other in others if other is not script)
 
 
-def _reads(node: ast.AST, scope: Scope, facts: Facts, name: str, in_fstring: bool) -> Iterator[Reading]:
-    if isinstance(node, ast.Name):
-        if node.id == name and isinstance(node.ctx, ast.Load):
-            yield Reading(node, scope, facts, in_fstring)
-        return
-    in_fstring = in_fstring or isinstance(node, ast.JoinedStr)
-    inner = facts.scope_of.get(node, scope)
-    inside = _inside(node)
-    for child in ast.iter_child_nodes(node):
-        yield from _reads(child, inner if child in inside else scope, facts, name, in_fstring)
+def readings_in(statement: Statement) -> Iterator[Reading]:
+    """Every name that a statement itself reads.
 
-
-def _inside(node: ast.AST) -> set[ast.AST]:
-    """The parts of a node that opens a scope which are evaluated in that scope."""
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return set(node.body)
-    if isinstance(node, ast.Lambda):
-        return {node.body}
-    return set(ast.iter_child_nodes(node))
+    What stands in the blocks of a compound statement belongs to the statements there.
+    """
+    scope_of = statement.scope.facts.scope_of
+    waiting: list[tuple[ast.AST, Scope, ast.JoinedStr | None]] = [(statement.node, statement.scope, None)]
+    while waiting:
+        node, scope, string = waiting.pop()
+        if isinstance(node, ast.Name):
+            if isinstance(node.ctx, ast.Load):
+                yield Reading(node, scope, statement, string)
+            continue
+        if isinstance(node, ast.JoinedStr):
+            string = string or node
+        inner = scope_of[node] if isinstance(node, (ast.Lambda, *_COMPREHENSIONS)) else scope
+        # The first thing that a comprehension iterates, and a lambda's defaults, are read outside.
+        outside = node.generators[0].iter if isinstance(node, _COMPREHENSIONS) else None
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.stmt):
+                continue
+            if isinstance(child, ast.comprehension):
+                for part in ast.iter_child_nodes(child):
+                    waiting.append((part, scope if part is outside else inner, string))
+            else:
+                waiting.append((child, scope if isinstance(child, ast.arguments) else inner, string))

@@ -12,7 +12,6 @@ from trainshift.core.facts import Binding, Scope, Site, Statement, dotted, last_
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.names import Class, Function, UserInstance
 from trainshift.core.program import Program
-from trainshift.core.readings import can_be_renamed, reads
 from trainshift.core.source import Span
 from trainshift.restrictions.restriction import Findings
 
@@ -296,7 +295,7 @@ class _Rule:
         outermost = statement.parent is None or statement.parent.scope is not statement.scope
         if statement.node.targets != [target] or statement.node.value is not source or not outermost:
             return None
-        if scope.kind == "class" or not can_be_renamed(script, target.id):
+        if scope.kind == "class" or not self.program.readings.can_be_renamed(target.id):
             return None
         if any(source.id in each.declared_global | each.declared_nonlocal for each in script.scopes):
             return None
@@ -305,13 +304,13 @@ class _Rule:
         if len(bound) != 1 or len(again) != 1 or bound[0].kind not in ("value", "parameter"):
             return None
         edits: list[Edit] = []
-        for reading in reads(script.facts if own is None else [own.facts], target.id):
+        for reading in self.program.readings.of(target.id):
             reader, _ = names.lookup(target.id, reading.scope, None)
             if reader is not own:
                 continue
-            if reading.in_fstring or names.lookup(source.id, reading.scope, None) != (home, bound):
+            if reading.string or names.lookup(source.id, reading.scope, None) != (home, bound):
                 return None
-            span = script.span(reading.node, reading.facts)
+            span = script.span(reading.node, reading.statement)
             edits.append(Edit(span.start, span.end, source.id))
         if own is None and not edits:
             return None  # A name of the module that nothing here reads is meant for others.

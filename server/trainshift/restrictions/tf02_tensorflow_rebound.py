@@ -36,9 +36,10 @@ from collections.abc import Iterator
 from trainshift.core.edit import Change
 from trainshift.core.facts import Binding, Scope, Site, Statement, dotted, last_name
 from trainshift.core.finding import Finding, Related, Verdict
-from trainshift.core.imports import ROOTS, Alias, catches_import_error, is_common, names_in
+from trainshift.core.imports import ROOTS, Alias, catches_import_error, is_common
 from trainshift.core.names import Instance, Library, Member, Unknown, UserInstance, Value
 from trainshift.core.program import Program
+from trainshift.core.readings import readings_in
 from trainshift.core.source import Span
 from trainshift.restrictions.restriction import Findings, Restriction
 
@@ -298,7 +299,8 @@ def _shadows(program: Program, name: str, reported: set[Binding]) -> Findings:
 def _uses_tensorflow(program: Program, scope: Scope, name: str) -> bool:
     """Whether code in the scope reads TensorFlow, or an object of it, by another name."""
     for statement in _statements(program, scope):
-        for node, inner, _ in names_in(statement):
+        for reading in readings_in(statement):
+            node, inner = reading.node, reading.scope
             if node.id == name or not (_within(inner, scope) or statement.node is scope.node):
                 continue
             values = program.names.values(node, inner, statement)

@@ -31,7 +31,6 @@ from trainshift.core.edit import Change, Edit
 from trainshift.core.facts import Binding, Scope, dotted, last_name
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.program import Program
-from trainshift.core.readings import can_be_renamed, reads
 from trainshift.core.source import Span
 from trainshift.restrictions.restriction import Findings, Restriction
 
@@ -169,7 +168,7 @@ def _rename(program: Program, name: str, binding: Binding) -> Change | None:
     script, statement, target = program.script, binding.statement, binding.target
     if statement is None or not isinstance(statement.node, ast.Assign) or not isinstance(target, ast.Name):
         return None
-    if binding.scope.kind == "class" or not can_be_renamed(script, name):
+    if binding.scope.kind == "class" or not program.readings.can_be_renamed(name):
         return None
     own, bindings = program.names.lookup(name, binding.scope, None)
     block, index = script.siblings(statement)
@@ -187,14 +186,14 @@ def _rename(program: Program, name: str, binding: Binding) -> Change | None:
     span = script.span(target, binding.scope)
     fresh = _fresh(program, name)
     edits = [Edit(span.start, span.end, fresh)]
-    for reading in reads(script.facts if own is None else [own.facts], name):
+    for reading in program.readings.of(name):
         if program.names.lookup(name, reading.scope, None)[0] is not own:
             continue
-        at = script.span(reading.node, reading.facts)
+        at = script.span(reading.node, reading.statement)
         if at.start < here.end:
             if not _runs_in_place(reading.scope, binding.scope):
                 return None
-        elif reading.in_fstring:
+        elif reading.string:
             return None
         else:
             edits.append(Edit(at.start, at.end, fresh))

@@ -64,10 +64,11 @@ class _Global:
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """The first place where a function reads a global name."""
+    """The first place where a function reads a global name; `start` is its offset in the script."""
 
     node: ast.expr
     function: Scope
+    start: int
 
 
 def check(program: Program) -> Findings:
@@ -137,41 +138,18 @@ def _start(program: Program, binding: Binding) -> int:
 def _uses(program: Program, name: str, before: int | None) -> list[_Use]:
     """The first use of the global `name` by each function that begins before the offset, if one is given."""
     found: dict[Scope, _Use] = {}
-    for (offset, _), facts in zip(program.script.chunks, program.script.facts, strict=True):
-        if facts.loads.get(name) and (before is None or offset < before):
-            for node, scope in _reads(facts.module, [each.node for each in facts.top], name):
-                function = _named(scope)
-                if function is not None and program.names.lookup(name, scope, None)[0] is None:
-                    old = found.get(function)
-                    if old is None or (node.lineno, node.col_offset) < (old.node.lineno, old.node.col_offset):
-                        found[function] = _Use(node, function)
-    return list(found.values())
-
-
-def _reads(scope: Scope, nodes: list[ast.stmt], name: str) -> Iterator[tuple[ast.expr, Scope]]:
-    """Where code reads `name`, and the scopes that it is read in.
-
-    In an f-string that is the whole string, since positions inside of it are not reliable.
-    """
-    waiting: list[tuple[ast.AST, Scope, ast.expr | None]] = [(node, scope, None) for node in nodes]
-    while waiting:
-        node, scope, string = waiting.pop()
-        if isinstance(node, ast.Name):
-            if node.id == name and isinstance(node.ctx, ast.Load):
-                yield string or node, scope
+    for reading in program.readings.of(name):
+        function = _named(reading.scope)
+        if function is None or program.names.lookup(name, reading.scope, None)[0] is not None:
             continue
-        if isinstance(node, ast.JoinedStr):
-            string = string or node
-        inner = scope.facts.scope_of.get(node, scope)
-        outside: set[ast.AST] = set()
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            arguments = node.args
-            outside = {part for part in (*arguments.defaults, *arguments.kw_defaults) if part is not None}
-            outside.update(getattr(node, "decorator_list", ()))
-            waiting += [(part, scope, string) for part in outside]
-        for child in ast.iter_child_nodes(node):
-            if child not in outside and not isinstance(child, ast.arguments):
-                waiting.append((child, inner, string))
+        # Positions inside of an f-string are not reliable.
+        node = reading.string or reading.node
+        start = program.script.span(node, reading.statement).start
+        begin = program.script.statement_span(list(reading.statement.path())[-1]).start
+        old = found.get(function)
+        if (before is None or begin < before) and (old is None or start < old.start):
+            found[function] = _Use(node, function, start)
+    return list(found.values())
 
 
 def _named(scope: Scope) -> Scope | None:
