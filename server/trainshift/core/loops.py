@@ -82,6 +82,8 @@ _STRATEGY_METHODS = (
 )  # fmt: skip
 # A model is not followed through more names than this to see whether it shares another's weights.
 _MOST_PARTS = 400
+# Neither is anything traced through more steps than this.
+_DEEPEST = 40
 _TRAINING_METHODS = frozenset({"train_step", "make_train_function", "train_on_batch", "fit"})
 
 
@@ -156,6 +158,7 @@ class Loops:
         self._script = program.script
         self._codes: dict[Script, tuple[_Sites, _Imports]] = {}
         self._origins_of: dict[tuple[int, int], frozenset[ast.AST | None]] = {}
+        self._tracing = 0
 
     @cached_property
     def own(self) -> list[Loop]:
@@ -364,8 +367,12 @@ class Loops:
         """The calls that make what an expression stands for; None among them for what cannot be seen."""
         key = (id(place.node), id(place.scope))
         if key not in self._origins_of:
+            if self._tracing >= _DEEPEST:
+                return frozenset({None})
             self._origins_of[key] = frozenset()  # asked again while it is being answered: a cycle
+            self._tracing += 1
             self._origins_of[key] = frozenset(self._trace(place))
+            self._tracing -= 1
         return self._origins_of[key]
 
     def _trace(self, place: Place) -> Iterator[ast.AST | None]:
@@ -663,7 +670,7 @@ class _Reader:
                 if any(api.is_subclass(base, *api.MODEL) for base in bases):
                     return not self._called_directly(function)
             callers, elsewhere = self._names.callers(function)
-            if callers and not elsewhere:
+            if callers and not elsewhere and len(seen) < _DEEPEST:
                 seen |= {function}
                 return all(self._is_custom_step(site.scope, seen) for site in callers)
             function = function.parent.function() if function.parent is not None else None

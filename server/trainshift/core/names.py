@@ -129,6 +129,8 @@ _TRANSPARENT = frozenset(
 Question: TypeAlias = tuple[object, ...]
 # After so many answers to one program what is still unknown stays unknown: an end for absurd programs.
 _MOST_ANSWERS = 500_000
+# Questions are not followed through more questions than this, so that Python's stack is enough.
+_DEEPEST = 120
 
 
 class Answers:
@@ -158,10 +160,10 @@ class Answers:
             answer, cut = self._provisional[question]
             self._cut |= cut
             return answer
-        if self._left <= 0:
+        depth = len(self._open)
+        if self._left <= 0 or depth >= _DEEPEST:
             return _ANYTHING
         self._left -= 1
-        depth = len(self._open)
         self._open[question] = depth
         self._until.append([])
         outer, self._cut = self._cut, 0

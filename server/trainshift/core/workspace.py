@@ -64,7 +64,7 @@ class Workspace:
         found = [self.root]
         for script in found:
             for path in self.imported_by(script):
-                other = self.script(path) if len(found) < MOST_FILES else None
+                other = self.script(path)
                 if other is not None and other not in found:
                     found.append(other)
         return found
@@ -88,7 +88,7 @@ class Workspace:
     def script(self, path: str) -> Script | None:
         """The script at `path`; None for a directory, and for what is not there or not Python."""
         if path not in self._scripts:
-            read = self._files.read(path)
+            read = self._files.read(path) if len(self._scripts) < MOST_FILES else None
             if read is None:
                 self._scripts[path] = None
             else:

@@ -109,12 +109,9 @@ def _names_of_functions(program: Program) -> set[str]:
     script = program.script
     names = {scope.name for scope in script.scopes if scope.kind == "function" and scope.name}
     names |= {*FITTING, "train"}
-    if script.workspace is not None:
-        for path in dict.fromkeys(script.workspace.imported_by(script)):
-            other = script.workspace.script(path)
-            if other is not None:
-                names |= {scope.name for scope in other.scopes if scope.kind == "function" and scope.name}
-        names |= {new for new, old in script.renamed_imports if old in names}
+    for other in script.workspace.reachable if script.workspace is not None else ():
+        names |= {scope.name for scope in other.scopes if scope.kind == "function" and scope.name}
+    names |= {new for new, old in script.renamed_imports if old in names}
     waiting = [name for name in names if name in script.identifiers]
     aliases: dict[str, list[str]] = {}
     for name, value in script.bound_values:

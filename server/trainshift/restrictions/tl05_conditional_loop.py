@@ -27,6 +27,7 @@ from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.horovod import expression_path
 from trainshift.core.loops import Loop, header
 from trainshift.core.program import Program
+from trainshift.core.script import Script
 from trainshift.core.source import Span
 from trainshift.core.training import LOOPS
 from trainshift.restrictions.restriction import Findings, Restriction
@@ -51,7 +52,7 @@ def check(program: Program) -> Findings:
             whole = loop.is_call or (
                 not isinstance(loop.statement.node, LOOPS) and not _is_step_of_others(program, site)
             )
-            for found in _conditions(program, loop, site, whole, set()):
+            for found in _conditions(program, loop, site, whole):
                 if found.span not in reported:
                     reported.add(found.span)
                     yield _finding(program, found)
@@ -76,20 +77,34 @@ def _finding(program: Program, found: _Condition) -> Finding:
     return Finding("TL05", Verdict.VIOLATED, found.span, message, related, concerns=steps)
 
 
-def _conditions(
-    program: Program, loop: Loop, site: Site, whole: bool, seen: set[Scope]
-) -> Iterator[_Condition]:
+def _conditions(program: Program, loop: Loop, site: Site, whole: bool) -> Iterator[_Condition]:
     """The first conditions outwards from a call, through those who call its function.
 
     `whole` tells that the call is, or stands for, a whole loop, and not a step inside of one.
     """
+    seen: set[Scope] = set()
+    waiting = [(site, whole)]
+    while waiting:
+        site, whole = waiting.pop(0)
+        found, whole = _around(program, loop, site, whole)
+        if found is not None:
+            if program.script.home(site.scope) is program.script:
+                yield found
+            continue
+        function = site.scope.function()
+        if function is not None and function not in seen:
+            seen.add(function)
+            waiting += [(caller, whole) for caller in program.loops.callers(function)]
+
+
+def _around(program: Program, loop: Loop, site: Site, whole: bool) -> tuple[_Condition | None, bool]:
+    """The first condition around a call in its function, and whether it then stands for a whole loop."""
     script = program.script.home(site.scope)
     place = script.span(site.node, site)
     inline = _inline_condition(site) if whole else None
-    if inline is not None and script is program.script:
+    if inline is not None:
         text = " ".join(script.text(inline, site).split())
-        yield _Condition(loop, site, place, f"depending on `{text}`", script.span(inline, site))
-        return
+        return _Condition(loop, site, place, f"depending on `{text}`", script.span(inline, site)), whole
     for below, above in pairwise(site.statement.path()):
         if above.scope is not site.statement.scope:
             break
@@ -98,20 +113,12 @@ def _conditions(
                 place = header(script, above)
             whole = True
         elif whole and _is_condition(above, below):
-            if script is program.script:
-                yield _Condition(loop, site, place, *_described(program, above, below))
-            return
+            return _Condition(loop, site, place, *_described(script, above, below)), whole
     function = site.scope.function()
-    if function is None or function in seen:
-        return
-    seen.add(function)
-    for below, above in pairwise(_definition(function)) if whole else ():
+    for below, above in pairwise(_definition(function)) if whole and function is not None else ():
         if _is_condition(above, below):
-            if script is program.script:
-                yield _Condition(loop, site, place, *_described(program, above, below))
-            return
-    for caller in program.loops.callers(function):
-        yield from _conditions(program, loop, caller, whole, seen)
+            return _Condition(loop, site, place, *_described(script, above, below)), whole
+    return None, whole
 
 
 def _definition(function: Scope) -> Iterator[Statement]:
@@ -138,9 +145,9 @@ def _is_condition(above: Statement, below: Statement) -> bool:
     return isinstance(above.node, ast.Match) or below.branch.startswith("except")
 
 
-def _described(program: Program, above: Statement, below: Statement) -> tuple[str, Span]:
+def _described(script: Script, above: Statement, below: Statement) -> tuple[str, Span]:
     """How a condition reads, and where it stands."""
-    script, node = program.script, above.node
+    node = above.node
     if isinstance(node, ast.If):
         text = " ".join(script.text(node.test, above).split())
         what = f"only if `{text}`" if below.branch == "body" else f"only if `{text}` does not hold"
