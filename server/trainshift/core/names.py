@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from trainshift.core import api
 from trainshift.core.facts import Binding, Scope, Site, Statement, dotted, hides_arguments, last_name
+from trainshift.core.reaching import Reaching
 
 if TYPE_CHECKING:
     from trainshift.core.script import Script
@@ -194,6 +195,7 @@ class Resolver:
         self._answers = answers or Answers()
         self._callers: dict[Scope, tuple[list[Site], bool]] = {}
         self._aliases: dict[str, set[str]] | None = None
+        self._reachings: dict[tuple[Scope | None, str], Reaching] = {}
 
     # Questions that rules ask
 
@@ -803,84 +805,13 @@ class Resolver:
         home = statement.scope
         if (scope is None) != (home.kind == "module") or (scope is not None and home is not scope):
             return bindings
-        finder = _Reaching(self._script, bindings)
-        return finder.before(statement) or bindings
+        key = (scope, name)
+        if key not in self._reachings:
+            self._reachings[key] = Reaching(self._script, bindings)
+        return self._reachings[key].before(statement) or bindings
 
     def _join(self, parts: Iterable[Values]) -> Values:
         return _NOTHING.union(*parts)
-
-
-class _Reaching:
-    """Which bindings reach a statement, by walking its block structure backwards."""
-
-    def __init__(self, script: Script, bindings: list[Binding]) -> None:
-        self._script = script
-        self._bindings = bindings
-        self._by_statement: dict[Statement, list[Binding]] = {}
-        self._touching: set[Statement] = set()
-        for binding in bindings:
-            if binding.statement is not None:
-                self._by_statement.setdefault(binding.statement, []).append(binding)
-                self._touching.update(binding.statement.path())
-
-    def before(self, statement: Statement) -> list[Binding]:
-        found: list[Binding] = []
-        current = statement
-        while True:
-            block, index = self._script.siblings(current)
-            if self._tail(block[:index], found):
-                return found
-            parent = current.parent
-            if parent is None or parent.scope is not current.scope:
-                break
-            if isinstance(parent.node, ast.For | ast.AsyncFor | ast.While):
-                self._inside(parent, found)
-                if current.branch == "body" and parent in self._by_statement:
-                    return found
-            elif isinstance(parent.node, ast.With | ast.AsyncWith):
-                if parent in self._by_statement:
-                    found += self._by_statement[parent]
-                    return found
-            elif isinstance(parent.node, ast.Try) and current.branch != "body":
-                for branch, inner in parent.branches.items():
-                    if branch != current.branch:
-                        self._tail(inner, found)
-            current = parent
-        found += [binding for binding in self._bindings if binding.statement is None]
-        return found
-
-    def _inside(self, statement: Statement, found: list[Binding]) -> None:
-        for binding in self._bindings:
-            home = binding.statement
-            if home is not None and statement in home.path() and binding not in found:
-                found.append(binding)
-
-    def _tail(self, block: list[Statement], found: list[Binding]) -> bool:
-        """Add what may hold after `block`; whether the name is surely bound by it."""
-        for statement in reversed(block):
-            if statement in self._touching and self._after(statement, found):
-                return True
-        return False
-
-    def _after(self, statement: Statement, found: list[Binding]) -> bool:
-        own = self._by_statement.get(statement, [])
-        node = statement.node
-        if isinstance(node, ast.If):
-            taken = [self._tail(statement.branches.get(branch, []), found) for branch in ("body", "orelse")]
-            return all(taken)
-        if isinstance(node, ast.With | ast.AsyncWith):
-            if self._tail(statement.branches["body"], found):
-                return True
-            found += own
-            return bool(own)
-        if isinstance(node, ast.Try):
-            taken = [self._tail(inner, found) for inner in statement.branches.values()]
-            return taken[0] and all(taken)
-        if isinstance(node, ast.For | ast.AsyncFor | ast.While | ast.Match):
-            self._inside(statement, found)
-            return False
-        found += own[-1:]
-        return bool(own)
 
 
 def _split(full_name: str) -> tuple[str, tuple[str, ...]]:
