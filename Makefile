@@ -41,8 +41,9 @@ docs: $(VENV)/.dev  ## Rewrite the pages of all codes.
 api: $(VENV)/.proof  ## Regenerate the TensorFlow data from the installed package.
 	$(BIN)/python -m trainshift.dev.generate_api
 
-bench: $(VENV)/.dev  ## Time a conversion against its peers, in one run.
+bench: $(VENV)/.dev  ## Time a conversion and a check against peers, each in one run.
 	$(BIN)/python tests/bench/convert_speed.py
+	PYTHONPATH=tests $(BIN)/python tests/bench/check_speed.py
 
 clean:  ## Remove the environment and every cache.
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

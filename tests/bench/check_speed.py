@@ -1,12 +1,12 @@
 """Times `trainshift check` over 1,000 files of 300 lines against peers, in one run; prints ratios.
 
 The files are the training scripts of the fixtures, cut or repeated to length, each with names of its own.
-Peers: ruff (Rust, one process for all) and pyflakes' work as Python's own `compileall` does it.
+Peers: ruff with all of its rules (Rust) and Python's own compiler over all files, the floor in Python.
 """
 
 from __future__ import annotations
 
-import resource
+import ast
 import subprocess
 import sys
 import tempfile
@@ -29,8 +29,23 @@ def main() -> None:
         python = sys.executable
         bin_folder = Path(python).parent
         commands = {
-            "trainshift check": [str(bin_folder / "trainshift"), "check", "--isolated", "-q", "--exclude", "few/"],
-            "ruff check": [str(bin_folder / "ruff"), "check", "-q", "--isolated", "--no-cache", "--select", "ALL"],
+            "trainshift check": [
+                str(bin_folder / "trainshift"),
+                "check",
+                "--isolated",
+                "-q",
+                "--exclude",
+                "few/",
+            ],
+            "ruff check": [
+                str(bin_folder / "ruff"),
+                "check",
+                "-q",
+                "--isolated",
+                "--no-cache",
+                "--select",
+                "ALL",
+            ],
             "python -m compileall": [python, "-m", "compileall", "-q", "-f"],
         }
         seconds = {}
@@ -51,16 +66,17 @@ def write_files(root: Path, number: int) -> None:
     """Write `number` scripts of `LINES` lines."""
     texts = [(folder / "before.py").read_text(encoding="utf-8-sig") for folder in SCRIPTS]
     for index in range(number):
-        statements = "".join(texts[(index + offset) % len(texts)] + "\n" for offset in range(6))
-        (root / f"train_{index:04}.py").write_text(cut(statements), encoding="utf-8")
+        lines: list[str] = []
+        for offset in range(len(texts)):
+            lines += whole_statements(texts[(index + offset) % len(texts)], LINES - len(lines))
+        lines += ["# end"] * (LINES - len(lines))
+        (root / f"train_{index:04}.py").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def cut(text: str) -> str:
-    """The first `LINES` lines of a text, ending where a top-level statement ends."""
-    lines = text.splitlines(keepends=True)[: LINES + 40]
-    ends = [number for number, line in enumerate(lines) if line.startswith(("import ", "from ", "def ", "@"))]
-    end = max((number for number in ends if number <= LINES), default=LINES)
-    return "".join(lines[:end]) + "# end\n" * (LINES - end)
+def whole_statements(text: str, most: int) -> list[str]:
+    """As many lines of a script, up to `most`, as hold whole top-level statements."""
+    ends = [statement.end_lineno or 0 for statement in ast.parse(text).body]
+    return text.splitlines()[: max((end for end in ends if end <= most), default=0)]
 
 
 def peak(command: list[str], where: Path) -> int:
@@ -70,8 +86,7 @@ def peak(command: list[str], where: Path) -> int:
     done = subprocess.run(
         [sys.executable, "-c", code, *command, str(where)], capture_output=True, text=True, check=True
     )
-    scale = 1024 if resource.__name__ and sys.platform != "darwin" else 1024 * 1024
-    return int(done.stdout) // scale
+    return int(done.stdout.split()[-1]) // (1024 if sys.platform != "darwin" else 1024 * 1024)
 
 
 if __name__ == "__main__":

@@ -51,9 +51,8 @@ from trainshift.restrictions.restriction import Findings, Restriction
 
 _IMPORTS = (ast.Import, ast.ImportFrom)
 _LINE = re.compile(r"\r\n|\n|\r")
-_NEEDED = frozenset(
-    {"tensorflow", "keras", "tf_keras", "horovod", "tensorflow_datasets", "tensorflow_addons"}
-)
+# What σ holds names of. Horovod is not among them: the rewrite itself imports it below TensorFlow.
+_NEEDED = frozenset({"tensorflow", "keras", "tf_keras", "tensorflow_datasets", "tensorflow_addons"})
 # How calls begin, by full name, that only set the environment, warnings or logging.
 _QUIET = (
     "os.environ.", "os.putenv", "os.unsetenv", "warnings.", "logging.", "absl.logging.",
