@@ -135,8 +135,9 @@ class ItemBinding:
 class Facts:
     """Everything that was read from one chunk."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, first_line: int = 0) -> None:
         self.text = text
+        self._first_line = first_line
         self.module = Scope("module", None, None, None, self)
         self.statements: list[Statement] = []
         self.top: list[Statement] = []
@@ -158,16 +159,16 @@ class Facts:
 
     def _offset(self, line: int, column: int) -> int:
         """Code point offset of a 1-based line and a column in UTF-8 bytes."""
-        start = self._source.line_starts[line - 1]
+        start = self._source.line_starts[line - 1 - self._first_line]
         if self._ascii:
             return start + column
         piece = self.text[start : start + column]
         return start + len(piece.encode("utf-8", "surrogatepass")[:column].decode("utf-8", "surrogatepass"))
 
 
-def read_facts(text: str, body: list[ast.stmt]) -> Facts:
-    """Read the facts of a chunk from its text and its `ast`."""
-    facts = Facts(text)
+def read_facts(text: str, body: list[ast.stmt], first_line: int = 0) -> Facts:
+    """Read the facts of a chunk from its text and its `ast`, whose first line is the 0-based `first_line`."""
+    facts = Facts(text, first_line)
     _Reader(facts).block(body, None, "body", facts.module)
     return facts
 

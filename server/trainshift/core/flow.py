@@ -26,7 +26,7 @@ def reaching_calls(
 ) -> list[T]:
     """Those of the `wanted` calls whose results reach `node`, in the order found."""
     flow = _Slice(script, wanted)
-    flow.visit(node, scope, statement)
+    flow.follow(node, scope, statement)
     return list(flow.found)
 
 
@@ -35,13 +35,23 @@ class _Slice(Generic[T]):
         self._script = script
         self._wanted = wanted
         self._seen: set[tuple[int, int]] = set()
+        # What the visit of one expression leads to, in order.
+        self._next: list[tuple[ast.expr, Scope, Statement | None]] = []
         self.found: dict[T, None] = {}
 
-    def visit(self, node: ast.expr, scope: Scope, statement: Statement | None) -> None:
-        key = (id(node), id(scope))
-        if key in self._seen:
-            return
-        self._seen.add(key)
+    def follow(self, node: ast.expr, scope: Scope, statement: Statement | None) -> None:
+        """Visit the expression and all that leads to it, depth first, however long the way."""
+        waiting = [(node, scope, statement)]
+        while waiting:
+            each = waiting.pop()
+            key = (id(each[0]), id(each[1]))
+            if key not in self._seen:
+                self._seen.add(key)
+                self._next = []
+                self._visit(*each)
+                waiting += reversed(self._next)
+
+    def _visit(self, node: ast.expr, scope: Scope, statement: Statement | None) -> None:
         if isinstance(node, ast.Name):
             _, bindings = self._script.names.lookup(node.id, scope, statement)
             for binding in bindings:
@@ -52,18 +62,21 @@ class _Slice(Generic[T]):
                 if dotted(attribute.base) == dotted(node.value):
                     self._binding(attribute.binding)
             self._additions(node)
-            self.visit(node.value, scope, statement)
+            self._lead(node.value, scope, statement)
         elif isinstance(node, ast.Call):
             self._call(node, scope, statement)
         elif isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp):
             inner = scope.facts.scope_of[node]
             parts = [node.value] if isinstance(node, ast.DictComp) else [node.elt]
             for part in [*parts, *(generator.iter for generator in node.generators)]:
-                self.visit(part, inner, statement)
+                self._lead(part, inner, statement)
         else:
             for child in ast.iter_child_nodes(node):
                 if isinstance(child, ast.expr):
-                    self.visit(child, scope, statement)
+                    self._lead(child, scope, statement)
+
+    def _lead(self, node: ast.expr, scope: Scope, statement: Statement | None) -> None:
+        self._next.append((node, scope, statement))
 
     def _call(self, node: ast.Call, scope: Scope, statement: Statement | None) -> None:
         if node in self._wanted:
@@ -72,12 +85,12 @@ class _Slice(Generic[T]):
         functions = self._script.names.called_functions(self._script.site_of(node))
         for function in functions:
             for value, where in function.returns:
-                self.visit(value, function, where)
+                self._lead(value, function, where)
         if not functions:
             if isinstance(node.func, ast.Attribute):
-                self.visit(node.func.value, scope, statement)
+                self._lead(node.func.value, scope, statement)
             for argument in [*node.args, *(word.value for word in node.keywords)]:
-                self.visit(argument, scope, statement)
+                self._lead(argument, scope, statement)
 
     def _binding(self, binding: Binding) -> None:
         if binding.kind == "parameter" and binding.inner is not None:
@@ -85,7 +98,7 @@ class _Slice(Generic[T]):
             for site in self._script.names.callers(binding.inner)[0]:
                 given = self._script.names.argument(site, binding.inner, binding.target.arg)
                 if given is not None:
-                    self.visit(given, site.scope, site.statement)
+                    self._lead(given, site.scope, site.statement)
         elif binding.value is not None:
             self._part(binding.value, binding.path, binding.scope, binding.statement)
 
@@ -100,9 +113,9 @@ class _Slice(Generic[T]):
                     if elements is not None and path[0] < len(elements):
                         self._part(elements[path[0]], path[1:], value.scope, value.statement)
                     else:
-                        self.visit(value.node, value.scope, value.statement)
+                        self._lead(value.node, value.scope, value.statement)
                 return
-        self.visit(node, scope, statement)
+        self._lead(node, scope, statement)
 
     def _additions(self, node: ast.expr) -> None:
         for item in self._script.item_bindings(last_name(node)):

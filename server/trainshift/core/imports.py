@@ -409,7 +409,7 @@ class Imports:
         ):
             return False
         bindings = script.module_bindings if owner is None else owner.bindings
-        if bindings.get(name) != [binding] or script.star_imports:
+        if bindings.get(name) != [binding] or script.code.star_imports:
             return False
         home, _ = self._names.lookup(root, binding.scope, binding.statement)
         roots = (script.module_bindings if home is None else home.bindings).get(root, [])

@@ -931,7 +931,7 @@ def _is_eager(site: Site) -> bool:
 def _names_of(script: Script, calls: set[ast.Call]) -> set[str]:
     """The names and attributes that the results of `calls` are bound to, through further assignments."""
     found: set[str] = set()
-    values = list(script.bound_values)
+    values = list(script.code.bound_values)
     while True:
         before = len(found)
         for name, value in values:

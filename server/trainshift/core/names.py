@@ -379,7 +379,7 @@ class Resolver:
         starred = self._starred(self._script, name)
         if starred:
             return starred
-        for module in self._script.star_imports:
+        for module in self._script.code.star_imports:
             if api.canonical(f"{module}.{name}") or (module.startswith("horovod") and name in _HOROVOD):
                 return frozenset({Library(f"{module}.{name}")})
         return frozenset({Library(f"builtins.{name}")}) if name in _BUILTINS else _ANYTHING
@@ -734,7 +734,7 @@ class Resolver:
         passed_on = False
         names = dict.fromkeys([*(each.name for each in wanted), name])
         for script in self._script.users:
-            for called in names:
+            for called in script.code.mentioned.intersection(names):
                 sites, passed = script.names.calls_by_name(called, function)
                 found.update(dict.fromkeys(sites))
                 passed_on = passed_on or passed
@@ -742,23 +742,24 @@ class Resolver:
 
     def _heirs(self, cls: Scope) -> list[Scope]:
         """The classes of any linked script that are made by the ``__init__`` of `cls`, as it is inherited."""
-        return [
-            other
-            for script in self._script.users
-            for other in script.scopes
-            if other.kind == "class"
-            and other is not cls
-            and getattr(other.node, "bases", None)
-            and "__init__" not in other.bindings
-            and cls in self.ancestry(other)
-        ]
+        found: list[Scope] = []
+        waiting = [cls]
+        while waiting:
+            base = waiting.pop()
+            for script in self._script.users:
+                if base.name in script.code.mentioned:
+                    for other in script.code.derived_classes:
+                        if other not in (cls, *found) and base in self.ancestry(other):
+                            found.append(other)
+                            waiting.append(other)
+        return [other for other in found if "__init__" not in other.bindings]
 
     def calls_by_name(self, name: str, function: Scope) -> tuple[list[Site], bool]:
         """This script's calls that may run `function`, and whether it may be used otherwise than called.
 
         `name` is what the function (or the class, for an ``__init__``) is called where it is defined.
         """
-        names = {name, *(new for new, old in self._script.renamed_imports if old == name)}
+        names = {name, *(new for new, old in self._script.code.renamed_imports if old == name)}
         waiting = list(names)
         while waiting:
             for alias in self._alias_names().get(waiting.pop(), ()):
@@ -780,7 +781,7 @@ class Resolver:
                 for value, _ in scope.returns:
                     if scope.name and last_name(value):
                         returned.setdefault(scope.name, set()).add(last_name(value))
-            for name, value in self._script.bound_values:
+            for name, value in self._script.code.bound_values:
                 if isinstance(value, ast.Call):
                     origins = {last_name(argument) for argument in value.args[:1]}
                     origins |= returned.get(last_name(value.func), set())

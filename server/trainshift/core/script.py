@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from trainshift.core.code import Code
 from trainshift.core.facts import AttributeBinding, Binding, Facts, ItemBinding, Scope, Site, Statement
 from trainshift.core.names import Resolver
 from trainshift.core.source import Source, Span
-from trainshift.core.statements import Chunk, FactsCache, ParseFailure, parse
+from trainshift.core.statements import FactsCache, ParseFailure, parse
 
 if TYPE_CHECKING:
     from trainshift.core.workspace import Workspace
@@ -22,26 +23,67 @@ class Script:
     With a `workspace` its names are followed into the files that it imports; `path` is its own file.
     """
 
-    def __init__(
-        self, source: Source, chunks: list[Chunk], workspace: Workspace | None = None, path: str = ""
-    ) -> None:
-        self.source = source
+    def __init__(self, code: Code, workspace: Workspace | None = None, path: str = "") -> None:
+        self.code = code
+        self.source = code.source
         self.workspace = workspace
         self.path = path
-        self.chunks = [(chunk.offset, chunk.text) for chunk in chunks]
-        self.facts = [chunk.facts for chunk in chunks]
-        self._offsets = {id(chunk.facts): chunk.offset for chunk in chunks}
         self.names = Resolver(self, workspace.answers if workspace is not None else None)
 
-    @cached_property
+    @property
+    def chunks(self) -> list[tuple[int, str]]:
+        """The offset and the text of every chunk."""
+        return self.code.chunks
+
+    @property
+    def facts(self) -> list[Facts]:
+        """The facts of every chunk."""
+        return self.code.facts
+
+    @property
     def top(self) -> list[Statement]:
         """The module's own statements, in order."""
-        return [statement for facts in self.facts for statement in facts.top]
+        return self.code.top
 
-    @cached_property
+    @property
     def top_index(self) -> dict[Statement, int]:
         """The place of each of the module's own statements."""
-        return {statement: index for index, statement in enumerate(self.top)}
+        return self.code.top_index
+
+    @property
+    def statements(self) -> list[Statement]:
+        """Every statement, in text order, at any depth."""
+        return self.code.statements
+
+    @property
+    def sites(self) -> list[Site]:
+        """Every call."""
+        return self.code.sites
+
+    @property
+    def scopes(self) -> list[Scope]:
+        """Every function and class scope."""
+        return self.code.scopes
+
+    @property
+    def bindings(self) -> list[Binding]:
+        """Every way in which a name, an attribute or an item comes by a value, at any depth."""
+        return self.code.bindings
+
+    @property
+    def imports(self) -> list[Binding]:
+        """Every name that an import binds, at any depth."""
+        return self.code.imports
+
+    @property
+    def module_bindings(self) -> dict[str, list[Binding]]:
+        """How each name of the module is bound, functions' `global` bindings included."""
+        return self.code.module_bindings
+
+    @property
+    def identifiers(self) -> frozenset[str]:
+        """Every identifier of the script, attributes included: what a fresh name must avoid."""
+        return self.code.identifiers
 
     def siblings(self, statement: Statement) -> tuple[list[Statement], int]:
         """The whole block that the statement stands in, and its place there.
@@ -63,37 +105,16 @@ class Script:
         block, index = self.siblings(statement)
         return block[index - 1] if index else None
 
-    @cached_property
-    def statements(self) -> list[Statement]:
-        """Every statement, in text order, at any depth."""
-        return [statement for facts in self.facts for statement in facts.statements]
-
-    @cached_property
-    def sites(self) -> list[Site]:
-        """Every call."""
-        return [site for facts in self.facts for site in facts.sites]
-
-    @cached_property
-    def _sites_by_name(self) -> dict[str, list[Site]]:
-        named: dict[str, list[Site]] = {}
-        for site in self.sites:
-            named.setdefault(site.name, []).append(site)
-        return named
-
     def sites_named(self, *names: str) -> Iterator[Site]:
         """Every call whose callee's last part is one of `names`."""
         for name in names:
-            yield from self._sites_by_name.get(name, ())
-
-    @cached_property
-    def _sites_by_node(self) -> dict[ast.Call, Site]:
-        return {site.node: site for site in self.sites}
+            yield from self.code.sites_by_name.get(name, ())
 
     def site_of(self, call: ast.Call) -> Site:
         """The site of a call node of this script, or of one that it is linked to."""
-        site = self._sites_by_node.get(call)
+        site = self.code.sites_by_node.get(call)
         if site is None and self.workspace is not None:
-            found = (script._sites_by_node.get(call) for script in self.workspace.scripts)
+            found = (script.code.sites_by_node.get(call) for script in self.workspace.scripts)
             site = next((each for each in found if each is not None), None)
         if site is None:
             raise KeyError(f"no call of the script: {ast.dump(call)}")
@@ -101,7 +122,7 @@ class Script:
 
     def home(self, scope: Scope) -> Script:
         """The script that the scope stands in: this one, or one that it is linked to."""
-        if self.workspace is None or id(scope.facts) in self._offsets:
+        if self.workspace is None or id(scope.facts) in self.code.offsets:
             return self
         return self.workspace.home(scope)
 
@@ -113,103 +134,29 @@ class Script:
         return self.workspace.reachable
 
     @cached_property
-    def bindings(self) -> list[Binding]:
-        """Every way in which a name, an attribute or an item comes by a value, at any depth."""
-        named = [
-            binding
-            for facts in self.facts
-            for scope in (facts.module, *facts.scopes)
-            for bindings in scope.bindings.values()
-            for binding in bindings
-        ]
-        held = (each for facts in self.facts for given in facts.attributes.values() for each in given)
-        items = (each for facts in self.facts for given in facts.items.values() for each in given)
-        return [
-            *named,
-            *(attribute.binding for attribute in held),
-            *(item.binding for item in items if item.key is not None),
-        ]
-
-    @cached_property
-    def imports(self) -> list[Binding]:
-        """Every name that an import binds, at any depth."""
-        return [binding for binding in self.bindings if binding.kind == "import"]
-
-    @cached_property
-    def bound_values(self) -> list[tuple[str, ast.expr]]:
-        """Every name or attribute that is assigned, with what it is assigned."""
-        found: list[tuple[str, ast.expr]] = []
-        for facts in self.facts:
-            named = [item for scope in (facts.module, *facts.scopes) for item in scope.bindings.items()]
-            held = [(name, [each.binding for each in given]) for name, given in facts.attributes.items()]
-            for name, bindings in (*named, *held):
-                found += [(name, each.value) for each in bindings if each.kind == "value" and each.value]
-        return found
-
-    @cached_property
-    def renamed_imports(self) -> list[tuple[str, str]]:
-        """The new and the old name (its last part) of every ``import ... as``."""
-        return [
-            (alias.asname, alias.name.rpartition(".")[2])
-            for alias in (binding.target for binding in self.imports)
-            if isinstance(alias, ast.alias) and alias.asname
-        ]
-
-    @cached_property
     def star_paths(self) -> list[str]:
         """The files of the workspace of which the script imports everything."""
         if self.workspace is None:
             return []
-        found = (self.workspace.locate(self, module) for module in self.star_imports)
+        found = (self.workspace.locate(self, module) for module in self.code.star_imports)
         return [path for path, rest in found if path and not rest]
-
-    @cached_property
-    def scopes(self) -> list[Scope]:
-        """Every function and class scope."""
-        return [scope for facts in self.facts for scope in facts.scopes]
-
-    @cached_property
-    def module_bindings(self) -> dict[str, list[Binding]]:
-        """How each name of the module is bound, functions' `global` bindings included."""
-        merged: dict[str, list[Binding]] = {}
-        for facts in self.facts:
-            for name, bindings in facts.module.bindings.items():
-                merged.setdefault(name, []).extend(bindings)
-        for scope in self.scopes:
-            for name in scope.declared_global:
-                merged.setdefault(name, []).extend(scope.bindings.get(name, ()))
-        return merged
-
-    @cached_property
-    def star_imports(self) -> list[str]:
-        """The modules of which the script imports everything."""
-        bindings = self.module_bindings.get("*", [])
-        modules = [binding.full_name.removesuffix("*") for binding in bindings]
-        return [module.rstrip(".") or module for module in modules]
-
-    @cached_property
-    def identifiers(self) -> frozenset[str]:
-        """Every identifier of the script, attributes included: what a fresh name must avoid."""
-        return frozenset().union(*(facts.names for facts in self.facts))
 
     def loads(self, name: str) -> int:
         """How often `name` is read, as a name or as an attribute."""
-        return sum(facts.loads.get(name, 0) for facts in self.facts)
+        return self.code.loads.get(name, 0)
 
     def attribute_bindings(self, attribute: str) -> Iterator[AttributeBinding]:
         """Every ``base.attribute = ...`` of the script."""
-        for facts in self.facts:
-            yield from facts.attributes.get(attribute, ())
+        yield from self.code.attributes.get(attribute, ())
 
     def item_bindings(self, name: str) -> Iterator[ItemBinding]:
         """Every ``base[...] = ...`` or ``base.append(...)`` where `base` ends in `name`."""
-        for facts in self.facts:
-            yield from facts.items.get(name, ())
+        yield from self.code.items.get(name, ())
 
     def span(self, node: ast.AST, within: Facts | Scope | Statement | Site) -> Span:
         """Where `node` stands in its script, `within` telling the chunk that it belongs to."""
         facts = _facts(within)
-        offset = self.home(facts.module)._offsets[id(facts)]
+        offset = self.home(facts.module).code.offsets[id(facts)]
         span = facts.span(node)
         return Span(offset + span.start, offset + span.end)
 
@@ -223,14 +170,9 @@ class Script:
             return Span(at, span.end)
         return span
 
-    def line_span(self, statement: Statement) -> Span:
-        """The first line of a statement's own code."""
-        span = self.span(statement.node, statement)
-        return Span(span.start, min(span.end, self.source.line_end(span.start)))
-
     def header_span(self, statement: Statement) -> Span:
-        """The first line of the statement's own code: the header of a compound statement."""
-        span = self.statement_span(statement)
+        """The first line of a statement's own code, below its decorators: a compound statement's header."""
+        span = self.span(statement.node, statement)
         return Span(span.start, min(span.end, self.source.line_end(span.start)))
 
     def text(self, node: ast.AST, within: Facts | Scope | Statement | Site) -> str:
@@ -244,7 +186,7 @@ def read_script(text: str, cache: FactsCache | None = None) -> Script | ParseFai
     chunks = parse(text, cache)
     if isinstance(chunks, ParseFailure):
         return chunks
-    return Script(Source(text), chunks)
+    return Script(Code(Source(text), chunks))
 
 
 def _facts(within: Facts | Scope | Statement | Site) -> Facts:

@@ -11,7 +11,6 @@ import ast
 import re
 import warnings
 from dataclasses import dataclass
-from itertools import pairwise
 
 from trainshift.core.facts import Facts, read_facts
 from trainshift.core.source import Source
@@ -102,19 +101,20 @@ def _from_tree(text: str, cache: FactsCache) -> list[Chunk]:
     """Chunks cut where the whole file's `ast` says that statements begin and end."""
     body = _tree(text)
     starts = Source(text).line_starts
-    cuts = [0]
+    groups: list[tuple[int, list[ast.stmt]]] = [(0, [])]  # 0-based first line, statements
     last = 0  # 1-based last line of the statements so far
     for statement in body:
         first = min(node.lineno for node in (statement, *getattr(statement, "decorator_list", ())))
         if first > last and starts[first - 1] > 0:
-            cuts.append(starts[first - 1])
+            groups.append((first - 1, []))
+        groups[-1][1].append(statement)
         last = max(last, statement.end_lineno or first)
-    cuts.append(len(text))
+    ends = [*(starts[line] for line, _ in groups[1:]), len(text)]
     chunks = []
-    for start, end in pairwise(cuts):
-        piece = text[start:end]
-        facts = cache.take(piece) or read_facts(piece, _tree(piece))
-        chunks.append(Chunk(start, piece, facts))
+    for (line, statements), end in zip(groups, ends, strict=True):
+        piece = text[starts[line] : end]
+        facts = cache.take(piece) or read_facts(piece, statements, line)
+        chunks.append(Chunk(starts[line], piece, facts))
     return chunks
 
 

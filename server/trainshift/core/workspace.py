@@ -12,14 +12,13 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Protocol
 
+from trainshift.core.code import Code
 from trainshift.core.facts import Binding, Scope, for_type_checkers
 from trainshift.core.names import Answers
 from trainshift.core.script import Script
-from trainshift.core.source import Source
-from trainshift.core.statements import Chunk
 
 # More files than this are not looked into for one script.
-MOST_FILES = 200
+MOST_FILES = 100
 # Directories above a script's own in which its imports are looked for.
 _MOST_LEVELS = 8
 _KNOWN = frozenset({"tensorflow", "keras", "horovod", "numpy"})
@@ -28,8 +27,8 @@ _KNOWN = frozenset({"tensorflow", "keras", "horovod", "numpy"})
 class Files(Protocol):
     """The files that scripts may import from; paths are absolute, with ``/`` between their parts."""
 
-    def read(self, path: str) -> tuple[Source, list[Chunk]] | None:
-        """The text of a file and its chunks; None if there is no such file, or it is not Python."""
+    def read(self, path: str) -> Code | None:
+        """What a file says; None if there is no such file, or it is not Python."""
 
     def has_file(self, path: str) -> bool:
         """Whether there is such a file."""
@@ -44,13 +43,13 @@ class Files(Protocol):
 class Workspace:
     """The files around one script, the `root`, which is read with the names of all of them linked."""
 
-    def __init__(self, files: Files, path: str, source: Source, chunks: list[Chunk]) -> None:
+    def __init__(self, files: Files, path: str, code: Code) -> None:
         self.answers = Answers()
         self._files = files
         self._scripts: dict[str, Script | None] = {}
         self._homes: dict[int, Script] = {}
         self._modules: dict[tuple[str, str], tuple[tuple[str, ...], tuple[str, ...]]] = {}
-        self.root = Script(source, chunks, self, path)
+        self.root = Script(code, self, path)
         self._add(path, self.root)
 
     @property
@@ -92,7 +91,7 @@ class Workspace:
             if read is None:
                 self._scripts[path] = None
             else:
-                self._add(path, Script(*read, self, path))
+                self._add(path, Script(read, self, path))
         return self._scripts[path]
 
     def _add(self, path: str, script: Script) -> None:

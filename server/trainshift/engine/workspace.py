@@ -6,13 +6,14 @@ import posixpath
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 
+from trainshift.core.code import Code
 from trainshift.core.script import Script
 from trainshift.core.source import BOM, Source
-from trainshift.core.statements import Chunk, ParseFailure, parse
+from trainshift.core.statements import ParseFailure, parse
 from trainshift.core.workspace import Workspace
 
 # As many parsed files are kept for the scripts that are still to come.
-_MOST_KEPT = 256
+_MOST_KEPT = 200
 _ROOT_MARKS = frozenset({".git", ".hg", "pyproject.toml", "setup.py", "setup.cfg", "trainshift.toml"})
 
 
@@ -28,10 +29,10 @@ class ParsedFiles:
     ) -> None:
         self._text_of = text_of
         self._entries = entries
-        self._parsed: OrderedDict[str, tuple[Source, list[Chunk]] | None] = OrderedDict()
+        self._parsed: OrderedDict[str, Code | None] = OrderedDict()
 
-    def read(self, path: str) -> tuple[Source, list[Chunk]] | None:
-        """The text of a file and its chunks; None if it cannot be read or is not Python."""
+    def read(self, path: str) -> Code | None:
+        """What a file says; None if it cannot be read or is not Python."""
         if path in self._parsed:
             self._parsed.move_to_end(path)
             return self._parsed[path]
@@ -39,7 +40,7 @@ class ParsedFiles:
         chunks = parse(text.removeprefix(BOM)) if text is not None else None
         known = None
         if text is not None and isinstance(chunks, list):
-            known = Source(text.removeprefix(BOM)), chunks
+            known = Code(Source(text.removeprefix(BOM)), chunks)
         self._parsed[path] = known
         if len(self._parsed) > _MOST_KEPT:
             self._parsed.popitem(last=False)
@@ -77,4 +78,4 @@ def read_linked(text: str, path: str, files: ParsedFiles) -> Script | ParseFailu
     chunks = parse(text)
     if isinstance(chunks, ParseFailure):
         return chunks
-    return Workspace(files, path, Source(text), chunks).root
+    return Workspace(files, path, Code(Source(text), chunks)).root

@@ -323,7 +323,7 @@ class _Rule:
     def passed(self) -> Findings:
         """The objects with a name that are passed to functions of the script."""
         script = self.program.script
-        named = {scope.name for scope in script.scopes} | {name for name, _ in script.bound_values}
+        named = {scope.name for scope in script.scopes} | {name for name, _ in script.code.bound_values}
         for site in script.sites:
             if isinstance(site.node.func, ast.Attribute) and site.name not in named and not script.workspace:
                 continue  # A method or module member of this name is none of the script's.

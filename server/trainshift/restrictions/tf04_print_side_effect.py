@@ -55,8 +55,8 @@ def check(program: Program) -> Findings:
 
 def _aliases(program: Program) -> list[str]:
     """The names that the script gives to a print."""
-    renamed = [new for new, old in program.script.renamed_imports if old == "print"]
-    bound = [name for name, value in program.script.bound_values if last_name(value) == "print"]
+    renamed = [new for new, old in program.script.code.renamed_imports if old == "print"]
+    bound = [name for name, value in program.script.code.bound_values if last_name(value) == "print"]
     return list(dict.fromkeys(name for name in (*renamed, *bound) if name != "print"))
 
 

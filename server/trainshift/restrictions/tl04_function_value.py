@@ -91,7 +91,7 @@ def _definition(program: Program, function: Scope, name: str) -> tuple[Related, 
         return ()
     home = program.script.home(function)
     message = f"{name if name[0].islower() else function.name} is defined here"
-    span = home.line_span(function.statement)
+    span = home.header_span(function.statement)
     return (Related(span, message, None if home is program.script else home),)
 
 
@@ -111,10 +111,10 @@ def _names_of_functions(program: Program) -> set[str]:
     names |= {*FITTING, "train"}
     for other in script.workspace.reachable if script.workspace is not None else ():
         names |= {scope.name for scope in other.scopes if scope.kind == "function" and scope.name}
-    names |= {new for new, old in script.renamed_imports if old in names}
+    names |= {new for new, old in script.code.renamed_imports if old in names}
     waiting = [name for name in names if name in script.identifiers]
     aliases: dict[str, list[str]] = {}
-    for name, value in script.bound_values:
+    for name, value in script.code.bound_values:
         first = value.args[:1] if isinstance(value, ast.Call) else []
         for origin in (value, *first):
             aliases.setdefault(last_name(origin), []).append(name)
