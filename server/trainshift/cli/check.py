@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
@@ -188,11 +189,17 @@ def _start_process(stop: Event) -> None:
     global _stopped
     _stopped = stop
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.disable()
 
 
 def _check_batch(jobs: Sequence[Job]) -> list[FileCheck]:
-    """The results of a few jobs; they are cut short when nobody wants them any more."""
-    return [check_file(job) for job in jobs if _stopped is None or not _stopped.is_set()]
+    """The results of a few jobs; they are cut short when nobody wants them any more.
+
+    The collector runs between batches only: a file's facts refer to each other and live all together.
+    """
+    results = [check_file(job) for job in jobs if _stopped is None or not _stopped.is_set()]
+    gc.collect()
+    return results
 
 
 def check_file(job: Job) -> FileCheck:
