@@ -11,6 +11,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="a few generated inputs where there are many")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse to rewrite fixtures from several processes at once."""
+    if config.getoption("--update-fixtures") and getattr(config.option, "numprocesses", None):
+        raise pytest.UsageError("--update-fixtures and -n exclude each other")
+
+
 @pytest.fixture
 def update_fixtures(request: pytest.FixtureRequest) -> bool:
     """Whether expectations are rewritten instead of checked."""

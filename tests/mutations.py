@@ -20,7 +20,7 @@ def renamed(text: str) -> str:
         if isinstance(node, ast.Assign | ast.For | ast.With)
         for target in ast.walk(node)
         if isinstance(target, ast.Name) and isinstance(target.ctx, ast.Store)
-        if not target.id.startswith("__")
+        if target.id.strip("_") and not target.id.startswith("__")
     }
     declared = {alias.asname or alias.name for node in ast.walk(tree) for alias in getattr(node, "names", [])
                 if isinstance(alias, ast.alias)}  # fmt: skip

@@ -371,6 +371,8 @@ class Imports:
         name = _plain_target(binding)
         if not name or statement is None or alias.dynamic or alias.held or not dotted(alias.value):
             return None
+        if alias.value is not binding.value:  # one of several that it may be
+            return None
         owner = None if binding.scope.kind == "module" else binding.scope
         above = statement.parent
         if (owner is None) != (above is None) or (owner is not None and owner.kind != "function"):

@@ -30,6 +30,7 @@ import ast
 import builtins
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 
 from trainshift.core.edit import Change, Edit
 from trainshift.core.facts import (
@@ -230,8 +231,10 @@ def _judge(program: Program, statement: Statement, top: _Top) -> Finding | None:
 
 def _nesting(statement: Statement) -> Statement | None:
     """The innermost compound statement around an import that is not itself a guard of imports."""
-    for above in statement.ancestors():
-        if not _is_silent(above):
+    for below, above in pairwise(statement.path()):
+        guarded = isinstance(above.node, ast.Try) and catches_import_error(above.node)
+        first = guarded and all(map(_is_silent, above.branches[below.branch][: below.index]))
+        if not first and not _is_silent(above):
             return above
     return None
 
@@ -263,7 +266,7 @@ def _finding(
         first = top.end if verdict is Verdict.HARMLESS or top.loud is None else top.loud
         if first is not None and before:
             related = (Related(script.statement_span(first), "this comes before the import"),)
-    message = f"{modules} {verb} imported {where}: {why}"
+    message = f"{modules} {verb} imported {where}: {why}."
     return Finding("TF01", verdict, span, message, related, _fix(program, statement, top))
 
 

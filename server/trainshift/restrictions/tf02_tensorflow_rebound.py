@@ -80,7 +80,9 @@ def check(program: Program) -> Findings:
 def _alias(program: Program, alias: Alias) -> Finding:
     target = program.imports.target(alias.binding)
     if alias.dynamic:
-        message = f"{target.text} is a module whose name is not in the script: if it is TensorFlow, {_MISSED}"
+        message = (
+            f"{target.text} is a module whose name is not in the script: if it is TensorFlow, {_MISSED}."
+        )
         return Finding("TF02", Verdict.UNKNOWN, target.span, message)
     verb = "holds TensorFlow" if alias.held else "is TensorFlow, bound by something else than an import"
     fix = None
@@ -90,7 +92,7 @@ def _alias(program: Program, alias: Alias) -> Finding:
         span = program.script.statement_span(alias.binding.statement)
         fix = Change("TF02", f"Use {shown} instead of {target.text}", span, edits)
     related = _imported_here(program, alias.value)
-    return Finding("TF02", Verdict.VIOLATED, target.span, f"{target.text} {verb}: {_MISSED}", related, fix)
+    return Finding("TF02", Verdict.VIOLATED, target.span, f"{target.text} {verb}: {_MISSED}.", related, fix)
 
 
 def _imported_here(program: Program, value: ast.expr | None = None) -> tuple[Related, ...]:
@@ -172,7 +174,7 @@ def _parameter(program: Program, binding: Binding, given: Span | None) -> Findin
     target = program.imports.target(binding)
     function = binding.inner.name if binding.inner is not None else ""
     where = f" of {function}()" if function else ""
-    message = f"{target.text}{where} is TensorFlow, bound as a parameter: {_MISSED}"
+    message = f"{target.text}{where} is TensorFlow, bound as a parameter: {_MISSED}."
     related = _imported_here(program) if given is None else (Related(given, "TensorFlow is passed here"),)
     return Finding("TF02", Verdict.VIOLATED, target.span, message, related)
 
@@ -200,7 +202,7 @@ def _is_library(value: Value) -> bool:
 
 def _handed_over(program: Program, site: Site, given: ast.expr) -> Finding:
     called, text = program.script.text(site.node.func, site), program.script.text(given, site)
-    message = f"what {called} does with {text} cannot be seen: if it binds TensorFlow, {_MISSED}"
+    message = f"What {called} does with {text} cannot be seen: if it binds TensorFlow, {_MISSED}."
     return Finding("TF02", Verdict.UNKNOWN, program.script.span(given, site), message)
 
 
@@ -222,7 +224,7 @@ def _rebindings(program: Program, name: str, reported: set[Binding]) -> Findings
                 verdict, why = Verdict.HARMLESS, "only where TensorFlow is missing"
             else:
                 verdict, why = Verdict.VIOLATED, _HIDDEN
-            message = f"{name} is TensorFlow's name and is bound to something else here: {why}"
+            message = f"{name} is TensorFlow's name and is bound to something else here: {why}."
             yield Finding("TF02", verdict, target.span, message, _imported_at(program, own))
 
 
@@ -289,10 +291,10 @@ def _shadows(program: Program, name: str, reported: set[Binding]) -> Findings:
         binding = bindings[0]
         target = imports.target(binding)
         if _uses_tensorflow(program, scope, name):
-            message = f"{name} is TensorFlow's name and is bound to something else here: {_HIDDEN}"
+            message = f"{name} is TensorFlow's name and is bound to something else here: {_HIDDEN}."
             yield Finding("TF02", Verdict.VIOLATED, target.span, message, _imported_at(program, hidden))
         elif _is_used_alike(program, scope, name):
-            message = f"{name} is TensorFlow's name; whether it is TensorFlow here cannot be seen"
+            message = f"{name} is TensorFlow's name; whether it is TensorFlow here cannot be seen."
             yield Finding("TF02", Verdict.UNKNOWN, target.span, message, _imported_at(program, hidden))
 
 

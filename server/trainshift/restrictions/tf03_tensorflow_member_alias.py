@@ -86,7 +86,7 @@ _WHOLE = (
     "estimator",
 )
 # ... and those where functions count, but not classes such as `tf.train.Example`.
-_FUNCTIONS = ("data", "train", "summary", "distribute")
+_FUNCTIONS = ("data", "summary", "distribute")
 # What comes of it when one of them goes unnoticed.
 _COSTS = {
     "a callback": "run on every rank",
@@ -132,6 +132,8 @@ def check(program: Program) -> Findings:
     for alias in program.imports.aliases:
         if alias.is_module or alias.passed or not alias.names:
             continue
+        if all(".FLAGS." in name for name in alias.names):  # a value from the command line
+            continue
         roles = [role for name in sorted(alias.names) if (role := _role(name, alias.dynamic))]
         if alias.held and not roles:
             continue
@@ -148,7 +150,7 @@ def _finding(program: Program, alias: Alias, role: str) -> Finding:
         verdict = Verdict.HARMLESS
     elif binding.statement is not None and for_type_checkers(binding.statement):
         verdict, why = Verdict.HARMLESS, "only type checkers see it"
-    message = f"{target.text} {verb} {member}: {why}"
+    message = f"{target.text} {verb} {member}: {why}."
     return Finding("TF03", verdict, target.span, message, (), _fix(program, alias, target.text, member))
 
 
@@ -173,13 +175,19 @@ def _role(name: str, below: bool) -> str:
     if name in MODULES:
         return _THROUGH["compat"]
     last = path.rpartition(".")[2]
+    if (last.isupper() and not api.is_class(name)) or last.startswith("_") or last == "ModeKeys":
+        return ""
     made = api.returns(name) or name
     for family, role in _FAMILIES:
         if api.is_subclass(made, *family) or api.is_subclass(made.rpartition(".")[0], *family):
             return role
-    if api.is_class(name) or last == "ModeKeys" or last.isupper() or last.startswith("_"):
+    if api.is_class(name):
         return ""
     if not last[:1].isupper():
+        if path.startswith("train."):  # of whose functions only the schedules make something
+            return _THROUGH["train"] if api.rate_parameters(name) else ""
+        if path.startswith("keras.applications.") and path.count(".") > 2:  # `resnet.preprocess_input`
+            return ""
         for module in _FUNCTIONS:
             if path.startswith(f"{module}."):
                 return _THROUGH[module]

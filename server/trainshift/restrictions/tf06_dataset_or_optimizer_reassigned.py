@@ -52,6 +52,8 @@ def check(program: Program) -> Findings:
     if not program.creations.of(*_HELD):
         return
     for name, bindings in _names(program):
+        if not name.strip("_"):  # `_` is for values that nobody wants
+            continue
         held: list[tuple[Binding, Kind]] = []
         lost: list[Binding] = []
         for binding in bindings:
