@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from finding_fixtures import program_of
-from trainshift.core.loops import Loop, Pattern
+from trainshift.core.patterns import Loop, Pattern
 from trainshift.core.program import Program
 
 TAPE = """

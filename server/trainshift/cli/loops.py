@@ -15,7 +15,9 @@ from trainshift.cli.run import read_input
 from trainshift.cli.terminal import Printer, ProgressBar, Segment, visible, wants_colour
 from trainshift.cli.walk import STANDARD_INPUT, Input, collect
 from trainshift.core.facts import Scope
-from trainshift.core.loops import KNOWN_PATTERNS, LOOKED_FOR, Loop, Place, header
+from trainshift.core.loops import LOOKED_FOR
+from trainshift.core.origins import Place
+from trainshift.core.patterns import KNOWN_PATTERNS, Loop, header
 from trainshift.core.program import Program
 from trainshift.core.script import Script
 from trainshift.core.source import Span

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from trainshift.core import api
 from trainshift.core.facts import Scope, Site, argument
-from trainshift.core.loops import LOOKED_FOR, Loop, Pattern
+from trainshift.core.loops import LOOKED_FOR
 from trainshift.core.names import Function
+from trainshift.core.patterns import Loop, Pattern
 from trainshift.core.program import Program
 from trainshift.core.source import Span
 

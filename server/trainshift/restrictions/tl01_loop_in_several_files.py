@@ -19,7 +19,7 @@ from __future__ import annotations
 import posixpath
 
 from trainshift.core.finding import Finding, Related, Verdict
-from trainshift.core.loops import Loop
+from trainshift.core.patterns import Loop
 from trainshift.core.program import Program
 from trainshift.core.source import Span
 from trainshift.restrictions.restriction import Findings, Restriction

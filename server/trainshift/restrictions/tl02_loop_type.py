@@ -19,7 +19,7 @@ Seeds: S2 §3.1 restriction 2, S3 §3.1 restriction 2.
 from __future__ import annotations
 
 from trainshift.core.finding import Finding, Related, Verdict
-from trainshift.core.loops import KNOWN_PATTERNS, Loop, Pattern
+from trainshift.core.patterns import KNOWN_PATTERNS, Loop, Pattern
 from trainshift.core.program import Program
 from trainshift.restrictions.restriction import Findings, Restriction
 

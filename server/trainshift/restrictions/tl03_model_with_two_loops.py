@@ -17,7 +17,7 @@ from __future__ import annotations
 import ast
 
 from trainshift.core.finding import Finding, Related, Verdict
-from trainshift.core.loops import KNOWN_PATTERNS, Loop
+from trainshift.core.patterns import KNOWN_PATTERNS, Loop
 from trainshift.core.program import Program
 from trainshift.restrictions.restriction import Findings, Restriction
 

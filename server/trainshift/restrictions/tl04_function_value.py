@@ -24,8 +24,9 @@ from dataclasses import dataclass
 from trainshift.core import api
 from trainshift.core.facts import Binding, Scope, Site, Statement, last_name
 from trainshift.core.finding import Finding, Related, Verdict
-from trainshift.core.loops import FITTING, LAUNCHERS
+from trainshift.core.loops import LAUNCHERS
 from trainshift.core.names import Function, Member
+from trainshift.core.patterns import FITTING
 from trainshift.core.program import Program
 from trainshift.restrictions.restriction import Findings, Restriction
 

@@ -1,0 +1,513 @@
+"""Patterns: the ways to train that one script shows, each loop with its model, optimizer and tape.
+
+The pattern of a loop is an element of the lattice of SPEC §2; `core/loops.py` joins them over a program.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from trainshift.core import api
+from trainshift.core.facts import (
+    Scope,
+    Site,
+    Statement,
+    argument,
+    dotted,
+    last_name,
+)
+from trainshift.core.flow import reaching_calls
+from trainshift.core.names import Function, Unknown, Values
+from trainshift.core.origins import Place
+from trainshift.core.script import Script
+from trainshift.core.source import Span
+from trainshift.core.training import LOOPS, Step, Tape
+
+if TYPE_CHECKING:
+    from trainshift.core.program import Program
+
+FITTING = ("fit", "fit_generator", "train_on_batch")
+_STEPPING = ("minimize", "apply_gradients", "create_train_op", "optimize_loss")
+_ASSIGNING = ("assign", "assign_sub", "assign_add")
+_MONITORED = (*api.MONITORED_SESSION, "tensorflow.compat.v1.train.MonitoredTrainingSession")
+_SESSIONS = (
+    *api.SESSION,
+    "tensorflow.compat.v1.train.Supervisor",
+    "tensorflow.compat.v1.get_default_session",
+    "tensorflow.compat.v1.keras.backend.get_session",
+)
+_TF1_OPTIMIZER = "tensorflow.compat.v1.train.Optimizer"
+_FIT_KEYWORDS = frozenset(
+    {
+        "epochs", "batch_size", "validation_data", "validation_split", "callbacks", "steps_per_epoch",
+        "validation_steps", "initial_epoch", "class_weight", "nb_epoch",
+    }
+)  # fmt: skip
+_COMPILE_KEYWORDS = frozenset({"optimizer", "loss", "metrics"})
+# A custom step is not looked for through more callers than this.
+_DEEPEST = 40
+_TRAINING_METHODS = frozenset({"train_step", "make_train_function", "train_on_batch", "fit"})
+
+
+class Pattern(Enum):
+    """A way to train.  The first five are those that the rules are for."""
+
+    GRAD_TAPE = "GradTape"
+    OPTIMIZER = "Optimizer"
+    ESTIMATOR = "Estimator"
+    SESSION = "Session"
+    MONITORED_SESSION = "MonitoredSession"
+    STRATEGY = "tf.distribute"
+    MINIMIZE = "minimize"
+    BY_HAND = "weights assigned by hand"
+    UNKNOWN = "unknown"
+
+
+KNOWN_PATTERNS = frozenset(list(Pattern)[:5])
+
+
+@dataclass(eq=False, slots=True)
+class Loop:
+    """One training loop of `script`.
+
+    `sites` are the calls that update the weights.  `statement` is the outermost `for` or `while` around
+    them, in their function or in the one that calls it; the first call's own statement if there is none
+    (a `fit` is a loop in itself).  `origin` is the call that decides the pattern where it is another one
+    (the strategy).  `certain` is false where the script does not show that the receiver is a model.
+    """
+
+    pattern: Pattern
+    script: Script
+    sites: list[Site]
+    statement: Statement
+    models: list[Place] = field(default_factory=list)
+    optimizers: list[Place] = field(default_factory=list)
+    tapes: list[Tape] = field(default_factory=list)
+    origin: Site | None = None
+    certain: bool = True
+
+    @property
+    def function(self) -> Scope | None:
+        """The function that the loop stands in, lambdas left out; None for the module's own code."""
+        return named_function(self.sites[0].scope)
+
+    @property
+    def is_call(self) -> bool:
+        """Whether one call is the whole loop (`fit`, `train`), and no `for` or `while` of the script."""
+        return self.sites[0].name in ("fit", "fit_generator", "train", "train_and_evaluate")
+
+    @property
+    def span(self) -> Span:
+        """What to point at, in `script`: the header of its `for` or `while`, or the call."""
+        site = self.sites[0]
+        if not self.is_call and _is_loop(self.statement) and self.statement.scope is site.statement.scope:
+            return header(self.script, self.statement)
+        return self.script.span(site.node, site)
+
+    @property
+    def model(self) -> str:
+        """The first model's expression; empty if it cannot be seen."""
+        return ast.unparse(self.models[0].node) if self.models else ""
+
+    @property
+    def call(self) -> str:
+        """The call that trains, as a message shows it: ``model.fit(...)``."""
+        site = self.sites[0]
+        return f"{' '.join(self.script.text(site.node.func, site).split())}(...)"
+
+
+def header(script: Script, statement: Statement) -> Span:
+    """The first line of a `for` or `while`, up to what it iterates or tests; any other statement's span."""
+    span, node = script.statement_span(statement), statement.node
+    last = getattr(node, "iter", None) or (node.test if isinstance(node, ast.While) else None)
+    return span if last is None else Span(span.start, script.span(last, statement).end)
+
+
+def _is_loop(statement: Statement) -> bool:
+    return isinstance(statement.node, LOOPS)
+
+
+def named_function(scope: Scope) -> Scope | None:
+    """The function that is not a lambda in which a scope lies; None for the module's own code."""
+    function = scope.function()
+    while function is not None and not function.name:
+        function = function.parent.function() if function.parent is not None else None
+    return function
+
+
+def may_train(script: Script) -> bool:
+    names = (*FITTING, *_STEPPING, *_ASSIGNING, "train", "train_and_evaluate", "run")
+    return next(script.sites_named(*names), None) is not None
+
+
+def read_loops(program: Program, root: Program) -> list[Loop]:
+    """The loops that stand in one script, by pattern, one for each outermost loop statement."""
+    reader = _Reader(program, root)
+    merged: dict[tuple[Pattern, Statement, Scope | None], Loop] = {}
+    for loop in reader.read():
+        key = (loop.pattern, loop.statement, None if _is_loop(loop.statement) else loop.function)
+        known = merged.setdefault(key, loop)
+        if known is not loop:
+            known.sites += loop.sites
+            known.models += [each for each in loop.models if each not in known.models]
+            known.optimizers += loop.optimizers
+            known.tapes += [tape for tape in loop.tapes if tape not in known.tapes]
+    return sorted(merged.values(), key=lambda loop: program.script.span(loop.sites[0].node, loop.sites[0]))
+
+
+class _Reader:
+    """Reads the loops of one script of a program."""
+
+    def __init__(self, program: Program, root: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+        self._root = root
+
+    def read(self) -> Iterator[Loop]:
+        yield from self._tapes()
+        yield from self._fits()
+        yield from self._estimators()
+        yield from self._sessions()
+        yield from self._minimizers()
+        yield from self._by_hand()
+
+    # GradTape
+
+    def _tapes(self) -> Iterator[Loop]:
+        for step in self._program.training.steps:
+            site = step.site
+            if self._is_custom_step(site.scope) or self._is_optimizers_own(site.scope):
+                continue
+            receiver = self._names.site_values(step.receiver, site)
+            tf1 = self._names.may_be(receiver, _TF1_OPTIMIZER)
+            if not step.gradients and not step.reduced:
+                if tf1 or self._uses_sessions or next(self._script.sites_named("compute_gradients"), None):
+                    continue
+            pattern = Pattern.GRAD_TAPE if self._is_fed(step) else Pattern.UNKNOWN
+            tapes = list(dict.fromkeys(tape for each in step.gradients for tape in each.tapes))
+            models = [Place(model, site.scope, site.statement) for model in step.models]
+            if not models and step.pairs is not None:
+                models = list(self._variable_owners(step))
+            yield Loop(
+                pattern, self._script, [site], self._around(site), models,
+                [Place(step.receiver, site.scope, site.statement)], tapes,
+            )  # fmt: skip
+
+    def _is_fed(self, step: Step) -> bool:
+        if step.gradients or step.reduced:
+            return True
+        workspace = self._script.workspace
+        if step.pairs is None or workspace is None:
+            return False
+        wanted = {
+            gradient.site.node: gradient
+            for script in workspace.reachable
+            if next(script.sites_named("GradientTape"), None)
+            for gradient in self._root.linked(script).training.gradients
+        }
+        found = reaching_calls(self._script, wanted, step.pairs, step.site.scope, step.statement)
+        return bool(wanted) and bool(found)
+
+    def _is_optimizers_own(self, scope: Scope) -> bool:
+        """Whether the code is a method of an optimizer, which is no loop but what a loop calls."""
+        function = scope.function()
+        while function is not None and function.owner() is None:
+            function = function.parent.function() if function.parent is not None else None
+        owner = function.owner() if function is not None else None
+        bases = self._names.library_bases(owner) if owner is not None else ()
+        return any(api.is_subclass(base, *api.OPTIMIZERS) for base in bases)
+
+    def _is_custom_step(self, scope: Scope, seen: frozenset[Scope] = frozenset()) -> bool:
+        """Whether the code is only run by the `fit` of a Keras model of the script's own (C23)."""
+        function = scope.function()
+        while function is not None and function not in seen:
+            owner = function.owner()
+            if owner is not None and function.name in _TRAINING_METHODS:
+                bases = self._names.library_bases(owner)
+                if any(api.is_subclass(base, *api.MODEL) for base in bases):
+                    return not self._called_directly(function)
+            callers, elsewhere = self._names.callers(function)
+            if callers and not elsewhere and len(seen) < _DEEPEST:
+                seen |= {function}
+                return all(self._is_custom_step(site.scope, seen) for site in callers)
+            function = function.parent.function() if function.parent is not None else None
+        return False
+
+    def _called_directly(self, function: Scope) -> bool:
+        sites = self._names.callers(function)[0]
+        return any(site.scope.function() is not function and not _of_super(site) for site in sites)
+
+    def _variable_owners(self, step: Step) -> Iterator[Place]:
+        """The models that the variables are named after, where it is not sure that they are all."""
+        found = self._program.training.variables(step)
+        if found is None:
+            return
+        node, scope, statement = found
+        for part in ast.walk(node):
+            if isinstance(part, ast.Attribute) and part.attr.startswith(
+                ("trainable_", "variables", "weights")
+            ):
+                yield Place(part.value, scope, statement)
+
+    # Optimizer
+
+    def _fits(self) -> Iterator[Loop]:
+        for site in self._script.sites_named(*FITTING):
+            function = site.node.func
+            if not isinstance(function, ast.Attribute) or _of_super(site):
+                continue
+            if any(isinstance(value, Function) for value in self._names.callee(site)):
+                continue
+            values = self._names.site_values(function.value, site)
+            known = self._names.may_be(values, *api.MODEL)
+            if not known and not self._looks_like_fit(site, function.value, values):
+                continue
+            if self._is_custom_step(site.scope) and dotted(function.value) == "self":
+                continue
+            place = Place(function.value, site.scope, site.statement)
+            yield Loop(
+                Pattern.OPTIMIZER, self._script, [site], self._around(site), [place],
+                list(self._compiled_with(site)), certain=known,
+            )  # fmt: skip
+
+    def _looks_like_fit(self, site: Site, receiver: ast.expr, values: Values) -> bool:
+        """Whether an unknown object is fitted as only a Keras model is."""
+        if values and not any(isinstance(value, Unknown) for value in values):
+            return False
+        if site.name != "fit" or any(word.arg in _FIT_KEYWORDS for word in site.node.keywords):
+            return self._imports_tensorflow
+        name = dotted(receiver)
+        return bool(name) and any(
+            dotted(each.node.func.value) == name
+            for each in self._script.sites_named("compile")
+            if isinstance(each.node.func, ast.Attribute)
+            and any(word.arg in _COMPILE_KEYWORDS for word in each.node.keywords)
+        )
+
+    @cached_property
+    def _imports_tensorflow(self) -> bool:
+        scripts = (self._script, self._root.script)
+        roots = {binding.full_name.partition(".")[0] for script in scripts for binding in script.imports}
+        return not roots.isdisjoint({"tensorflow", "keras"})
+
+    def _compiled_with(self, fit: Site) -> Iterator[Place]:
+        """The optimizers that the fitted model is compiled with."""
+        assert isinstance(fit.node.func, ast.Attribute)
+        loops = self._root.loops
+        model = loops.origins.creations(Place(fit.node.func.value, fit.scope, fit.statement))
+        for site in self._script.sites_named("compile"):
+            if not isinstance(site.node.func, ast.Attribute):
+                continue
+            place = Place(site.node.func.value, site.scope, site.statement)
+            same = dotted(place.node) == dotted(fit.node.func.value) != ""
+            if same or not model.isdisjoint(loops.origins.creations(place)):
+                given = argument(site.node, 0, "optimizer")
+                if given is not None:
+                    yield Place(given, site.scope, site.statement)
+
+    # Estimator
+
+    def _estimators(self) -> Iterator[Loop]:
+        for site in self._script.sites_named("train", "train_and_evaluate"):
+            function = site.node.func
+            estimator = argument(site.node, 0, "estimator")
+            if site.name == "train":
+                if not isinstance(function, ast.Attribute):
+                    continue
+                estimator = function.value
+                if not self._names.may_be(self._names.site_values(estimator, site), *api.ESTIMATOR):
+                    continue
+            elif not any(
+                name.endswith("estimator.train_and_evaluate")
+                for name in self._names.full_names(function, site.scope, site.statement)
+            ):
+                continue
+            models = [Place(estimator, site.scope, site.statement)] if estimator is not None else []
+            yield Loop(Pattern.ESTIMATOR, self._script, [site], self._around(site), models)
+
+    # Session, MonitoredSession
+
+    @cached_property
+    def _uses_sessions(self) -> bool:
+        return any(self._session_calls) or any(
+            self._names.may_be(self._names.site_values(site.node.func.value, site), *api.SESSION, *_MONITORED)
+            for site in self._script.sites_named("run")
+            if isinstance(site.node.func, ast.Attribute)
+        )
+
+    @cached_property
+    def _session_calls(self) -> list[Site]:
+        return [
+            site
+            for site in self._script.sites_named(
+                *{name.rpartition(".")[2] for name in (*_SESSIONS, *_MONITORED)}
+            )
+            if self._names.calls(site, *_SESSIONS, *_MONITORED)
+        ]
+
+    def _sessions(self) -> Iterator[Loop]:
+        runs = [site for site in self._script.sites_named("run") if isinstance(site.node.func, ast.Attribute)]
+        if not runs:
+            return
+        steps = list(self._graph_steps())
+        if not steps and not self._steps_elsewhere:
+            return
+        trained = _names_of(self._script, {site.node for site in steps}) | self._steps_elsewhere
+        wanted = {site.node: site for site in steps}
+        for site in runs:
+            assert isinstance(site.node.func, ast.Attribute)
+            receiver = self._names.site_values(site.node.func.value, site)
+            session = self._names.may_be(receiver, *api.SESSION, *_MONITORED)
+            strange = any(isinstance(value, Unknown) for value in receiver) or not receiver
+            fetches = [
+                *site.node.args[:1],
+                *(word.value for word in site.node.keywords if word.arg == "fetches"),
+            ]
+            if last_name(site.node.func.value) in trained or (not session and not strange):
+                fetches = [site.node.func.value] if last_name(site.node.func.value) in trained else []
+            ops = [step for each in fetches for step in reaching_calls(
+                self._script, wanted, each, site.scope, site.statement
+            )]  # fmt: skip
+            if not ops and not any(_mentions(each, trained) for each in fetches):
+                continue
+            monitored = self._names.may_be(receiver, *_MONITORED) or (
+                not session and any(self._names.calls(each, *_MONITORED) for each in self._session_calls)
+            )
+            pattern = Pattern.MONITORED_SESSION if monitored else Pattern.SESSION
+            optimizers = [
+                Place(op.node.func.value, op.scope, op.statement)
+                for op in ops or steps
+                if isinstance(op.node.func, ast.Attribute)
+            ]
+            yield Loop(pattern, self._script, [site], self._around(site), [], optimizers)
+
+    def _graph_steps(self) -> Iterator[Site]:
+        """The calls that make a training operation of a TF1 graph."""
+        taken = {step.site for step in self._program.training.steps if step.gradients}
+        for site in self._script.sites_named(*_STEPPING):
+            if site in taken or not isinstance(site.node.func, ast.Attribute):
+                continue
+            values = self._names.site_values(site.node.func.value, site)
+            unknown = any(isinstance(value, Unknown) for value in values)
+            if unknown or self._names.may_be(values, *api.OPTIMIZERS) or not values:
+                yield site
+
+    @cached_property
+    def _steps_elsewhere(self) -> frozenset[str]:
+        """Names that other linked scripts give to training operations: ``model.train_op``."""
+        workspace = self._script.workspace
+        found: set[str] = set()
+        for script in workspace.reachable if workspace is not None else ():
+            if script is not self._script and next(script.sites_named(*_STEPPING), None):
+                found |= _names_of(script, {site.node for site in script.sites_named(*_STEPPING)})
+        return frozenset(found)
+
+    # What is none of these
+
+    def _minimizers(self) -> Iterator[Loop]:
+        for site in self._script.sites_named("minimize"):
+            function = site.node.func
+            if not isinstance(function, ast.Attribute) or self._names.full_names(
+                function, site.scope, site.statement
+            ):
+                continue
+            values = self._names.site_values(function.value, site)
+            optimizer = self._names.may_be(values, *api.OPTIMIZERS)
+            tf1 = self._names.may_be(values, _TF1_OPTIMIZER)
+            eager = _is_eager(site) or (optimizer and not tf1)
+            if self._uses_sessions or self._builds_estimators or not eager:
+                continue
+            if not optimizer and not any(isinstance(value, Unknown) for value in values):
+                continue
+            place = Place(function.value, site.scope, site.statement)
+            yield Loop(
+                Pattern.MINIMIZE, self._script, [site], self._around(site), [], [place], certain=optimizer
+            )
+
+    @cached_property
+    def _builds_estimators(self) -> bool:
+        return next(self._script.sites_named("EstimatorSpec", "TPUEstimatorSpec"), None) is not None
+
+    def _by_hand(self) -> Iterator[Loop]:
+        """Weights that are assigned what a tape's gradients say, without an optimizer."""
+        used = {gradient for step in self._program.training.steps for gradient in step.gradients}
+        training = self._program.training
+        left = {
+            each.site.node: each
+            for each in training.gradients
+            if each not in used and not training.of_input(each)
+        }
+        if not left:
+            return
+        for site in self._script.sites_named(*_ASSIGNING):
+            if self._is_custom_step(site.scope) or self._is_optimizers_own(site.scope):
+                continue
+            gradients = [
+                gradient
+                for given in site.node.args
+                for gradient in reaching_calls(self._script, left, given, site.scope, site.statement)
+            ]
+            if gradients:
+                tapes = list(dict.fromkeys(tape for each in gradients for tape in each.tapes))
+                yield Loop(Pattern.BY_HAND, self._script, [site], self._around(site), [], [], tapes)
+
+    # Where the loop is
+
+    def _around(self, site: Site) -> Statement:
+        """The outermost loop statement around a call, in its function or in the one that calls it."""
+        seen: set[Scope] = set()
+        statement, scope = site.statement, site.scope
+        while True:
+            outermost = [
+                each for each in statement.path() if _is_loop(each) and each.scope is statement.scope
+            ]
+            if outermost:
+                return outermost[-1]
+            function = scope.function()
+            if function is None or function in seen or site.name in FITTING:
+                return site.statement
+            seen.add(function)
+            callers = [each for each in self._names.callers(function)[0] if each.scope.function() != function]
+            if not callers:
+                return site.statement
+            statement, scope = callers[0].statement, callers[0].scope
+
+
+def _of_super(site: Site) -> bool:
+    function = site.node.func
+    receiver = function.value if isinstance(function, ast.Attribute) else function
+    return isinstance(receiver, ast.Call) and last_name(receiver.func) == "super"
+
+
+def _is_eager(site: Site) -> bool:
+    """Whether a call of `minimize` is one of TF2: of a function, or with the variables or the tape."""
+    loss = argument(site.node, 0, "loss")
+    return isinstance(loss, ast.Lambda) or any(word.arg == "tape" for word in site.node.keywords)
+
+
+def _names_of(script: Script, calls: set[ast.Call]) -> set[str]:
+    """The names and attributes that the results of `calls` are bound to, through further assignments."""
+    found: set[str] = set()
+    values = list(script.code.bound_values)
+    while True:
+        before = len(found)
+        for name, value in values:
+            if name not in found and any(
+                part in calls or (isinstance(part, ast.Name | ast.Attribute) and last_name(part) in found)
+                for part in ast.walk(value)
+            ):
+                found.add(name)
+        if len(found) == before:
+            return found
+
+
+def _mentions(node: ast.expr, names: set[str] | frozenset[str]) -> bool:
+    return any(
+        isinstance(part, ast.Name | ast.Attribute) and last_name(part) in names for part in ast.walk(node)
+    )
