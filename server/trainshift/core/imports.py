@@ -29,10 +29,12 @@ _IMPORTERS = frozenset({"importlib.import_module", "importlib.__import__", "buil
 # Third-party libraries that scripts import most: none of them sets TensorFlow up.
 _COMMON = frozenset(
     {
-        "PIL", "absl", "albumentations", "cv2", "einops", "h5py", "horovod", "imageio", "keras", "matplotlib",
-        "mpi4py", "networkx", "nltk", "numpy", "pandas", "psutil", "scipy", "seaborn", "skimage", "sklearn",
-        "tabulate", "tensorboard", "tensorflow", "tensorflow_addons", "tensorflow_datasets", "tensorflow_hub",
-        "tensorflow_probability", "termcolor", "tqdm", "wandb", "yaml",
+        "PIL", "absl", "albumentations", "catboost", "cv2", "einops", "gym", "gymnasium", "h5py", "horovod",
+        "imageio", "imblearn", "joblib", "keras", "lightgbm", "lightning", "matplotlib", "mpi4py", "networkx",
+        "nltk", "numpy", "pandas", "psutil", "pytorch_lightning", "scipy", "seaborn", "skimage", "sklearn",
+        "statsmodels", "tabulate", "tensorboard", "tensorflow", "tensorflow_addons", "tensorflow_datasets",
+        "tensorflow_hub", "tensorflow_probability", "termcolor", "torch", "torchvision", "tqdm", "umap",
+        "wandb", "xgboost", "yaml",
     }
 )  # fmt: skip
 _LOOKING_UP_NAMES = frozenset({"globals", "locals", "exec", "eval"})

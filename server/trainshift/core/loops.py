@@ -22,7 +22,7 @@ from trainshift.core.facts import (
 )
 from trainshift.core.names import Function, Unknown
 from trainshift.core.origins import Origins, Place
-from trainshift.core.patterns import Loop, Pattern, may_train, named_function, read_loops
+from trainshift.core.patterns import Loop, Pattern, candidates, named_function, read_loops, step_names
 from trainshift.core.script import Script
 from trainshift.core.source import Span
 
@@ -64,19 +64,36 @@ class Loops:
     @cached_property
     def all(self) -> list[Loop]:
         """The loops of the script, whoever calls them, and those that it reaches in other files."""
-        found = read_loops(self._program, self._program)
-        others = [script for script in self._linked if may_train(script)]
+        found = [loop for loop in self._read if loop.likely]
+        others = {script: sites for script in self._linked if (sites := candidates(script))}
         if others:
             reached = self._reached([None, *self._script.scopes])
-            for script in others:
+            for script, sites in others.items():
+                if not any((script, named_function(site.scope)) in reached for site in sites):
+                    continue
                 program = self._program.linked(script)
                 found += [
                     loop
                     for loop in read_loops(program, self._program)
-                    if (script, loop.function) in reached and not _is_of_script_only(loop)
+                    if loop.likely and (script, loop.function) in reached and not _is_of_script_only(loop)
                 ]
         self._under_strategies(found)
         return found
+
+    @cached_property
+    def possible(self) -> list[Loop]:
+        """What may be loops in the first script, although nothing but a `fit` speaks for it."""
+        return [loop for loop in self._read if not loop.likely]
+
+    @cached_property
+    def step_names(self) -> dict[Script, set[str]]:
+        """The names of what may be training operations of TF1 graphs, by the script that gives them."""
+        scripts = (self._script, *self._linked)
+        return {script: names for script in scripts if (names := step_names(script))}
+
+    @cached_property
+    def _read(self) -> list[Loop]:
+        return read_loops(self._program, self._program)
 
     @cached_property
     def _linked(self) -> list[Script]:

@@ -22,7 +22,8 @@ from trainshift.core.facts import (
     last_name,
 )
 from trainshift.core.flow import reaching_calls
-from trainshift.core.names import Function, Unknown, Values
+from trainshift.core.imports import is_common
+from trainshift.core.names import Function, Instance, Unknown, Values
 from trainshift.core.origins import Place
 from trainshift.core.script import Script
 from trainshift.core.source import Span
@@ -78,7 +79,8 @@ class Loop:
     `sites` are the calls that update the weights.  `statement` is the outermost `for` or `while` around
     them, in their function or in the one that calls it; the first call's own statement if there is none
     (a `fit` is a loop in itself).  `origin` is the call that decides the pattern where it is another one
-    (the strategy).  `certain` is false where the script does not show that the receiver is a model.
+    (the strategy).  `certain` is false where the script does not show that the receiver is a model, and
+    `likely` is false where nothing even speaks for it.
     """
 
     pattern: Pattern
@@ -90,6 +92,7 @@ class Loop:
     tapes: list[Tape] = field(default_factory=list)
     origin: Site | None = None
     certain: bool = True
+    likely: bool = True
 
     @property
     def function(self) -> Scope | None:
@@ -140,17 +143,19 @@ def named_function(scope: Scope) -> Scope | None:
     return function
 
 
-def may_train(script: Script) -> bool:
+def candidates(script: Script) -> list[Site]:
+    """The calls that may train, by the names of the methods alone."""
     names = (*FITTING, *_STEPPING, *_ASSIGNING, "train", "train_and_evaluate", "run")
-    return next(script.sites_named(*names), None) is not None
+    return list(script.sites_named(*names))
 
 
 def read_loops(program: Program, root: Program) -> list[Loop]:
     """The loops that stand in one script, by pattern, one for each outermost loop statement."""
     reader = _Reader(program, root)
-    merged: dict[tuple[Pattern, Statement, Scope | None], Loop] = {}
+    merged: dict[tuple[Pattern, bool, Statement, Scope | None], Loop] = {}
     for loop in reader.read():
-        key = (loop.pattern, loop.statement, None if _is_loop(loop.statement) else loop.function)
+        home = None if _is_loop(loop.statement) else loop.function
+        key = (loop.pattern, loop.likely, loop.statement, home)
         known = merged.setdefault(key, loop)
         if known is not loop:
             known.sites += loop.sites
@@ -266,22 +271,29 @@ class _Reader:
                 continue
             values = self._names.site_values(function.value, site)
             known = self._names.may_be(values, *api.MODEL)
-            if not known and not self._looks_like_fit(site, function.value, values):
+            if not known and not self._may_be_model(values):
                 continue
+            likely = known or self._looks_like_fit(site, function.value)
             if self._is_custom_step(site.scope) and dotted(function.value) == "self":
                 continue
             place = Place(function.value, site.scope, site.statement)
             yield Loop(
                 Pattern.OPTIMIZER, self._script, [site], self._around(site), [place],
-                list(self._compiled_with(site)), certain=known,
+                list(self._compiled_with(site)), certain=known, likely=likely,
             )  # fmt: skip
 
-    def _looks_like_fit(self, site: Site, receiver: ast.expr, values: Values) -> bool:
-        """Whether an unknown object is fitted as only a Keras model is."""
-        if values and not any(isinstance(value, Unknown) for value in values):
+    def _may_be_model(self, values: Values) -> bool:
+        """Whether what is fitted may be a Keras model, for all that the script shows."""
+        if not self._imports_tensorflow or any(
+            isinstance(value, Instance) and is_common(value.cls) for value in values
+        ):
             return False
+        return not values or any(isinstance(value, Unknown) for value in values)
+
+    def _looks_like_fit(self, site: Site, receiver: ast.expr) -> bool:
+        """Whether an unknown object is fitted as only a Keras model is."""
         if site.name != "fit" or any(word.arg in _FIT_KEYWORDS for word in site.node.keywords):
-            return self._imports_tensorflow
+            return True
         name = dotted(receiver)
         return bool(name) and any(
             dotted(each.node.func.value) == name
@@ -352,7 +364,11 @@ class _Reader:
         ]
 
     def _sessions(self) -> Iterator[Loop]:
-        runs = [site for site in self._script.sites_named("run") if isinstance(site.node.func, ast.Attribute)]
+        runs = [
+            site
+            for site in self._script.sites_named("run")
+            if isinstance(site.node.func, ast.Attribute) and not self._is_library_function(site)
+        ]
         if not runs:
             return
         steps = list(self._graph_steps())
@@ -398,15 +414,15 @@ class _Reader:
             if unknown or self._names.may_be(values, *api.OPTIMIZERS) or not values:
                 yield site
 
+    def _is_library_function(self, site: Site) -> bool:
+        """Whether the call is of a library's own function, such as ``subprocess.run``."""
+        return bool(self._names.full_names(site.node.func, site.scope, site.statement))
+
     @cached_property
     def _steps_elsewhere(self) -> frozenset[str]:
         """Names that other linked scripts give to training operations: ``model.train_op``."""
-        workspace = self._script.workspace
-        found: set[str] = set()
-        for script in workspace.reachable if workspace is not None else ():
-            if script is not self._script and next(script.sites_named(*_STEPPING), None):
-                found |= _names_of(script, {site.node for site in script.sites_named(*_STEPPING)})
-        return frozenset(found)
+        named = self._root.loops.step_names
+        return frozenset().union(*(names for script, names in named.items() if script is not self._script))
 
     # What is none of these
 
@@ -491,20 +507,28 @@ def _is_eager(site: Site) -> bool:
     return isinstance(loss, ast.Lambda) or any(word.arg == "tape" for word in site.node.keywords)
 
 
+def step_names(script: Script) -> set[str]:
+    """The names that a script gives to what may be operations that train a TF1 graph."""
+    return _names_of(script, {site.node for site in script.sites_named(*_STEPPING)})
+
+
 def _names_of(script: Script, calls: set[ast.Call]) -> set[str]:
     """The names and attributes that the results of `calls` are bound to, through further assignments."""
     found: set[str] = set()
-    values = list(script.code.bound_values)
-    while True:
-        before = len(found)
-        for name, value in values:
-            if name not in found and any(
-                part in calls or (isinstance(part, ast.Name | ast.Attribute) and last_name(part) in found)
-                for part in ast.walk(value)
-            ):
+    named_after: dict[str, list[str]] = {}
+    for name, value in script.code.bound_values:
+        for part in ast.walk(value):
+            if part in calls:
                 found.add(name)
-        if len(found) == before:
-            return found
+            elif isinstance(part, ast.Name | ast.Attribute):
+                named_after.setdefault(last_name(part), []).append(name)
+    waiting = list(found)
+    while waiting:
+        for name in named_after.get(waiting.pop(), ()):
+            if name not in found:
+                found.add(name)
+                waiting.append(name)
+    return found
 
 
 def _mentions(node: ast.expr, names: set[str] | frozenset[str]) -> bool:

@@ -45,7 +45,7 @@ _PERHAPS = {
 
 def check(program: Program) -> Findings:
     """One finding for each loop of another type, and for each further type that the program has."""
-    for loop in program.loops.own:
+    for loop in (*program.loops.own, *program.loops.possible):
         if loop.pattern not in KNOWN_PATTERNS:
             unknown = loop.pattern is Pattern.UNKNOWN or not loop.certain
             verdict = Verdict.UNKNOWN if unknown else Verdict.VIOLATED

@@ -47,7 +47,7 @@ class _Condition:
 def check(program: Program) -> Findings:
     """One finding for each loop, or call that reaches one, under a condition in this script."""
     reported: set[Span] = set()
-    for loop in program.loops.all:
+    for loop in (*program.loops.all, *program.loops.possible):
         for site in loop.sites:
             whole = loop.is_call or (
                 not isinstance(loop.statement.node, LOOPS) and not _is_step_of_others(program, site)
@@ -68,11 +68,14 @@ def _finding(program: Program, found: _Condition) -> Finding:
     site = found.site
     name = f"{' '.join(found.loop.script.home(site.scope).text(site.node.func, site).split())}(...)"
     reached = "trains" if site in found.loop.sites else "reaches a training loop and runs"
+    related = (Related(found.at, "the condition"),)
+    if not found.loop.likely:
+        message = f"It cannot be seen whether {name}, which runs {found.what}, trains a Keras model."
+        return Finding("TL05", Verdict.UNKNOWN, found.span, message, related)
     message = (
         f"{name} {reached} {found.what}; a rank for which that comes out differently leaves the others "
         "waiting for its gradients."
     )
-    related = (Related(found.at, "the condition"),)
     steps = program.loops.steps(found.loop)
     return Finding("TL05", Verdict.VIOLATED, found.span, message, related, concerns=steps)
 
