@@ -381,7 +381,11 @@ class Imports:
             return None
         if above is not None and not isinstance(above.node, ast.FunctionDef | ast.AsyncFunctionDef):
             return None
+        if owner is None and self._script.may_be_imported:
+            return None
         root = _root(alias.value)
+        if self._is_replaced(alias.value):
+            return None
         if root is None or root.id == name or not self._is_settled(name, owner, root.id, binding):
             return None
         text = self._script.text(alias.value, statement)
@@ -425,6 +429,10 @@ class Imports:
         if any(not site.node.args for site in script.sites_named("vars")):
             return False
         return not self._is_exported(name) and not self._is_in_quoted_annotation(name)
+
+    def _is_replaced(self, member: ast.expr) -> bool:
+        """Whether the script sets an attribute of this name on anything: what was read before may differ."""
+        return next(self._script.attribute_bindings(last_name(member)), None) is not None
 
     def _is_exported(self, name: str) -> bool:
         values = [binding.value for binding in self._script.module_bindings.get("__all__", [])]

@@ -128,22 +128,25 @@ _TRANSPARENT = frozenset(
 
 
 Question: TypeAlias = tuple[object, ...]
-# After so many answers to one program what is still unknown stays unknown: an end for absurd programs.
+# An end for absurd scripts.
 _MOST_ANSWERS = 500_000
 # Questions are not followed through more questions than this, so that Python's stack is enough.
 _DEEPEST = 120
 
 
 class Answers:
-    """What is known so far, and the questions that are still open, of scripts that are linked."""
+    """What is known so far, and the questions that are still open, of scripts that are linked.
 
-    def __init__(self) -> None:
+    After the `most` answers what is still unknown stays unknown.
+    """
+
+    def __init__(self, most: int = _MOST_ANSWERS) -> None:
         self._known: dict[Question, Values] = {}
         self._open: dict[Question, int] = {}
         self._cut = 0
         self._provisional: dict[Question, tuple[Values, int]] = {}
         self._until: list[list[Question]] = []
-        self._left = _MOST_ANSWERS
+        self._left = most
 
     def ask(self, question: Question, find: Callable[..., Values], *given: object) -> Values:
         """What `find` answers of what it is `given`, found once; nothing while it is being found.

@@ -127,6 +127,11 @@ class Script:
         return self.workspace.home(scope)
 
     @property
+    def may_be_imported(self) -> bool:
+        """Whether another file may import this script's names, as far as files are known."""
+        return self.workspace is not None and self.workspace.root_may_be_imported
+
+    @property
     def users(self) -> list[Script]:
         """The scripts that may call this one's functions: itself, and what is linked to it."""
         if self.workspace is None or self.workspace.root is self:

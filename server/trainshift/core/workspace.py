@@ -19,6 +19,8 @@ from trainshift.core.script import Script
 
 # More files than this are not looked into for one script.
 MOST_FILES = 100
+# So many questions about names are answered for one script (more for a long one); the rest is unknown.
+_MOST_ANSWERS = 40_000
 # Directories above a script's own in which its imports are looked for.
 _MOST_LEVELS = 8
 _KNOWN = frozenset({"tensorflow", "keras", "horovod", "numpy"})
@@ -39,12 +41,15 @@ class Files(Protocol):
     def is_root(self, directory: str) -> bool:
         """Whether modules are not looked for above `directory`."""
 
+    def may_be_imported(self, path: str) -> bool:
+        """Whether another file of the project may import the one at `path`."""
+
 
 class Workspace:
     """The files around one script, the `root`, which is read with the names of all of them linked."""
 
     def __init__(self, files: Files, path: str, code: Code) -> None:
-        self.answers = Answers()
+        self.answers = Answers(_MOST_ANSWERS + len(code.source.text))
         self._files = files
         self._scripts: dict[str, Script | None] = {}
         self._homes: dict[int, Script] = {}
@@ -98,6 +103,11 @@ class Workspace:
         self._scripts[path] = script
         for facts in script.facts:
             self._homes[id(facts)] = script
+
+    @cached_property
+    def root_may_be_imported(self) -> bool:
+        """Whether another file may import names from the root, so that none of them may go."""
+        return self._files.may_be_imported(self.root.path)
 
     def home(self, scope: Scope) -> Script:
         """The script that a scope stands in."""

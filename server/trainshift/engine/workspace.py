@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 
@@ -14,6 +15,10 @@ from trainshift.core.workspace import Workspace
 
 # As many parsed files are kept for the scripts that are still to come.
 _MOST_KEPT = 200
+_MOST_LEVELS = 8
+# Files and directories beyond this number are not searched for imports of one.
+_MOST_SEARCHED = 5000
+_IMPORT = re.compile(r"^[ \t]*(?:from|import)\b[^\n(]*(?:\([^)]*\))?", re.M)
 _ROOT_MARKS = frozenset({".git", ".hg", "pyproject.toml", "setup.py", "setup.cfg", "trainshift.toml"})
 
 
@@ -29,6 +34,7 @@ class ParsedFiles:
     ) -> None:
         self._text_of = text_of
         self._entries = entries
+        self._words: dict[tuple[str, bool], list[tuple[str, frozenset[str]]]] = {}
         self._parsed: OrderedDict[str, Code | None] = OrderedDict()
 
     def read(self, path: str) -> Code | None:
@@ -54,6 +60,44 @@ class ParsedFiles:
     def has_modules(self, path: str) -> bool:
         """Whether there is such a directory with Python files right in it."""
         return any(name.endswith(".py") for name in self._entries(path))
+
+    def may_be_imported(self, path: str) -> bool:
+        """Whether another file of the project may import the one at `path`."""
+        directory, name = posixpath.split(path)
+        module = posixpath.basename(directory) if name == "__init__.py" else name.removesuffix(".py")
+        root = directory
+        for _ in range(_MOST_LEVELS):
+            if self.is_root(root):
+                break
+            root = posixpath.dirname(root)
+        else:
+            root = ""  # no project: the files beside it
+        found = self._imported_words(root, recursive=True) if root else self._imported_words(directory)
+        return any(module in names for other, names in found if other != path)
+
+    def _imported_words(self, root: str, recursive: bool = False) -> list[tuple[str, frozenset[str]]]:
+        """For each file in (or also below) `root` the words of its imports."""
+        key = (root, recursive)
+        if key not in self._words:
+            self._words[key] = [
+                (path, frozenset(re.findall(r"\w+", " ".join(_IMPORT.findall(self._text_of(path) or "")))))
+                for path in self._files_in(root, recursive)
+            ]
+        return self._words[key]
+
+    def _files_in(self, root: str, recursive: bool) -> list[str]:
+        found: list[str] = []
+        waiting = [root]
+        for directory in waiting:
+            if len(found) + len(waiting) > _MOST_SEARCHED:
+                break
+            for name in sorted(self._entries(directory)):
+                path = posixpath.join(directory, name)
+                if name.endswith(".py"):
+                    found.append(path)
+                elif recursive and "." not in name:
+                    waiting.append(path)
+        return found
 
     def is_root(self, directory: str) -> bool:
         """Whether a project begins here, so that modules are not looked for above."""

@@ -303,6 +303,8 @@ class _Rule:
         own, again = names.lookup(target.id, scope, None)
         if len(bound) != 1 or len(again) != 1 or bound[0].kind not in ("value", "parameter"):
             return None
+        if own is None and script.may_be_imported:
+            return None
         edits: list[Edit] = []
         for reading in self.program.readings.of(target.id):
             reader, _ = names.lookup(target.id, reading.scope, None)

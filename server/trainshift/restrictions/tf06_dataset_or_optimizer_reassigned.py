@@ -173,6 +173,8 @@ def _rename(program: Program, name: str, binding: Binding) -> Change | None:
     if binding.scope.kind == "class" or not program.readings.can_be_renamed(name):
         return None
     own, bindings = program.names.lookup(name, binding.scope, None)
+    if own is None and script.may_be_imported:
+        return None
     block, index = script.siblings(statement)
     outermost = statement.parent is None or statement.parent.scope is not statement.scope
     straight = all(each.statement is None or each.statement in block[: index + 1] for each in bindings)
