@@ -9,6 +9,7 @@ from fixtures import SCRIPTS, TRANSFORM_CASES
 from trainshift.engine.checking import fix
 from trainshift.engine.conversion import compiles
 from trainshift.engine.own_codes import INTERNAL_ERROR
+from trainshift.engine.settings import Severity
 
 TEXTS = [case.script for case in FINDING_CASES]
 TEXTS += [case.text for case in TRANSFORM_CASES]
@@ -19,9 +20,18 @@ TEXTS += [(folder / "before.py").read_bytes().decode("utf-8-sig") for folder in 
 def test_fixes_come_to_an_end_and_leave_a_script(newline: str, quick: bool) -> None:
     for text in TEXTS[:: 7 if quick else 1]:
         script = text.replace("\r\n", "\n").replace("\n", newline)
-        fixed = fix(script)
+        fixed = fix(script, least=Severity.HINT)
         assert not [each for each in fixed.report.diagnostics if each.code == INTERNAL_ERROR.code], script
         assert not [each for each in fixed.report.diagnostics if each.fix is not None], script
         assert compiles(fixed.text) or not compiles(script)
         if newline != "\n":
             assert "\n" not in fixed.text.replace(newline, ""), script
+
+
+def test_only_warnings_are_mended_unless_more_is_asked_for() -> None:
+    script = (
+        "import tensorflow as tf\nrelu = tf.nn.relu\nAdam = tf.keras.optimizers.Adam\nx = relu(Adam(0.1))\n"
+    )
+    assert "relu = tf.nn.relu" in fix(script).text
+    assert "Adam = " not in fix(script).text
+    assert "relu = " not in fix(script, least=Severity.HINT).text

@@ -59,7 +59,7 @@ class CheckRequest:
     """What the user asked for.
 
     `select` (None when not given) and `ignore` are codes or prefixes of codes; `stdin_name` is what
-    standard input is called, and whose settings it gets.
+    standard input is called, and whose settings it gets.  Findings below `least` are not fixed.
     """
 
     paths: tuple[str, ...]
@@ -69,6 +69,7 @@ class CheckRequest:
     ignore: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     stdin_name: str = ""
+    least: Severity = Severity.WARNING
     fail_on: Severity | None = Severity.WARNING
     jobs: int = 1
     show_progress: bool = True
@@ -85,6 +86,7 @@ class Job:
     name: str
     settings: Settings = field(default_factory=Settings)
     action: Action = Action.NONE
+    least: Severity = Severity.WARNING
 
 
 def run_check(request: CheckRequest, reporter: CheckReporter) -> int:
@@ -123,7 +125,7 @@ def _jobs(request: CheckRequest) -> Iterator[Job]:
         if not item.named and configuration.excludes(item.path):
             continue
         settings = configuration.for_file(name, request.select, request.ignore)
-        yield Job(item, name, settings, request.action)
+        yield Job(item, name, settings, request.action, request.least)
 
 
 def _results(jobs: Sequence[Job], processes: int) -> Results:
@@ -230,7 +232,7 @@ def _checked(source: SourceFile, job: Job, result: FileCheck) -> FileCheck:
         result = _with_report(result, path, source.text, report)
         if job.action is Action.NONE:
             return result
-    fixed = checking.fix(source.text, job.settings, path, around)
+    fixed = checking.fix(source.text, job.settings, path, around, job.least)
     result = replace(result, applied=dict(fixed.applied), encoding=source.encoding)
     if job.action is Action.DIFF:
         return replace(result, diff=unified_diff(source.data, source.encode(fixed.text), source.path))

@@ -84,8 +84,9 @@ class CheckReporter(Protocol):
 
 @dataclass
 class Totals:
-    """The sums over a run."""
+    """The sums over a run; what is below `least` does not count as fixable."""
 
+    least: Severity = Severity.HINT
     files: int = 0
     with_findings: int = 0
     errors: int = 0
@@ -105,7 +106,7 @@ class Totals:
         for each in result.diagnostics:
             self.severities[each.severity] += 1
             self.codes[each.code, each.name, each.verdict] += 1
-            self.fixable += each.fix is not None
+            self.fixable += each.fix is not None and each.severity >= self.least
 
     def as_json(self) -> dict[str, object]:
         """The sums for programs."""
@@ -152,7 +153,7 @@ class TextCheckReporter:
         self._least = least
         self._statistics = statistics
         self._diff = diff
-        self._totals = Totals()
+        self._totals = Totals(least)
         self._shown: set[tuple[int, str]] = set()
         self._nothing: list[tuple[str, str]] = []
 

@@ -221,7 +221,7 @@ class _CheckCommand(_SectionedCommand):
     metavar="FILE",
     help="What to call standard input ('-'); its settings are those of FILE.",
 )
-@click.option("--fix", is_flag=True, help="Make the fixes in place; what is left is reported.")
+@click.option("--fix", is_flag=True, help="Make the fixes of the warnings in place; the rest is reported.")
 @click.option("--diff", is_flag=True, help="Show what --fix would do as a diff, and write nothing.")
 @click.option(
     "--format",
@@ -249,7 +249,9 @@ class _CheckCommand(_SectionedCommand):
     help="auto: on a terminal, unless NO_COLOR is set; FORCE_COLOR forces it.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="One line per finding, and no summary.")
-@click.option("-v", "--verbose", is_flag=True, help="Show informational findings too.")
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Show informational findings too, and let --fix mend them."
+)
 @click.option(
     "--jobs", metavar="N", type=click.IntRange(min=1), help="Processes to use; by default one per core."
 )
@@ -439,6 +441,7 @@ def _check(
     from trainshift.engine.settings import SEVERITIES, SettingsError, Severity, read_codes
 
     threshold = SEVERITIES.get(fail_on)
+    least = Severity.HINT if verbose else min(threshold or Severity.WARNING, Severity.WARNING)
     reporter: CheckReporter
     if format_ == "json":
         reporter = JsonCheckReporter()
@@ -449,7 +452,6 @@ def _check(
 
         reporter = SarifReporter()
     else:
-        least = Severity.HINT if verbose else min(threshold or Severity.WARNING, Severity.WARNING)
         reporter = TextCheckReporter(
             colour=color,
             quiet=quiet,
@@ -467,6 +469,7 @@ def _check(
             read_codes("--ignore", "", _split(ignore)),
             exclude,
             stdin_filename or "",
+            least,
             threshold,
             jobs or os.cpu_count() or 1,
             show_progress=not quiet,

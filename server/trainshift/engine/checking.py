@@ -126,18 +126,25 @@ def check(
 
 
 def fix(
-    text: str, settings: Settings | None = None, path: str = "", files: ParsedFiles | None = None
+    text: str,
+    settings: Settings | None = None,
+    path: str = "",
+    files: ParsedFiles | None = None,
+    least: Severity = Severity.WARNING,
 ) -> Fixed:
-    """The script after all fixes of what `check` reports, made again and again until none is left.
+    """The script after the fixes of what `check` reports, made again and again until none is left.
 
-    The text is as it was if the result would not parse, or not compile; the report then says so.
+    Only findings of severity `least` and above are mended: what is harmless is not worth an edit.  The
+    text is as it was if the result would not parse, or not compile; the report then says so.
     """
     body = text.removeprefix(BOM)
     first = report = check(body, settings, path, files)
     applied: Counter[str] = Counter()
     fixed = body
     for _ in range(_MOST_PASSES):
-        plan = merge(each.fix for each in report.diagnostics if each.fix is not None)
+        plan = merge(
+            each.fix for each in report.diagnostics if each.fix is not None and each.severity >= least
+        )
         after = apply(fixed, plan.edits)
         if after == fixed:
             break
