@@ -46,6 +46,8 @@ class Kind(Enum):
 
 
 Kinds = frozenset[Kind]
+# Nothing is followed through more calls and names than this.
+_DEEPEST = 60
 _NONE: Kinds = frozenset()
 _OTHER: Kinds = frozenset({Kind.OTHER})
 _UNSEEN: Kinds = frozenset({Kind.UNSEEN})
@@ -156,6 +158,7 @@ class Creations:
     def __init__(self, script: Script) -> None:
         self._script = script
         self._memo: dict[tuple[int, int], Kinds] = {}
+        self._depth = 0
 
     @cached_property
     def all(self) -> list[Creation]:
@@ -197,8 +200,12 @@ class Creations:
         key = (id(node), id(scope))
         known = self._memo.get(key)
         if known is None:
+            if self._depth >= _DEEPEST:
+                return _UNSEEN
             self._memo[key] = _NONE  # A question that leads back to itself adds nothing.
+            self._depth += 1
             known = self._memo[key] = self._kinds(node, scope, statement)
+            self._depth -= 1
         return known
 
     def bound(self, binding: Binding) -> Kinds:

@@ -45,7 +45,7 @@ from trainshift.core.facts import (
 )
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.imports import catches_import_error, is_common
-from trainshift.core.names import Library, Unknown
+from trainshift.core.names import Instance, Library, Unknown
 from trainshift.core.program import Program
 from trainshift.core.source import Span
 from trainshift.restrictions.restriction import Findings, Restriction
@@ -185,14 +185,8 @@ def _is_quiet_call(program: Program, statement: Statement, node: ast.expr) -> bo
 
 
 def _is_logger(program: Program, statement: Statement, node: ast.Name) -> bool:
-    _, bindings = program.names.lookup(node.id, statement.scope, statement)
-    return bool(bindings) and all(
-        binding.value is not None
-        and isinstance(binding.value, ast.Call)
-        and binding.statement is not None
-        and _is_quiet_call(program, binding.statement, binding.value)
-        for binding in bindings
-    )
+    values = program.names.values(node, statement.scope, statement)
+    return bool(values) and all(isinstance(each, Instance) and each.cls.startswith(_QUIET) for each in values)
 
 
 def _is_quiet_target(program: Program, statement: Statement, target: ast.expr) -> bool:
