@@ -306,6 +306,8 @@ class Creations:
     def _of_value(self, value: Value) -> Kind:
         if isinstance(value, Instance):
             return self._of_library(value.cls)
+        if isinstance(value, Member) and self._script.names.is_a(value.owner, *api.DATASET):
+            return Kind.OTHER  # such as its `element_spec`
         if isinstance(value, UserInstance):
             if value.node is None:
                 return Kind.OTHER
@@ -402,7 +404,7 @@ class Creations:
                 waiting += node.elts
             elif isinstance(node, ast.Dict):
                 waiting += node.values
-            elif kind in self.kinds(node, site.scope, site.statement):
+            elif kind in self.kinds(node, site.scope, site.statement) or _is_own_target(node, site):
                 return True
         return False
 
@@ -511,6 +513,13 @@ def _path(statement: ast.stmt, node: ast.expr) -> list[ast.AST]:
 
 
 _TARGETS = {ast.Name: Held.NAME, ast.Attribute: Held.ATTRIBUTE, ast.Subscript: Held.ITEM}
+
+
+def _is_own_target(node: ast.expr, site: Site) -> bool:
+    """Whether what the call is given is what its result is assigned to: ``opt = Wrap(opt)``."""
+    statement = site.statement.node
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return bool(dotted(node)) and any(dotted(target) == dotted(node) for target in targets)
 
 
 def _held(whole: ast.expr, path: list[ast.AST]) -> tuple[Held, str, ast.Call | None]:

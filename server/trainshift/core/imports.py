@@ -166,6 +166,18 @@ class Imports:
                     grown = True
         return found
 
+    @cached_property
+    def defaults(self) -> list[Alias]:
+        """The parameters whose default is a member of TensorFlow."""
+        found = []
+        for binding in self._bindings():
+            value = binding.value
+            if binding.kind == "parameter" and isinstance(value, ast.Name | ast.Attribute):
+                names = self._library(value, binding.scope, None)
+                if names and not self.is_module(value, binding.scope, None):
+                    found.append(Alias(binding, value, names))
+        return found
+
     def _bindings(self) -> Iterator[Binding]:
         for scope in self.scopes:
             for bindings in scope.bindings.values():
@@ -358,8 +370,8 @@ class Imports:
 
     def shown(self, alias: Alias) -> str:
         """What an alias stands for, in the script's own words where it is written out."""
-        if dotted(alias.value) and alias.binding.kind == "value" and alias.binding.statement is not None:
-            return self._script.text(alias.value, alias.binding.statement)
+        if dotted(alias.value) and alias.binding.kind in ("value", "parameter"):
+            return self._script.text(alias.value, alias.binding.statement or alias.binding.scope)
         return min(alias.names, default="a module")
 
     # Taking an alias out

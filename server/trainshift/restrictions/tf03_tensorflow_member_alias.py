@@ -17,8 +17,9 @@ is had from it (`K.get_session()`). A member in a container (`{"adam": tf.keras.
 another name too.
 
 Harmless are members that no rule looks at: layers, losses, metrics, dtypes, mathematics, constants such
-as `tf.data.AUTOTUNE`, and an alias for type checkers only. A member that is passed as an argument, or is
-the default of a parameter (`activation=tf.nn.relu`), is no alias; nor is what calling it gives.
+as `tf.data.AUTOTUNE`, and an alias for type checkers only. A member that is passed as an argument is no
+alias, nor is a harmless one that is the default of a parameter (`activation=tf.nn.relu`), nor what calling
+it gives.
 
 Unknown is a member whose name the script computes, as in `getattr(tf.keras.optimizers, name)`.
 
@@ -138,12 +139,17 @@ def check(program: Program) -> Findings:
         if alias.held and not roles:
             continue
         yield _finding(program, alias, roles[0] if roles else "")
+    for alias in program.imports.defaults:
+        roles = [role for name in sorted(alias.names) if (role := _role(name, False))]
+        if roles:
+            yield _finding(program, alias, roles[0])
 
 
 def _finding(program: Program, alias: Alias, role: str) -> Finding:
     binding = alias.binding
     target, member = program.imports.target(binding), program.imports.shown(alias)
     verb = "is some member of" if alias.dynamic else "holds" if alias.held else "is another name for"
+    verb = "is by default" if binding.kind == "parameter" else verb
     why = f"{role} behind it may go unnoticed, and {_COSTS[role]}" if role else "no rule looks at it"
     verdict = Verdict.UNKNOWN if alias.dynamic else Verdict.VIOLATED
     if not role:

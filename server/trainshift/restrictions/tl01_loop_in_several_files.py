@@ -7,7 +7,7 @@ of the two leaves ranks that train apart, and converting both sets up Horovod tw
 A program is one script and what it calls in the files that it imports. Two scripts that do not import
 each other are two programs. A loop behind an imported file's own `if __name__ == "__main__":` is not part
 of the importing program, and neither is one in a function that the program never calls. A module that
-cannot be found is not looked into.
+cannot be found is not looked into. Unknown: what is fitted in the other file may be no Keras model.
 
 By hand: keep one training loop per program, and move the other into a script of its own.
 

@@ -9,6 +9,8 @@ Violated: the loop, the definition of its function, or a call that reaches it, s
 body of a `try`, another loop around it, and an `if` inside the loop that skips a step. A `fit` is a loop in
 itself, so an `if` around it counts even inside another loop.
 
+Unknown: a `fit` under a condition, of something that is not seen to be a Keras model.
+
 By hand: train at the top level or in a function that is called unconditionally, and leave the script
 before (`raise SystemExit`) where there is nothing to train.
 
