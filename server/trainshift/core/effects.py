@@ -177,7 +177,7 @@ class Effects:
     def _of_value(self, value: Value, site: Site, functions: list[Scope]) -> tuple[Effect, str] | None:
         names = self._script.names
         if isinstance(value, Library):
-            return _of_library(api.canonical(value.name) or value.name, site)
+            return _of_library(api.canonical(value.name) or value.name)
         if isinstance(value, Member):
             bases = [value.owner.cls] if isinstance(value.owner, Instance) else []
             if isinstance(value.owner, UserInstance):
@@ -329,7 +329,7 @@ class Effects:
 _CHANGES = (Effect.ACTS, "changes")
 
 
-def _of_library(name: str, site: Site) -> tuple[Effect, str] | None:
+def _of_library(name: str) -> tuple[Effect, str] | None:
     """What a call of the library's function or class `name` does."""
     root, _, _ = name.partition(".")
     last = name.rpartition(".")[2]

@@ -32,7 +32,6 @@ _FRESH = {
 }
 _KEPT = (Held.NAME, Held.UNPACKED)
 _HARMLESS = (Held.ANNOTATED, Held.ATTRIBUTE, Held.COMPILED, Held.DISCARDED)
-_HOLDING = (Held.NAME, Held.ANNOTATED, Held.ATTRIBUTE, Held.WALRUS)
 _EXTRACTED = (
     Held.ARGUMENT, Held.COMPILED, Held.CONTAINER, Held.RECEIVER, Held.RETURNED, Held.ITERATED, Held.ITEM,
 )  # fmt: skip
@@ -219,7 +218,8 @@ class _Rule:
                     yield from self._alias(binding, target, source)
                 continue
             else:
-                kept = [(value, _KEEPING.get(type(target), "put in a container"))]
+                stored = isinstance(target, ast.Attribute)
+                kept = [(value, "stored in an attribute" if stored else "put in a container")]
             for part, how in kept:
                 kind = self._kind(part, binding.scope, binding.statement)
                 if kind is not None and part not in seen:
@@ -363,7 +363,6 @@ _HARMLESS_BECAUSE = {
     Held.COMPILED: "the optimizer can be scaled and wrapped where it stands",
     Held.DISCARDED: "nothing uses it",
 }
-_KEEPING: dict[type, str] = {ast.Attribute: "stored in an attribute"}
 
 
 def _place(program: Program, creation: Creation) -> object:

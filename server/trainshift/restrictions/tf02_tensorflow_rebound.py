@@ -300,7 +300,7 @@ def _shadows(program: Program, name: str, reported: set[Binding]) -> Findings:
 
 def _uses_tensorflow(program: Program, scope: Scope, name: str) -> bool:
     """Whether code in the scope reads TensorFlow, or an object of it, by another name."""
-    for statement in _statements(program, scope):
+    for statement in _statements(scope):
         for reading in readings_in(statement):
             node, inner = reading.node, reading.scope
             if node.id == name or not (_within(inner, scope) or statement.node is scope.node):
@@ -311,7 +311,7 @@ def _uses_tensorflow(program: Program, scope: Scope, name: str) -> bool:
     return False
 
 
-def _statements(program: Program, scope: Scope) -> list[Statement]:
+def _statements(scope: Scope) -> list[Statement]:
     """The statements in a scope; for a lambda or a comprehension, the one that it stands in."""
     if scope.kind == "class":  # whose names its methods do not see
         return [each for each in scope.facts.statements if each.scope is scope]

@@ -194,7 +194,7 @@ def _globals(program: Program, flag: Flag) -> list[Edit]:
     if not names:
         return []
     line = f"global {', '.join(names)}"
-    first = _body(program, function)[0]
+    first = _body(function)[0]
     documented = isinstance(first.node, ast.Expr) and isinstance(first.node.value, ast.Constant)
     isolated = program.layout.isolate(first)
     if documented and isinstance(first.node.value.value, str):  # type: ignore[attr-defined]
@@ -202,7 +202,7 @@ def _globals(program: Program, flag: Flag) -> list[Edit]:
     return [*isolated, _above_comments(program, first, line)]
 
 
-def _body(program: Program, function: Scope) -> list[Statement]:
+def _body(function: Scope) -> list[Statement]:
     assert function.statement is not None
     return function.statement.branches["body"]
 
