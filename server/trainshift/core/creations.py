@@ -14,9 +14,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from itertools import pairwise
 
 from trainshift.core import api
-from trainshift.core.facts import Binding, Scope, Site, Statement, argument, dotted, is_main_guard
+from trainshift.core.facts import (
+    Binding,
+    Scope,
+    Site,
+    Statement,
+    argument,
+    dotted,
+    expression_path,
+    is_main_guard,
+)
 from trainshift.core.names import (
     Class,
     Display,
@@ -409,7 +419,7 @@ class Creations:
         return False
 
     def _creation(self, site: Site, kind: Kind, certain: bool) -> Creation:
-        path = _path(site.statement.node, site.node)
+        path = expression_path(site.statement.node, site.node)[:-1]
         whole: ast.expr = site.node
         while kind is Kind.DATASET and len(path) >= 2:
             attribute, call = path[-1], path[-2]
@@ -437,20 +447,12 @@ def excludes(one: Statement, other: Statement) -> bool:
     """Whether one run takes at most one of two places: different branches, or parts of one statement."""
     if one is other:
         return True
-    above = {statement: below.branch for statement, below in _steps(one)}
-    for statement, below in _steps(other):
+    above = {statement: below.branch for below, statement in pairwise(one.path())}
+    for below, statement in pairwise(other.path()):
         if statement in above:
             branches = isinstance(statement.node, ast.If | ast.Match | ast.Try)
             return branches and above[statement] != below.branch
     return False
-
-
-def _steps(statement: Statement) -> Iterator[tuple[Statement, Statement]]:
-    """Each compound statement around the statement, with the part of it that leads there."""
-    below = statement
-    for above in statement.ancestors():
-        yield above, below
-        below = above
 
 
 def _root(node: ast.Call) -> ast.Call:
@@ -494,24 +496,6 @@ def _probable(name: str) -> Kind | None:
     return kind if kind is not None and last[:1].isupper() else None
 
 
-def _path(statement: ast.stmt, node: ast.expr) -> list[ast.AST]:
-    """What is around `node` in its statement, outermost first; the statement itself comes first."""
-    above: dict[ast.AST, ast.AST] = {}
-    waiting: list[ast.AST] = [statement]
-    while waiting and node not in above:
-        parent = waiting.pop()
-        for child in ast.iter_child_nodes(parent):
-            if not isinstance(child, ast.stmt):
-                above[child] = parent
-                waiting.append(child)
-    path: list[ast.AST] = []
-    current: ast.AST = node
-    while current in above:
-        current = above[current]
-        path.append(current)
-    return path[::-1]
-
-
 _TARGETS = {ast.Name: Held.NAME, ast.Attribute: Held.ATTRIBUTE, ast.Subscript: Held.ITEM}
 
 
@@ -543,7 +527,7 @@ def _held(whole: ast.expr, path: list[ast.AST]) -> tuple[Held, str, ast.Call | N
             call = above if isinstance(above, ast.Call) and above.func is parent else None
             return Held.RECEIVER, "", call
         if isinstance(parent, ast.Assign):
-            return _assigned(parent, child)
+            return _assigned(parent)
         if isinstance(parent, ast.AnnAssign):
             held = Held.ANNOTATED if isinstance(parent.target, ast.Name) else Held.ATTRIBUTE
             if isinstance(parent.target, ast.Subscript):
@@ -555,7 +539,7 @@ def _held(whole: ast.expr, path: list[ast.AST]) -> tuple[Held, str, ast.Call | N
     return Held.EXPRESSION, "", None
 
 
-def _assigned(parent: ast.Assign, child: ast.AST) -> tuple[Held, str, ast.Call | None]:
+def _assigned(parent: ast.Assign) -> tuple[Held, str, ast.Call | None]:
     target = parent.targets[0]
     if len(parent.targets) > 1:
         return Held.SEVERAL, dotted(target), None

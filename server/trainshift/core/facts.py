@@ -191,6 +191,41 @@ def dotted(expression: ast.expr) -> str:
     return ".".join([expression.id, *reversed(parts)])
 
 
+def root_name(expression: ast.expr) -> ast.Name | None:
+    """The name that a dotted name, a subscript or a call begins with."""
+    while isinstance(expression, ast.Attribute | ast.Subscript | ast.Call):
+        expression = expression.func if isinstance(expression, ast.Call) else expression.value
+    return expression if isinstance(expression, ast.Name) else None
+
+
+def expression_path(statement: ast.stmt, node: ast.expr) -> list[ast.AST]:
+    """The nodes from a statement down to one of its own expressions, both included; empty if not there."""
+    above: dict[ast.AST, ast.AST] = {}
+    waiting: list[ast.AST] = [statement]
+    while waiting and node not in above:
+        parent = waiting.pop()
+        for child in ast.iter_child_nodes(parent):
+            if not isinstance(child, ast.stmt):
+                above[child] = parent
+                waiting.append(child)
+    if node not in above:
+        return []
+    path: list[ast.AST] = [node]
+    while path[-1] in above:
+        path.append(above[path[-1]])
+    return path[::-1]
+
+
+def imported_name(binding: Binding) -> str:
+    """The name that an import binds."""
+    alias = binding.target
+    assert isinstance(alias, ast.alias)
+    if alias.asname:
+        return alias.asname
+    from_module = binding.statement is not None and isinstance(binding.statement.node, ast.ImportFrom)
+    return alias.name if from_module else alias.name.partition(".")[0]
+
+
 def argument(call: ast.Call, position: int | None, *keywords: str) -> ast.expr | None:
     """The expression given at the 0-based `position` or under one of `keywords`; None if there is none.
 

@@ -9,7 +9,7 @@ import ast
 from functools import cached_property
 from itertools import pairwise
 
-from trainshift.core.facts import Binding, Scope, Site, Statement, dotted, last_name
+from trainshift.core.facts import Binding, Scope, Site, Statement, dotted, expression_path, last_name
 from trainshift.core.names import Class, UserInstance
 from trainshift.core.script import Script
 
@@ -260,17 +260,3 @@ def _leaves(node: ast.stmt) -> bool:
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         return last_name(node.value.func) in ("exit", "quit", "_exit")
     return isinstance(node, ast.Return | ast.Raise | ast.Continue)
-
-
-def expression_path(root: ast.AST, node: ast.AST) -> list[ast.AST]:
-    """The nodes from `root` down to `node`, both included; empty if it is not below."""
-    if root is node:
-        return [root]
-    for child in ast.iter_child_nodes(root):
-        start, end = getattr(child, "lineno", None), getattr(child, "end_lineno", None)
-        if start is not None and end is not None and not start <= node.lineno <= end:  # type: ignore[attr-defined]
-            continue
-        path = expression_path(child, node)
-        if path:
-            return [root, *path]
-    return []

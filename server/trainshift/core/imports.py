@@ -14,7 +14,16 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from trainshift.core.edit import Edit
-from trainshift.core.facts import Binding, Scope, Statement, argument, dotted, last_name
+from trainshift.core.facts import (
+    Binding,
+    Scope,
+    Statement,
+    argument,
+    dotted,
+    imported_name,
+    last_name,
+    root_name,
+)
 from trainshift.core.layout import Layout
 from trainshift.core.names import Function, Library
 from trainshift.core.readings import Readings
@@ -39,7 +48,6 @@ _COMMON = frozenset(
 )  # fmt: skip
 _LOOKING_UP_NAMES = frozenset({"globals", "locals", "exec", "eval"})
 _IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 _DISPLAYS = (ast.List, ast.Tuple, ast.Set, ast.Dict)
 
 
@@ -96,7 +104,7 @@ class Imports:
         found: dict[str, list[Binding]] = {}
         for binding in self._script.imports:
             if self.is_module_import(binding):
-                found.setdefault(_imported_name(binding), []).append(binding)
+                found.setdefault(imported_name(binding), []).append(binding)
         return found
 
     @cached_property
@@ -139,7 +147,7 @@ class Imports:
     def _carriers(self) -> set[str]:
         """Every name that may lead to TensorFlow, by spelling: what is worth resolving at all."""
         found = {
-            _imported_name(binding)
+            imported_name(binding)
             for binding in self._script.imports
             if not is_common(binding.full_name) or binding.full_name.partition(".")[0] in ROOTS
         }
@@ -264,7 +272,7 @@ class Imports:
         return any(self.is_module_import(binding) for binding in bindings)
 
     def _from_parameter(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
-        root = _root(node)
+        root = root_name(node)
         if root is None:
             return False
         _, bindings = self._names.lookup(root.id, scope, statement)
@@ -395,7 +403,7 @@ class Imports:
             return None
         if owner is None and self._script.may_be_imported:
             return None
-        root = _root(alias.value)
+        root = root_name(alias.value)
         if self._is_replaced(alias.value):
             return None
         if root is None or root.id == name or not self._is_settled(name, owner, root.id, binding):
@@ -485,23 +493,6 @@ def catches_import_error(node: ast.Try) -> bool:
 def dotted_text(text: str) -> bool:
     """Whether `text` is a dotted name on one line."""
     return re.fullmatch(r"\w+(\.\w+)*", text) is not None
-
-
-def _imported_name(binding: Binding) -> str:
-    """The name that an import binds."""
-    alias = binding.target
-    assert isinstance(alias, ast.alias)
-    if alias.asname:
-        return alias.asname
-    from_module = binding.statement is not None and isinstance(binding.statement.node, ast.ImportFrom)
-    return alias.name if from_module else alias.name.partition(".")[0]
-
-
-def _root(node: ast.expr) -> ast.Name | None:
-    """The name that a dotted name, a subscript or a call begins with."""
-    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return node if isinstance(node, ast.Name) else None
 
 
 def _words(node: ast.expr) -> set[str]:

@@ -14,8 +14,8 @@ from functools import cached_property
 
 from trainshift.core import api, tables
 from trainshift.core.effects import Effect, Effects
-from trainshift.core.facts import Site, Statement, argument, hides_arguments
-from trainshift.core.horovod import Horovod, expression_path
+from trainshift.core.facts import Site, Statement, argument, expression_path, hides_arguments
+from trainshift.core.horovod import Horovod
 from trainshift.core.names import Function, Instance, Library, Member, Unknown, UserInstance, Value
 from trainshift.core.script import Script
 from trainshift.core.training import Training

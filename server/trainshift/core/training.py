@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 
 from trainshift.core import api
 from trainshift.core.facts import Binding, Scope, Site, Statement, argument, dotted, last_name
@@ -427,13 +428,11 @@ class Training:
 
 def in_loop(statement: Statement) -> bool:
     """Whether the statement is repeated by a loop of its own function."""
-    below = statement
-    for above in statement.ancestors():
+    for below, above in pairwise(statement.path()):
         if above.scope is not statement.scope:
             return False
         if isinstance(above.node, LOOPS) and below.branch == "body":
             return True
-        below = above
     return False
 
 

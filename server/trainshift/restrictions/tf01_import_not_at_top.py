@@ -40,8 +40,10 @@ from trainshift.core.facts import (
     Site,
     Statement,
     for_type_checkers,
+    imported_name,
     is_main_guard,
     last_name,
+    root_name,
 )
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.imports import catches_import_error, is_common
@@ -408,9 +410,7 @@ def _is_movable(program: Program, statement: Statement) -> bool:
             return False
     scope = statement.scope
     for binding in _bindings(statement):
-        assert isinstance(binding.target, ast.alias)
-        name = binding.target.asname or binding.target.name
-        name = name if isinstance(node, ast.ImportFrom) else name.partition(".")[0]
+        name = imported_name(binding)
         if hasattr(builtins, name) or name in scope.declared_global | scope.declared_nonlocal:
             return False
         known = [*script.module_bindings.get(name, []), *scope.bindings[name]]
@@ -471,16 +471,10 @@ def _disturbs(program: Program, site: Site, roots: set[str]) -> bool:
             if root in roots:
                 return True
         elif isinstance(value, Unknown):
-            root = _called_root(site.node)
-            if root and not program.names.lookup(root, site.scope, site.statement)[1]:
+            called = root_name(site.node)
+            if called is not None and not program.names.lookup(called.id, site.scope, site.statement)[1]:
                 return True
     return False
-
-
-def _called_root(node: ast.expr) -> str:
-    while isinstance(node, ast.Attribute | ast.Call | ast.Subscript):
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 RULE = Restriction("TF01", "import-not-at-top", check)

@@ -30,9 +30,8 @@ from itertools import pairwise
 from trainshift.core import api
 from trainshift.core.creations import Kind
 from trainshift.core.edit import Change, Edit
-from trainshift.core.facts import Scope, Site, Statement, dotted
+from trainshift.core.facts import Scope, Site, Statement, dotted, expression_path
 from trainshift.core.finding import Finding, Verdict
-from trainshift.core.horovod import expression_path
 from trainshift.core.names import Member
 from trainshift.core.program import Program
 from trainshift.restrictions.restriction import Findings, Restriction

@@ -40,6 +40,7 @@ from trainshift.core.effects import Effect
 from trainshift.core.facts import Binding, Scope, Statement
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.names import Library
+from trainshift.core.patterns import named_function
 from trainshift.core.program import Program
 from trainshift.core.training import in_loop
 from trainshift.restrictions.restriction import Findings, Restriction
@@ -139,7 +140,7 @@ def _uses(program: Program, name: str, before: int | None) -> list[_Use]:
     """The first use of the global `name` by each function that begins before the offset, if one is given."""
     found: dict[Scope, _Use] = {}
     for reading in program.readings.of(name):
-        function = _named(reading.scope)
+        function = named_function(reading.scope) or reading.scope.function()
         if function is None or program.names.lookup(name, reading.scope, None)[0] is not None:
             continue
         # Positions inside of an f-string are not reliable.
@@ -150,14 +151,6 @@ def _uses(program: Program, name: str, before: int | None) -> list[_Use]:
         if (before is None or begin < before) and (old is None or start < old.start):
             found[function] = _Use(node, function, start)
     return list(found.values())
-
-
-def _named(scope: Scope) -> Scope | None:
-    """The innermost function with a name around `scope`; a lambda where there is none."""
-    function = inner = scope.function()
-    while function is not None and not function.name:
-        function = function.parent.function() if function.parent is not None else None
-    return function or inner
 
 
 # Verdicts

@@ -24,9 +24,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from trainshift.core.facts import Scope, Site, Statement, is_main_guard
+from trainshift.core.facts import Scope, Site, Statement, expression_path, is_main_guard
 from trainshift.core.finding import Finding, Related, Verdict
-from trainshift.core.horovod import expression_path
 from trainshift.core.patterns import Loop, header
 from trainshift.core.program import Program
 from trainshift.core.script import Script

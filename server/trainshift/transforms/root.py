@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Mapping
 
 from trainshift.core.edit import Change, Edit, Withheld
-from trainshift.core.horovod import expression_path
+from trainshift.core.facts import expression_path
 from trainshift.core.program import Program
 from trainshift.core.root_only import Form, Kind, RootCall
 from trainshift.transforms.rule import Proposals
