@@ -204,25 +204,23 @@ def _is_quiet_target(program: Program, statement: Statement, target: ast.expr) -
 
 
 def _judge(program: Program, statement: Statement, top: _Top) -> Finding | None:
-    home = [*statement.path()][-1]
+    home = statement.top
     nested = _nesting(statement)
     before = top.end is not None and _start(program, home) > _start(program, top.end)
     if nested is None and not before:
         return None
-    if for_type_checkers(statement):
-        return _finding(
-            program, statement, Verdict.HARMLESS, "only type checkers see it", nested, top, before
-        )
-    if not _needed(program, statement):
-        return _finding(
-            program, statement, Verdict.HARMLESS, "no rule needs what it binds", nested, top, before
-        )
     loud = top.loud is not None and _start(program, home) > _start(program, top.loud)
-    if not loud and (nested is None or (home is not top.loud and isinstance(nested.node, ast.With))):
+    verdict = Verdict.HARMLESS
+    if for_type_checkers(statement):
+        why = "only type checkers see it"
+    elif not _needed(program, statement):
+        why = "no rule needs what it binds"
+    elif not loud and (nested is None or (home is not top.loud and isinstance(nested.node, ast.With))):
         why = "what comes before only sets the environment, warnings or logging"
-        return _finding(program, statement, Verdict.HARMLESS, why, nested, top, before)
-    why = "what each rank sets up below the imports at the top may come too early for it"
-    return _finding(program, statement, Verdict.VIOLATED, why, nested, top, before)
+    else:
+        verdict = Verdict.VIOLATED
+        why = "what each rank sets up below the imports at the top may come too early for it"
+    return _finding(program, statement, verdict, why, nested, top)
 
 
 def _nesting(statement: Statement) -> Statement | None:
@@ -246,11 +244,10 @@ def _finding(
     why: str,
     nested: Statement | None,
     top: _Top,
-    before: bool,
 ) -> Finding:
     script = program.script
     span = script.statement_span(statement)
-    modules = ", ".join(dict.fromkeys(_modules(statement)))
+    modules = _listed(statement)
     verb = "are" if "," in modules else "is"
     related: tuple[Related, ...] = ()
     if nested is not None:
@@ -260,7 +257,7 @@ def _finding(
     else:
         where = "below other statements"
         first = top.end if verdict is Verdict.HARMLESS or top.loud is None else top.loud
-        if first is not None and before:
+        if first is not None:
             related = (Related(script.statement_span(first), "this comes before the import"),)
     message = f"{modules} {verb} imported {where}: {why}."
     return Finding("TF01", verdict, span, message, related, _fix(program, statement, top))
@@ -283,6 +280,10 @@ def _modules(statement: Statement) -> list[str]:
         return [alias.name for alias in node.names]
     assert isinstance(node, ast.ImportFrom)
     return ["." * node.level + (node.module or "")]
+
+
+def _listed(statement: Statement) -> str:
+    return ", ".join(dict.fromkeys(_modules(statement)))
 
 
 def _is_future(statement: Statement) -> bool:
@@ -345,8 +346,7 @@ def _fix(program: Program, statement: Statement, top: _Top) -> Change | None:
     requires = layout.isolate(last or top.end)
     if any(edit.start < other.end and other.start < edit.end for edit in removal for other in requires):
         return None
-    modules = ", ".join(dict.fromkeys(_modules(statement)))
-    title = f"Move the import of {modules} to the top"
+    title = f"Move the import of {_listed(statement)} to the top"
     return Change("TF01", title, span, (place, *removal), requires)
 
 
