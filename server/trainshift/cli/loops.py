@@ -20,7 +20,7 @@ from trainshift.core.origins import Place
 from trainshift.core.patterns import KNOWN_PATTERNS, Loop, header
 from trainshift.core.program import Program
 from trainshift.core.script import Script
-from trainshift.core.source import Span
+from trainshift.core.source import Span, one_line
 from trainshift.core.statements import ParseFailure
 from trainshift.core.training import LOOPS
 from trainshift.engine.workspace import ParsedFiles, read_linked
@@ -179,7 +179,7 @@ def _takes_boxes() -> bool:
 
 
 def _one_line(text: str) -> str:
-    return visible(" ".join(text.split()))
+    return visible(one_line(text))
 
 
 def _joined(loops: Sequence[Loop]) -> str:

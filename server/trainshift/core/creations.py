@@ -39,6 +39,7 @@ from trainshift.core.names import (
     Value,
 )
 from trainshift.core.script import Script
+from trainshift.core.source import one_line
 
 
 class Kind(Enum):
@@ -192,7 +193,7 @@ class Creations:
     def shown(self, creation: Creation) -> str:
         """The call in short, on one line, for a message."""
         called = creation.site.node.func
-        return (dotted(called) or " ".join(self._script.text(called, creation.site).split())) + "(...)"
+        return (dotted(called) or one_line(self._script.text(called, creation.site))) + "(...)"
 
     def module_names(self, kind: Kind) -> dict[str, list[Binding]]:
         """The module-level names that may hold an object of `kind`, with the bindings that give it."""

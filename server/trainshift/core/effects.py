@@ -26,6 +26,7 @@ from trainshift.core.names import (
     Value,
 )
 from trainshift.core.script import Script
+from trainshift.core.source import one_line
 from trainshift.core.training import Training
 
 
@@ -437,5 +438,5 @@ def _worst(deeds: Iterable[Deed | None]) -> Deed | None:
 
 def _shown(node: ast.expr) -> str:
     """An expression as a message shows it."""
-    text = " ".join(ast.unparse(node).split())
+    text = one_line(ast.unparse(node))
     return text if len(text) <= 40 else "an object"

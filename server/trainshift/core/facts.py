@@ -78,6 +78,17 @@ class Statement:
         yield self
         yield from self.ancestors()
 
+    @property
+    def top(self) -> Statement:
+        """The module's own statement that this one is, or stands in."""
+        *_, top = self.path()
+        return top
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether a compound statement of its own scope stands around it."""
+        return self.parent is not None and self.parent.scope is self.scope
+
 
 @dataclass(eq=False, slots=True)
 class Binding:

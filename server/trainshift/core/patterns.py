@@ -26,7 +26,7 @@ from trainshift.core.imports import is_common
 from trainshift.core.names import Function, Instance, Unknown, Values
 from trainshift.core.origins import Place
 from trainshift.core.script import Script
-from trainshift.core.source import Span
+from trainshift.core.source import Span, one_line
 from trainshift.core.training import LOOPS, Step, Tape
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class Loop:
     def call(self) -> str:
         """The call that trains, as a message shows it: ``model.fit(...)``."""
         site = self.sites[0]
-        return f"{' '.join(self.script.text(site.node.func, site).split())}(...)"
+        return f"{one_line(self.script.text(site.node.func, site))}(...)"
 
 
 def header(script: Script, statement: Statement) -> Span:

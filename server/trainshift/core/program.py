@@ -36,6 +36,10 @@ class Program:
         self.root_only = RootOnly(script, self.horovod, self.training, self.effects)
         self.learning_rates = LearningRates(script, self.horovod, self.training)
 
+    def elsewhere(self, script: Script) -> Script | None:
+        """The script, or None if it is the program's first: where a related place stands."""
+        return None if script is self.script else script
+
     @cached_property
     def imports(self) -> Imports:
         """How the script names TensorFlow, and what else it calls the module and its members."""

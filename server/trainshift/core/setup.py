@@ -30,9 +30,9 @@ class Setup:
         self._horovod = horovod
         self._layout = layout
 
-    def fresh(self, base: str, ours: Iterable[str] = ()) -> str:
-        """`base`, or `base_2`, ...: the first that the script does not use but as one of `ours`."""
-        taken = self._script.identifiers.difference(ours)
+    def fresh(self, base: str, ours: Iterable[str] = (), taken: Iterable[str] = ()) -> str:
+        """`base`, or `base_2`, ...: the first that is not `taken`, nor the script's but as one of `ours`."""
+        taken = self._script.identifiers.difference(ours).union(taken)
         name, number = base, 1
         while name in taken:
             number += 1

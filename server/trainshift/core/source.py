@@ -16,6 +16,11 @@ BOM = "\ufeff"
 _NEWLINE = re.compile(r"\r\n|\n|\r")
 
 
+def one_line(text: str) -> str:
+    """The text with every stretch of white space as one space, as messages show it."""
+    return " ".join(text.split())
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Span:
     """A half-open range of code points."""

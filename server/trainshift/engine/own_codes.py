@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from trainshift.core.source import one_line
+
 
 @dataclass(frozen=True, slots=True)
 class OwnCode:
@@ -16,7 +18,7 @@ class OwnCode:
     @property
     def title(self) -> str:
         """What the code tells, in one sentence."""
-        return " ".join(self.doc.partition("\n\n")[0].split())
+        return one_line(self.doc.partition("\n\n")[0])
 
 
 SYNTAX_ERROR = OwnCode(

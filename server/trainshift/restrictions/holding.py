@@ -124,8 +124,8 @@ class _Rule:
                 home = self.program.script.home(value.scope)
                 if value.scope.name and value.scope.statement is not None:
                     span = home.header_span(value.scope.statement)
-                    other = None if home is self.program.script else home
-                    return (Related(span, f"`{value.scope.name}` is defined here.", other),)
+                    message = f"`{value.scope.name}` is defined here."
+                    return (Related(span, message, self.program.elsewhere(home)),)
         return ()
 
     def _span(self, creation: Creation) -> Span:
@@ -135,18 +135,10 @@ class _Rule:
 
     def _fresh_names(self, creations: list[Creation]) -> dict[Creation, str]:
         """A fresh name for each creation that a variable can be introduced for."""
-        taken = set(self.program.script.identifiers)
-        found = {}
+        found: dict[Creation, str] = {}
         for creation in creations:
-            if not _can_be_named(creation):
-                continue
-            base = name = _FRESH[creation.kind]
-            number = 1
-            while name in taken:
-                number += 1
-                name = f"{base}_{number}"
-            taken.add(name)
-            found[creation] = name
+            if _can_be_named(creation):
+                found[creation] = self.program.setup.fresh(_FRESH[creation.kind], taken=found.values())
         return found
 
     def _introduce(self, creation: Creation, name: str) -> Change | None:
@@ -292,8 +284,7 @@ class _Rule:
         ):
             return None
         scope = binding.scope
-        outermost = statement.parent is None or statement.parent.scope is not statement.scope
-        if statement.node.targets != [target] or statement.node.value is not source or not outermost:
+        if statement.node.targets != [target] or statement.node.value is not source or statement.is_nested:
             return None
         if scope.kind == "class" or not self.program.readings.can_be_renamed(target.id):
             return None

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
+from trainshift.core.source import one_line
 
 Findings: TypeAlias = Iterator[Finding]
 
@@ -33,7 +34,7 @@ class Restriction:
     @property
     def title(self) -> str:
         """What must hold, in one sentence: the first paragraph of its page."""
-        return " ".join(self.doc.partition("\n\n")[0].split())
+        return one_line(self.doc.partition("\n\n")[0])
 
     @property
     def doc(self) -> str:

@@ -35,7 +35,8 @@ from trainshift.core.facts import Site, last_name
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.names import Instance, Library, Literal, Value
 from trainshift.core.program import Program
-from trainshift.core.source import Span
+from trainshift.core.script import Script
+from trainshift.core.source import Span, one_line
 from trainshift.restrictions.restriction import Findings, Restriction
 
 _PRINTS = ("builtins.print", "tensorflow.print")
@@ -88,16 +89,16 @@ def _finding(program: Program, site: Site, deed: Deed, given: ast.expr) -> Findi
     related: tuple[Related, ...] = ()
     if origin is not None:
         home = program.script.home(origin.scope)
-        where = _origin_span(program, origin)
-        related = (Related(where, f"what {called} does", None if home is program.script else home),)
+        where = _origin_span(home, origin)
+        related = (Related(where, f"what {called} does", program.elsewhere(home)),)
     return Finding("TF04", Verdict.VIOLATED, span, message, related, _fix(program, site))
 
 
 def _shown(node: ast.AST, text: str = "") -> str:
     """An expression as a message shows it: its own text, where that can be told."""
-    text = " ".join((text or ast.unparse(node)).split())
+    text = one_line(text or ast.unparse(node))
     if len(text) > 40 and isinstance(node, ast.Call):
-        text = f"{' '.join(ast.unparse(node.func).split())}(...)"
+        text = f"{one_line(ast.unparse(node.func))}(...)"
     return text
 
 
@@ -111,12 +112,12 @@ def _reliable(site: Site, node: ast.AST, given: ast.expr) -> ast.AST:
     return node
 
 
-def _origin_span(program: Program, origin: Deed) -> Span:
+def _origin_span(home: Script, origin: Deed) -> Span:
     if isinstance(origin.node, ast.Call):
-        site = program.script.site_of(origin.node)
+        site = home.site_of(origin.node)
         if site.in_fstring:
-            return program.script.statement_span(site.statement)
-    return program.script.span(origin.node, origin.scope)
+            return home.statement_span(site.statement)
+    return home.span(origin.node, origin.scope)
 
 
 # Where it prints to
@@ -219,12 +220,7 @@ def _name(program: Program, node: ast.expr, taken: set[str]) -> str:
     """The name that an argument is bound to."""
     if isinstance(node, ast.NamedExpr):
         return node.target.id
-    base, number = program.setup.fresh("value", taken), 1
-    name = base
-    while name in taken or (name != base and name in program.script.identifiers):
-        number += 1
-        name = f"{base}_{number}"
-    return name
+    return program.setup.fresh("value", taken=taken)
 
 
 def _alone(text: str) -> str:

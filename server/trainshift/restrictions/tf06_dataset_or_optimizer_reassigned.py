@@ -176,11 +176,10 @@ def _rename(program: Program, name: str, binding: Binding) -> Change | None:
     if own is None and script.may_be_imported:
         return None
     block, index = script.siblings(statement)
-    outermost = statement.parent is None or statement.parent.scope is not statement.scope
     straight = all(each.statement is None or each.statement in block[: index + 1] for each in bindings)
     in_place = all(each.statement is None or _runs_in_place(each.scope, binding.scope) for each in bindings)
     if (
-        not outermost
+        statement.is_nested
         or not straight
         or not in_place
         or sum(each.statement is statement for each in bindings) > 1
@@ -188,7 +187,7 @@ def _rename(program: Program, name: str, binding: Binding) -> Change | None:
         return None
     here = script.statement_span(statement)
     span = script.span(target, binding.scope)
-    fresh = _fresh(program, name)
+    fresh = program.setup.fresh(name)
     edits = [Edit(span.start, span.end, fresh)]
     for reading in program.readings.of(name):
         if program.names.lookup(name, reading.scope, None)[0] is not own:
@@ -213,13 +212,6 @@ def _runs_in_place(scope: Scope | None, home: Scope) -> bool:
     ):
         scope = scope.parent
     return scope is home or (scope is not None and scope.kind == home.kind == "module")
-
-
-def _fresh(program: Program, name: str) -> str:
-    number = 2
-    while f"{name}_{number}" in program.script.identifiers:
-        number += 1
-    return f"{name}_{number}"
 
 
 RULE = Restriction("TF06", "dataset-or-optimizer-reassigned", check)

@@ -34,6 +34,7 @@ from trainshift.core.facts import Scope, Site, Statement, dotted, expression_pat
 from trainshift.core.finding import Finding, Verdict
 from trainshift.core.names import Member
 from trainshift.core.program import Program
+from trainshift.core.source import one_line
 from trainshift.restrictions.restriction import Findings, Restriction
 
 _METHOD = "apply_gradients"
@@ -160,7 +161,7 @@ def _expressions(statement: Statement) -> Iterator[tuple[ast.AST, Scope]]:
 
 
 def _shown(node: ast.AST) -> str:
-    return " ".join(ast.unparse(node).split())
+    return one_line(ast.unparse(node))
 
 
 # The fix

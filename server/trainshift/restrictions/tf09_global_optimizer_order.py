@@ -146,7 +146,7 @@ def _uses(program: Program, name: str, before: int | None) -> list[_Use]:
         # Positions inside of an f-string are not reliable.
         node = reading.string or reading.node
         start = program.script.span(node, reading.statement).start
-        begin = program.script.statement_span(list(reading.statement.path())[-1]).start
+        begin = program.script.statement_span(reading.statement.top).start
         old = found.get(function)
         if (before is None or begin < before) and (old is None or start < old.start):
             found[function] = _Use(node, function, start)
@@ -240,8 +240,8 @@ def _fix(program: Program, each: _Global) -> Change | None:
     definition = each.bindings[0].statement
     if len(each.bindings) != 1 or definition is None or not _is_movable(program, definition):
         return None
-    tops = [_top(use.function) for use in _uses(program, each.name, None)]
-    first = min((script.top_index[top] for top in tops if top is not None), default=None)
+    homes = [use.function.statement for use in _uses(program, each.name, None)]
+    first = min((script.top_index[home.top] for home in homes if home is not None), default=None)
     last = script.top_index[definition]
     if first is None or first >= last or not _reads_only_before(program, definition, first):
         return None
@@ -288,13 +288,6 @@ def _is_movable(program: Program, definition: Statement) -> bool:
     return True
 
 
-def _top(function: Scope) -> Statement | None:
-    """The module's statement that a function stands in."""
-    if function.statement is None:
-        return None
-    return list(function.statement.path())[-1]
-
-
 def _reads_only_before(program: Program, definition: Statement, first: int) -> bool:
     """Whether every name that the definition reads is bound by the statements before `first` only."""
     value = definition.node.value  # type: ignore[attr-defined]
@@ -304,7 +297,7 @@ def _reads_only_before(program: Program, definition: Statement, first: int) -> b
             for binding in program.script.module_bindings.get(part.id, ()):
                 if binding.statement is None or binding.scope.kind != "module":
                     return False
-                if top_index[list(binding.statement.path())[-1]] >= first:
+                if top_index[binding.statement.top] >= first:
                     return False
     return True
 

@@ -68,7 +68,7 @@ def _strategy(program: Program, loop: Loop) -> tuple[Related, ...]:
         return ()
     home = program.script.home(loop.origin.scope)
     span = home.span(loop.origin.node, loop.origin)
-    return (Related(span, "the strategy", None if home is program.script else home),)
+    return (Related(span, "the strategy", program.elsewhere(home)),)
 
 
 def _second_types(program: Program) -> Findings:
@@ -83,8 +83,8 @@ def _second_types(program: Program) -> Findings:
                     f"{here.call} and {other.call} are two types of training loop ({here.pattern.value} and "
                     f"{other.pattern.value}) for different models; each is converted by its own rules."
                 )
-                script = None if other.script is program.script else other.script
-                related = Related(other.span, f"the other type: {other.call}", script)
+                where = program.elsewhere(other.script)
+                related = Related(other.span, f"the other type: {other.call}", where)
                 yield Finding("TL02", Verdict.HARMLESS, here.span, message, (related,))
         known.setdefault(loop.pattern, loop)
 

@@ -38,8 +38,7 @@ def check(program: Program) -> Findings:
 
 
 def _finding(program: Program, here: Loop, other: Loop) -> Finding:
-    script = None if other.script is program.script else other.script
-    related = (Related(other.span, f"the other loop: {other.call}", script),)
+    related = (Related(other.span, f"the other loop: {other.call}", program.elsewhere(other.script)),)
     model = program.loops.shared_model(here, other)
     if model is not None:
         message = (

@@ -28,6 +28,7 @@ from trainshift.core.loops import LAUNCHERS
 from trainshift.core.names import Function, Member
 from trainshift.core.patterns import FITTING
 from trainshift.core.program import Program
+from trainshift.core.source import one_line
 from trainshift.restrictions.restriction import Findings, Restriction
 
 _ESTIMATOR_SPECS = ("tensorflow.estimator.TrainSpec", "tensorflow.estimator.EvalSpec")
@@ -83,8 +84,8 @@ def _shown(program: Program, use: _Use) -> str:
     if isinstance(use.node, ast.Lambda):
         return "This lambda"
     if isinstance(use.node, ast.Call):
-        return f"What {' '.join(program.script.text(use.node.func, use.scope).split())}(...) returns"
-    return " ".join(program.script.text(use.node, use.scope).split())
+        return f"What {one_line(program.script.text(use.node.func, use.scope))}(...) returns"
+    return one_line(program.script.text(use.node, use.scope))
 
 
 def _definition(program: Program, function: Scope, name: str) -> tuple[Related, ...]:
@@ -93,7 +94,7 @@ def _definition(program: Program, function: Scope, name: str) -> tuple[Related, 
     home = program.script.home(function)
     message = f"{name if name[0].islower() else function.name} is defined here"
     span = home.header_span(function.statement)
-    return (Related(span, message, None if home is program.script else home),)
+    return (Related(span, message, program.elsewhere(home)),)
 
 
 def _is_training_method(program: Program, use: _Use) -> bool:

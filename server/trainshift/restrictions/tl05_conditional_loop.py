@@ -29,7 +29,7 @@ from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.patterns import Loop, header
 from trainshift.core.program import Program
 from trainshift.core.script import Script
-from trainshift.core.source import Span
+from trainshift.core.source import Span, one_line
 from trainshift.core.training import LOOPS
 from trainshift.restrictions.restriction import Findings, Restriction
 
@@ -67,7 +67,7 @@ def _is_step_of_others(program: Program, site: Site) -> bool:
 
 def _finding(program: Program, found: _Condition) -> Finding:
     site = found.site
-    name = f"{' '.join(found.loop.script.home(site.scope).text(site.node.func, site).split())}(...)"
+    name = f"{one_line(found.loop.script.home(site.scope).text(site.node.func, site))}(...)"
     reached = "trains" if site in found.loop.sites else "reaches a training loop and runs"
     related = (Related(found.at, "the condition"),)
     if not found.loop.likely:
@@ -107,7 +107,7 @@ def _around(program: Program, loop: Loop, site: Site, whole: bool) -> tuple[_Con
     place = script.span(site.node, site)
     inline = _inline_condition(site) if whole else None
     if inline is not None:
-        text = " ".join(script.text(inline, site).split())
+        text = one_line(script.text(inline, site))
         return _Condition(loop, site, place, f"depending on `{text}`", script.span(inline, site)), whole
     for below, above in pairwise(site.statement.path()):
         if above.scope is not site.statement.scope:
@@ -153,11 +153,11 @@ def _described(script: Script, above: Statement, below: Statement) -> tuple[str,
     """How a condition reads, and where it stands."""
     node = above.node
     if isinstance(node, ast.If):
-        text = " ".join(script.text(node.test, above).split())
+        text = one_line(script.text(node.test, above))
         what = f"only if `{text}`" if below.branch == "body" else f"only if `{text}` does not hold"
         return what, script.span(node.test, above)
     if isinstance(node, ast.Match):
-        text = " ".join(script.text(node.subject, above).split())
+        text = one_line(script.text(node.subject, above))
         return f"only for one case of `{text}`", script.span(node.subject, above)
     return "only after an exception", Span(
         script.statement_span(above).start, script.statement_span(above).start + 3

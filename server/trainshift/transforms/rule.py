@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from trainshift.core.edit import Change, Withheld
 from trainshift.core.program import Program
+from trainshift.core.source import one_line
 
 Proposals: TypeAlias = Iterator[Change | Withheld]
 
@@ -59,7 +60,7 @@ class Transform:
     @property
     def title(self) -> str:
         """What the rule does, in one sentence: the first paragraph of its page."""
-        return " ".join(self.doc.partition("\n\n")[0].split())
+        return one_line(self.doc.partition("\n\n")[0])
 
     @property
     def doc(self) -> str:
