@@ -17,6 +17,14 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError("--update-fixtures and -n exclude each other")
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The quick loop leaves out what is slow: huge inputs, and many processes."""
+    if config.getoption("--quick"):
+        slow = [item for item in items if item.get_closest_marker("slow")]
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if item not in slow]
+
+
 @pytest.fixture
 def update_fixtures(request: pytest.FixtureRequest) -> bool:
     """Whether expectations are rewritten instead of checked."""

@@ -49,6 +49,7 @@ def test_statement_by_statement_in_any_order_is_the_whole_file(name: str) -> Non
         assert current == conversion.text
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_the_properties_hold_on_mixtures_of_scripts(data: st.DataObject) -> None:

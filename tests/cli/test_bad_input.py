@@ -309,6 +309,7 @@ def test_a_defect_of_the_engine_does_not_sink_the_others(run: Run, here: Path) -
     assert text.endswith("please report this with the script, the file was left alone")
 
 
+@pytest.mark.slow
 def test_50_000_lines(run: Run, script: Path) -> None:
     script.write_text("import tensorflow as tf\n" + "x = 1\ny = x\nprint(x)\n" * 16_667)
     result = run("convert", "train.py")

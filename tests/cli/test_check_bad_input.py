@@ -128,6 +128,7 @@ def test_a_strange_name(run: Run, here: Path, name: str) -> None:
     assert result.stdout.count("\n") == 7
 
 
+@pytest.mark.slow
 def test_20_000_lines(run: Run, here: Path) -> None:
     (here / "long.py").write_text("import tensorflow as tf\n" + "x = 1\ny = x\nbad(x)\n" * 6_667)
     result = run("check", "-q", "long.py")

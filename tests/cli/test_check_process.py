@@ -21,6 +21,8 @@ from trainshift.cli.walk import Input
 COMMAND = [sys.executable, "-m", "trainshift"]
 FINDING = "import tensorflow as tf\nx = 1  # trainshift: ignore[TF33]\n"
 
+pytestmark = pytest.mark.slow
+
 
 def run(*args: str, **options: object) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run([*COMMAND, *args], capture_output=True, check=False, timeout=60, **options)  # type: ignore[call-overload, no-any-return]

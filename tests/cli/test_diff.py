@@ -69,6 +69,7 @@ def test_random_texts_are_rebuilt_from_the_diff() -> None:
         assert _applied(old, unified_diff(old, new, "x.py")) == new
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("block", "new_block"),
     [

@@ -76,6 +76,22 @@ class _ConvertCommand(_SectionedCommand):
     }
 
 
+# Options that several commands take.
+_exclude = click.option(
+    "--exclude",
+    metavar="PATTERN",
+    multiple=True,
+    help="In directories, skip what matches this .gitignore pattern ('old/', 'test_*.py'). Repeatable.",
+)
+_color = click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    show_default=True,
+    help="auto: on a terminal, unless NO_COLOR is set; FORCE_COLOR forces it.",
+)
+
+
 @click.group(
     cls=_Trainshift,
     invoke_without_command=True,
@@ -124,12 +140,7 @@ def cli(ctx: click.Context) -> None:
     type=int,
     help="Convert only the statement at this line of the one FILE.",
 )
-@click.option(
-    "--exclude",
-    metavar="PATTERN",
-    multiple=True,
-    help="In directories, skip what matches this .gitignore pattern ('old/', 'test_*.py'). Repeatable.",
-)
+@_exclude
 @click.option(
     "--format",
     "format_",
@@ -138,13 +149,7 @@ def cli(ctx: click.Context) -> None:
     show_default=True,
     help="json: one document on standard output instead of diff and report.",
 )
-@click.option(
-    "--color",
-    type=click.Choice(["auto", "always", "never"]),
-    default="auto",
-    show_default=True,
-    help="auto: on a terminal, unless NO_COLOR is set; FORCE_COLOR forces it.",
-)
+@_color
 @click.option("-q", "--quiet", is_flag=True, help="Report only errors and what was refused or withheld.")
 @click.option("-v", "--verbose", is_flag=True, help="List every change that was made.")
 @click.pass_context
@@ -208,12 +213,7 @@ class _CheckCommand(_SectionedCommand):
     multiple=True,
     help="Do not report these codes, besides the settings'. Repeatable.",
 )
-@click.option(
-    "--exclude",
-    metavar="PATTERN",
-    multiple=True,
-    help="In directories, skip what matches this .gitignore pattern ('old/', 'test_*.py'). Repeatable.",
-)
+@_exclude
 @click.option("--config", metavar="FILE", help="Take the settings from this file, for every script.")
 @click.option("--isolated", is_flag=True, help="Look for no settings.")
 @click.option(
@@ -241,13 +241,7 @@ class _CheckCommand(_SectionedCommand):
     show_default=True,
     help="The least severity that makes the exit status 1.",
 )
-@click.option(
-    "--color",
-    type=click.Choice(["auto", "always", "never"]),
-    default="auto",
-    show_default=True,
-    help="auto: on a terminal, unless NO_COLOR is set; FORCE_COLOR forces it.",
-)
+@_color
 @click.option("-q", "--quiet", is_flag=True, help="One line per finding, and no summary.")
 @click.option(
     "-v", "--verbose", is_flag=True, help="Show informational findings too, and let --fix mend them."
@@ -316,20 +310,9 @@ def explain(ctx: click.Context, code: str) -> None:
 
 @cli.command()
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path())
-@click.option(
-    "--exclude",
-    metavar="PATTERN",
-    multiple=True,
-    help="In directories, skip what matches this .gitignore pattern. Repeatable.",
-)
+@_exclude
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@click.option(
-    "--color",
-    type=click.Choice(["auto", "always", "never"]),
-    default="auto",
-    show_default=True,
-    help="auto: on a terminal, unless NO_COLOR is set; FORCE_COLOR forces it.",
-)
+@_color
 @click.pass_context
 def loops(
     ctx: click.Context, paths: tuple[str, ...], exclude: tuple[str, ...], format_: str, color: str

@@ -8,15 +8,15 @@ and names what they bind. An import of TensorFlow that comes later, or in a func
 code that already has to know its rank, or may not be there for it.
 
 Violated is an import below the first other statement, or in a block, a function or a class, of what the
-rules look for: TensorFlow and what makes its datasets and optimizers, Keras, Horovod, `os`, or a file of
-the workspace that uses TensorFlow.
+rules look for: TensorFlow and what makes its datasets and optimizers, Keras, `os`, or a file of the
+workspace that uses TensorFlow.
 
 At the top are imports after the docstring, comments and `from __future__`, under `if TYPE_CHECKING:`, and
 in `try: import ... except ImportError:`.
 
-Harmless is a late import of anything else (`json`, `matplotlib`); also one that follows statements which
-only set environment variables, `warnings` or logging, often on purpose, since TensorFlow reads them when
-it is imported.
+Harmless is a late import of anything else (`json`, `matplotlib`, Horovod); also one that follows
+statements which only set environment variables, `warnings` or logging, often on purpose, since TensorFlow
+reads them when it is imported.
 
 By hand: move the import to the end of the imports at the top. One that must come after something else,
 such as `os.environ[...]`, stays below it.

@@ -1,6 +1,6 @@
 """Every training loop is of a type that can be converted.
 
-The rules know how to distribute a loop of `tf.GradientTape` and `apply_gradients`, Keras' `fit`, an
+The rules are made for a loop of `tf.GradientTape` and `apply_gradients`, Keras' `fit`, an
 Estimator and the sessions of TensorFlow 1. In any other loop they do not see where the gradients are, so
 nothing averages them and the ranks train apart: `tf.distribute` reduces gradients itself and collides with
 Horovod, `optimizer.minimize(...)` of TensorFlow 2 hides its tape, and weights that are assigned by hand
