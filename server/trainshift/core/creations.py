@@ -102,8 +102,8 @@ class Condition:
 class Creation:
     """A call that makes a dataset, an optimizer, a checkpoint or a checkpoint manager.
 
-    `whole` is the call with the methods chained to it; `path` holds what is around it, from the outermost
-    expression of the statement inwards.  `certain` is false where the call may make something else.
+    `whole` is the call with the methods chained to it; `path` holds what is around it, from the statement
+    itself inwards.  `certain` is false where the call may make something else.
     `holder` is the (dotted) name that holds the object: of a name, an annotated name or an attribute.
     `call` is the call that the creation is an argument or the receiver of.
     """
