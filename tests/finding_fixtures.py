@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from fixtures import ROOT
+from fixtures import ROOT, section_of
 from trainshift.core.edit import apply, merge
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
@@ -122,18 +122,15 @@ def fixed(text: str, others: dict[str, str], code: str) -> str:
 def rewrite_case(case: FindingCase, findings: str, fixed_text: str) -> None:
     """Replace what the case expects, in its file; its prose and scripts stay."""
     text = case.path.read_text(encoding="utf-8")
-    start = re.search(rf"^## {re.escape(case.heading)}\n", text, re.M)
-    assert start is not None
-    end = text.find("\n## ", start.end())
-    end = len(text) if end < 0 else end + 1
-    section = text[start.start() : end]
+    start, end = section_of(text, case.heading)
+    section = text[start:end]
     kept = re.sub(r"\n*^```(?:findings|python fixed)\n.*?^```\n", "\n", section, flags=re.M | re.S)
     new = kept.rstrip("\n") + "\n"
     for kind, body in (("findings", findings), ("python fixed", fixed_text)):
         new += f"\n```{kind}\n{body}```\n" if body else ""
     if end < len(text):
         new += "\n"
-    case.path.write_text(text[: start.start()] + new + text[end:], encoding="utf-8")
+    case.path.write_text(text[:start] + new + text[end:], encoding="utf-8")
 
 
 FINDING_CASES = [case for path in RESTRICTION_FILES for case in finding_cases(path)]

@@ -52,21 +52,26 @@ def cases(path: Path) -> list[Case]:
     return found
 
 
+def section_of(text: str, heading: str) -> tuple[int, int]:
+    """Where the section under a ``## heading`` begins and ends."""
+    start = re.search(rf"^## {re.escape(heading)}\n", text, re.M)
+    assert start is not None
+    end = text.find("\n## ", start.end())
+    return start.start(), len(text) if end < 0 else end + 1
+
+
 def rewrite(case: Case, blocks: dict[str, str]) -> None:
     """Replace what the case expects by `blocks`, in its file; its prose stays."""
     text = case.path.read_text(encoding="utf-8")
-    start = re.search(rf"^## {re.escape(case.heading)}\n", text, re.M)
-    assert start is not None
-    end = text.find("\n## ", start.end())
-    end = len(text) if end < 0 else end + 1
-    section = text[start.start() : end]
+    start, end = section_of(text, case.heading)
+    section = text[start:end]
     prose, _, rest = section.partition("```python before\n")
     before, _, _ = rest.partition("```\n")
     new = f"{prose}```python before\n{before}```\n"
     new += "".join(f"\n```{kind}\n{body}```\n" for kind, body in blocks.items() if body)
     if end < len(text):
         new += "\n"
-    case.path.write_text(text[: start.start()] + new + text[end:], encoding="utf-8")
+    case.path.write_text(text[:start] + new + text[end:], encoding="utf-8")
 
 
 TRANSFORM_FILES = sorted((ROOT / "transforms").glob("*.md"))
