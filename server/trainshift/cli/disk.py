@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from functools import lru_cache
 
 from trainshift.cli import files
@@ -10,6 +11,7 @@ from trainshift.cli.files import FileProblem
 from trainshift.engine.workspace import ParsedFiles
 
 _MOST_DIRECTORIES = 4096
+_MOST_BYTES = 2_000_000
 
 
 def files_on_disk() -> ParsedFiles:
@@ -24,8 +26,12 @@ def absolute(path: str) -> str:
 
 def _text_of(path: str) -> str | None:
     try:
+        info = os.stat(path)
+        # A pipe would be waited for, and no module that a script trains with is that long.
+        if not stat.S_ISREG(info.st_mode) or info.st_size > _MOST_BYTES:
+            return None
         return files.read(path).text
-    except FileProblem:
+    except (FileProblem, OSError):
         return None
 
 

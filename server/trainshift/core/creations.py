@@ -23,6 +23,7 @@ from trainshift.core.facts import (
     Site,
     Statement,
     argument,
+    arguments,
     dotted,
     expression_path,
     is_main_guard,
@@ -408,7 +409,7 @@ class Creations:
 
     def _derives(self, site: Site, kind: Kind) -> bool:
         """Whether the call is given an object of the kind, around which it makes another."""
-        waiting = [*site.node.args, *(word.value for word in site.node.keywords)]
+        waiting = arguments(site.node)
         while waiting:
             node = waiting.pop()
             if isinstance(node, ast.List | ast.Tuple):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from trainshift.core import api, tables
-from trainshift.core.facts import Binding, Scope, Site
+from trainshift.core.facts import Binding, Scope, Site, arguments
 from trainshift.core.names import (
     Class,
     Function,
@@ -225,7 +225,7 @@ class Effects:
         return True
 
     def _passed(self, site: Site) -> Iterator[Scope]:
-        for given in (*site.node.args, *(word.value for word in site.node.keywords)):
+        for given in arguments(site.node):
             if isinstance(given, ast.Name | ast.Attribute | ast.Lambda):
                 for value in self._script.names.site_values(given, site):
                     if isinstance(value, Function):

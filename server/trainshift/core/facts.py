@@ -253,6 +253,11 @@ def argument(call: ast.Call, position: int | None, *keywords: str) -> ast.expr |
     return before[position]
 
 
+def arguments(call: ast.Call) -> list[ast.expr]:
+    """Everything that the call is given, by position and then by keyword."""
+    return [*call.args, *(word.value for word in call.keywords)]
+
+
 def hides_arguments(call: ast.Call) -> bool:
     """Whether ``*`` or ``**`` hides what the call is given."""
     return any(isinstance(each, ast.Starred) for each in call.args) or any(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from trainshift.core import tables
-from trainshift.core.facts import Site, Statement
+from trainshift.core.facts import Site, Statement, arguments
 from trainshift.core.horovod import Horovod
 from trainshift.core.names import Instance, UserInstance, Value
 from trainshift.core.script import Script
@@ -159,7 +159,7 @@ class Flags:
             wanted |= self._objects(model, step.site)
         given = {
             value
-            for argument in [*site.node.args, *(word.value for word in site.node.keywords)]
+            for argument in arguments(site.node)
             for part in ast.walk(argument)
             if isinstance(part, ast.Name | ast.Attribute)
             for value in self._objects(part, site)

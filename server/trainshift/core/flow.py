@@ -10,7 +10,7 @@ import ast
 from collections.abc import Mapping
 from typing import Generic, TypeVar
 
-from trainshift.core.facts import Binding, Scope, Statement, dotted, last_name
+from trainshift.core.facts import Binding, Scope, Statement, arguments, dotted, last_name
 from trainshift.core.names import Display
 from trainshift.core.script import Script
 
@@ -89,7 +89,7 @@ class _Slice(Generic[T]):
         if not functions:
             if isinstance(node.func, ast.Attribute):
                 self._lead(node.func.value, scope, statement)
-            for argument in [*node.args, *(word.value for word in node.keywords)]:
+            for argument in arguments(node):
                 self._lead(argument, scope, statement)
 
     def _binding(self, binding: Binding) -> None:

@@ -19,6 +19,7 @@ from trainshift.core.facts import (
     Scope,
     Statement,
     argument,
+    arguments,
     dotted,
     imported_name,
     last_name,
@@ -162,7 +163,7 @@ class Imports:
                 named = [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
                 called = scope.parent.name if scope.name == "__init__" and scope.parent else scope.name
                 for site in self._script.sites_named(called) if called else ():
-                    passed = [*site.node.args, *(word.value for word in site.node.keywords)]
+                    passed = arguments(site.node)
                     words = set().union(*map(_words, passed))
                     steps += [(name, words) for name in named]
         grown = True

@@ -12,7 +12,16 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from trainshift.core import api
-from trainshift.core.facts import Scope, Site, Statement, argument, dotted, hides_arguments, last_name
+from trainshift.core.facts import (
+    Scope,
+    Site,
+    Statement,
+    argument,
+    arguments,
+    dotted,
+    hides_arguments,
+    last_name,
+)
 from trainshift.core.horovod import Horovod
 from trainshift.core.names import (
     Class,
@@ -104,7 +113,7 @@ class LearningRates:
         for source in self._found.sources:
             if isinstance(source, UserInstance) and source.node is not None:
                 site = self._script.site_of(source.node)
-                for given in [*source.node.args, *(word.value for word in source.node.keywords)]:
+                for given in arguments(source.node):
                     if not self._found.sources.isdisjoint(self._names.site_values(given, site)):
                         return site
         return None

@@ -17,6 +17,7 @@ from trainshift.core.facts import (
     Binding,
     Scope,
     Site,
+    arguments,
     behind_main_guard,
     last_name,
 )
@@ -135,7 +136,7 @@ class Loops:
         handed = []
         for script in self._script.home(function).users:
             for site in script.sites_named(*(name.rpartition(".")[2] for name in _RUNNERS)):
-                given = [*site.node.args, *(word.value for word in site.node.keywords)]
+                given = arguments(site.node)
                 if script.names.calls(site, *_RUNNERS) and any(
                     isinstance(value, Function) and value.scope is function
                     for each in given
@@ -197,7 +198,7 @@ class Loops:
     def _run_by(self, script: Script, site: Site) -> Iterator[Scope]:
         """The functions that a call runs: those it calls, and those it is handed."""
         yield from script.names.called_functions(site)
-        for given in (*site.node.args, *(word.value for word in site.node.keywords)):
+        for given in arguments(site.node):
             if isinstance(given, ast.Name | ast.Attribute):
                 for value in script.names.site_values(given, site):
                     if isinstance(value, Function):

@@ -589,6 +589,8 @@ class Resolver:
 
     def _subscript(self, node: ast.Subscript, scope: Scope, statement: Statement | None) -> Values:
         base = self.values(node.value, scope, statement)
+        if isinstance(node.slice, ast.Slice):  # some of the elements, in a container again
+            return base if base and all(isinstance(value, Display) for value in base) else _ANYTHING
         found: Values = _NOTHING
         key = node.slice.value if isinstance(node.slice, ast.Constant) else None
         for value in base:

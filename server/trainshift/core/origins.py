@@ -217,10 +217,19 @@ class Origins:
         return False
 
     def _imported(self, binding: Binding) -> Iterator[Binding]:
+        """What gives an imported name its value, in whatever file; files may import it from each other."""
         workspace = self._script.workspace
-        if workspace is not None:
-            home = workspace.home(binding.scope)
-            path, names = workspace.locate(home, binding.full_name)
+        seen: set[Binding] = set()
+        waiting = [binding] if workspace is not None else []
+        while waiting and workspace is not None:
+            each = waiting.pop()
+            if each in seen:
+                continue
+            seen.add(each)
+            if each.kind != "import":
+                yield each
+                continue
+            path, names = workspace.locate(workspace.home(each.scope), each.full_name)
             script = workspace.script(path) if path and len(names) == 1 else None
             if script is not None:
-                yield from script.module_bindings.get(names[0], [])
+                waiting += script.module_bindings.get(names[0], [])

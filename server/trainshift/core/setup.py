@@ -13,7 +13,7 @@ from functools import cached_property
 
 from trainshift.core import tables
 from trainshift.core.edit import Edit
-from trainshift.core.facts import Binding, Statement
+from trainshift.core.facts import Binding, Statement, arguments
 from trainshift.core.horovod import TAPE_MODULE, Horovod
 from trainshift.core.layout import Layout
 from trainshift.core.script import Script
@@ -107,8 +107,8 @@ class Setup:
     def is_pinned(self) -> bool:
         """Whether the script gives each rank its own GPU."""
         for site in self._script.sites_named("set_visible_devices", "str"):
-            arguments = [*site.node.args, *(word.value for word in site.node.keywords)]
-            if any(self._horovod.pinned(each, site.scope, site.statement) for each in arguments[:1]):
+            given = arguments(site.node)
+            if any(self._horovod.pinned(each, site.scope, site.statement) for each in given[:1]):
                 return True
         return any(
             isinstance(item.key, ast.Constant)

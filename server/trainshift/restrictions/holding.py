@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from trainshift.core.creations import Creation, Held, Kind, excludes
 from trainshift.core.edit import Change, Edit
-from trainshift.core.facts import Binding, Scope, Site, Statement, dotted, last_name
+from trainshift.core.facts import Binding, Scope, Site, Statement, arguments, dotted, last_name
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.names import Class, Function, UserInstance
 from trainshift.core.program import Program
@@ -320,7 +320,7 @@ class _Rule:
         for site in script.sites:
             if isinstance(site.node.func, ast.Attribute) and site.name not in named and not script.workspace:
                 continue  # A method or module member of this name is none of the script's.
-            given = [*site.node.args, *(word.value for word in site.node.keywords)]
+            given = arguments(site.node)
             if not any(isinstance(each, ast.Name | ast.Attribute) for each in given):
                 continue
             if not self._is_own(site) or site.node in self.program.creations.by_call:

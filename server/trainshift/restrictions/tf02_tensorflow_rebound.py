@@ -34,7 +34,7 @@ import ast
 from collections.abc import Iterator
 
 from trainshift.core.edit import Change
-from trainshift.core.facts import Binding, Scope, Site, Statement, dotted, last_name
+from trainshift.core.facts import Binding, Scope, Site, Statement, arguments, dotted, last_name
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.imports import ROOTS, Alias, catches_import_error, is_common
 from trainshift.core.names import Instance, Library, Member, Unknown, UserInstance, Value
@@ -152,7 +152,7 @@ def _parameters(program: Program) -> Iterator[tuple[Finding, Binding | None]]:
     while grown:
         grown = False
         for site in script.sites:
-            for given in (*site.node.args, *(word.value for word in site.node.keywords)):
+            for given in arguments(site.node):
                 if given in seen or last_name(given) not in carriers:
                     continue
                 if not imports.is_module(given, site.scope, site.statement):

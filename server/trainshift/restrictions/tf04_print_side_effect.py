@@ -31,7 +31,7 @@ import ast
 from trainshift.core import tables
 from trainshift.core.edit import Change, Edit
 from trainshift.core.effects import Deed, Effect
-from trainshift.core.facts import Site, last_name
+from trainshift.core.facts import Site, arguments, last_name
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.names import Instance, Library, Literal, Value
 from trainshift.core.program import Program
@@ -63,7 +63,7 @@ def _aliases(program: Program) -> list[str]:
 
 def _judge(program: Program, site: Site) -> Finding | None:
     worst: tuple[Deed, ast.expr] | None = None
-    for given in (*site.node.args, *(word.value for word in site.node.keywords)):
+    for given in arguments(site.node):
         deed = program.effects.of_expression(given)
         if deed is not None and (worst is None or deed.effect > worst[0].effect):
             worst = deed, given

@@ -19,6 +19,7 @@ import ast
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.patterns import KNOWN_PATTERNS, Loop
 from trainshift.core.program import Program
+from trainshift.core.source import Span
 from trainshift.restrictions.restriction import Findings, Restriction
 
 
@@ -29,16 +30,32 @@ def check(program: Program) -> Findings:
     for index, later in enumerate(loops):
         for earlier in loops[:index]:
             here, other = (later, earlier) if later.script is program.script else (earlier, later)
-            if here.script is not program.script or here in reported or here.pattern is other.pattern:
+            if here in reported or here.pattern is other.pattern:
                 continue
-            same = program.loops.same_model(here, other)
-            if same is not False:
+            if here.script is not program.script:
+                made = _made_here(program, here, other)
+                if made is not None:
+                    reported.add(here)
+                    yield _finding(program, here, other, made)
+            elif program.loops.same_model(here, other) is not False:
                 reported.add(here)
-                yield _finding(program, here, other)
+                yield _finding(program, here, other, here.span)
 
 
-def _finding(program: Program, here: Loop, other: Loop) -> Finding:
-    related = (Related(other.span, f"the other loop: {other.call}", program.elsewhere(other.script)),)
+def _made_here(program: Program, one: Loop, other: Loop) -> Span | None:
+    """Where the script makes the model that two loops of other files train."""
+    place = program.loops.shared_model(one, other)
+    for made in program.loops.origins.creations(place) if place is not None else ():
+        site = program.script.code.sites_by_node.get(made) if isinstance(made, ast.Call) else None
+        if site is not None:
+            return program.script.span(site.node, site)
+    return None
+
+
+def _finding(program: Program, here: Loop, other: Loop, span: Span) -> Finding:
+    related = [Related(other.span, f"the other loop: {other.call}", program.elsewhere(other.script))]
+    if here.script is not program.script:
+        related.insert(0, Related(here.span, f"one loop: {here.call}", here.script))
     model = program.loops.shared_model(here, other)
     if model is not None:
         message = (
@@ -46,12 +63,12 @@ def _finding(program: Program, here: Loop, other: Loop) -> Finding:
             f"({other.pattern.value}) and {here.call} ({here.pattern.value}); its gradients would be "
             "averaged twice or not at all."
         )
-        return Finding("TL03", Verdict.VIOLATED, here.span, message, related)
+        return Finding("TL03", Verdict.VIOLATED, span, message, tuple(related))
     message = (
         f"It cannot be seen whether {here.call} ({here.pattern.value}) and {other.call} "
         f"({other.pattern.value}) train one model; if they do, its gradients would be averaged twice."
     )
-    return Finding("TL03", Verdict.UNKNOWN, here.span, message, related)
+    return Finding("TL03", Verdict.UNKNOWN, span, message, tuple(related))
 
 
 RULE = Restriction("TL03", "model-with-two-loops", check)

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainshift.core import api
-from trainshift.core.facts import Binding, Scope, Site, Statement, last_name
+from trainshift.core.facts import Binding, Scope, Site, Statement, arguments, last_name
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.loops import LAUNCHERS
 from trainshift.core.names import Function, Member
@@ -151,7 +151,7 @@ def _uses(program: Program, candidates: set[str]) -> Iterator[_Use]:
 
 def _passed(program: Program, site: Site, candidates: set[str]) -> Iterator[_Use]:
     """The functions that a call is given, and those in a container that it looks into."""
-    given = [*site.node.args, *(word.value for word in site.node.keywords)]
+    given = arguments(site.node)
     function = site.node.func
     if isinstance(function, ast.Attribute | ast.Subscript) and isinstance(function.value, _CONTAINERS):
         for node, _ in _parts(function.value, candidates):
