@@ -449,7 +449,7 @@ class Imports:
             return False
         if any(not site.node.args for site in script.sites_named("vars")):
             return False
-        return not self._is_exported(name) and not self._is_in_quoted_annotation(name)
+        return not self._is_exported(name) and name not in self._readings.quoted_words
 
     def _is_replaced(self, member: ast.expr) -> bool:
         """Whether the script sets an attribute of this name on anything: what was read before may differ."""
@@ -464,21 +464,6 @@ class Imports:
             if value is not None
             for part in ast.walk(value)
         )
-
-    def _is_in_quoted_annotation(self, name: str) -> bool:
-        return name in self._quoted_words
-
-    @cached_property
-    def _quoted_words(self) -> set[str]:
-        """Every word in an annotation that is written as a string."""
-        return {
-            word
-            for statement in self._script.statements
-            for annotation in _annotations(statement.node)
-            for part in ast.walk(annotation)
-            if isinstance(part, ast.Constant) and isinstance(part.value, str)
-            for word in re.findall(r"\w+", part.value)
-        }
 
 
 def catches_import_error(node: ast.Try) -> bool:
@@ -562,15 +547,3 @@ def _plain_target(binding: Binding) -> str:
     else:
         return ""
     return target.id if isinstance(target, ast.Name) and target is binding.target else ""
-
-
-def _annotations(node: ast.stmt) -> Iterator[ast.expr]:
-    if isinstance(node, ast.AnnAssign):
-        yield node.annotation
-    elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        given = node.args
-        for each in (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg):
-            if each is not None and each.annotation is not None:
-                yield each.annotation
-        if node.returns is not None:
-            yield node.returns

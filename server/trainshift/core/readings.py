@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -46,10 +47,22 @@ class Readings:
                 found.setdefault(reading.node.id, []).append(reading)
         return found
 
+    @cached_property
+    def quoted_words(self) -> set[str]:
+        """Every word in an annotation that is written as a string."""
+        return {
+            word
+            for statement in self._script.statements
+            for annotation in _annotations(statement.node)
+            for part in ast.walk(annotation)
+            if isinstance(part, ast.Constant) and isinstance(part.value, str)
+            for word in re.findall(r"\w+", part.value)
+        }
+
     def can_be_renamed(self, name: str) -> bool:
         """Whether the name is read and bound by the script's own code only, and in its own scope only."""
         script = self._script
-        if not script.identifiers.isdisjoint(REFLECTION):
+        if name in self.quoted_words or not script.identifiers.isdisjoint(REFLECTION):
             return False
         if any(name in scope.declared_global or name in scope.declared_nonlocal for scope in script.scopes):
             return False
@@ -83,3 +96,15 @@ def readings_in(statement: Statement) -> Iterator[Reading]:
                     waiting.append((part, scope if part is outside else inner, string))
             else:
                 waiting.append((child, scope if isinstance(child, ast.arguments) else inner, string))
+
+
+def _annotations(node: ast.stmt) -> Iterator[ast.expr]:
+    if isinstance(node, ast.AnnAssign):
+        yield node.annotation
+    elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        given = node.args
+        for each in (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg):
+            if each is not None and each.annotation is not None:
+                yield each.annotation
+        if node.returns is not None:
+            yield node.returns

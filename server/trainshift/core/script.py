@@ -171,19 +171,20 @@ class Script:
         decorators = getattr(statement.node, "decorator_list", None)
         if decorators:
             first = self.span(decorators[0], statement)
-            at = self.source.text.rindex("@", 0, first.start)
+            at = self.home(statement.scope).source.text.rindex("@", 0, first.start)
             return Span(at, span.end)
         return span
 
     def header_span(self, statement: Statement) -> Span:
         """The first line of a statement's own code, below its decorators: a compound statement's header."""
         span = self.span(statement.node, statement)
-        return Span(span.start, min(span.end, self.source.line_end(span.start)))
+        line_end = self.home(statement.scope).source.line_end(span.start)
+        return Span(span.start, min(span.end, line_end))
 
     def text(self, node: ast.AST, within: Facts | Scope | Statement | Site) -> str:
         """The source text of `node`."""
         span = self.span(node, within)
-        return self.source.text[span.start : span.end]
+        return self.home(_facts(within).module).source.text[span.start : span.end]
 
 
 def read_script(text: str, cache: FactsCache | None = None) -> Script | ParseFailure:

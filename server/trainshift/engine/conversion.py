@@ -16,7 +16,7 @@ from trainshift.core.source import BOM, Source, Span
 from trainshift.core.statements import FactsCache, ParseFailure
 from trainshift.engine.findings import Findings, find
 from trainshift.engine.guards import GUARDING, guarded
-from trainshift.engine.loops import Outlook, look
+from trainshift.engine.outlook import Outlook, look
 from trainshift.transforms import TRANSFORMS
 
 log = logging.getLogger(__name__)

@@ -13,13 +13,13 @@ from trainshift.core.edit import Change, Withheld
 from trainshift.core.finding import Finding, Verdict
 from trainshift.core.source import Span
 from trainshift.transforms import TRANSFORMS
-from trainshift.transforms.rule import Effect, Guard
+from trainshift.transforms.rule import Consequence, Guard
 
 GUARDING = frozenset(
     guard.code
     for rule in TRANSFORMS
     for guard in rule.guards
-    if (guard.violated, guard.unknown) != (Effect.NONE, Effect.NONE)
+    if (guard.violated, guard.unknown) != (Consequence.NONE, Consequence.NONE)
 )
 """The restrictions that can change what becomes of a change."""
 
@@ -33,10 +33,10 @@ def guarded(change: Change, guards: Iterable[Guard], findings: Iterable[Finding]
             continue
         effect = {Verdict.VIOLATED: guard.violated, Verdict.UNKNOWN: guard.unknown}.get(finding.verdict)
         reason = f"{finding.code}: {finding.message}"
-        if effect in (Effect.WITHHOLD, Effect.REFUSE):
-            return Withheld(change.rule, change.target, reason, effect is Effect.REFUSE)
+        if effect in (Consequence.WITHHOLD, Consequence.REFUSE):
+            return Withheld(change.rule, change.target, reason, effect is Consequence.REFUSE)
         # The rule's own doubt about the same statement says more than the finding.
-        if effect is Effect.DOUBT and not change.doubts:
+        if effect is Consequence.DOUBT and not change.doubts:
             change = replace(change, doubts=(reason,))
     return change
 

@@ -32,7 +32,7 @@ from trainshift.core.flags import PAIRS_KEY, Flag
 from trainshift.core.names import Unknown
 from trainshift.core.program import Program
 from trainshift.core.training import Step, is_plain
-from trainshift.transforms.rule import Effect, Guard, Proposals, Transform
+from trainshift.transforms.rule import Consequence, Guard, Proposals, Transform
 
 
 def propose(program: Program) -> Proposals:
@@ -240,8 +240,8 @@ RULE = Transform(
         Guard("TF08"),
         Guard("TF09"),
         Guard("TL02"),
-        Guard("TL03", unknown=Effect.DOUBT),
+        Guard("TL03", unknown=Consequence.DOUBT),
         Guard("TL04"),
-        Guard("TL05", violated=Effect.DOUBT),
+        Guard("TL05", violated=Consequence.DOUBT),
     ),
 )

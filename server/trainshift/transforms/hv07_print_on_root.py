@@ -24,7 +24,7 @@ from trainshift.core.edit import Edit, Place
 from trainshift.core.program import Program
 from trainshift.core.root_only import Form, Kind, RootCall
 from trainshift.transforms.root import conditional, guard, guard_changes
-from trainshift.transforms.rule import Effect, Guard, Proposals, Transform
+from trainshift.transforms.rule import Consequence, Guard, Proposals, Transform
 
 
 def propose(program: Program) -> Proposals:
@@ -90,5 +90,5 @@ RULE = Transform(
     "HV07",
     "print-on-root",
     propose,
-    guards=(Guard("TF04", unknown=Effect.DOUBT),),
+    guards=(Guard("TF04", unknown=Consequence.DOUBT),),
 )

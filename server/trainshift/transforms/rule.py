@@ -16,7 +16,7 @@ from trainshift.core.source import one_line
 Proposals: TypeAlias = Iterator[Change | Withheld]
 
 
-class Effect(Enum):
+class Consequence(Enum):
     """What a finding does to a change that relies on the restriction.
 
     NONE: the rule sees the very thing and copes, or withholds the change with a reason of its own.
@@ -35,8 +35,8 @@ class Guard:
     """A restriction that a rule relies on, and what becomes of a change where it does not hold."""
 
     code: str
-    violated: Effect = Effect.NONE
-    unknown: Effect = Effect.NONE
+    violated: Consequence = Consequence.NONE
+    unknown: Consequence = Consequence.NONE
 
 
 @dataclass(frozen=True, slots=True)
