@@ -28,7 +28,9 @@ from trainshift.engine.own_codes import UNKNOWN_SUPPRESSION, UNUSED_SUPPRESSION
 
 _MARK = "trainshift"
 _COMMENT = re.compile(
-    r"#\s*trainshift:\s*(?P<word>[\w-]+)(?P<list>\s*\[(?P<codes>[^\]#]*)(?P<closed>\])?)?", re.I
+    r"#\s*trainshift:\s*(?P<word>[\w-]+)"
+    r"(?P<list>\s*\[(?P<codes>[^\]#]*)(?P<closed>\])?)?(?P<bare>:?\s*T[FLS]\d\d\b)?",
+    re.I,
 )
 _WORDS = ("ignore", "ignore-file")
 _NEWLINE = re.compile(r"\r\n|\r")
@@ -150,6 +152,8 @@ def _suppression(match: re.Match[str], offset: int) -> Suppression:
         )
     elif match["list"] is not None and match["closed"] is None:
         problem = "the list of codes is not closed by a ]"
+    elif match["bare"] is not None:
+        problem = f"codes stand in brackets: {word}[{match['bare'].strip(': ').upper()}]"
     elif codes == ():
         problem = "the list of codes is empty; leave the brackets away to ignore every code"
     return Suppression(span, codes, word == "ignore-file", problem)

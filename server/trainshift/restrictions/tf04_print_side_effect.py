@@ -31,7 +31,7 @@ import ast
 from trainshift.core import tables
 from trainshift.core.edit import Change, Edit
 from trainshift.core.effects import Deed, Effect
-from trainshift.core.facts import Site, arguments, last_name
+from trainshift.core.facts import Site, arguments, hides_arguments, last_name
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.names import Instance, Library, Literal, Value
 from trainshift.core.program import Program
@@ -161,12 +161,13 @@ def _fix(program: Program, site: Site) -> Change | None:
     if not own or statement.scope.kind == "class":  # A class would keep the variable.
         return None
     script, layout = program.script, program.layout
-    words = {word.value: word.arg for word in site.node.keywords}
-    given = [*site.node.args, *words]
+    given = arguments(site.node)
     acting = [index for index, each in enumerate(given) if _acts(program, each)]
     bounds = Span(script.span(site.node.func, site).end + 1, script.span(site.node, site).end - 1)
     starts = [script.span(each, site).start for each in given]
     if not acting or site.in_fstring or starts != sorted(starts):
+        return None
+    if hides_arguments(site.node):  # What is unpacked would have to be copied before it changes.
         return None
     lines: list[str] = []
     edits: list[Edit] = []
@@ -174,13 +175,12 @@ def _fix(program: Program, site: Site) -> Change | None:
     for index, node in enumerate(given[: acting[-1] + 1]):
         if index not in acting and _is_settled(program, node, site):
             continue
-        value = node.value if isinstance(node, ast.Starred) else node
-        if words.get(node, "") is None or _is_lazy(program, value, site):
+        if _is_lazy(program, node, site):
             return None
-        span = layout.parenthesized(script.span(value, site), bounds)
-        name = _name(program, value, taken)
-        if isinstance(value, ast.NamedExpr):
-            text = script.text(value.value, site)
+        span = layout.parenthesized(script.span(node, site), bounds)
+        name = _name(program, node, taken)
+        if isinstance(node, ast.NamedExpr):
+            text = script.text(node.value, site)
         else:
             text = script.source.text[span.start : span.end]
         taken.add(name)

@@ -76,6 +76,11 @@ def _judged(program: Program, creation: Creation, first: Condition) -> tuple[Ver
             f"{made} {where} may create a conditional {kind}, but the script does not show its class: "
             f"{_WHY[creation.kind]}."
         )
+    if first.word in ("for", "while", "comprehension"):
+        return Verdict.VIOLATED, (
+            f"The {kind} {made} is created {where}: made anew each time, it is not the one that all ranks "
+            "started from."
+        )
     return Verdict.VIOLATED, f"The {kind} {made} is created {where}: {_WHY[creation.kind]}."
 
 

@@ -71,7 +71,7 @@ def _judged(program: Program, use: _Use) -> Findings:
     if (trains or method) and use.how != _FOR_ESTIMATOR:
         message = (
             f"{name} trains and is {use.how} instead of called by its name; every rank must make the same "
-            "training calls, and what calls it is not seen."
+            "training calls, and a call by another name is easily missed."
         )
         yield Finding("TL04", Verdict.VIOLATED, span, message, related)
     else:
