@@ -174,7 +174,6 @@ def test_odd_text_is_read(text: str) -> None:
 
 
 def test_codes_without_brackets_are_told_and_silence_nothing() -> None:
-    text = "import tensorflow as tf\nkeras = tf.keras  # trainshift: ignore TF03\n"
-    report = check(text)
+    report = check(HEAD + "bad()  # trainshift: ignore TF03\n")
     assert [each.code for each in report.diagnostics] == ["TF03", "TS02"]
     assert "ignore[TF03]" in report.diagnostics[1].message
