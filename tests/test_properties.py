@@ -21,6 +21,8 @@ from trainshift.core.statements import ParseFailure
 from trainshift.engine.conversion import Analysis, Conversion, Status, analyze, convert
 
 TEXTS = {folder.name: (folder / "before.py").read_bytes().decode() for folder in SCRIPTS}
+SHORT = [case.name for case in TRANSFORM_CASES]
+LONG = list(TEXTS)
 TEXTS |= {case.name: case.text for case in TRANSFORM_CASES}
 
 
@@ -36,7 +38,7 @@ def test_the_properties_hold_on_every_mutation(name: str, quick: bool) -> None:
         _check(text, conversion, where)
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("name", [*SHORT, *(pytest.param(name, marks=pytest.mark.slow) for name in LONG)])
 def test_statement_by_statement_in_any_order_is_the_whole_file(name: str) -> None:
     text = TEXTS[name].removeprefix(BOM)
     conversion = convert(text)

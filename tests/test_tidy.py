@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -25,10 +26,17 @@ LAYERS = ("core", "restrictions", "transforms", "engine", "cli")
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "dev" not in path.parts)
 
 
+@cache
+def nodes(path: Path) -> list[ast.AST]:
+    """Everything in a module's syntax tree."""
+    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+@cache
 def imports(path: Path) -> set[str]:
     """Full names of everything that a module imports, at any depth."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -50,11 +58,8 @@ def test_imports_point_one_way(path: Path) -> None:
 def test_the_core_does_no_io(path: Path) -> None:
     if path.relative_to(PACKAGE).parts[0] not in ("core", "restrictions", "transforms", "engine"):
         return
-    tree = ast.parse(path.read_text(encoding="utf-8"))
     calls = {
-        node.func.id
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        node.func.id for node in nodes(path) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     }
     assert calls.isdisjoint({"print", "open", "input", "exec", "eval"})
     outside = (

@@ -85,7 +85,11 @@ def test_an_edit_re_reads_the_changed_statement_only(monkeypatch: pytest.MonkeyP
     assert read == ["def f77(x):\n    return x + 770\n\n\n"]
 
 
-@pytest.mark.parametrize("folder", SCRIPTS, ids=lambda folder: folder.name)
+@pytest.mark.parametrize(
+    "folder",
+    [*SCRIPTS[:4], *(pytest.param(folder, marks=pytest.mark.slow) for folder in SCRIPTS[4:])],
+    ids=lambda folder: folder.name,
+)
 def test_cached_reading_equals_a_fresh_one_after_random_edits(folder) -> None:  # type: ignore[no-untyped-def]
     text = (folder / "before.py").read_bytes().decode("utf-8-sig")
     junk = [
