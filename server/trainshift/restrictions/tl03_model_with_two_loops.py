@@ -58,8 +58,10 @@ def _finding(program: Program, here: Loop, other: Loop, span: Span) -> Finding:
         related.insert(0, Related(here.span, f"one loop: {here.call}", here.script))
     model = program.loops.shared_model(here, other)
     if model is not None:
+        elsewhere = here.script is not program.script
+        name = "The model that is made here" if elsewhere else ast.unparse(model.node)
         message = (
-            f"{ast.unparse(model.node)} is trained by two types of loop, {other.call} "
+            f"{name} is trained by two types of loop, {other.call} "
             f"({other.pattern.value}) and {here.call} ({here.pattern.value}); its gradients would be "
             "averaged twice or not at all."
         )
