@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from trainshift.core.facts import Scope, Statement
+from trainshift.core.facts import Facts, Scope, Statement
 from trainshift.core.script import Script
 
 # Names through which a script may read others by their text: where it has one, nothing is renamed.
@@ -30,22 +30,26 @@ class Reading:
 
 
 class Readings:
-    """The readings of one script, found in one walk when they are first asked for."""
+    """The readings of one script."""
 
     def __init__(self, script: Script) -> None:
         self._script = script
+        self._chunks: dict[Facts, dict[str, list[Reading]]] = {}
 
     def of(self, name: str) -> list[Reading]:
         """Every place where a name of this spelling is read, whatever it stands for there."""
-        return self._by_name.get(name, [])
+        chunks = (facts for facts in self._script.facts if facts.loads.get(name))
+        return [reading for facts in chunks for reading in self._of_chunk(facts).get(name, ())]
 
-    @cached_property
-    def _by_name(self) -> dict[str, list[Reading]]:
-        found: dict[str, list[Reading]] = {}
-        for statement in self._script.statements:
-            for reading in readings_in(statement):
-                found.setdefault(reading.node.id, []).append(reading)
-        return found
+    def _of_chunk(self, facts: Facts) -> dict[str, list[Reading]]:
+        """The readings of one chunk by name, found when one of them is first asked for."""
+        if facts not in self._chunks:
+            found: dict[str, list[Reading]] = {}
+            for statement in facts.statements:
+                for reading in readings_in(statement):
+                    found.setdefault(reading.node.id, []).append(reading)
+            self._chunks[facts] = found
+        return self._chunks[facts]
 
     @cached_property
     def quoted_words(self) -> set[str]:

@@ -29,7 +29,9 @@ from __future__ import annotations
 import ast
 import builtins
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 from trainshift.core.edit import Change, Edit
@@ -73,16 +75,22 @@ _DISTURBING = (
 _SETTINGS = frozenset({"os.environ", "sys.path", "sys.modules", "sys.meta_path"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Top:
     """The imports at the top and what may stand among them: `block`, up to the first other statement `end`.
 
     `loud` is the first statement that does more than set the environment, warnings or logging.
     """
 
+    program: Program
     block: list[Statement]
     end: Statement | None
     loud: Statement | None
+
+    @cached_property
+    def calls(self) -> list[tuple[Site, bool, frozenset[str]]]:
+        """The calls that may change what an import gives: any import, or one of the named libraries."""
+        return list(_read_calls(self.program))
 
 
 def check(program: Program) -> Findings:
@@ -104,8 +112,8 @@ def _read_top(program: Program) -> _Top:
             continue
         end = end or statement
         if not _is_silent(statement) and not _is_quiet(program, statement):
-            return _Top(block, end, statement)
-    return _Top(block, end, None)
+            return _Top(program, block, end, statement)
+    return _Top(program, block, end, None)
 
 
 # What stands between imports
@@ -439,20 +447,16 @@ def _is_disturbed(program: Program, statement: Statement, top: _Top) -> bool:
 
     if any(between(binding.statement) for binding in script.module_bindings.get("*", [])):
         return True
-    for facts in script.facts:
-        settings = [
-            each
-            for setting in _SETTINGS
-            for each in (
-                *facts.attributes.get(setting.partition(".")[2], ()),
-                *facts.items.get(setting.partition(".")[2], ()),
-            )
-        ]
-        for each in settings:
+    for setting in _SETTINGS:
+        name = setting.partition(".")[2]
+        for each in (*script.attribute_bindings(name), *script.item_bindings(name)):
             if between(each.binding.statement) and _is_setting(program, each):
                 return True
     roots = {module.partition(".")[0] for module in _modules(statement)} - {"tensorflow"}
-    return any(between(site.statement) and _disturbs(program, site, roots) for site in script.sites)
+    return any(
+        (always or not libraries.isdisjoint(roots)) and between(site.statement)
+        for site, always, libraries in top.calls
+    )
 
 
 def _is_setting(program: Program, each: AttributeBinding | ItemBinding) -> bool:
@@ -461,20 +465,23 @@ def _is_setting(program: Program, each: AttributeBinding | ItemBinding) -> bool:
     return any(f"{name}.".startswith(("os.environ.", "sys.")) or name == "os" for name in names)
 
 
-def _disturbs(program: Program, site: Site, roots: set[str]) -> bool:
-    """Whether a call may change what later imports give: through the environment, paths or the library."""
-    for value in program.names.callee(site):
-        if isinstance(value, Library):
-            root = value.name.partition(".")[0]
-            if value.name.startswith(_DISTURBING) or not is_common(root):
-                return True
-            if root in roots:
-                return True
-        elif isinstance(value, Unknown):
-            called = root_name(site.node)
-            if called is not None and not program.names.lookup(called.id, site.scope, site.statement)[1]:
-                return True
-    return False
+def _read_calls(program: Program) -> Iterator[tuple[Site, bool, frozenset[str]]]:
+    """Each such call, whether it concerns any import, and the libraries that it is of."""
+    for site in program.script.sites:
+        always = False
+        libraries: set[str] = set()
+        for value in program.names.callee(site):
+            if isinstance(value, Library):
+                root = value.name.partition(".")[0]
+                always = always or value.name.startswith(_DISTURBING) or not is_common(root)
+                libraries.add(root)
+            elif isinstance(value, Unknown):
+                called = root_name(site.node)
+                if called is not None:
+                    bound = program.names.lookup(called.id, site.scope, site.statement)[1]
+                    always = always or not bound
+        if always or libraries:
+            yield site, always, frozenset(libraries)
 
 
 RULE = Restriction("TF01", "import-not-at-top", check)
