@@ -201,6 +201,8 @@ def _check_batch(jobs: Sequence[Job]) -> list[FileCheck]:
     """
     results = [check_file(job) for job in jobs if _stopped is None or not _stopped.is_set()]
     gc.collect()
+    if not gc.get_freeze_count():  # What the first batch loaded stays, and is not looked at again.
+        gc.freeze()
     return results
 
 

@@ -449,7 +449,9 @@ def _is_disturbed(program: Program, statement: Statement, top: _Top) -> bool:
         return True
     for setting in _SETTINGS:
         name = setting.partition(".")[2]
-        for each in (*script.attribute_bindings(name), *script.item_bindings(name)):
+        given: list[AttributeBinding | ItemBinding] = [*script.attribute_bindings(name)]
+        given += script.item_bindings(name)
+        for each in given:
             if between(each.binding.statement) and _is_setting(program, each):
                 return True
     roots = {module.partition(".")[0] for module in _modules(statement)} - {"tensorflow"}
