@@ -8,19 +8,18 @@ import sys
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Protocol
 
-from trainshift.cli.report import excerpt, place, plural, print_diff
+from trainshift.cli.report import INTERNAL_ERROR, excerpt, place, plural, print_diff
 from trainshift.cli.terminal import Printer, Segment, visible, wants_colour
 from trainshift.core.edit import Change, merge
 from trainshift.core.finding import Verdict
-from trainshift.core.source import Source
+from trainshift.core.source import Source, Span
 from trainshift.engine.checking import Diagnostic, Region
 from trainshift.engine.settings import Severity
 
 JSON_VERSION = 1
-INTERNAL_ERROR = "internal error"
 
 _WIDTH = 120
 
@@ -409,10 +408,10 @@ def _diagnostic(each: Diagnostic, source: Source) -> dict[str, object]:
         "name": each.name,
         "severity": each.severity.label,
         "verdict": each.verdict.value,
-        **_place(each.region),
+        **asdict(each.region),
         "message": each.message,
         "related": [
-            {"path": other.path, **_place(other.region), "message": other.message} for other in each.related
+            {"path": other.path, **asdict(other.region), "message": other.message} for other in each.related
         ],
         "url": each.url or None,
         "fix": None if each.fix is None else _fix(each.fix, source),
@@ -422,23 +421,14 @@ def _diagnostic(each: Diagnostic, source: Source) -> dict[str, object]:
 def _fix(change: Change, source: Source) -> dict[str, object]:
     return {
         "title": change.title,
-        "edits": [{**_place(region), "text": text} for region, text in edits_of(change, source)],
+        "edits": [{**asdict(region), "text": text} for region, text in edits_of(change, source)],
     }
 
 
 def edits_of(change: Change, source: Source) -> Iterator[tuple[Region, str]]:
     """The edits of a fix in text order: what is replaced, and by what."""
     for edit in merge([change]).edits:
-        yield Region(*source.position(edit.start), *source.position(edit.end)), edit.text
-
-
-def _place(region: Region) -> dict[str, object]:
-    return {
-        "line": region.line,
-        "column": region.column,
-        "end_line": region.end_line,
-        "end_column": region.end_column,
-    }
+        yield Region.of(source, Span(edit.start, edit.end)), edit.text
 
 
 def _data(text: str) -> str:

@@ -6,11 +6,12 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
+from trainshift.cli.diff import STANDARD_INPUT_NAME
 from trainshift.cli.disk import absolute, files_on_disk
 from trainshift.cli.files import FileProblem
-from trainshift.cli.report import plural
+from trainshift.cli.report import plural, shown_path
 from trainshift.cli.run import read_input
 from trainshift.cli.terminal import Printer, ProgressBar, Segment, visible, wants_colour
 from trainshift.cli.walk import STANDARD_INPUT, Input, collect
@@ -23,10 +24,10 @@ from trainshift.core.script import Script
 from trainshift.core.source import Span, one_line
 from trainshift.core.statements import ParseFailure
 from trainshift.core.training import LOOPS
+from trainshift.engine.checking import Region
 from trainshift.engine.workspace import ParsedFiles, read_linked
 
 _VERSION = 1
-_STANDARD_INPUT_NAME = "<stdin>"
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def show_loops(paths: Sequence[str], exclude: Sequence[str], output_format: str,
 
 
 def _read(item: Input, files: ParsedFiles) -> Program | _Failure | None:
-    name = _STANDARD_INPUT_NAME if item.path == STANDARD_INPUT else item.path
+    name = STANDARD_INPUT_NAME if item.path == STANDARD_INPUT else item.path
     if item.problem:
         return _Failure(name, item.problem)
     if item.nothing:
@@ -191,10 +192,8 @@ def _texts(script: Script, places: Sequence[Place]) -> list[str]:
 
 
 def _shown_path(script: Script) -> str:
-    if os.path.basename(script.path) == _STANDARD_INPUT_NAME:
-        return _STANDARD_INPUT_NAME
-    relative = os.path.relpath(script.path)
-    return script.path if relative.startswith(os.pardir) else relative
+    is_stream = os.path.basename(script.path) == STANDARD_INPUT_NAME
+    return STANDARD_INPUT_NAME if is_stream else shown_path(script.path)
 
 
 def _qualified(scope: Scope) -> str:
@@ -248,6 +247,4 @@ def _loop_entry(loop: Loop) -> dict[str, object]:
 
 
 def _region(script: Script, span: Span) -> dict[str, int]:
-    line, column = script.source.position(span.start)
-    end_line, end_column = script.source.position(span.end)
-    return {"line": line, "column": column, "end_line": end_line, "end_column": end_column}
+    return asdict(Region.of(script.source, span))

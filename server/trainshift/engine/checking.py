@@ -42,6 +42,11 @@ class Region:
     end_line: int
     end_column: int
 
+    @classmethod
+    def of(cls, source: Source, span: Span) -> Region:
+        """Where the span of `source` stands."""
+        return cls(*source.position(span.start), *source.position(span.end))
+
 
 @dataclass(frozen=True, slots=True)
 class OtherPlace:
@@ -192,21 +197,17 @@ def _diagnostic(source: Source, path: str, finding: Finding, severity: Severity)
     related = []
     for each in finding.related:
         home = (each.script.path, each.script.source) if each.script else (path, source)
-        related.append(OtherPlace(home[0], _region(home[1], each.span), each.message))
+        related.append(OtherPlace(home[0], Region.of(home[1], each.span), each.message))
     return Diagnostic(
         finding.code,
         _NAMES[finding.code],
         severity,
         finding.verdict,
-        _region(source, finding.span),
+        Region.of(source, finding.span),
         finding.message,
         tuple(related),
         finding.fix,
     )
-
-
-def _region(source: Source, span: Span) -> Region:
-    return Region(*source.position(span.start), *source.position(span.end))
 
 
 def _failed(path: str, code: str, message: str, line: int = 1, column: int = 1) -> CheckReport:
