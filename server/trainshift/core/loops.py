@@ -67,16 +67,14 @@ class Loops:
         """The loops of the script, whoever calls them, and those that it reaches in other files."""
         found = [loop for loop in self._read if loop.likely]
         others = {script: sites for script in self._linked if (sites := candidates(script))}
-        if others:
-            reached = self._reached([None, *self._script.scopes])
-            for script, sites in others.items():
-                if not any((script, named_function(site.scope)) in reached for site in sites):
-                    continue
-                program = self._program.linked(script)
+        for script, sites in others.items():
+            if any((script, named_function(site.scope)) in self._reachable for site in sites):
                 found += [
                     loop
-                    for loop in read_loops(program, self._program)
-                    if loop.likely and (script, loop.function) in reached and not _is_of_script_only(loop)
+                    for loop in read_loops(self._program.linked(script), self._program)
+                    if loop.likely
+                    and (script, loop.function) in self._reachable
+                    and not _is_of_script_only(loop)
                 ]
         self._under_strategies(found)
         return found
@@ -147,6 +145,11 @@ class Loops:
         return [*found, *handed]
 
     # What runs
+
+    @cached_property
+    def _reachable(self) -> set[tuple[Script, Scope | None]]:
+        """The code that may run through any function of the script, or through its own code."""
+        return self._reached([None, *self._script.scopes])
 
     def _reached(self, starts: Iterable[Scope | None]) -> set[tuple[Script, Scope | None]]:
         """The code that may run: functions, and (None) the modules that are imported on the way.
@@ -233,12 +236,10 @@ class Loops:
         if hidden or any("trategy" in name for name in self._script.identifiers):
             yield from self._script.sites
         others = [each for each in self._linked if any("trategy" in name for name in each.identifiers)]
-        if others:
-            reached = self._reached([None, *self._script.scopes])
-            for script in others:
-                for site in script.sites:
-                    if (script, named_function(site.scope)) in reached:
-                        yield site
+        for script in others:
+            for site in script.sites:
+                if (script, named_function(site.scope)) in self._reachable:
+                    yield site
 
     def _uses_strategy(self, site: Site) -> bool:
         """Whether the call is one that a strategy has, of an object that is not seen."""
