@@ -20,6 +20,7 @@ from trainshift.core.facts import (
     Statement,
     argument,
     arguments,
+    closure,
     dotted,
     imported_name,
     last_name,
@@ -152,28 +153,27 @@ class Imports:
             for binding in self._script.imports
             if not is_common(binding.full_name) or binding.full_name.partition(".")[0] in ROOTS
         }
-        steps: list[tuple[str, set[str]]] = []
+        following: dict[str, list[str]] = {}
+
+        def follow(name: str, words: set[str]) -> None:
+            for word in words if name else ():
+                following.setdefault(word, []).append(name)
+
         for binding in self._bindings():
             if isinstance(binding.target, ast.expr) and binding.value is not None:
-                steps.append((last_name(binding.target), _words(binding.value)))
+                follow(last_name(binding.target), _words(binding.value))
         for scope in self._script.scopes:
-            steps += [(scope.name, _words(value)) for value, _ in scope.returns]
+            for value, _ in scope.returns:
+                follow(scope.name, _words(value))
             given = getattr(scope.node, "args", None)
             if isinstance(given, ast.arguments):
                 named = [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
                 called = scope.parent.name if scope.name == "__init__" and scope.parent else scope.name
                 for site in self._script.sites_named(called) if called else ():
-                    passed = arguments(site.node)
-                    words = set().union(*map(_words, passed))
-                    steps += [(name, words) for name in named]
-        grown = True
-        while grown:
-            grown = False
-            for name, words in steps:
-                if name and name not in found and not words.isdisjoint(found):
-                    found.add(name)
-                    grown = True
-        return found
+                    words = set().union(*map(_words, arguments(site.node)))
+                    for name in named:
+                        follow(name, words)
+        return closure(found, following)
 
     @cached_property
     def defaults(self) -> list[Alias]:

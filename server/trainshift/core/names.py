@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from trainshift.core import api
-from trainshift.core.facts import Binding, Scope, Site, Statement, dotted, hides_arguments, last_name
+from trainshift.core.facts import Binding, Scope, Site, Statement, closure, dotted, hides_arguments, last_name
 from trainshift.core.reaching import Reaching
 
 if TYPE_CHECKING:
@@ -764,13 +764,8 @@ class Resolver:
 
         `name` is what the function (or the class, for an ``__init__``) is called where it is defined.
         """
-        names = {name, *(new for new, old in self._script.code.renamed_imports if old == name)}
-        waiting = list(names)
-        while waiting:
-            for alias in self._alias_names().get(waiting.pop(), ()):
-                if alias not in names:
-                    names.add(alias)
-                    waiting.append(alias)
+        renamed = (new for new, old in self._script.code.renamed_imports if old == name)
+        names = closure([name, *renamed], self._alias_names())
         named = list(self._script.sites_named(*sorted(names)))
         found = [site for site in named if function in self.called_functions(site)]
         reads = sum(self._script.loads(each) for each in names)

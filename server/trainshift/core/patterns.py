@@ -13,14 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from trainshift.core import api
-from trainshift.core.facts import (
-    Scope,
-    Site,
-    Statement,
-    argument,
-    dotted,
-    last_name,
-)
+from trainshift.core.facts import Scope, Site, Statement, argument, closure, dotted, last_name
 from trainshift.core.flow import reaching_calls
 from trainshift.core.imports import is_common
 from trainshift.core.names import Function, Instance, Unknown, Values
@@ -522,13 +515,7 @@ def _names_of(script: Script, calls: set[ast.Call]) -> set[str]:
                 found.add(name)
             elif isinstance(part, ast.Name | ast.Attribute):
                 named_after.setdefault(last_name(part), []).append(name)
-    waiting = list(found)
-    while waiting:
-        for name in named_after.get(waiting.pop(), ()):
-            if name not in found:
-                found.add(name)
-                waiting.append(name)
-    return found
+    return closure(found, named_after)
 
 
 def _mentions(node: ast.expr, names: set[str] | frozenset[str]) -> bool:

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainshift.core import api
-from trainshift.core.facts import Binding, Scope, Site, Statement, arguments, last_name
+from trainshift.core.facts import Binding, Scope, Site, Statement, arguments, closure, last_name
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.loops import LAUNCHERS
 from trainshift.core.names import Function, Member
@@ -114,18 +114,12 @@ def _names_of_functions(program: Program) -> set[str]:
     for other in script.workspace.reachable if script.workspace is not None else ():
         names |= {scope.name for scope in other.scopes if scope.kind == "function" and scope.name}
     names |= {new for new, old in script.code.renamed_imports if old in names}
-    waiting = [name for name in names if name in script.identifiers]
     aliases: dict[str, list[str]] = {}
     for name, value in script.code.bound_values:
         first = value.args[:1] if isinstance(value, ast.Call) else []
         for origin in (value, *first):
             aliases.setdefault(last_name(origin), []).append(name)
-    while waiting:
-        for alias in aliases.get(waiting.pop(), ()):
-            if alias not in names:
-                names.add(alias)
-                waiting.append(alias)
-    return names
+    return closure(names, aliases)
 
 
 def _uses(program: Program, candidates: set[str]) -> Iterator[_Use]:
