@@ -229,24 +229,23 @@ def check_file(job: Job) -> FileCheck:
 def _checked(source: SourceFile, job: Job, result: FileCheck) -> FileCheck:
     path = absolute(job.name)
     around = _shared_files() if job.action is Action.NONE else files_on_disk()
-    if job.action is not Action.FIX:
+    if job.action is Action.NONE:
         report = checking.check(source.text, job.settings, path, around)
-        result = _with_report(result, path, source.text, report)
-        if job.action is Action.NONE:
-            return result
+        return _with_report(result, path, source.text, report)
     fixed = checking.fix(source.text, job.settings, path, around, job.least)
-    result = replace(result, applied=dict(fixed.applied), encoding=source.encoding)
+    before = _with_report(result, path, source.text, fixed.before)
+    applied = dict(fixed.applied)
     if job.action is Action.DIFF:
-        return replace(result, diff=unified_diff(source.data, source.encode(fixed.text), source.path))
+        diff = unified_diff(source.data, source.encode(fixed.text), source.path)
+        return replace(before, applied=applied, encoding=source.encoding, diff=diff)
     try:
         if job.item.path == STANDARD_INPUT:
             print_bytes(source.encode(fixed.text))
         elif fixed.text != source.text:
             files.write_in_place(source, fixed.text)
     except FileProblem as problem:
-        report = checking.check(source.text, job.settings, path, around)
-        failed = replace(result, applied={}, error=problem.message, position=problem.position)
-        return _with_report(failed, path, source.text, report)
+        return replace(before, encoding=source.encoding, error=problem.message, position=problem.position)
+    result = replace(result, applied=applied, encoding=source.encoding)
     return _with_report(result, path, fixed.text, fixed.report)
 
 

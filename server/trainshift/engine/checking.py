@@ -96,11 +96,12 @@ class CheckReport:
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """A text after its fixes: how many of each code were made, and what is said of the text now."""
+    """A text after its fixes: how many of each code were made, and what is said of it now and `before`."""
 
     text: str
     applied: Mapping[str, int]
     report: CheckReport
+    before: CheckReport
 
 
 def program_of(text: str, path: str = "", files: ParsedFiles | None = None) -> Program | ParseFailure:
@@ -159,11 +160,11 @@ def fix(
         ):
             codes = ", ".join(sorted({change.rule for change in plan.changes}))
             defect = _failure(INTERNAL_ERROR.code, _report_it(f"the fixes of {codes} break the script"))
-            return Fixed(text, {}, CheckReport(path, (defect, *first.diagnostics), first.suppressed))
+            return Fixed(text, {}, CheckReport(path, (defect, *first.diagnostics), first.suppressed), first)
         applied.update(change.rule for change in plan.changes)
         fixed = after
     mark = BOM if text.startswith(BOM) else ""
-    return Fixed(mark + fixed, applied, report)
+    return Fixed(mark + fixed, applied, report, first)
 
 
 def _check(text: str, settings: Settings, path: str, files: ParsedFiles | None) -> CheckReport:
