@@ -18,6 +18,7 @@ from itertools import pairwise
 
 from trainshift.core import api
 from trainshift.core.facts import (
+    COMPREHENSIONS,
     Binding,
     Scope,
     Site,
@@ -161,7 +162,6 @@ _MODULES = {
 _ITERATING = frozenset(f"builtins.{name}" for name in ("iter", "list", "tuple", "sorted", "reversed"))
 # Libraries of which no call gives an object of the kinds.
 _FOREIGN = frozenset({"builtins", "numpy", "pandas", "tqdm", "matplotlib", "sklearn", "scipy"})
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 class Creations:
@@ -609,7 +609,7 @@ def _condition_of(child: ast.AST, parent: ast.AST) -> str:
         return "conditional expression"
     if isinstance(parent, ast.BoolOp) and child is not parent.values[0]:
         return "and" if isinstance(parent.op, ast.And) else "or"
-    if isinstance(parent, _COMPREHENSIONS) and child is not parent.generators[0]:
+    if isinstance(parent, COMPREHENSIONS) and child is not parent.generators[0]:
         return "comprehension"
     if isinstance(parent, ast.comprehension) and child is not parent.iter:
         return "comprehension"

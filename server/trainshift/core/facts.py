@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 
 from trainshift.core.source import Source, Span
 
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 BindingKind: TypeAlias = Literal[
     "value", "element", "context", "parameter", "import", "function", "class", "deleted", "other"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 FITTING = ("fit", "fit_generator", "train_on_batch")
 _STEPPING = ("minimize", "apply_gradients", "create_train_op", "optimize_loss")
 _ASSIGNING = ("assign", "assign_sub", "assign_add")
-_MONITORED = (*api.MONITORED_SESSION, "tensorflow.compat.v1.train.MonitoredTrainingSession")
+MONITORED = (*api.MONITORED_SESSION, "tensorflow.compat.v1.train.MonitoredTrainingSession")
 _SESSIONS = (
     *api.SESSION,
     "tensorflow.compat.v1.train.Supervisor",
@@ -341,7 +341,7 @@ class _Reader:
     @cached_property
     def _uses_sessions(self) -> bool:
         return any(self._session_calls) or any(
-            self._names.may_be(self._names.site_values(site.node.func.value, site), *api.SESSION, *_MONITORED)
+            self._names.may_be(self._names.site_values(site.node.func.value, site), *api.SESSION, *MONITORED)
             for site in self._script.sites_named("run")
             if isinstance(site.node.func, ast.Attribute)
         )
@@ -351,9 +351,9 @@ class _Reader:
         return [
             site
             for site in self._script.sites_named(
-                *{name.rpartition(".")[2] for name in (*_SESSIONS, *_MONITORED)}
+                *{name.rpartition(".")[2] for name in (*_SESSIONS, *MONITORED)}
             )
-            if self._names.calls(site, *_SESSIONS, *_MONITORED)
+            if self._names.calls(site, *_SESSIONS, *MONITORED)
         ]
 
     def _sessions(self) -> Iterator[Loop]:
@@ -372,7 +372,7 @@ class _Reader:
         for site in runs:
             assert isinstance(site.node.func, ast.Attribute)
             receiver = self._names.site_values(site.node.func.value, site)
-            session = self._names.may_be(receiver, *api.SESSION, *_MONITORED)
+            session = self._names.may_be(receiver, *api.SESSION, *MONITORED)
             strange = any(isinstance(value, Unknown) for value in receiver) or not receiver
             fetches = [
                 *site.node.args[:1],
@@ -385,8 +385,8 @@ class _Reader:
             )]  # fmt: skip
             if not ops and not any(_mentions(each, trained) for each in fetches):
                 continue
-            monitored = self._names.may_be(receiver, *_MONITORED) or (
-                not session and any(self._names.calls(each, *_MONITORED) for each in self._session_calls)
+            monitored = self._names.may_be(receiver, *MONITORED) or (
+                not session and any(self._names.calls(each, *MONITORED) for each in self._session_calls)
             )
             pattern = Pattern.MONITORED_SESSION if monitored else Pattern.SESSION
             optimizers = [

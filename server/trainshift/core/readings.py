@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from trainshift.core.facts import Facts, Scope, Statement
+from trainshift.core.facts import COMPREHENSIONS, Facts, Scope, Statement
 from trainshift.core.script import Script
 
 # Names through which a script may read others by their text: where it has one, nothing is renamed.
 REFLECTION = frozenset({"globals", "locals", "vars", "eval", "exec", "__all__"})
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +88,9 @@ def readings_in(statement: Statement) -> Iterator[Reading]:
             continue
         if isinstance(node, ast.JoinedStr):
             string = string or node
-        inner = scope_of[node] if isinstance(node, (ast.Lambda, *_COMPREHENSIONS)) else scope
+        inner = scope_of[node] if isinstance(node, (ast.Lambda, *COMPREHENSIONS)) else scope
         # The first thing that a comprehension iterates, and a lambda's defaults, are read outside.
-        outside = node.generators[0].iter if isinstance(node, _COMPREHENSIONS) else None
+        outside = node.generators[0].iter if isinstance(node, COMPREHENSIONS) else None
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.stmt):
                 continue

@@ -8,16 +8,11 @@ from trainshift.core import api
 from trainshift.core.facts import Scope, Site, argument
 from trainshift.core.loops import LOOKED_FOR
 from trainshift.core.names import Function
-from trainshift.core.patterns import Loop, Pattern
+from trainshift.core.patterns import MONITORED, Loop, Pattern
 from trainshift.core.program import Program
 from trainshift.core.source import Span
 
-_SESSIONS = (
-    *api.SESSION,
-    *api.MONITORED_SESSION,
-    "tensorflow.compat.v1.train.MonitoredTrainingSession",
-    "tensorflow.compat.v1.train.Supervisor",
-)
+_SESSIONS = (*api.SESSION, *MONITORED, "tensorflow.compat.v1.train.Supervisor")
 _SESSION_REASON = "a TF1 session is not converted yet"
 _ESTIMATOR_REASON = "an Estimator is not converted yet"
 # Why a loop of a pattern is refused; `{method}` is the method that trains.

@@ -30,7 +30,7 @@ from itertools import pairwise
 from trainshift.core import api
 from trainshift.core.creations import Kind
 from trainshift.core.edit import Change, Edit
-from trainshift.core.facts import Scope, Site, Statement, dotted, expression_path
+from trainshift.core.facts import COMPREHENSIONS, Scope, Site, Statement, dotted, expression_path
 from trainshift.core.finding import Finding, Verdict
 from trainshift.core.names import Member
 from trainshift.core.program import Program
@@ -40,7 +40,6 @@ from trainshift.restrictions.restriction import Findings, Restriction
 _METHOD = "apply_gradients"
 _ASSIGNMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign)
 _REASON = "no line can follow it that broadcasts the variables after the first step, without which the ranks"
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def check(program: Program) -> Findings:
@@ -199,7 +198,7 @@ def _is_first(statement: ast.stmt, call: ast.Call) -> bool:
     """Whether the call is surely evaluated, and after nothing but what the step cannot change."""
     path = expression_path(statement, call)
     for parent, child in pairwise(path):
-        if isinstance(parent, (ast.Lambda, ast.Await, *_COMPREHENSIONS)):
+        if isinstance(parent, (ast.Lambda, ast.Await, *COMPREHENSIONS)):
             return False
         if isinstance(parent, ast.IfExp) and child is not parent.test:
             return False
