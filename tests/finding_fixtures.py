@@ -13,11 +13,11 @@ from trainshift.core.finding import Finding
 from trainshift.core.program import Program
 from trainshift.core.script import Script
 from trainshift.core.source import Source, Span
+from trainshift.dev.examples import read_examples, verdicts
 from trainshift.engine.findings import find
 from trainshift.engine.workspace import files_in_memory, read_linked
 
 RESTRICTION_FILES = sorted((ROOT / "restrictions").glob("*.md"))
-_BLOCK = re.compile(r"^```([^\n`]+)\n(.*?)^```\n", re.M | re.S)
 
 
 @dataclass(frozen=True)
@@ -49,21 +49,20 @@ class FindingCase:
     @property
     def verdicts(self) -> set[str]:
         """The verdicts that are expected; none for a script that keeps to the restriction."""
-        return set(re.findall(r"^\d+:\d+ \w+ (\w+) ", self.findings, re.M))
+        return verdicts(self.findings)
 
 
 def finding_cases(path: Path) -> list[FindingCase]:
     """The cases of one fixture file, in order."""
     found = []
-    for section in re.split(r"^## ", path.read_text(encoding="utf-8"), flags=re.M)[1:]:
-        heading = section.partition("\n")[0]
-        blocks: dict[str, str] = dict(_BLOCK.findall(section))
+    for example in read_examples(path):
+        blocks = dict(example.blocks)
         if "python" not in blocks:
-            raise ValueError(f"{path}: no ```python block under {heading!r}")
+            raise ValueError(f"{path}: no ```python block under {example.heading!r}")
         script, findings = blocks.pop("python"), blocks.pop("findings", "")
         fixed = blocks.pop("python fixed", "")
         others = {kind.removeprefix("python "): body for kind, body in blocks.items()}
-        found.append(FindingCase(path, heading, script, others, findings, fixed))
+        found.append(FindingCase(path, example.heading, script, others, findings, fixed))
     return found
 
 

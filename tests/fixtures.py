@@ -6,9 +6,10 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from trainshift.dev.examples import read_examples
+
 ROOT = Path(__file__).parents[1] / "fixtures"
 SCRIPTS = sorted(folder for folder in (ROOT / "scripts").iterdir() if (folder / "before.py").exists())
-_BLOCK = re.compile(r"^```(python before|python after|withheld|doubts|refused)\n(.*?)^```\n", re.M | re.S)
 
 
 @dataclass
@@ -43,12 +44,11 @@ class Case:
 def cases(path: Path) -> list[Case]:
     """The cases of one fixture file, in order."""
     found = []
-    for section in re.split(r"^## ", path.read_text(encoding="utf-8"), flags=re.M)[1:]:
-        heading = section.partition("\n")[0]
-        blocks = dict(_BLOCK.findall(section))
+    for example in read_examples(path):
+        blocks = dict(example.blocks)
         if "python before" not in blocks:
-            raise ValueError(f"{path}: no ```python before block under {heading!r}")
-        found.append(Case(path, heading, blocks.pop("python before"), blocks))
+            raise ValueError(f"{path}: no ```python before block under {example.heading!r}")
+        found.append(Case(path, example.heading, blocks.pop("python before"), blocks))
     return found
 
 

@@ -6,12 +6,11 @@ Run by `make docs`; a test says when the committed pages are stale.
 from __future__ import annotations
 
 import difflib
-import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 from trainshift.core.finding import Verdict
+from trainshift.dev.examples import Example, read_examples, verdicts
 from trainshift.engine.own_codes import OWN_CODES
 from trainshift.engine.settings import Settings
 from trainshift.restrictions import RESTRICTIONS
@@ -21,8 +20,6 @@ from trainshift.transforms.rule import Transform
 
 ROOT = Path(__file__).parents[3]
 PAGES = ROOT / "server" / "docs" / "rules"
-_BLOCK = re.compile(r"^```([^\n`]+)\n(.*?)^```\n", re.M | re.S)
-_VERDICT = re.compile(r"^\d+:\d+ \w+ (\w+) ", re.M)
 # How many examples of each kind a page shows; the fixture has them all.
 _EXAMPLES = {"violated": 3, "ok": 2, "harmless": 2, "unknown": 2}
 _HEADINGS = {
@@ -31,21 +28,6 @@ _HEADINGS = {
     "harmless": "Harmless",
     "unknown": "Unknown",
 }
-
-
-@dataclass(frozen=True)
-class Example:
-    """One ``## heading`` of a fixture: its sentence, and its code blocks by what follows the fence."""
-
-    heading: str
-    prose: str
-    blocks: Mapping[str, str]
-
-    @property
-    def kind(self) -> str:
-        """The verdict of its only kind of finding, "ok" without one, "" when they are mixed."""
-        verdicts = set(_VERDICT.findall(self.blocks.get("findings", ""))) or {"ok"}
-        return verdicts.pop() if len(verdicts) == 1 else ""
 
 
 def pages() -> dict[str, str]:
@@ -72,7 +54,7 @@ def _restriction(rule: Restriction) -> Iterator[str]:
     examples = _examples(fixture)
     by_severity: dict[str, list[str]] = {}
     for verdict in Verdict:
-        if verdict is Verdict.VIOLATED or any(each.kind == verdict.value for each in examples):
+        if verdict is Verdict.VIOLATED or any(_kind(each) == verdict.value for each in examples):
             label = Settings().severity_of(rule.code, verdict).label
             by_severity.setdefault(label, []).append(verdict.value)
     severities = ", ".join(f"{label} when {' or '.join(when)}" for label, when in by_severity.items())
@@ -82,7 +64,7 @@ def _restriction(rule: Restriction) -> Iterator[str]:
     yield f"Severity: {severities}.\n"
     for kind, number in _EXAMPLES.items():
         chosen = sorted(
-            (each for each in examples if each.kind == kind),
+            (each for each in examples if _kind(each) == kind),
             key=lambda each: "python fixed" not in each.blocks,
         )[:number]
         if chosen:
@@ -157,17 +139,13 @@ def _fixture(folder: str, rule: Restriction | Transform) -> Path:
 
 
 def _examples(fixture: Path) -> list[Example]:
-    if not fixture.is_file():
-        return []
-    sections = re.split(r"^## ", fixture.read_text(encoding="utf-8"), flags=re.M)[1:]
-    return [
-        Example(
-            section.partition("\n")[0],
-            section.partition("\n")[2].partition("```")[0].strip(),
-            dict(_BLOCK.findall(section)),
-        )
-        for section in sections
-    ]
+    return read_examples(fixture) if fixture.is_file() else []
+
+
+def _kind(example: Example) -> str:
+    """The verdict of its only kind of finding, "ok" without one, "" when they are mixed."""
+    found = verdicts(example.blocks.get("findings", "")) or {"ok"}
+    return found.pop() if len(found) == 1 else ""
 
 
 def _without_seeds(doc: str) -> tuple[str, str]:
