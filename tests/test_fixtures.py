@@ -41,6 +41,7 @@ def _blocks(conversion: Conversion) -> dict[str, str]:
         blocks["refused"] = f"{line}:{column} {conversion.reason}\n"
     if conversion.status is not Status.REFUSED:
         blocks["withheld"] = _lines(conversion.withheld)
+    blocks["decisions"] = _lines(conversion.decisions)
     blocks["doubts"] = _lines(conversion.doubts)
     return {kind: body for kind, body in blocks.items() if body}
 

@@ -43,6 +43,7 @@ def convert(text: str, *, line: int | None = None) -> Conversion:
         Status.CONVERTED,
         new,
         applied=(Note("HV01", 1, 1, "Import Horovod"),),
+        decisions=(Note("HV06", 2, 1, "the steps are divided"),) if "# decide" in text else (),
         doubts=(Note("HV02", 2, 3, "`opt` is an optimizer"),) if "# doubt" in text else (),
         withheld=(Note("HV05", 3, 5, "the variables cannot be seen"),) if "# withhold" in text else (),
     )

@@ -20,6 +20,7 @@ COUNTS = {
     "error": 0,
     "internal_error": 0,
     "changes": 0,
+    "decisions": 0,
     "doubts": 0,
     "withheld": 0,
 }
@@ -28,7 +29,7 @@ COUNTS = {
 @pytest.fixture
 def project(here: Path) -> Path:
     """One file for each way a conversion can end."""
-    (here / "train.py").write_text(SCRIPT + "# doubt\n# withhold\n")
+    (here / "train.py").write_text(SCRIPT + "# decide\n# doubt\n# withhold\n")
     (here / "done.py").write_text("import horovod\n")
     (here / "util.py").write_text("x = 1\n")
     (here / "bad.py").write_text("x = (\n")
@@ -51,6 +52,7 @@ def test_text_lists_every_outcome_and_the_totals(run: Run, project: Path) -> Non
     assert lines[4:] == [
         "done.py: already distributed",
         "train.py: converted (1 change)",
+        "    train.py:2:1: HV06 decided: the steps are divided",
         "    train.py:2:3: HV02 assumed: `opt` is an optimizer",
         "    train.py:3:5: HV05 withheld: the variables cannot be seen",
         "util.py: nothing found: looked for a TensorFlow training loop",
@@ -83,7 +85,7 @@ def test_json_describes_a_conversion(run: Run, project: Path) -> None:
     assert (result.exit_code, result.stderr) == (1, "")
     found = document(result)
     diff = found["files"][0].pop("diff")
-    assert diff.startswith("--- a/train.py\n+++ b/train.py\n@@ -1,5 +1,6 @@\n")
+    assert diff.startswith("--- a/train.py\n+++ b/train.py\n@@ -1,6 +1,7 @@\n")
     assert found == {
         "version": 1,
         "files": [
@@ -91,6 +93,7 @@ def test_json_describes_a_conversion(run: Run, project: Path) -> None:
                 "path": "train.py",
                 "status": "converted",
                 "applied": [{"rule": "HV01", "line": 1, "column": 1, "text": "Import Horovod"}],
+                "decisions": [{"rule": "HV06", "line": 2, "column": 1, "text": "the steps are divided"}],
                 "doubts": [{"rule": "HV02", "line": 2, "column": 3, "text": "`opt` is an optimizer"}],
                 "withheld": [
                     {"rule": "HV05", "line": 3, "column": 5, "text": "the variables cannot be seen"}
@@ -101,7 +104,15 @@ def test_json_describes_a_conversion(run: Run, project: Path) -> None:
                 "error": None,
             }
         ],
-        "summary": {**COUNTS, "files": 1, "converted": 1, "changes": 1, "doubts": 1, "withheld": 1},
+        "summary": {
+            **COUNTS,
+            "files": 1,
+            "converted": 1,
+            "changes": 1,
+            "decisions": 1,
+            "doubts": 1,
+            "withheld": 1,
+        },
         "written": False,
     }
 

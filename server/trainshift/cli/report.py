@@ -56,15 +56,17 @@ class FileReport:
     """What became of one input.
 
     `status` is a Status value, ERROR (it could not be read or written) or INTERNAL_ERROR, and
-    `error` says why in the last two.  `applied`, `doubts`, `withheld`, `reason` and `position` are the
-    engine's; `excerpt` is the source line at `position`.  `differs`: the converted text is another
-    one; `written`: it was put where it was asked to go.  `named` is false for a file that was found
-    in a directory.  `is_directory`: a directory stands here because there was no file to convert.
+    `error` says why in the last two.  `applied`, `decisions`, `doubts`, `withheld`, `reason` and
+    `position` are the engine's; `excerpt` is the source line at `position`.  `differs`: the converted
+    text is another one; `written`: it was put where it was asked to go.  `named` is false for a file
+    that was found in a directory.  `is_directory`: a directory stands here because there was no file
+    to convert.
     """
 
     path: str
     status: str
     applied: tuple[Note, ...] = ()
+    decisions: tuple[Note, ...] = ()
     doubts: tuple[Note, ...] = ()
     withheld: tuple[Note, ...] = ()
     reason: str = ""
@@ -163,6 +165,7 @@ class TextReporter:
         if self._verbose:
             self._print_notes(report.path, report.applied, "", "green")
         if not self._quiet:
+            self._print_notes(report.path, report.decisions, "decided: ", "cyan")
             self._print_notes(report.path, report.doubts, "assumed: ", "yellow")
         self._print_notes(report.path, report.withheld, "withheld: ", "red")
 
@@ -246,6 +249,7 @@ def summarize(reports: list[FileReport]) -> dict[str, int]:
         "files": len(files),
         **{_key(status): statuses[status] for status in _STATUS_STYLES},
         "changes": sum(len(report.applied) for report in files),
+        "decisions": sum(len(report.decisions) for report in files),
         "doubts": sum(len(report.doubts) for report in files),
         "withheld": sum(len(report.withheld) for report in files),
     }
@@ -283,6 +287,7 @@ def _entry(report: FileReport, diff: bytes, encoding: str) -> dict[str, object]:
         "path": report.path,
         "status": report.status,
         "applied": [_note(note) for note in report.applied],
+        "decisions": [_note(note) for note in report.decisions],
         "doubts": [_note(note) for note in report.doubts],
         "withheld": [_note(note) for note in report.withheld],
         "reason": report.reason,

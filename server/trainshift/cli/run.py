@@ -104,6 +104,7 @@ def _described(source: SourceFile, item: Input, result: Conversion) -> FileRepor
         source.path,
         result.status.value,
         applied=result.applied,
+        decisions=result.decisions,
         doubts=result.doubts,
         withheld=result.withheld,
         reason=result.reason,

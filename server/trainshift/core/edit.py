@@ -52,7 +52,8 @@ class Change:
 
     `target` is the statement's span.  `requires` are the edits that this change shares with
     others (the Horovod import, a flag, a line split); equal ones collapse in a merge.
-    `doubts` say what was assumed because the script does not show it.
+    `doubts` say what was assumed because the script does not show it; `decisions` what the rule
+    decided that its user may want otherwise.
     """
 
     rule: str
@@ -61,6 +62,7 @@ class Change:
     edits: tuple[Edit, ...]
     requires: tuple[Edit, ...] = ()
     doubts: tuple[str, ...] = ()
+    decisions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from trainshift.core import concrete
@@ -51,6 +51,7 @@ class Conversion:
 
     `text` is the new script; it equals the input in every status but CONVERTED.
     `applied`: one note for each change made, in source order, whose text is the change's title.
+    `decisions`: what was decided that a person may want otherwise (the change was made).
     `doubts`: what was assumed where the script does not show it (the change was made).
     `withheld`: changes that were not made, with the reason.
     `reason`: one sentence that says why the script was refused, or what was looked for where
@@ -60,6 +61,7 @@ class Conversion:
     status: Status
     text: str
     applied: tuple[Note, ...] = ()
+    decisions: tuple[Note, ...] = ()
     doubts: tuple[Note, ...] = ()
     withheld: tuple[Note, ...] = ()
     reason: str = ""
@@ -92,15 +94,7 @@ def convert(text: str, *, line: int | None = None) -> Conversion:
     except RecursionError:
         return Conversion(Status.REFUSED, text, reason="the code is nested too deeply to be read")
     bom = BOM if body is not text and len(body) < len(text) else ""
-    return Conversion(
-        conversion.status,
-        bom + conversion.text,
-        conversion.applied,
-        conversion.doubts,
-        conversion.withheld,
-        conversion.reason,
-        conversion.position,
-    )
+    return replace(conversion, text=bom + conversion.text)
 
 
 def analyze(text: str, cache: FactsCache | None = None) -> Analysis | ParseFailure:
@@ -178,9 +172,14 @@ def _apply(script: Script, changes: Iterable[Change], withheld: tuple[Note, ...]
         reason = f"an internal error, please report it: the result does not {defect}"
         return Conversion(Status.REFUSED, source.text, reason=reason)
     ordered = sorted(plan.changes, key=lambda change: (change.target.start, change.rule))
-    applied = tuple(_note(source, each.rule, each.target, each.title) for each in ordered)
-    doubts = tuple(_note(source, each.rule, each.target, doubt) for each in ordered for doubt in each.doubts)
-    return Conversion(Status.CONVERTED, text, applied, doubts, withheld)
+    return Conversion(
+        Status.CONVERTED,
+        text,
+        applied=_notes(source, ordered, lambda change: (change.title,)),
+        decisions=_notes(source, ordered, lambda change: change.decisions),
+        doubts=_notes(source, ordered, lambda change: change.doubts),
+        withheld=withheld,
+    )
 
 
 def at_line(source: Source, changes: Iterable[Change], line: int) -> list[Change]:
@@ -225,6 +224,14 @@ def compiles(text: str) -> bool:
     except (SyntaxError, ValueError):
         return False
     return True
+
+
+def _notes(
+    source: Source, changes: Iterable[Change], texts: Callable[[Change], Iterable[str]]
+) -> tuple[Note, ...]:
+    return tuple(
+        _note(source, change.rule, change.target, text) for change in changes for text in texts(change)
+    )
 
 
 def _note(source: Source, rule: str, target: Span, text: str) -> Note:

@@ -29,6 +29,10 @@ from trainshift.core.program import Program
 from trainshift.core.source import Span
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
+_INSIDE = (
+    "the rate's source (a schedule, function or variable) is scaled inside, not the optimizer's argument"
+)
+
 
 def propose(program: Program) -> Proposals:
     """One change for each statement in which a rate is written."""
@@ -45,7 +49,8 @@ def propose(program: Program) -> Proposals:
         doubts = tuple(dict.fromkeys(rate.doubt for rate in own if rate.doubt))
         target = program.script.statement_span(statement)
         title = "Scale the learning rate by the number of ranks"
-        yield Change("HV02", title, target, tuple(edits), program.requires, doubts)
+        decisions = (_INSIDE,) if any(rate.computed for rate in own) else ()
+        yield Change("HV02", title, target, tuple(edits), program.requires, doubts, decisions)
     for each in hidden:
         target = program.script.span(each.site.node, each.site)
         yield Withheld("HV02", target, f"the learning rate is not scaled: {each.reason}")

@@ -47,8 +47,10 @@ def propose(program: Program) -> Proposals:
             edits = program.layout.factor(count, site, f"// {program.setup.hvd}.size()", bounds)
             name = program.script.text(site.node.func.value, site)
             doubts = () if known else (f"{name} is taken to be a dataset",)
-            title = f"Divide the batches taken ({program.script.text(count, site)}) among the ranks"
-            yield Change("HV06", title, target, edits, program.requires, doubts)
+            taken = program.script.text(count, site)
+            title = f"Divide the batches taken ({taken}) among the ranks"
+            decisions = (f"each rank takes its share of the batches ({taken}), not all of them",)
+            yield Change("HV06", title, target, edits, program.requires, doubts, decisions)
 
 
 def _is_settled(program: Program, count: ast.expr, site: Site) -> bool:
