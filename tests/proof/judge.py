@@ -42,7 +42,7 @@ def unfinished(original: Run, ranks: tuple[Run, Run]) -> Iterator[str]:
     for rank, run in enumerate(ranks):
         if run.record and run.record.double_wraps:
             times = run.record.double_wraps
-            yield f"wrapped-twice: rank {rank} wrapped a tape that was wrapped already, {times} times"
+            yield f"wrapped-twice: rank {rank} wrapped what was wrapped already, {times} times"
 
 
 def vacuous(before: Record, first: Record, second: Record, ranks: tuple[Run, Run]) -> Iterator[str]:
@@ -61,7 +61,10 @@ def vacuous(before: Record, first: Record, second: Record, ranks: tuple[Run, Run
 
 
 def steps_differ(before: Record, first: Record, second: Record) -> Iterator[str]:
-    """`steps-differ`: each optimizer takes the original's steps, or half of them (HV06), on both ranks."""
+    """`steps-differ`: both ranks take the same steps, the original's or half of them (HV06).
+
+    A training that a metric may end takes as many as it takes, but at least one.
+    """
     counts = [[optimizer.steps for optimizer in record.optimizers] for record in (before, first, second)]
     if counts[1] != counts[2]:
         yield f"steps-differ: the optimizers took {counts[1]} steps on rank 0 and {counts[2]} on rank 1"
@@ -69,9 +72,16 @@ def steps_differ(before: Record, first: Record, second: Record) -> Iterator[str]
         yield f"steps-differ: the optimizers took {counts[0]} steps in the original, {counts[1]} converted"
     else:
         for number, (expected, actual) in enumerate(zip(counts[0], counts[1], strict=True)):
-            if actual not in (expected, expected // RANKS):
+            stopped = before.stops and expected and actual
+            if not stopped and actual not in (expected, *halves(expected)):
                 who = name(number, first.optimizers[number])
                 yield f"steps-differ: {who} took {expected} steps in the original, {actual} converted"
+
+
+def halves(steps: int) -> set[int]:
+    """Half of the steps, rounded down in each of any number of equal epochs."""
+    epochs = [count for count in range(1, steps // RANKS + 1) if steps % count == 0]
+    return {count * (steps // count // RANKS) for count in epochs} or {steps // RANKS}
 
 
 def rates_not_scaled(before: Record, first: Record, second: Record) -> Iterator[str]:
@@ -81,7 +91,7 @@ def rates_not_scaled(before: Record, first: Record, second: Record) -> Iterator[
             new = record.optimizers[number] if number < len(record.optimizers) else None
             if new is None:
                 continue
-            if not scaled(old.rates, new.rates):
+            if not scaled(old.rates, new.rates, by_metric=before.stops or before.adapts):
                 rates = shorten(changes(new.rates))
                 yield (
                     f"rate-not-scaled: the learning rate of {name(number, new)} is {rates} on rank {rank}, "
@@ -99,15 +109,21 @@ def rates_not_scaled(before: Record, first: Record, second: Record) -> Iterator[
                 break
 
 
-def scaled(old: Sequence[float], new: Sequence[float]) -> bool:
+def scaled(old: Sequence[float], new: Sequence[float], *, by_metric: bool) -> bool:
     """Whether `new` is `old` times the number of ranks.
 
-    With fewer steps than the original, it may either stop early or change at other steps.
+    With fewer steps than the original, it may either stop early or change at other steps.  Where a
+    metric decides when the rate changes or the training ends, the one may also take more of the same
+    changes than the other.
     """
     expected = [rate * RANKS for rate in old]
     if same(new, expected[: len(new)]):
         return True
-    return len(new) < len(old) and same(changes(new), changes(expected))
+    ours, theirs = changes(new), changes(expected)
+    if by_metric:
+        common = min(len(ours), len(theirs))
+        return same(ours[:common], theirs[:common])
+    return len(new) < len(old) and same(ours, theirs)
 
 
 def not_reduced(first: Record, second: Record) -> Iterator[str]:
@@ -138,9 +154,9 @@ def not_broadcast(first: Record, second: Record) -> Iterator[str]:
 
 
 def broadcast_late(first: Record, second: Record) -> Iterator[str]:
-    """`broadcast-late`: once the first step is over, the ranks have the same weights."""
+    """`broadcast-late`: once the first step, or execution of several, is over, the weights are the same."""
     for number, (one, two) in enumerate(zip(first.optimizers, second.optimizers, strict=False)):
-        steps = list(zip(one.weights, two.weights, strict=False))[1:]
+        steps = list(zip(one.weights, two.weights, strict=False))[first.steps_per_execution :]
         bad = sum(here != there for here, there in steps)
         if bad:
             yield (
@@ -195,10 +211,15 @@ def printed(original: Run, ranks: tuple[Run, Run]) -> Iterator[str]:
 
 
 def wrote(original: Run, ranks: tuple[Run, Run]) -> Iterator[str]:
-    """`rank1-wrote-file` and `rank0-wrote-nothing`."""
+    """`rank1-wrote-file` and `rank0-wrote-nothing`.
+
+    What rank 1 writes to a temporary directory of its own disturbs nobody.
+    """
     old, zero, one = (
         [*run.files, *(run.record.written_elsewhere if run.record else ())] for run in (original, *ranks)
     )
+    temporary = tuple(f"{place}/" for place in ranks[1].record.temporary) if ranks[1].record else ()
+    one = [file for file in one if not file.startswith(temporary)]
     if one:
         yield f"rank1-wrote-file: rank 1 wrote {len(one)} files: {shorten(one)}"
     if old and not zero:

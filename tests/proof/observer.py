@@ -5,6 +5,8 @@
 The hooks are laid on TensorFlow, Keras and Horovod before the script starts.  They add observations
 (plain calls when eager, `tf.numpy_function` nodes in a graph) and change no value that the script
 computes, except that every seed which a script sets is moved by the rank, so that the ranks differ.
+XLA can compile no observation: an original runs without `jit_compile`, a conversion that keeps it fails,
+as Horovod 0.28.1 does by itself.
 """
 
 from __future__ import annotations
@@ -13,11 +15,14 @@ import faulthandler
 import hashlib
 import importlib
 import importlib.util
+import logging
 import os
 import random
 import runpy
 import signal
 import sys
+import sysconfig
+import tempfile
 import traceback
 import warnings
 import weakref
@@ -76,6 +81,14 @@ class Kept(NamedTuple):
     dtype: Any
 
 
+class Executed(NamedTuple):
+    """A step that a session's run executed: what to read when the run is over."""
+
+    watch: Watch
+    trained: list[int]
+    reads: dict[int, Any]
+
+
 class Watch:
     """One optimizer, and the numbers of the variables that it trained and of its own."""
 
@@ -88,7 +101,6 @@ class Watch:
         self.schedule = rate if callable(rate) else None
         self.trained: dict[int, None] = {}
         self.slots: dict[int, None] = {}
-        self.last_values: dict[int, Any] = {}
 
     def variables(self) -> list[Any]:
         """The optimizer's own variables: a list for new Keras optimizers, a method for all others."""
@@ -108,6 +120,8 @@ class Observer:
         self.watches: dict[int, Watch] = {}
         self.broadcast: set[int] = set()
         self.initial: dict[int, str | None] = {}
+        self.session_values: dict[int, Any] = {}
+        self.executed: list[Executed] = []
         self.in_jacobian = False
 
     def in_session_graph(self) -> bool:
@@ -144,14 +158,20 @@ class Observer:
         return number
 
     def value(self, number: int) -> Any:
-        """The value of a variable, or None when it has none yet or lives in a session's graph."""
+        """The value of a variable (in a session's graph: after the last step), or None if it has none yet."""
         _, handle, dtype = self.kept[number]
         if handle is None:
-            return None
+            return self.session_values.get(number)
         try:
             return self.tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype).numpy()
         except self.tf.errors.FailedPreconditionError:
             return None
+
+    def see_session_values(self, numbers: Sequence[int], values: Sequence[Any]) -> None:
+        """Note the first values that variables of a session's graph are seen to have."""
+        for number, value in zip(numbers, values, strict=True):
+            if self.initial[number] is None:
+                self.initial[number] = digest([value])
 
     def watch(self, optimizer: Any) -> Watch:
         """The watch on this optimizer; made on its first use."""
@@ -186,28 +206,83 @@ class Observer:
             watch.trained.update(dict.fromkeys(numbers))
             gradients = self.dense([gradient for gradient, _ in used])
             split = len(gradients)
+            reads: dict[int, Any] = {}
 
-            def step(rate: Any, *values: Any) -> None:
+            def note(rate: Any, values: Sequence[Any]) -> None:
                 watch.record.rates.append(float(rate))
                 watch.record.gradients.append(digest(values[:split]))
+
+            def before_update(rate: Any, *values: Any) -> None:
+                note(rate, values)
+                self.see_session_values(numbers, values[split:])
+                self.executed.append(Executed(watch, numbers, reads))
+
+            def after_update(rate: Any, *values: Any) -> None:
+                note(rate, values)
                 watch.record.weights.append(digest(values[split:]))
-                watch.last_values.update(zip(numbers, values[split:], strict=True))
                 watch.slots.update(dict.fromkeys(self.see(slot) for slot in watch.variables()))
 
             def state() -> list[Any]:
                 weights = [tf.convert_to_tensor(variable) for _, variable in used]
                 return [current_rate(optimizer), *gradients, *weights]
 
-            if self.in_session_graph():
-                with tf.control_dependencies([self.observe(step, state())]):
-                    return original(optimizer, pairs, *args, **kwargs)
-            result = original(optimizer, pairs, *args, **kwargs)
-            self.observe(step, state())
+            if not self.in_session_graph():
+                result = original(optimizer, pairs, *args, **kwargs)
+                self.observe(after_update, state())
+                return result
+            with tf.control_dependencies([self.observe(before_update, state())]):
+                result = original(optimizer, pairs, *args, **kwargs)
+            slots = watch.variables()
+            watch.slots.update(dict.fromkeys(self.see(slot) for slot in slots))
+            with tf.control_dependencies(None):
+                for variable in [*(variable for _, variable in used), *slots]:
+                    reads[self.see(variable)] = variable.read_value()
             return result
 
         owner.apply_gradients = apply_gradients
 
-    def hook_session_gradients(self) -> None:
+    def hook_sessions(self) -> None:
+        """Have what the steps of every session's run have made of the variables read after the run."""
+        base: Any = importlib.import_module("tensorflow.python.client.session").BaseSession
+        run, call = base._call_tf_sessionrun, base._Callable.__call__
+
+        def observed_run(session: Any, *args: Any) -> Any:
+            result = run(session, *args)
+            self.read_executed(session)
+            return result
+
+        def observed_call(this: Any, *args: Any, **kwargs: Any) -> Any:
+            result = call(this, *args, **kwargs)
+            self.read_executed(this._session)
+            return result
+
+        base._call_tf_sessionrun, base._Callable.__call__ = observed_run, observed_call
+
+    def read_executed(self, session: Any) -> None:
+        """Read the variables of the steps that this session has just executed."""
+        executed, self.executed = self.executed, []
+        for watch, trained, reads in executed:
+            values = session.run(reads)
+            self.session_values.update(values)
+            watch.record.weights.append(digest([values[number] for number in trained]))
+
+    def hook_graph_gradients(self, owner: Any, name: str) -> None:
+        """Have the gradients that a function of the name returns observed, in a session's graph."""
+        tf = self.tf
+        original = getattr(owner, name)
+
+        def gradients(*args: Any, **kwargs: Any) -> Any:
+            result = original(*args, **kwargs)
+            if not self.in_session_graph():
+                return result
+            present = [gradient for gradient in result if gradient is not None]
+            with tf.control_dependencies([self.observe(self.note_local, self.dense(present))]):
+                copies = iter(tf.nest.map_structure(tf.identity, present, expand_composites=True))
+            return [gradient if gradient is None else next(copies) for gradient in result]
+
+        setattr(owner, name, gradients)
+
+    def hook_compute_gradients(self) -> None:
         """Have what `compute_gradients` of a TensorFlow 1 optimizer gives observed, in a session's graph."""
         tf = self.tf
         owner = tf.compat.v1.train.Optimizer
@@ -258,7 +333,7 @@ class Observer:
         tape.jacobian, tape.batch_jacobian = unobserved(jacobian), unobserved(batch_jacobian)
 
     def hook_horovod(self, hvd: Any) -> None:
-        """Have Horovod's wrapped tapes counted, and the broadcasts that are executed noted."""
+        """Have what Horovod wraps counted, and the broadcasts that are executed noted."""
         autograph = self.tf.__internal__.autograph
         wrap, broadcast = hvd.DistributedGradientTape, hvd.broadcast_variables
 
@@ -277,23 +352,74 @@ class Observer:
             listed = [] if iter(variables) is variables else list(variables)
             numbers = [self.see(variable) for variable in listed]
 
-            def note() -> None:
+            def note(*values: Any) -> None:
                 self.broadcast.update(numbers)
                 self.record.broadcasts.append([self.kept[number].name for number in numbers])
+                if values:
+                    self.see_session_values(numbers, values)
 
             if self.in_session_graph():
-                with self.tf.control_dependencies([self.observe(note)]):
+                values = [self.tf.convert_to_tensor(variable) for variable in listed]
+                with self.tf.control_dependencies([self.observe(note, values)]):
                     return broadcast(variables, *args, **kwargs)
             result = staged(broadcast)(variables, *args, **kwargs)
             self.observe(note)
             return result
 
+        for module in ("horovod.tensorflow", "horovod.tensorflow.keras", "horovod.keras"):
+            self.hook_distributed_optimizer(importlib.import_module(module))
         functions: Any = importlib.import_module("horovod.tensorflow.functions")
         hvd.DistributedGradientTape = distributed_gradient_tape
         hvd.broadcast_variables = functions.broadcast_variables = broadcast_variables
 
+    def hook_distributed_optimizer(self, module: Any) -> None:
+        """Have the optimizers that this module of Horovod wraps counted."""
+        wrap = module.DistributedOptimizer
+
+        def distributed_optimizer(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+            self.record.wraps += 1
+            self.record.double_wraps += hasattr(optimizer, "_allreduce_grads")
+            return wrap(optimizer, *args, **kwargs)
+
+        module.DistributedOptimizer = distributed_optimizer
+
+    def hook_training(self) -> None:
+        """Have noted what lets a metric decide about a training, and how many steps are run at a time."""
+        tf = self.tf
+
+        def before(owner: Any, name: str, note: Callable[..., None]) -> None:
+            original = getattr(owner, name)
+
+            def call(this: Any, *args: Any, **kwargs: Any) -> Any:
+                result = original(this, *args, **kwargs)
+                note(this)
+                return result
+
+            setattr(owner, name, call)
+
+        def note_callbacks(callbacks: Any) -> None:
+            for callback in callbacks.callbacks:
+                self.record.stops |= mentions(type(callback), "stop_training")
+                self.record.adapts |= isinstance(callback, tf.keras.callbacks.ReduceLROnPlateau)
+
+        def note_hooks(session: Any) -> None:
+            counting = (tf.estimator.StopAtStepHook, tf.estimator.NanTensorHook)
+            for hook in session._hooks:
+                if not isinstance(hook, counting):
+                    self.record.stops |= mentions(type(hook), "request_stop")
+
+        def note_model(model: Any) -> None:
+            self.record.steps_per_execution = max(
+                self.record.steps_per_execution, model._steps_per_execution.numpy()
+            )
+
+        monitored: Any = importlib.import_module("tensorflow.python.training.monitored_session")
+        before(tf.keras.callbacks.CallbackList, "__init__", note_callbacks)
+        before(monitored._MonitoredSession, "__init__", note_hooks)
+        before(tf.keras.Model, "compile", note_model)
+
     def hook_files(self, home: Path) -> None:
-        """Have every file that is opened for writing outside `home` noted."""
+        """Have every file that is opened for writing outside `home` noted, and temporary directories."""
         ignored = [home, Path("/dev"), Path("/proc"), Path(sys.prefix), Path(sys.base_prefix)]
         ignored += [Path(os.environ[name]) for name in CACHES if name in os.environ]
         written = self.record.written_elsewhere
@@ -322,6 +448,14 @@ class Observer:
 
             setattr(module, name, call)
 
+        make_directory = tempfile.mkdtemp
+
+        def mkdtemp(*args: Any, **kwargs: Any) -> Any:
+            made = make_directory(*args, **kwargs)
+            self.record.temporary.append(os.path.relpath(os.fsdecode(made), home))
+            return made
+
+        tempfile.mkdtemp = mkdtemp
         for module, name, place in NATIVE_WRITERS:
             hook(importlib.import_module(module), name, place)
         sys.addaudithook(audit)
@@ -335,7 +469,6 @@ class Observer:
             record = watch.record
             for index, number in enumerate(watch.trained):
                 value = self.value(number)
-                value = watch.last_values.get(number) if value is None else value
                 record.variables.append(self.kept[number].name)
                 record.initial.append(self.initial[number])
                 record.final.append("" if value is None else digest([value]))
@@ -362,6 +495,12 @@ class Observer:
         if not self.tf.executing_eagerly():
             return {}
         return {str(step): float(schedule(self.tf.constant(step, self.tf.int64))) for step in SCHEDULE_STEPS}
+
+
+def mentions(owner: type, name: str) -> bool:
+    """Whether a method of the class, or of one that it inherits from, uses an attribute of the name."""
+    methods = [method for base in owner.__mro__ for method in vars(base).values()]
+    return any(name in method.__code__.co_names for method in methods if hasattr(method, "__code__"))
 
 
 def digest(values: Sequence[Any]) -> str:
@@ -436,10 +575,51 @@ def install(observer: Observer) -> None:
         return rate() if callable(rate) else rate
 
     observer.hook_optimizer(tf.compat.v1.train.Optimizer, rate_of_v1)
-    observer.hook_session_gradients()
+    observer.hook_compute_gradients()
+    for owner, name in (
+        (tf, "gradients"),
+        (tf.compat.v1, "gradients"),
+        (tf.keras.optimizers.legacy.Optimizer, "get_gradients"),
+    ):
+        observer.hook_graph_gradients(owner, name)
+    observer.hook_sessions()
+    observer.hook_training()
+    if not os.environ.get("HOROVOD_SIZE"):
+        drop_xla()
     observer.hook_tape()
     if importlib.util.find_spec("horovod"):
         observer.hook_horovod(importlib.import_module("horovod.tensorflow"))
+
+
+def drop_xla() -> None:
+    """Have every `tf.function` run without XLA."""
+    functions: Any = importlib.import_module(
+        "tensorflow.python.eager.polymorphic_function.polymorphic_function"
+    )
+    original = functions.Function.__init__
+
+    def init(this: Any, *args: Any, **kwargs: Any) -> None:
+        original(this, *args, **{**kwargs, "jit_compile": None})
+
+    functions.Function.__init__ = init
+
+
+def route_logs(noise: TextIO, stderr: TextIO) -> None:
+    """Send what the packages themselves warn of to `noise`, and all else that is logged to `stderr`."""
+    absl: Any = importlib.import_module("absl.logging")
+    packages = sysconfig.get_paths()["purelib"]
+
+    def is_output(entry: logging.LogRecord) -> bool:
+        warned = entry.levelno >= logging.WARNING and entry.pathname.startswith(packages)
+        if warned:
+            noise.write(f"{entry.levelname}:{entry.name}:{entry.getMessage()}\n")
+        return not warned
+
+    for logger in (logging.getLogger("tensorflow"), absl.get_absl_logger()):
+        logger.addFilter(is_output)
+        for handler in [*logger.handlers, absl.get_absl_handler().python_handler]:
+            if isinstance(handler, logging.StreamHandler):
+                handler.setStream(stderr)
 
 
 def show_warning(stream: TextIO) -> Callable[..., None]:
@@ -456,7 +636,6 @@ def show_warning(stream: TextIO) -> Callable[..., None]:
 def main() -> None:
     """Run the script named on the command line; the exit status is the script's own."""
     directory, rank, script = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
-    # What loggers made by TensorFlow write is not the script's output; they keep the stream they start with.
     sys.stderr = noise = (directory / "noise.txt").open("w", encoding="utf-8", buffering=1)
     faulthandler.register(signal.SIGUSR1, noise)
     tf: Any = importlib.import_module("tensorflow")
@@ -467,6 +646,7 @@ def main() -> None:
     shift_seeds(tf, np, rank)
     warnings.showwarning = show_warning(noise)
     sys.stderr = (directory / "stderr.txt").open("w", encoding="utf-8", buffering=1)
+    route_logs(noise, sys.stderr)
     sys.argv = sys.argv[3:]
     sys.path[:] = [str(Path(script).parent)] + [entry for entry in sys.path[1:] if entry != TESTS]
     os.environ.pop("PYTHONPATH")

@@ -13,7 +13,7 @@ class OptimizerRecord:
     """One optimizer that applied gradients, in order of first use.
 
     `rates` holds the learning rate of every executed step, `gradients` a digest of the gradients
-    that reached it, `weights` one of the variables after it (before it, in a session's graph).
+    that reached it, `weights` one of the variables after it.
     `schedule` maps a step to the rate that its schedule gives there.
     `variables` are the trained ones in order of first appearance, `slots` the optimizer's own;
     both are names.  `initial` holds a digest of each variable's value when it was first seen,
@@ -46,8 +46,13 @@ class Record:
     `error` is the traceback that ended the script, or an empty string.  `local_gradients` holds a
     digest of what each executed `GradientTape.gradient` returned before Horovod touched it.
     `broadcasts` lists the names that each executed `broadcast_variables` covered.  `wraps` counts
-    the calls of `DistributedGradientTape`, `double_wraps` those whose tape was already wrapped.
-    `written_elsewhere` lists the files opened for writing outside the process's own directory.
+    the calls of `DistributedGradientTape` and `DistributedOptimizer`, `double_wraps` those whose
+    argument was already wrapped.
+    `stops` says that a callback or a hook may end a training by what it measures, `adapts` that a
+    `ReduceLROnPlateau` may change the rate so.  `steps_per_execution` is the largest of all models:
+    callbacks see no single step of such an execution.
+    `written_elsewhere` lists the files opened for writing outside the process's own directory,
+    `temporary` the directories that `tempfile` made, relative to the process's directory.
     """
 
     error: str = ""
@@ -56,7 +61,11 @@ class Record:
     broadcasts: list[list[str]] = field(default_factory=list)
     wraps: int = 0
     double_wraps: int = 0
+    stops: bool = False
+    adapts: bool = False
+    steps_per_execution: int = 1
     written_elsewhere: list[str] = field(default_factory=list)
+    temporary: list[str] = field(default_factory=list)
 
     def save(self, path: Path) -> None:
         """Write the record as JSON."""
@@ -75,7 +84,8 @@ class Run:
     """One process as seen from outside.
 
     `exit_code` is negative for a process that was killed.  `stdout` is all that reached standard
-    output; `stderr` what the script's Python code wrote to `sys.stderr` (warnings left out);
+    output; `stderr` what the script's Python code wrote to `sys.stderr` or logged, INFO records of
+    TensorFlow that it asked for included, Python warnings and what TensorFlow warns of left out;
     `native` what native code wrote to standard error, as `tf.print` does; `log` TensorFlow's and
     Horovod's own messages.  `files` are the files left below the process's directory.  `record` is
     None when the process ended before it could write one.  `values` holds the final arrays, under
