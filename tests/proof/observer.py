@@ -99,6 +99,7 @@ class Watch:
             "learning_rate", getattr(optimizer, "_learning_rate", None)
         )
         self.schedule = rate if callable(rate) else None
+        self.loss_scaled = False
         self.trained: dict[int, None] = {}
         self.slots: dict[int, None] = {}
 
@@ -182,19 +183,27 @@ class Observer:
         flat = self.tf.nest.flatten(structure, expand_composites=True)
         return [tensor for tensor in flat if tensor is not None]
 
+    def rate(self, optimizer: Any) -> Any:
+        """The learning rate of an optimizer's last step (in a session's graph: of the one to come)."""
+        tf = self.tf
+        rate = float("nan")  # of an optimizer without a learning rate
+        with suppress(AttributeError, KeyError, ValueError):
+            if isinstance(optimizer, tf.compat.v1.train.Optimizer):
+                rate = optimizer._lr if hasattr(optimizer, "_lr") else optimizer._learning_rate
+                rate = rate() if callable(rate) else rate
+            elif isinstance(optimizer, tf.keras.optimizers.legacy.Optimizer):
+                rate = optimizer._decayed_lr(tf.float32)
+            else:
+                rate = optimizer._learning_rate
+                rate = rate(optimizer.iterations - 1) if callable(rate) else rate
+        return tf.cast(tf.convert_to_tensor(rate), tf.float64)
+
     # The hooks.
 
-    def hook_optimizer(self, owner: Any, rate_of: Callable[[Any], Any]) -> None:
+    def hook_optimizer(self, owner: Any) -> None:
         """Have every `apply_gradients` of this family of optimizers observed."""
         tf = self.tf
         original = owner.apply_gradients
-
-        def current_rate(optimizer: Any) -> Any:
-            try:
-                rate = rate_of(optimizer)
-            except (AttributeError, KeyError, ValueError):  # an optimizer without a learning rate
-                rate = float("nan")
-            return tf.cast(tf.convert_to_tensor(rate), tf.float64)
 
         def apply_gradients(optimizer: Any, grads_and_vars: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
             pairs = list(grads_and_vars)
@@ -209,7 +218,8 @@ class Observer:
             reads: dict[int, Any] = {}
 
             def note(rate: Any, values: Sequence[Any]) -> None:
-                watch.record.rates.append(float(rate))
+                if not watch.loss_scaled:
+                    watch.record.rates.append(float(rate))
                 watch.record.gradients.append(digest(values[:split]))
 
             def before_update(rate: Any, *values: Any) -> None:
@@ -224,7 +234,7 @@ class Observer:
 
             def state() -> list[Any]:
                 weights = [tf.convert_to_tensor(variable) for _, variable in used]
-                return [current_rate(optimizer), *gradients, *weights]
+                return [self.rate(optimizer), *gradients, *weights]
 
             if not self.in_session_graph():
                 result = original(optimizer, pairs, *args, **kwargs)
@@ -237,6 +247,21 @@ class Observer:
             with tf.control_dependencies(None):
                 for variable in [*(variable for _, variable in used), *slots]:
                     reads[self.see(variable)] = variable.read_value()
+            return result
+
+        owner.apply_gradients = apply_gradients
+
+    def hook_loss_scaling(self, owner: Any) -> None:
+        """Have the steps counted that a `LossScaleOptimizer` takes or, where they overflow, skips."""
+        original = owner.apply_gradients
+
+        def apply_gradients(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+            watch = self.watch(optimizer.inner_optimizer)
+            watch.loss_scaled = True
+            result = original(optimizer, *args, **kwargs)
+            self.observe(
+                lambda rate: watch.record.rates.append(float(rate)), [self.rate(optimizer.inner_optimizer)]
+            )
             return result
 
         owner.apply_gradients = apply_gradients
@@ -387,7 +412,7 @@ class Observer:
         """Have noted what lets a metric decide about a training, and how many steps are run at a time."""
         tf = self.tf
 
-        def before(owner: Any, name: str, note: Callable[..., None]) -> None:
+        def after(owner: Any, name: str, note: Callable[..., None]) -> None:
             original = getattr(owner, name)
 
             def call(this: Any, *args: Any, **kwargs: Any) -> Any:
@@ -399,24 +424,22 @@ class Observer:
 
         def note_callbacks(callbacks: Any) -> None:
             for callback in callbacks.callbacks:
-                self.record.stops |= mentions(type(callback), "stop_training")
+                if not isinstance(callback, tf.keras.callbacks.TerminateOnNaN):
+                    self.record.stops |= mentions(type(callback), "stop_training")
                 self.record.adapts |= isinstance(callback, tf.keras.callbacks.ReduceLROnPlateau)
 
         def note_hooks(session: Any) -> None:
-            counting = (tf.estimator.StopAtStepHook, tf.estimator.NanTensorHook)
             for hook in session._hooks:
-                if not isinstance(hook, counting):
-                    self.record.stops |= mentions(type(hook), "request_stop")
+                self.record.stops |= mentions(type(hook), "request_stop")
 
         def note_model(model: Any) -> None:
-            self.record.steps_per_execution = max(
-                self.record.steps_per_execution, model._steps_per_execution.numpy()
-            )
+            steps = int(model._steps_per_execution.numpy()) if tf.executing_eagerly() else 1
+            self.record.steps_per_execution = max(self.record.steps_per_execution, steps)
 
         monitored: Any = importlib.import_module("tensorflow.python.training.monitored_session")
-        before(tf.keras.callbacks.CallbackList, "__init__", note_callbacks)
-        before(monitored._MonitoredSession, "__init__", note_hooks)
-        before(tf.keras.Model, "compile", note_model)
+        after(tf.keras.callbacks.CallbackList, "__init__", note_callbacks)
+        after(monitored._MonitoredSession, "__init__", note_hooks)
+        after(tf.keras.Model, "compile", note_model)
 
     def hook_files(self, home: Path) -> None:
         """Have every file that is opened for writing outside `home` noted, and temporary directories."""
@@ -498,8 +521,12 @@ class Observer:
 
 
 def mentions(owner: type, name: str) -> bool:
-    """Whether a method of the class, or of one that it inherits from, uses an attribute of the name."""
-    methods = [method for base in owner.__mro__ for method in vars(base).values()]
+    """Whether a method of the class, or of one that it inherits from, uses an attribute of the name.
+
+    TensorFlow's own hooks do not count: they stop at a step, or at a value that is not finite.
+    """
+    bases = [base for base in owner.__mro__ if not base.__module__.startswith("tensorflow.python.training.")]
+    methods = [method for base in bases for method in vars(base).values()]
     return any(name in method.__code__.co_names for method in methods if hasattr(method, "__code__"))
 
 
@@ -564,17 +591,15 @@ def install(observer: Observer) -> None:
     config: Any = importlib.import_module("tensorflow.python.autograph.core.config")
     config.CONVERSION_RULES = (config.DoNotConvert("proof"), *config.CONVERSION_RULES)
 
-    optimizers = importlib.import_module("keras.src.optimizers.optimizer")
-    observer.hook_optimizer(optimizers._BaseOptimizer, lambda optimizer: optimizer.learning_rate)
-    observer.hook_optimizer(
-        tf.keras.optimizers.legacy.Optimizer, lambda optimizer: optimizer._decayed_lr(tf.float32)
-    )
-
-    def rate_of_v1(optimizer: Any) -> Any:
-        rate = optimizer._lr if hasattr(optimizer, "_lr") else optimizer._learning_rate
-        return rate() if callable(rate) else rate
-
-    observer.hook_optimizer(tf.compat.v1.train.Optimizer, rate_of_v1)
+    for module, name in (
+        ("keras.src.optimizers.optimizer", "_BaseOptimizer"),
+        ("keras.src.optimizers.legacy.optimizer_v2", "OptimizerV2"),
+        ("tensorflow.python.training.optimizer", "Optimizer"),
+    ):
+        observer.hook_optimizer(getattr(importlib.import_module(module), name))
+    scaling: Any = importlib.import_module("keras.src.mixed_precision.loss_scale_optimizer")
+    observer.hook_loss_scaling(scaling.LossScaleOptimizer)
+    observer.hook_loss_scaling(scaling.LossScaleOptimizerV3)
     observer.hook_compute_gradients()
     for owner, name in (
         (tf, "gradients"),
@@ -605,21 +630,26 @@ def drop_xla() -> None:
 
 
 def route_logs(noise: TextIO, stderr: TextIO) -> None:
-    """Send what the packages themselves warn of to `noise`, and all else that is logged to `stderr`."""
+    """Send what is logged to `stderr`, but to `noise` what the packages log without being asked.
+
+    They are asked by `tf.logging.set_verbosity`, for less than warnings.  `app.run` asks for nothing,
+    though TensorFlow's INFO records appear where it is used.
+    """
     absl: Any = importlib.import_module("absl.logging")
+    tensorflow = logging.getLogger("tensorflow")
     packages = sysconfig.get_paths()["purelib"]
 
     def is_output(entry: logging.LogRecord) -> bool:
-        warned = entry.levelno >= logging.WARNING and entry.pathname.startswith(packages)
-        if warned:
-            noise.write(f"{entry.levelname}:{entry.name}:{entry.getMessage()}\n")
-        return not warned
+        asked = entry.name == tensorflow.name and tensorflow.level and entry.levelno < logging.WARNING
+        if asked or not entry.pathname.startswith(packages):
+            return True
+        noise.write(f"{entry.levelname}:{entry.name}:{entry.getMessage()}\n")
+        return False
 
-    for logger in (logging.getLogger("tensorflow"), absl.get_absl_logger()):
+    for logger in (tensorflow, absl.get_absl_logger()):
         logger.addFilter(is_output)
-        for handler in [*logger.handlers, absl.get_absl_handler().python_handler]:
-            if isinstance(handler, logging.StreamHandler):
-                handler.setStream(stderr)
+    for handler in (*tensorflow.handlers, absl.get_absl_handler().python_handler):
+        handler.setStream(stderr)
 
 
 def show_warning(stream: TextIO) -> Callable[..., None]:

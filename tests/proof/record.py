@@ -13,7 +13,8 @@ class OptimizerRecord:
     """One optimizer that applied gradients, in order of first use.
 
     `rates` holds the learning rate of every executed step, `gradients` a digest of the gradients
-    that reached it, `weights` one of the variables after it.
+    that reached it, `weights` one of the variables after it; a step that loss scaling skipped has a
+    rate only.
     `schedule` maps a step to the rate that its schedule gives there.
     `variables` are the trained ones in order of first appearance, `slots` the optimizer's own;
     both are names.  `initial` holds a digest of each variable's value when it was first seen,
@@ -36,7 +37,7 @@ class OptimizerRecord:
     @property
     def steps(self) -> int:
         """The number of executed optimizer steps."""
-        return len(self.gradients)
+        return len(self.rates)
 
 
 @dataclass

@@ -181,7 +181,7 @@ def original(sample: str) -> Run:
     return run_original(SAMPLES / f"{sample}_before.py")
 
 
-@pytest.mark.parametrize("sample", ["gan", "classifier", "fit", "session"])
+@pytest.mark.parametrize("sample", ["gan", "classifier", "fit", "kinds", "batches", "session"])
 def test_good_conversion_has_no_fault(sample: str) -> None:
     ranks = run_converted(SAMPLES / f"{sample}_after.py")
     assert judge(original(sample), ranks) == []
