@@ -12,12 +12,13 @@ from pathlib import Path
 
 from trainshift.engine import conversion
 from trainshift.engine.conversion import Conversion, Note, Status
+from trainshift.engine.runtime import Runtime
 
 IMPORT = re.compile(r"^import tensorflow as tf(\r\n|\n|\r|\Z)", re.MULTILINE)
 ADDED = "import horovod.tensorflow as hvd"
 
 
-def convert(text: str, *, line: int | None = None) -> Conversion:
+def convert(text: str, *, line: int | None = None, runtime: Runtime | None = None) -> Conversion:
     """Adds the Horovod import; comments in the script ask for the other answers."""
     if "# crash" in text:
         raise RecursionError("maximum recursion depth exceeded")

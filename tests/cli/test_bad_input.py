@@ -16,6 +16,7 @@ from cli.conftest import CONVERTED, SCRIPT, Run
 from trainshift.cli import files
 from trainshift.engine import conversion
 from trainshift.engine.conversion import Conversion, Status
+from trainshift.engine.runtime import Runtime
 
 
 def write_both(run: Run, bad: Path) -> tuple[int, str]:
@@ -275,7 +276,7 @@ def test_a_file_that_changes_while_it_is_converted(
 ) -> None:
     inner = conversion.convert
 
-    def convert(text: str, *, line: int | None = None) -> Conversion:
+    def convert(text: str, *, line: int | None = None, runtime: Runtime | None = None) -> Conversion:
         script.write_text("edited = True\n")
         return inner(text, line=line)
 
@@ -287,7 +288,7 @@ def test_a_file_that_changes_while_it_is_converted(
 
 
 def test_text_that_the_encoding_lacks(run: Run, script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def convert(text: str, *, line: int | None = None) -> Conversion:
+    def convert(text: str, *, line: int | None = None, runtime: Runtime | None = None) -> Conversion:
         return Conversion(Status.CONVERTED, text + "# 世\n")
 
     monkeypatch.setattr(conversion, "convert", convert)

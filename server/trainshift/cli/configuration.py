@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -136,19 +135,17 @@ def _check_patterns(settings: Settings, where: str) -> None:
 
 
 def _parse(path: str) -> dict[str, object]:
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
+    from trainshift.engine import toml
+
     try:
         with open(path, "rb") as stream:
             text = stream.read(MAX_BYTES).decode("utf-8")
-        table: dict[str, object] = tomllib.loads(text)
+        table: dict[str, object] = toml.loads(text)
     except OSError as error:
         raise ConfigurationProblem(f"{path}: cannot be read: {describe(error)}") from error
     except UnicodeDecodeError as error:
         raise ConfigurationProblem(f"{path}: is not UTF-8 text") from error
-    except tomllib.TOMLDecodeError as error:
+    except toml.TOMLDecodeError as error:
         message = str(error)
         place = _PLACE.search(message)
         line, column = (place[1], place[2]) if place and place[1] else (text.count("\n") + 1, 1)

@@ -71,7 +71,7 @@ class _SectionedCommand(click.Command):
 class _ConvertCommand(_SectionedCommand):
     sections = {  # noqa: RUF012
         "What to do with the result (the default is to print a diff)": ("write", "output", "check"),
-        "What to convert": ("at", "exclude"),
+        "What to convert": ("at", "exclude", "ignore_versions"),
         "What to print": ("format_", "color", "quiet", "verbose"),
     }
 
@@ -142,6 +142,11 @@ def cli(ctx: click.Context) -> None:
 )
 @_exclude
 @click.option(
+    "--ignore-versions",
+    is_flag=True,
+    help="Convert whatever TensorFlow the requirements or the lock file of the project ask for.",
+)
+@click.option(
     "--format",
     "format_",
     type=click.Choice(["text", "json"]),
@@ -162,6 +167,9 @@ def convert(ctx: click.Context, /, **options: Any) -> None:
     FILE can be a directory: its *.py files are converted, without what .gitignore or --exclude names,
     hidden directories, virtual environments and symbolic links. A file that is named itself is always
     taken. FILE '-' is standard input; with --write the converted script then goes to standard output.
+
+    The result runs on TensorFlow 2.12 to 2.15. Where the project of FILE asks for a later one
+    (requirements, pyproject.toml, a lock file, a conda environment), FILE is refused.
 
     \b
     Examples:
@@ -353,6 +361,7 @@ def _convert(
     check: bool,
     at: int | None,
     exclude: tuple[str, ...],
+    ignore_versions: bool,
     format_: str,
     color: str,
     quiet: bool,
@@ -360,6 +369,7 @@ def _convert(
 ) -> int:
     """Check that the options go together, then run; returns the exit status."""
     _check_usage(paths, write, output, check, at, format_, quiet and verbose)
+    from trainshift.cli.declarations import Declarations
     from trainshift.cli.report import JsonReporter, Mode, Reporter, TextReporter
     from trainshift.cli.run import Request, run
 
@@ -372,7 +382,8 @@ def _convert(
     else:
         shown = "standard output" if output == _STANDARD_STREAM else output or ""
         reporter = TextReporter(mode, output=shown, colour=color, quiet=quiet, verbose=verbose)
-    request = Request(paths, mode, output or "", at, exclude, show_progress=not quiet)
+    declarations = None if ignore_versions else Declarations()
+    request = Request(paths, mode, output or "", at, exclude, not quiet, declarations)
     return run(request, reporter)
 
 

@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass, replace
 
 from trainshift.cli import files
+from trainshift.cli.declarations import Declarations
 from trainshift.cli.diff import STANDARD_INPUT_NAME, unified_diff
 from trainshift.cli.files import FileProblem, SourceFile
 from trainshift.cli.report import ERROR, INTERNAL_ERROR, FileReport, Mode, Reporter, count_lines, line_at
@@ -20,7 +21,10 @@ INTERRUPTED = 130
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asked for; `output` (a path, or "-") goes with Mode.OUTPUT only."""
+    """What the user asked for; `output` (a path, or "-") goes with Mode.OUTPUT only.
+
+    `declarations` tell what versions the projects declare; without them none are looked for.
+    """
 
     paths: tuple[str, ...]
     mode: Mode
@@ -28,6 +32,7 @@ class Request:
     line: int | None = None
     exclude: tuple[str, ...] = ()
     show_progress: bool = True
+    declarations: Declarations | None = None
 
 
 def run(request: Request, reporter: Reporter) -> int:
@@ -83,7 +88,8 @@ def read_input(item: Input, name: str) -> SourceFile:
 
 def _convert(source: SourceFile, item: Input, request: Request) -> tuple[FileReport, bytes, str]:
     try:
-        result = conversion.convert(source.text, line=request.line)
+        runtime = request.declarations.of(item.path) if request.declarations else None
+        result = conversion.convert(source.text, line=request.line, runtime=runtime)
     except Exception as error:
         report = FileReport(source.path, INTERNAL_ERROR, error=describe_defect(error), named=item.named)
         return report, b"", source.encoding

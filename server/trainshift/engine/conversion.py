@@ -10,6 +10,7 @@ from enum import Enum
 
 from trainshift.core import concrete
 from trainshift.core.edit import Change, Edit, Withheld, apply, merge
+from trainshift.core.patterns import Pattern
 from trainshift.core.program import Program
 from trainshift.core.script import Script, read_script
 from trainshift.core.source import BOM, Source, Span
@@ -17,6 +18,7 @@ from trainshift.core.statements import FactsCache, ParseFailure
 from trainshift.engine.findings import Findings, find
 from trainshift.engine.guards import GUARDING, guarded
 from trainshift.engine.outlook import Outlook, look
+from trainshift.engine.runtime import Runtime
 from trainshift.transforms import TRANSFORMS
 
 log = logging.getLogger(__name__)
@@ -79,8 +81,10 @@ class Analysis:
     defects: tuple[str, ...]
 
 
-def convert(text: str, *, line: int | None = None) -> Conversion:
+def convert(text: str, *, line: int | None = None, runtime: Runtime | None = None) -> Conversion:
     """Convert a script (any newline style, kept) or only the statement at 1-based `line`.
+
+    Where `runtime` says that the result could not run, what would be converted is refused.
 
     Never raises for bad input: a script that does not parse is REFUSED with its position.
     """
@@ -90,7 +94,7 @@ def convert(text: str, *, line: int | None = None) -> Conversion:
         where = (script.line, script.column)
         return Conversion(Status.REFUSED, text, reason=f"not Python: {script.message}", position=where)
     try:
-        conversion = _convert(script, line)
+        conversion = _convert(script, line, runtime or Runtime())
     except RecursionError:
         return Conversion(Status.REFUSED, text, reason="the code is nested too deeply to be read")
     bom = BOM if body is not text and len(body) < len(text) else ""
@@ -128,7 +132,7 @@ def analyze_script(script: Script) -> Analysis:
     return Analysis(program, outlook, tuple(changes), tuple(withheld), tuple(defects))
 
 
-def _convert(script: Script, line: int | None) -> Conversion:
+def _convert(script: Script, line: int | None, runtime: Runtime) -> Conversion:
     source = script.source
     analysis = analyze_script(script)
     outlook = analysis.outlook
@@ -155,6 +159,10 @@ def _convert(script: Script, line: int | None) -> Conversion:
         if withheld:
             reason = "nothing more is converted; see what is withheld"
         return Conversion(Status.ALREADY_DISTRIBUTED, source.text, withheld=withheld, reason=reason)
+    estimator = any(loop.pattern is Pattern.ESTIMATOR for loop in analysis.program.loops.own)
+    refusal = runtime.refusal(estimator=estimator)
+    if refusal:
+        return Conversion(Status.REFUSED, source.text, reason=refusal)
     return _apply(script, changes, withheld)
 
 

@@ -1,0 +1,103 @@
+"""Declarations: finds the files that declare what a script's project runs on, and reads them once."""
+
+from __future__ import annotations
+
+import codecs
+import logging
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+
+from trainshift.cli.files import MAX_BYTES
+from trainshift.cli.report import shown_path
+from trainshift.engine.demands import Demand, is_declaration, read_demands
+from trainshift.engine.runtime import Runtime, judge
+
+log = logging.getLogger(__name__)
+
+IGNORE_VERSIONS = "--ignore-versions"
+_WAY_OUT = f"{IGNORE_VERSIONS} converts all the same"
+_SUBDIRECTORY = "requirements"
+_ROOT_MARKS = (".git", "pyproject.toml")
+_MARKS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+
+
+class Declarations:
+    """What the projects of the scripts of one run declare."""
+
+    def __init__(self) -> None:
+        self._of_scripts: dict[str, Runtime | None] = {}
+        self._of_directories: dict[str, Runtime | None] = {}
+
+    def of(self, path: str) -> Runtime | None:
+        """What the nearest directory that decides says about the script at `path`, if any does.
+
+        Standard input (``-``) counts as a file of the current directory.
+        """
+        directory = os.path.dirname(os.path.abspath(path))
+        if directory not in self._of_scripts:
+            found = (self._in(each) for each in _project(directory))
+            self._of_scripts[directory] = next((each for each in found if each is not None), None)
+        return self._of_scripts[directory]
+
+    def _in(self, directory: str) -> Runtime | None:
+        if directory not in self._of_directories:
+            runtime = judge(_demands(sorted(_declaring(directory))))
+            self._of_directories[directory] = runtime and replace(runtime, way_out=_WAY_OUT)
+        return self._of_directories[directory]
+
+
+def _project(directory: str) -> list[str]:
+    """The directory and those above it, up to the root of its project.
+
+    That is the nearest with a repository, or else with a project file; without any the walk ends
+    below the user's home and the root of the file system.
+    """
+    stops = (os.path.expanduser("~"), os.path.abspath(os.sep))
+    directories = [directory]
+    while directories[-1] not in stops and (above := os.path.dirname(directories[-1])) not in stops:
+        directories.append(above)
+    for mark in _ROOT_MARKS:
+        for number, each in enumerate(directories, 1):
+            if os.path.exists(os.path.join(each, mark)):
+                return directories[:number]
+    return directories
+
+
+def _declaring(directory: str) -> Iterator[str]:
+    """The paths of the files of a directory that declare dependencies."""
+    for folder in (directory, os.path.join(directory, _SUBDIRECTORY)):
+        try:
+            names = os.listdir(folder)
+        except OSError as error:
+            log.debug("%s is not listed: %s", folder, error)
+            continue
+        for name in names:
+            path = os.path.join(folder, name)
+            if is_declaration(os.path.relpath(path, directory)):
+                yield path
+
+
+def _demands(paths: list[str]) -> Iterator[Demand]:
+    """What files demand, and the files that they include; each is read once."""
+    seen: set[str] = set()
+    while paths:
+        path, *paths = paths
+        if not os.path.isfile(path) or (real := os.path.realpath(path)) in seen:
+            continue
+        seen.add(real)
+        reading = read_demands(shown_path(path), _text(path))
+        yield from reading.demands
+        paths += [os.path.normpath(os.path.join(os.path.dirname(path), each)) for each in reading.includes]
+
+
+def _text(path: str) -> str:
+    """The text of a file, empty if it cannot be read; a foreign byte does not matter."""
+    try:
+        with open(path, "rb") as stream:
+            data = stream.read(MAX_BYTES)
+    except OSError as error:
+        log.debug("%s is not read: %s", path, error)
+        return ""
+    encoding = next((each for mark, each in _MARKS.items() if data.startswith(mark)), "utf-8-sig")
+    return data.decode(encoding, "replace")

@@ -1,0 +1,468 @@
+"""Demands: what the files of a workspace that declare dependencies ask of TensorFlow and Keras.
+
+Every reader turns one kind of file into entries (a name, a constraint as it is written, a line);
+one function makes demands of those that matter.  `packaging` is imported only for these.
+"""
+
+from __future__ import annotations
+
+import configparser
+import json
+import logging
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from packaging.specifiers import SpecifierSet
+
+log = logging.getLogger(__name__)
+
+TENSORFLOW = "tensorflow"
+KERAS = "keras"
+PRODUCTS: Mapping[str, str] = {
+    **dict.fromkeys(
+        (
+            "tensorflow",
+            "tensorflow-cpu",
+            "tensorflow-gpu",
+            "tensorflow-macos",
+            "tensorflow-intel",
+            "tf-nightly",
+            "tf-keras",  # Keras 2 for the TensorFlow of the same version.
+        ),
+        TENSORFLOW,
+    ),
+    "keras": KERAS,
+}
+"""What each package, by its normalised name (PEP 503), is a distribution of."""
+
+# The interpreters and machines that the supported TensorFlow and Horovod have in common.
+_PYTHONS = ("3.9.0", "3.9.99", "3.10.0", "3.10.99", "3.11.0", "3.11.99")
+_MACHINES = ("x86_64", "aarch64")
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """One declaration of a package: every version that it allows is in one of `allowed`.
+
+    `asks` is the constraint as it is written; `locked` tells that a lock file holds it.
+    """
+
+    path: str
+    line: int
+    package: str
+    asks: str
+    allowed: tuple[SpecifierSet, ...]
+    locked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a file demands, and the paths of the files that it includes, relative to it."""
+
+    demands: tuple[Demand, ...] = ()
+    includes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A constraint as a file holds it; `syntax` turns `asks` into alternatives as PEP 440 writes them."""
+
+    name: str
+    asks: str
+    line: int
+    syntax: Callable[[str], Iterator[str]]
+    marker: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Include:
+    path: str
+
+
+_Read = Callable[[str], Iterator[_Entry | _Include]]
+
+_RELEVANT = re.compile(
+    r"tensorflow|keras|tf[-_.]+nightly|^[ \t]*(?:-[ \t]+)?(?:-r|-c|--requirement|--constraint)", re.I | re.M
+)
+_REQUIREMENT = re.compile(r"([A-Za-z0-9][\w.-]*)\s*(?:\[[^\]]*\])?")
+_INCLUDE = re.compile(r"(?:-r|-c|--requirement|--constraint)(?:\s+|=|(?<=-[rc]))(\S+)")
+_OPTION = re.compile(r"\s--?[A-Za-z]")
+_COMMENT = re.compile(r"(?:^|\s)#.*")
+_PACKAGE = re.compile(r"^\[\[packages?\]\]\s*$.*?(?=^\[\[packages?\]\]|\Z)", re.M | re.S)
+_PACKAGE_NAME = re.compile(r"^name\s*=\s*[\"']([^\"']+)", re.M)
+_ITEM = re.compile(r"(\s*)-\s+(.*)")
+_CONDA = re.compile(r"(?:[\w.-]+::)?([A-Za-z0-9][\w.-]*)\s*(.*)")
+_CONDA_PIECE = re.compile(r"(==|>=|<=|!=|~=|<|>|=)?([\w.+!]+?)?(\.?\*)?(?:=.*)?")
+_CARET_PIECE = re.compile(r"(\^|~=|~|===|==|!=|>=|<=|<|>|=)?\s*(\d[\w.+!*]*|\*)[\s,]*")
+
+# Where a pyproject.toml holds lists of requirements, and tables in Poetry's syntax.
+_LISTS = (
+    "project.dependencies",
+    "project.optional-dependencies.*",
+    "dependency-groups.*",
+    "tool.pdm.dev-dependencies.*",
+    "tool.uv.dev-dependencies",
+    "tool.uv.constraint-dependencies",
+    "tool.uv.override-dependencies",
+    "tool.hatch.envs.*.dependencies",
+    "tool.hatch.envs.*.extra-dependencies",
+)
+_TABLES = (
+    "tool.poetry.dependencies",
+    "tool.poetry.dev-dependencies",
+    "tool.poetry.group.*.dependencies",
+)
+_PIPFILE_TABLES = ("packages", "dev-packages")
+_MARKER_NAMES = ("python_version", "python_full_version", "sys_platform", "platform_machine", "os_name")
+
+
+def is_declaration(path: str) -> bool:
+    """Whether a file is known by its name to declare dependencies."""
+    return _kind(path) is not None
+
+
+def read_demands(path: str, text: str) -> Reading:
+    """What the file at `path` demands; one of an unknown name is read as a list of requirements.
+
+    What cannot be read is left out.
+    """
+    read, locked = _kind(path) or (_requirements, False)
+    if not _RELEVANT.search(text):
+        return Reading()
+    demands: list[Demand] = []
+    includes: list[str] = []
+    try:
+        for found in read(text):
+            if isinstance(found, _Include):
+                includes.append(found.path)
+            elif (demand := _demand(path, found, locked)) is not None:
+                demands.append(demand)
+    except (ValueError, RecursionError, configparser.Error) as error:
+        log.debug("%s is not read: %s", path, error)
+    return Reading(tuple(demands), tuple(includes))
+
+
+def _demand(path: str, entry: _Entry, locked: bool) -> Demand | None:
+    """The demand of an entry, if it is about a package that matters, and can be read and apply."""
+    package = _normalized(entry.name)
+    if package not in PRODUCTS:
+        return None
+    from packaging.specifiers import SpecifierSet
+
+    try:
+        allowed = tuple(SpecifierSet(each) for each in entry.syntax(entry.asks))
+        applies = _may_hold(entry.marker)
+    except ValueError as error:
+        log.debug("%s:%d is not read: %s", path, entry.line, error)
+        return None
+    return Demand(path, entry.line, package, entry.asks, allowed, locked) if applies else None
+
+
+def _normalized(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _may_hold(marker: str) -> bool:
+    """Whether an environment marker holds on some Python that the supported versions run on."""
+    if not marker:
+        return True
+    from packaging.markers import Marker, UndefinedComparison, UndefinedEnvironmentName
+
+    environment = {
+        "implementation_name": "cpython",
+        "os_name": "posix",
+        "platform_python_implementation": "CPython",
+        "platform_system": "Linux",
+        "sys_platform": "linux",
+    }
+    parsed = Marker(marker)
+    try:
+        return any(
+            parsed.evaluate(
+                environment
+                | {
+                    "platform_machine": machine,
+                    "python_full_version": python,
+                    "implementation_version": python,
+                    "python_version": python.rpartition(".")[0],
+                }
+            )
+            for python in _PYTHONS
+            for machine in _MACHINES
+        )
+    except (UndefinedComparison, UndefinedEnvironmentName):
+        return True
+
+
+# Lists of requirements
+
+
+def _requirements(text: str) -> Iterator[_Entry | _Include]:
+    """The format of pip: comments, continued lines, options, includes."""
+    for number, line in _logical_lines(text):
+        yield from _requirement_line(line, number)
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Lines without comments, those that end with a backslash joined, with the number of the first."""
+    start, held = 1, ""
+    for number, line in enumerate(text.splitlines(), 1):
+        start = start if held else number
+        if line.endswith("\\"):
+            held += line[:-1] + " "
+            continue
+        yield start, _COMMENT.sub("", held + line).strip()
+        held = ""
+    if held:
+        yield start, _COMMENT.sub("", held).strip()
+
+
+def _requirement_line(line: str, number: int) -> Iterator[_Entry | _Include]:
+    include = _INCLUDE.match(line)
+    if include:
+        yield _Include(include[1])
+    elif line and not line.startswith("-"):
+        yield from _requirement(_OPTION.split(line)[0], number)
+
+
+def _requirement(text: str, line: int) -> Iterator[_Entry]:
+    """One requirement as PEP 508 writes it, or the place of a wheel."""
+    asked, _, marker = (part.strip() for part in text.partition(";"))
+    file = asked.partition("#")[0].replace("%2B", "+").rpartition("/")[2]
+    name, *rest = file.split("-")
+    match = _REQUIREMENT.match(asked)
+    if file.endswith(".whl") and rest:
+        yield _Entry(name, f"=={rest[0]}", line, _pep440, marker)
+    elif match:
+        asks = asked[match.end() :].strip()
+        yield _Entry(match[1], "" if asks.startswith("@") else asks.strip("()"), line, _pep440, marker)
+
+
+def _pep440(asks: str) -> Iterator[str]:
+    yield asks
+
+
+# TOML, JSON and INI
+
+
+def _pyproject(text: str) -> Iterator[_Entry]:
+    table = _toml(text)
+    for path in _LISTS:
+        for listed in _at(table, path.split(".")):
+            yield from _listed(listed, text)
+    for path in _TABLES:
+        for each in _at(table, path.split(".")):
+            yield from _table(each, text)
+
+
+def _pipfile(text: str) -> Iterator[_Entry]:
+    table = _toml(text)
+    for path in _PIPFILE_TABLES:
+        yield from _table(table.get(path), text)
+
+
+def _setup_cfg(text: str) -> Iterator[_Entry]:
+    parser = configparser.ConfigParser(interpolation=None, strict=False)
+    parser.read_string(text)
+    lists = [parser.get("options", "install_requires", fallback="")]
+    if parser.has_section("options.extras_require"):
+        lists += [listed for _, listed in parser.items("options.extras_require")]
+    for listed in lists:
+        yield from _listed(listed.splitlines(), text)
+
+
+def _listed(listed: object, text: str) -> Iterator[_Entry]:
+    """The requirements of a list, which may hold other things too."""
+    for each in listed if isinstance(listed, list) else ():
+        if isinstance(each, str):
+            for entry in _requirement(each, 0):
+                yield _located(entry, text)
+
+
+def _table(table: object, text: str) -> Iterator[_Entry]:
+    """The entries of a table of names, each with a constraint, a table, or a list of tables."""
+    for name, value in table.items() if isinstance(table, dict) else ():
+        if _normalized(name) not in PRODUCTS:
+            continue
+        for each in value if isinstance(value, list) else [value]:
+            options = each if isinstance(each, dict) else {"version": each}
+            asks = options.get("version", "*")
+            if isinstance(asks, str):
+                yield _located(_Entry(name, asks, 0, _caret, _table_marker(options)), text)
+
+
+def _table_marker(options: Mapping[str, object]) -> str:
+    """The marker that the options of a dependency of Poetry or Pipenv amount to."""
+    parts = [str(options["markers"])] if options.get("markers") else []
+    parts += [f"{name} {options[name]}" for name in _MARKER_NAMES if name in options]
+    if "platform" in options:
+        parts.append(f"sys_platform == '{options['platform']}'")
+    if "python" in options:
+        alternatives = [
+            " and ".join(f"python_full_version {piece}" for piece in _quoted(each))
+            for each in _caret(str(options["python"]))
+            if each
+        ]
+        parts += [" or ".join(f"({each})" for each in alternatives)] if alternatives else []
+    return " and ".join(f"({part})" for part in parts)
+
+
+def _quoted(specifiers: str) -> Iterator[str]:
+    """The comparisons of a set of specifiers as a marker writes them: ``>= '3.9'``."""
+    for piece in specifiers.split(","):
+        yield re.sub(r"^(\W+)(.*)$", r"\1 '\2'", piece)
+
+
+def _at(value: object, path: list[str]) -> Iterator[object]:
+    """The values at a path of keys, of which ``*`` is any."""
+    if not path:
+        yield value
+    elif isinstance(value, dict):
+        first, *rest = path
+        for each in value.values() if first == "*" else [value[first]] if first in value else []:
+            yield from _at(each, rest)
+
+
+def _located(entry: _Entry, text: str) -> _Entry:
+    """An entry at the line that holds its name with its constraint, or else its name."""
+    name = rf"^(?![ \t]*#).*?(?<![\w.-]){re.escape(entry.name)}(?![\w.-])"
+    match = re.search(rf"{name}.*?{re.escape(entry.asks)}", text, re.M) or re.search(name, text, re.M)
+    return replace(entry, line=text.count("\n", 0, match.start()) + 1 if match else 1)
+
+
+def _toml(text: str) -> dict[str, object]:
+    from trainshift.engine import toml
+
+    table: dict[str, object] = toml.loads(text)
+    return table
+
+
+# Lock files
+
+
+def _lock(text: str) -> Iterator[_Entry]:
+    """The lock files of Poetry, uv, PDM and PEP 751: an array of packages, of which few are parsed."""
+    for match in _PACKAGE.finditer(text):
+        name = _PACKAGE_NAME.search(match[0])
+        if name is None or _normalized(name[1]) not in PRODUCTS:
+            continue
+        for package in _at(_toml(match[0]), ["*"]):
+            for each in package if isinstance(package, list) else ():
+                if isinstance(each, dict) and isinstance(each.get("version"), str):
+                    line = text.count("\n", 0, match.start() + name.start()) + 1
+                    yield _Entry(name[1], f"=={each['version']}", line, _pep440, _locked_marker(each))
+
+
+def _pipfile_lock(text: str) -> Iterator[_Entry]:
+    for section in _at(json.loads(text), ["*"]):
+        for name, package in section.items() if isinstance(section, dict) else ():
+            if isinstance(package, dict) and isinstance(package.get("version"), str):
+                yield _located(_Entry(name, package["version"], 0, _pep440, _locked_marker(package)), text)
+
+
+def _locked_marker(package: Mapping[str, object]) -> str:
+    """The marker under which a package of a lock file is installed; one of several suffices."""
+    for key in ("resolution-markers", "markers", "marker"):
+        value = package.get(key)
+        markers = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
+        texts = [each for each in markers if isinstance(each, str) and each]
+        if texts:
+            return " or ".join(f"({each})" for each in texts)
+    return ""
+
+
+# Conda
+
+
+def _environment(text: str) -> Iterator[_Entry | _Include]:
+    """An environment of conda, as its lists are usually laid out: an item a line."""
+    pip: int | None = None  # How far the heading of pip's list is indented, inside that list.
+    for number, line in enumerate(text.splitlines(), 1):
+        item = _ITEM.match(_COMMENT.sub("", line).rstrip())
+        if item is None:
+            continue
+        content = item[2].strip("\"'")
+        if pip is not None and len(item[1]) > pip:
+            yield from _requirement_line(content, number)
+        elif content == "pip:":
+            pip = len(item[1])
+        elif match := _CONDA.match(content):
+            pip = None
+            yield _Entry(match[1], match[2], number, _conda)
+
+
+def _conda(asks: str) -> Iterator[str]:
+    """``=2.16`` is any 2.16, ``2.15|2.16`` one of both; what follows the version is a build."""
+    version = re.sub(r"([<>=!~,|])\s+", r"\1", asks).partition(" ")[0]
+    for alternative in version.split("|"):
+        pieces = [_conda_piece(piece) for piece in alternative.split(",")]
+        yield ",".join(piece for piece in pieces if piece)
+
+
+def _conda_piece(piece: str) -> str:
+    match = _CONDA_PIECE.fullmatch(piece)
+    if match is None:
+        raise ValueError(f"{piece!r} is no version of conda")
+    operator, version, star = match[1] or "", match[2] or "", match[3]
+    if not version:
+        return ""
+    if operator == "=" or (star and operator in ("", "==", "!=")):
+        return f"{'!=' if operator == '!=' else '=='}{version}.*"
+    return f"{operator or '=='}{version}"
+
+
+# Poetry
+
+
+def _caret(asks: str) -> Iterator[str]:
+    """``^2.16`` is below 3, ``~2.16`` is below 2.17, ``2.16`` is exact, ``||`` separates alternatives."""
+    for alternative in re.split(r"\|\|?", asks):
+        rest = alternative.strip()
+        pieces: list[str] = []
+        while rest:
+            match = _CARET_PIECE.match(rest)
+            if match is None:
+                raise ValueError(f"{asks!r} is no constraint")
+            pieces += _caret_piece(match[1] or "==", match[2])
+            rest = rest[match.end() :]
+        yield ",".join(pieces)
+
+
+def _caret_piece(operator: str, version: str) -> Iterable[str]:
+    if version == "*":
+        return ()
+    if operator not in ("^", "~"):
+        return (f"{'==' if operator == '=' else operator}{version}",)
+    release = [int(number) for number in re.findall(r"\d+", version)[:3]]
+    significant = next((at for at, number in enumerate(release) if number), len(release) - 1)
+    last = significant if operator == "^" else min(1, len(release) - 1)
+    above = [*release[:last], release[last] + 1]
+    return f">={version}", f"<{'.'.join(map(str, above))}"
+
+
+# The kinds of files by their names: how they are read, and whether they lock versions.
+_KINDS: tuple[tuple[str, _Read, bool], ...] = (
+    ("pyproject.toml", _pyproject, False),
+    ("setup.cfg", _setup_cfg, False),
+    ("Pipfile", _pipfile, False),
+    ("Pipfile.lock", _pipfile_lock, True),
+    ("poetry.lock", _lock, True),
+    ("uv.lock", _lock, True),
+    ("pdm.lock", _lock, True),
+    ("pylock*.toml", _lock, True),
+    ("environment*.yml", _environment, False),
+    ("environment*.yaml", _environment, False),
+    ("conda*.yml", _environment, False),
+    ("conda*.yaml", _environment, False),
+    ("*requirements*.txt", _requirements, False),
+    ("requirements/*.txt", _requirements, False),
+)
+
+
+def _kind(path: str) -> tuple[_Read, bool] | None:
+    pure = PurePath(path)
+    return next(((read, locked) for pattern, read, locked in _KINDS if pure.match(pattern)), None)

@@ -1,0 +1,117 @@
+"""Runtime: whether the versions that a workspace demands are ones that converted scripts run on.
+
+Horovod 0.28.1 works with TensorFlow 2.12 to 2.15.  A workspace is refused only where every version
+that it allows is too new; a range that includes older versions says nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum
+
+from trainshift.engine.demands import KERAS, PRODUCTS, TENSORFLOW, Demand
+
+# The first release of each product that is too new.
+_TOO_NEW = {TENSORFLOW: (2, 16), KERAS: (3, 0)}
+# Packages of which an index has the newest versions only.
+_ROLLING = ("tf-nightly",)
+_SUPPORTED = (
+    "Horovod 0.28.1 works with TensorFlow 2.12 to 2.15 "
+    "(from 2.16 on, Keras 3 breaks its tape and its callbacks)"
+)
+_ESTIMATOR = ", and tf.estimator itself ends with TensorFlow 2.15"
+_EXACT = re.compile(r"={2,3}\s*([^\s,*]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """What a workspace declares about the versions that its scripts run on.
+
+    `too_new` names the declaration of a version that is too new, and is empty where the declared
+    versions fit.  `way_out` says how to convert all the same.
+    """
+
+    too_new: str = ""
+    way_out: str = ""
+
+    def refusal(self, *, estimator: bool) -> str:
+        """Why a script is not converted for these versions; empty if they fit."""
+        if not self.too_new:
+            return ""
+        ending = f"; {self.way_out}" if self.way_out else ""
+        return f"{self.too_new}; {_SUPPORTED}{_ESTIMATOR if estimator else ''}{ending}"
+
+
+class _Reach(Enum):
+    """Which versions a demand allows."""
+
+    FITTING = "none that is too new"
+    TOO_NEW = "only such that are too new"
+    BOTH = "some of each"
+
+
+def judge(demands: Iterable[Demand]) -> Runtime | None:
+    """What the demands of one directory come to; None where they leave the version open.
+
+    What a lock file holds decides over what the other files allow.  Demands that exclude each other
+    are of environments to choose from, and one that fits is enough.
+    """
+    decided = False
+    listed = tuple(demands)
+    for product in _TOO_NEW:
+        own = [demand for demand in listed if PRODUCTS[demand.package] == product]
+        reaches = {demand: _reach(demand) for demand in [each for each in own if each.locked] or own}
+        if _Reach.FITTING in reaches.values():
+            decided = True
+            continue
+        for demand, reach in reaches.items():
+            if reach is _Reach.TOO_NEW:
+                return Runtime(f"{demand.path}:{demand.line} asks for {_shown(demand)}")
+    return Runtime() if decided else None
+
+
+def _reach(demand: Demand) -> _Reach:
+    limit = _TOO_NEW[PRODUCTS[demand.package]]
+    written = tuple(_written(demand))
+    newer = _allows(demand, (each for each, release in written if release >= limit)) or _allows(
+        demand, _versions(limit, (limit[0] + 2, 0))
+    )
+    older = _allows(demand, (each for each, release in written if release < limit)) or _allows(
+        demand, _versions((0, 0), limit)
+    )
+    if newer and (not older or demand.package in _ROLLING):
+        return _Reach.TOO_NEW
+    return _Reach.FITTING if older and not newer else _Reach.BOTH
+
+
+def _allows(demand: Demand, versions: Iterable[str]) -> bool:
+    return any(
+        allowed.contains(version, prereleases=True) for version in versions for allowed in demand.allowed
+    )
+
+
+def _versions(first: tuple[int, int], limit: tuple[int, int]) -> Iterator[str]:
+    """Releases from `first` to below `limit`, close enough together for any range to contain one."""
+    for major in range(first[0], limit[0] + 1):
+        for minor in range(first[1] if major == first[0] else 0, limit[1] if major == limit[0] else 40):
+            for patch in (0, 1, 9):
+                yield f"{major}.{minor}.{patch}"
+
+
+def _written(demand: Demand) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """The versions that a constraint names, which may be of a kind that no range holds (2.16.0rc0)."""
+    from packaging.version import InvalidVersion, Version
+
+    for allowed in demand.allowed:
+        for specifier in allowed:
+            version = specifier.version.removesuffix(".*")
+            with suppress(InvalidVersion):
+                yield version, (*Version(version).release, 0)
+
+
+def _shown(demand: Demand) -> str:
+    exact = _EXACT.fullmatch(demand.asks)
+    return f"{demand.package} {exact[1] if exact else demand.asks}".rstrip()

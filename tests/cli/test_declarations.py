@@ -1,0 +1,198 @@
+"""Where the declarations of a script's project are looked for, and what `convert` makes of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from trainshift.cli import declarations
+from trainshift.cli.declarations import Declarations
+from trainshift.cli.main import cli
+from trainshift.engine import demands
+
+SCRIPT = """\
+import tensorflow as tf
+
+model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+optimizer = tf.keras.optimizers.Adam(1e-3)
+for x, y in data:
+    with tf.GradientTape() as tape:
+        loss = loss_fn(y, model(x))
+    grads = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply_gradients(zip(grads, model.trainable_variables))
+"""
+NEW = "tensorflow==2.17.1\n"
+OLD = "tensorflow==2.15.1\n"
+OPEN = "tensorflow>=2.4\n"
+
+
+@pytest.fixture
+def project(here: Path) -> Path:
+    """A repository, the current directory, with a script in `src/app`."""
+    (here / ".git").mkdir()
+    put(here / "src" / "app" / "train.py", SCRIPT)
+    return here
+
+
+def put(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def too_new(path: str) -> str | None:
+    """The place that a fresh search names, empty if the versions fit, None if nothing decides."""
+    runtime = Declarations().of(path)
+    return None if runtime is None else runtime.too_new.partition(" asks")[0]
+
+
+def convert(*args: str, input: str | None = None) -> Result:
+    return CliRunner().invoke(cli, ["convert", *args], input=input)
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({}, None),
+        ({"src/app/requirements.txt": NEW}, "src/app/requirements.txt:1"),
+        ({"requirements.txt": NEW}, "requirements.txt:1"),
+        ({"requirements/base.txt": NEW}, "requirements/base.txt:1"),
+        ({"src/app/requirements.txt": OLD, "requirements.txt": NEW}, ""),
+        ({"src/app/requirements.txt": OPEN, "requirements.txt": NEW}, "requirements.txt:1"),
+        ({"requirements.txt": OPEN}, None),
+        ({"other/requirements.txt": NEW, "src/requirements.md": NEW}, None),
+        ({"src/pyproject.toml": "", "requirements.txt": NEW}, "requirements.txt:1"),
+        ({"src/app/.git/HEAD": "", "requirements.txt": NEW}, None),
+        ({"requirements.txt": "-r deep/base.txt\n", "deep/base.txt": f"-r ../more.in\n{OPEN}"}, None),
+        ({"requirements.txt": "-r a/b.txt\n", "a/b.txt": "-c ../c.in\n" + OPEN, "c.in": NEW}, "c.in:1"),
+        ({"requirements.txt": "-r requirements.txt\n" + NEW}, "requirements.txt:2"),
+        ({"requirements.txt": OPEN, "environment.yml": "- tensorflow=2.16\n"}, "environment.yml:1"),
+    ],
+)  # fmt: skip
+def test_the_nearest_directory_that_decides(
+    project: Path, files: dict[str, str], expected: str | None
+) -> None:
+    for name, text in files.items():
+        put(project / name, text)
+    assert too_new("src/app/train.py") == expected
+
+
+def test_without_a_repository_a_project_file_ends_the_search(here: Path) -> None:
+    put(here / "requirements.txt", NEW)
+    put(here / "a" / "pyproject.toml", "")
+    put(here / "a" / "b" / "train.py", SCRIPT)
+    assert too_new("a/b/train.py") is None
+    (here / "a" / "pyproject.toml").unlink()
+    assert too_new("a/b/train.py") == "requirements.txt:1"
+
+
+def test_the_home_of_the_user_is_no_project(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(here))
+    monkeypatch.setenv("USERPROFILE", str(here))
+    put(here / "requirements.txt", NEW)
+    put(here / "a" / "train.py", SCRIPT)
+    assert too_new("a/train.py") is None
+    assert too_new("train.py") == "requirements.txt:1"
+
+
+def test_each_directory_is_read_once(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(project / "requirements.txt", OPEN)
+    read = []
+
+    def count(path: str, text: str) -> object:
+        read.append(path)
+        return demands.read_demands(path, text)
+
+    monkeypatch.setattr(declarations, "read_demands", count)
+    found = Declarations()
+    for path in ("src/app/train.py", "src/app/other.py", "src/third.py", "-"):
+        assert found.of(path) is None
+    assert read == ["requirements.txt"]
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (NEW.encode("utf-16"), "requirements.txt:1"),
+        (NEW.encode("utf-8-sig"), "requirements.txt:1"),
+        (b"# \xe9\n" + NEW.encode(), "requirements.txt:2"),
+        (b"\x00\xff\xfe\x00tensorflow==2.17", None),
+        (b"", None),
+    ],
+)
+def test_any_encoding(project: Path, data: bytes, expected: str | None) -> None:
+    (project / "requirements.txt").write_bytes(data)
+    assert too_new("train.py") == expected
+
+
+def test_what_is_no_readable_file_is_left_out(project: Path) -> None:
+    (project / "pyproject.toml").mkdir()
+    (project / "requirements-a.txt").symlink_to("gone.txt")
+    (project / "requirements-b.txt").symlink_to("requirements-b.txt")
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(project / "requirements-c.txt")
+    put(project / "requirements-d.txt", "-r https://example.org/requirements.txt\n-r .\n-r \0\n" + NEW)
+    assert too_new("train.py") == "requirements-d.txt:4"
+
+
+def test_the_refusal(project: Path) -> None:
+    put(project / "requirements.txt", "numpy\n" + NEW)
+    result = convert("--write", "src/app/train.py")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == (
+        "src/app/train.py: refused: requirements.txt:2 asks for tensorflow 2.17.1; Horovod 0.28.1 works with "
+        "TensorFlow 2.12 to 2.15 (from 2.16 on, Keras 3 breaks its tape and its callbacks); "
+        "--ignore-versions converts all the same\n"
+    )
+    assert (project / "src" / "app" / "train.py").read_text() == SCRIPT
+
+
+def test_the_way_out(project: Path) -> None:
+    put(project / "requirements.txt", NEW)
+    result = convert("--ignore-versions", "--write", "src/app/train.py")
+    assert result.exit_code == 0
+    assert "hvd" in (project / "src" / "app" / "train.py").read_text()
+
+
+def test_each_script_has_its_own_verdict(project: Path) -> None:
+    put(project / "old" / "requirements.txt", OLD)
+    put(project / "old" / "train.py", SCRIPT)
+    put(project / "new" / "requirements.txt", NEW)
+    put(project / "new" / "train.py", SCRIPT)
+    put(project / "new" / "util.py", "x = 1\n")
+    result = convert("--format", "json", ".")
+    entries = {entry["path"]: entry for entry in json.loads(result.stdout)["files"]}
+    assert {path: entry["status"] for path, entry in entries.items()} == {
+        "new/train.py": "refused",
+        "new/util.py": "nothing found",
+        "old/train.py": "converted",
+        "src/app/train.py": "converted",
+    }
+    refused = entries["new/train.py"]
+    assert refused["reason"].startswith("new/requirements.txt:1 asks for tensorflow 2.17.1; ")
+    assert (refused["position"], refused["diff"], refused["written"]) == (None, "", False)
+    assert result.exit_code == 1
+
+
+def test_standard_input_belongs_to_the_current_directory(project: Path) -> None:
+    assert convert("-", input=SCRIPT).exit_code == 0
+    put(project / "requirements.txt", NEW)
+    result = convert("-", input=SCRIPT)
+    assert result.exit_code == 1
+    assert "requirements.txt:1 asks for tensorflow 2.17.1" in result.stderr
+
+
+@pytest.mark.parametrize(("requirement", "loaded"), [("numpy==2.0", False), ("tensorflow==2.15", True)])
+def test_packaging_is_loaded_only_where_it_matters(project: Path, requirement: str, loaded: bool) -> None:
+    put(project / "requirements.txt", requirement + "\n-c tensorflow-constraints.txt\n")
+    code = (
+        "import sys; from trainshift.cli.declarations import Declarations; Declarations().of('train.py'); "
+        "print('packaging' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str(loaded)
