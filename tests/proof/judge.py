@@ -22,6 +22,7 @@ def judge(original: Run, ranks: tuple[Run, Run]) -> list[str]:
     faults += vacuous(before, first, second, ranks)
     faults += steps_differ(before, first, second)
     faults += rates_not_scaled(before, first, second)
+    faults += metrics_differ(first, second)
     faults += not_reduced(first, second)
     faults += not_broadcast(first, second)
     faults += values_differ(first, second, ranks) or broadcast_late(first, second)
@@ -124,6 +125,13 @@ def scaled(old: Sequence[float], new: Sequence[float], *, by_metric: bool) -> bo
         common = min(len(ours), len(theirs))
         return same(ours[:common], theirs[:common])
     return len(new) < len(old) and same(ours, theirs)
+
+
+def metrics_differ(first: Record, second: Record) -> Iterator[str]:
+    """`metrics-differ`: callbacks that steer a training by a metric are given the same on both ranks."""
+    if first.monitored != second.monitored:
+        one, two = (shorten(record.monitored) or "nothing" for record in (first, second))
+        yield f"metrics-differ: EarlyStopping and ReduceLROnPlateau got {one} on rank 0, {two} on rank 1"
 
 
 def not_reduced(first: Record, second: Record) -> Iterator[str]:

@@ -417,29 +417,34 @@ class Observer:
 
             def call(this: Any, *args: Any, **kwargs: Any) -> Any:
                 result = original(this, *args, **kwargs)
-                note(this)
+                note(this, *args, **kwargs)
                 return result
 
             setattr(owner, name, call)
 
-        def note_callbacks(callbacks: Any) -> None:
+        def note_callbacks(callbacks: Any, *_: Any, **__: Any) -> None:
             for callback in callbacks.callbacks:
                 if not isinstance(callback, tf.keras.callbacks.TerminateOnNaN):
                     self.record.stops |= mentions(type(callback), "stop_training")
                 self.record.adapts |= isinstance(callback, tf.keras.callbacks.ReduceLROnPlateau)
 
-        def note_hooks(session: Any) -> None:
+        def note_hooks(session: Any, *_: Any, **__: Any) -> None:
             for hook in session._hooks:
                 self.record.stops |= mentions(type(hook), "request_stop")
 
-        def note_model(model: Any) -> None:
+        def note_model(model: Any, *_: Any, **__: Any) -> None:
             steps = int(model._steps_per_execution.numpy()) if tf.executing_eagerly() else 1
             self.record.steps_per_execution = max(self.record.steps_per_execution, steps)
+
+        def note_metric(callback: Any, epoch: int, logs: Any = None) -> None:
+            self.record.monitored.append(str(float((logs or {}).get(callback.monitor, "nan"))))
 
         monitored: Any = importlib.import_module("tensorflow.python.training.monitored_session")
         after(tf.keras.callbacks.CallbackList, "__init__", note_callbacks)
         after(monitored._MonitoredSession, "__init__", note_hooks)
         after(tf.keras.Model, "compile", note_model)
+        for callback in (tf.keras.callbacks.EarlyStopping, tf.keras.callbacks.ReduceLROnPlateau):
+            after(callback, "on_epoch_end", note_metric)
 
     def hook_files(self, home: Path) -> None:
         """Have every file that is opened for writing outside `home` noted, and temporary directories."""
@@ -488,7 +493,8 @@ class Observer:
     def finish(self, directory: Path) -> None:
         """Write record.json, and the values of the trained variables and slots as values.npz."""
         values: dict[str, Any] = {}
-        for place, watch in enumerate(self.watches.values()):
+        stepped = [watch for watch in self.watches.values() if watch.record.steps]
+        for place, watch in enumerate(stepped):
             record = watch.record
             for index, number in enumerate(watch.trained):
                 value = self.value(number)

@@ -50,7 +50,8 @@ class Record:
     the calls of `DistributedGradientTape` and `DistributedOptimizer`, `double_wraps` those whose
     argument was already wrapped.
     `stops` says that a callback or a hook may end a training by what it measures, `adapts` that a
-    `ReduceLROnPlateau` may change the rate so.  `steps_per_execution` is the largest of all models:
+    `ReduceLROnPlateau` may change the rate so; `monitored` are the metrics that `EarlyStopping` and
+    `ReduceLROnPlateau` were given, epoch by epoch.  `steps_per_execution` is the largest of all models:
     callbacks see no single step of such an execution.
     `written_elsewhere` lists the files opened for writing outside the process's own directory,
     `temporary` the directories that `tempfile` made, relative to the process's directory.
@@ -64,6 +65,7 @@ class Record:
     double_wraps: int = 0
     stops: bool = False
     adapts: bool = False
+    monitored: list[str] = field(default_factory=list)
     steps_per_execution: int = 1
     written_elsewhere: list[str] = field(default_factory=list)
     temporary: list[str] = field(default_factory=list)

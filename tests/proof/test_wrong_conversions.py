@@ -1,4 +1,4 @@
-"""The judge finds nothing in two good conversions, and finds each fault that is put into them."""
+"""The judge finds nothing in good conversions, and finds each fault that is put into them."""
 
 from __future__ import annotations
 
@@ -34,6 +34,16 @@ FLAG = "if not hvd_broadcast_done:"
 INIT_SCOPE = "with tf.init_scope():"
 PAIRS = "z = list(zip(gradients, model.trainable_variables))"
 WRAP = "    tape = hvd.DistributedGradientTape(tape)\n"
+
+ROOT = "if hvd.rank() == 0:\n"
+BROADCAST = "[hvd.callbacks.BroadcastGlobalVariablesCallback(0)]"
+AVERAGE = "[hvd.callbacks.MetricAverageCallback()]"
+STOPPING = "callbacks += [tf.keras.callbacks.EarlyStopping("
+PLATEAU = "callbacks += [tf.keras.callbacks.ReduceLROnPlateau("
+WRAP_OPTIMIZER = "optimizer = hvd.DistributedOptimizer(optimizer)\n"
+
+# Enough for a run that ends by itself.
+STALL = 60.0
 
 WRONG = [
     wrong("no-broadcast", "gan", "not-broadcast weights-differ", (FLAG, "if False:")),
@@ -172,6 +182,130 @@ WRONG = [
         ("tf.keras.initializers.GlorotUniform(seed=1)", '"ones"'),
         ("Dense(2)", 'Dense(2, kernel_initializer="zeros")'),
     ),
+    # Keras: compile and fit.
+    wrong("keras-not-broadcast", "fit", "not-broadcast weights-differ", (BROADCAST, "[]")),
+    wrong(
+        "string-optimizer-left",
+        "fit",
+        "not-reduced weights-differ slots-differ rate-not-scaled",
+        ("optimizer=optimizer", 'optimizer="adam"'),
+    ),
+    wrong(
+        "optimizer-wrapped-twice", "fit", "wrapped-twice did-not-finish", (WRAP_OPTIMIZER, WRAP_OPTIMIZER * 2)
+    ),
+    wrong(
+        "early-stopping-on-root", "fit", "did-not-finish", (STOPPING, f"if hvd.rank() == 0:\n    {STOPPING}")
+    ),
+    wrong(
+        "plateau-on-root",
+        "fit",
+        "metrics-differ rate-not-scaled weights-differ",
+        (PLATEAU, f"if hvd.rank() == 0:\n    {PLATEAU}"),
+    ),
+    wrong("metrics-not-averaged", "fit", "metrics-differ", (AVERAGE, "[]")),
+    # Corrections C8: the seeds append the user's list, on the root.
+    wrong(
+        "callbacks-on-root",
+        "fit",
+        "did-not-finish",
+        (AVERAGE, "[]"),
+        (
+            "    callbacks=callbacks,",
+            "    callbacks=[callbacks[0], callbacks[1:]] if hvd.rank() == 0 else callbacks[:1],",
+        ),
+    ),
+    # Keras flattens what is nested: this is no fault.
+    wrong(
+        "callbacks-nested",
+        "fit",
+        "",
+        ("    callbacks=callbacks,", "    callbacks=[callbacks[0], [callbacks[1], callbacks[2:]]],"),
+    ),
+    wrong(
+        "checkpoint-everywhere",
+        "fit",
+        "rank1-wrote-file",
+        (ROOT + "    callbacks", "if True:\n    callbacks"),
+    ),
+    wrong("verbose-everywhere", "fit", "rank1-printed", ("    verbose=1 if hvd.rank() == 0 else 0,\n", "")),
+    wrong(
+        "evaluate-everywhere",
+        "fit",
+        "rank1-printed",
+        ("evaluate(features, labels, verbose=1 if hvd.rank() == 0 else 0)", "evaluate(features, labels)"),
+    ),
+    wrong("keras-schedule-not-scaled", "batches", "rate-not-scaled", ("0.02 * hvd.size()", "0.02")),
+    wrong("batches-not-broadcast", "batches", "not-broadcast weights-differ", (FLAG, "if False:")),
+    wrong(
+        "train-step-wraps-the-optimizer",
+        "batches",
+        "not-reduced weights-differ slots-differ",
+        ("        tape = hvd.DistributedGradientTape(tape)\n", ""),
+        ("compile(optimizer=optimizer", "compile(optimizer=hvd_keras.DistributedOptimizer(optimizer)"),
+    ),
+    # TensorFlow 1: sessions and Estimators.
+    wrong(
+        "session-not-broadcast",
+        "session",
+        "not-broadcast weights-differ",
+        ("    session.run(hvd.broadcast_global_variables(0))\n", ""),
+    ),
+    wrong("config-missing", "session", "did-not-finish", ("tf.Session()", "tf.Session(config=config)")),
+    wrong("session-rate-not-scaled", "session", "rate-not-scaled", ("0.01 * hvd.size()", "0.01")),
+    wrong("session-wrapped-twice", "session", "wrapped-twice", (WRAP_OPTIMIZER, WRAP_OPTIMIZER * 2)),
+    wrong(
+        "session-gradients-not-averaged",
+        "session",
+        "not-reduced weights-differ slots-differ",
+        ("optimizer.minimize(loss,", "optimizer.apply_gradients(zip(tf.gradients(loss, [w, v]), [w, v]),"),
+    ),
+    wrong(
+        "steps-divided-on-root",
+        "session",
+        "did-not-finish",
+        ("12 // hvd.size()", "12 // (hvd.size() if hvd.rank() == 0 else 1)"),
+    ),
+    wrong(
+        "session-broadcast-late",
+        "session",
+        "broadcast-late",
+        (
+            "    session.run(hvd.broadcast_global_variables(0))\n",
+            "    broadcast = hvd.broadcast_global_variables(0)\n",
+        ),
+        (
+            "        if step % 4",
+            "        if step == 3:\n            session.run(broadcast)\n        if step % 4",
+        ),
+    ),
+    wrong(
+        "checkpoints-everywhere",
+        "monitored",
+        "rank1-wrote-file",
+        (" if hvd.rank() == 0 else None", ""),
+    ),
+    wrong(
+        "monitored-not-reduced",
+        "monitored",
+        "not-reduced weights-differ slots-differ",
+        ("[hvd.allreduce(gradient) for gradient in tf.gradients(loss, [w])]", "tf.gradients(loss, [w])"),
+    ),
+    # list.append returns None.
+    wrong(
+        "hooks-appended",
+        "estimator",
+        "not-broadcast weights-differ",
+        ("hooks=hooks)", "hooks=hooks.append(hvd.BroadcastGlobalVariablesHook(0)))"),
+    ),
+    wrong(
+        "estimator-logs-everywhere",
+        "estimator",
+        "rank1-logged",
+        ("if hvd.rank() == 0:\n    tf.compat.v1.logging", "if True:\n    tf.compat.v1.logging"),
+    ),
+    wrong(
+        "model-everywhere", "estimator", "rank1-wrote-file", ('"deep" if hvd.rank() == 0 else None', '"deep"')
+    ),
 ]
 
 
@@ -181,7 +315,9 @@ def original(sample: str) -> Run:
     return run_original(SAMPLES / f"{sample}_before.py")
 
 
-@pytest.mark.parametrize("sample", ["gan", "classifier", "fit", "kinds", "batches", "session"])
+@pytest.mark.parametrize(
+    "sample", ["gan", "classifier", "fit", "kinds", "batches", "session", "monitored", "estimator"]
+)
 def test_good_conversion_has_no_fault(sample: str) -> None:
     ranks = run_converted(SAMPLES / f"{sample}_after.py")
     assert judge(original(sample), ranks) == []
@@ -193,7 +329,7 @@ def test_wrong_conversion_is_caught(case: Wrong) -> None:
     for old, new in case.changes:
         assert old in text, f"the sample holds no {old!r}"
         text = text.replace(old, new)
-    faults = judge(original(case.sample), run_converted(text))
+    faults = judge(original(case.sample), run_converted(text, time_limit=STALL))
     assert {fault.partition(":")[0] for fault in faults} == case.faults, "\n".join(faults)
 
 

@@ -41,7 +41,8 @@ class Regressor(tf.keras.Model):  # type: ignore[misc]
 
 inputs = tf.keras.Input(shape=(5,))
 regressor = Regressor(inputs, tf.keras.layers.Dense(1)(inputs))
-optimizer = tf.keras.optimizers.Adam(0.01 * hvd.size())
+decay = tf.keras.optimizers.schedules.ExponentialDecay(0.02 * hvd.size(), 2, 0.5)
+optimizer = tf.keras.optimizers.Adam(decay)
 regressor.compile(optimizer=optimizer, loss="mse")
 callbacks = [hvd_keras.callbacks.BroadcastGlobalVariablesCallback(0)]
 verbose = 2 if hvd.rank() == 0 else 0

@@ -28,6 +28,7 @@ class Regressor(tf.keras.Model):  # type: ignore[misc]
 
 inputs = tf.keras.Input(shape=(5,))
 regressor = Regressor(inputs, tf.keras.layers.Dense(1)(inputs))
-optimizer = tf.keras.optimizers.Adam(0.01)
+decay = tf.keras.optimizers.schedules.ExponentialDecay(0.02, 2, 0.5)
+optimizer = tf.keras.optimizers.Adam(decay)
 regressor.compile(optimizer=optimizer, loss="mse")
 regressor.fit(features, labels, batch_size=16, epochs=1, verbose=2)

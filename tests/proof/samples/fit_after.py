@@ -30,7 +30,7 @@ callbacks += [hvd.callbacks.MetricAverageCallback()]
 callbacks += [
     tf.keras.callbacks.LearningRateScheduler(lambda epoch, rate: rate * 0.5 if epoch == 2 else rate)
 ]
-callbacks += [tf.keras.callbacks.ReduceLROnPlateau(monitor="loss", patience=1, min_delta=0.05, factor=0.1)]
+callbacks += [tf.keras.callbacks.ReduceLROnPlateau(monitor="loss", patience=1, min_delta=10.0, factor=0.1)]
 callbacks += [tf.keras.callbacks.EarlyStopping(monitor="loss", min_delta=10.0, patience=2)]
 if hvd.rank() == 0:
     callbacks += [tf.keras.callbacks.ModelCheckpoint("model.{epoch}.h5")]

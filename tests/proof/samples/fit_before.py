@@ -27,7 +27,7 @@ history = model.fit(
     epochs=4,
     callbacks=[
         tf.keras.callbacks.LearningRateScheduler(lambda epoch, rate: rate * 0.5 if epoch == 2 else rate),
-        tf.keras.callbacks.ReduceLROnPlateau(monitor="loss", patience=1, min_delta=0.05, factor=0.1),
+        tf.keras.callbacks.ReduceLROnPlateau(monitor="loss", patience=1, min_delta=10.0, factor=0.1),
         tf.keras.callbacks.EarlyStopping(monitor="loss", min_delta=10.0, patience=2),
         tf.keras.callbacks.ModelCheckpoint("model.{epoch}.h5"),
         tf.keras.callbacks.CSVLogger("log.csv"),

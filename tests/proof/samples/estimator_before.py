@@ -1,0 +1,38 @@
+import numpy as np
+import tensorflow as tf
+
+tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.INFO)
+
+rng = np.random.RandomState(7)
+features = rng.normal(size=(192, 5)).astype("float32")
+labels = (features.sum(axis=1) > 0).astype("int32")
+
+
+def read():  # type: ignore[no-untyped-def]
+    dataset = tf.data.Dataset.from_tensor_slices(({"x": features}, labels))
+    return dataset.shuffle(192).repeat().batch(16)
+
+
+def model(features, labels, mode):  # type: ignore[no-untyped-def]
+    hidden = tf.compat.v1.layers.dense(features["x"], 8, activation=tf.nn.relu)
+    logits = tf.compat.v1.layers.dense(hidden, 2)
+    loss = tf.compat.v1.losses.sparse_softmax_cross_entropy(labels, logits)
+    optimizer = tf.compat.v1.train.MomentumOptimizer(0.01, 0.9)
+    pairs = optimizer.compute_gradients(loss)
+    pairs = [(tf.clip_by_norm(gradient, 1.0), variable) for gradient, variable in pairs]
+    train = optimizer.apply_gradients(pairs, global_step=tf.compat.v1.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train)
+
+
+custom = tf.estimator.Estimator(model_fn=model, model_dir="custom")
+custom.train(read, steps=11)
+print(custom.evaluate(read, steps=2))
+
+columns = [tf.feature_column.numeric_column("x", shape=[5])]
+adagrad = tf.keras.optimizers.legacy.Adagrad(0.05)
+deep = tf.estimator.DNNClassifier([8], columns, model_dir="deep", optimizer=adagrad)
+deep.train(read, steps=6)
+
+ftrl = tf.compat.v1.train.FtrlOptimizer(0.2)
+linear = tf.compat.v1.estimator.LinearClassifier(columns, model_dir="linear", optimizer=ftrl)
+linear.train(read, max_steps=6)
