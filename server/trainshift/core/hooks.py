@@ -1,0 +1,164 @@
+"""Hooks: which of those that a session is given every rank needs, and which rank 0 alone."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from trainshift.core import api, tables
+from trainshift.core.callbacks import Member, Role
+from trainshift.core.facts import Site, argument, hides_arguments, last_name
+from trainshift.core.members import Element, Members, members
+from trainshift.core.names import Instance, UserInstance, Value
+from trainshift.core.patterns import Pattern
+
+if TYPE_CHECKING:
+    from trainshift.core.program import Program
+
+BROADCAST = "BroadcastGlobalVariablesHook"
+TRAIN_SPEC = "tensorflow.estimator.TrainSpec"
+_MONITORED = tuple(
+    f"tensorflow.compat.v1.train.{name}"
+    for name in ("MonitoredTrainingSession", "SingularMonitoredSession", "MonitoredSession")
+)
+# Lists of hooks that run while a model trains, but for those to which the broadcast belongs.
+_OTHERS = {
+    "tensorflow.estimator.EstimatorSpec": ("training_hooks", "training_chief_hooks"),
+    "tensorflow.compat.v1.train.MonitoredTrainingSession": ("chief_only_hooks",),
+}
+
+
+@dataclass(eq=False, slots=True)
+class Hooks:
+    """The hooks that one call is given: `word` names the argument, `given` is None if there is none.
+
+    `hidden` tells that ``*`` or ``**`` may hide them.
+    """
+
+    site: Site
+    word: str
+    given: ast.expr | None
+    found: Members
+    hidden: bool
+    members: list[Member] = field(default_factory=list)
+
+    def named(self, *roles: Role) -> list[str]:
+        """The names of the hooks that have one of `roles`, each once."""
+        return list(dict.fromkeys(each.name for each in self.members if each.role in roles))
+
+    @property
+    def broadcasts(self) -> bool:
+        """Whether Horovod's hook is among them."""
+        return any(each.role is Role.HOROVOD and each.name == BROADCAST for each in self.members)
+
+
+class HookLists:
+    """The hooks of one script's monitored sessions and Estimators."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+
+    @cached_property
+    def monitored(self) -> dict[Site, Hooks]:
+        """The hooks of every monitored session."""
+        return {
+            site: self._read(site, name, "hooks")
+            for name in _MONITORED
+            for site in self._script.sites_named(*self._called(name))
+            if self._names.calls(site, name)
+        }
+
+    @cached_property
+    def estimators(self) -> dict[Site, Hooks]:
+        """The hooks of every `Estimator.train`, and of the `TrainSpec` of a `train_and_evaluate`."""
+        found = {}
+        trained = [
+            site
+            for loop in self._program.loops.own
+            if loop.pattern is Pattern.ESTIMATOR
+            for site in loop.sites
+        ]
+        for site in trained:
+            if site.name == "train":
+                found[site] = self._read(site, "", "hooks")
+        if any(site.name != "train" for site in trained):
+            for site in self._script.sites:
+                if self._names.calls(site, TRAIN_SPEC):
+                    found[site] = self._read(site, TRAIN_SPEC, "hooks")
+        return found
+
+    @cached_property
+    def _others(self) -> list[Hooks]:
+        found = []
+        for site in self._script.sites:
+            for name in self._names.full_names(site.node.func, site.scope, site.statement) & _OTHERS.keys():
+                found += [self._read(site, name, word) for word in _OTHERS[name]]
+        return found
+
+    @cached_property
+    def written_on_all_ranks(self) -> list[tuple[Member, bool]]:
+        """The hooks that write and are not kept to rank 0, each place once, and if an Estimator has them."""
+        found: dict[ast.expr, tuple[Member, bool]] = {}
+        for hooks in (*self.monitored.values(), *self.estimators.values(), *self._others):
+            of_estimator = hooks.site in self.estimators or hooks.site.name.endswith("EstimatorSpec")
+            for member in hooks.members:
+                if member.role is Role.WRITES and not self._is_kept(member.element):
+                    found.setdefault(member.element.node, (member, of_estimator))
+        return list(found.values())
+
+    def _called(self, name: str) -> set[str]:
+        """What a call of the function may be named: by its own name, or as an import renames it."""
+        last = name.rpartition(".")[2]
+        return {last, *(new for new, old in self._script.code.renamed_imports if old == last)}
+
+    def _is_kept(self, element: Element) -> bool:
+        statement = element.statement or element.scope.statement
+        return statement is not None and self._program.horovod.expression_on_root(element.node, statement)
+
+    def _read(self, site: Site, name: str, word: str) -> Hooks:
+        signature = api.constructor(name) or api.function(name)
+        if not name:
+            signature = api.method(api.ESTIMATOR[0], site.name)
+        given = argument(site.node, signature.position(word) if signature else None, word)
+        hidden = given is None and hides_arguments(site.node)
+        if given is None or (isinstance(given, ast.Constant) and given.value is None):
+            return Hooks(site, word, given, Members(), hidden)
+        found = members(self._script, given, site.scope, site.statement)
+        if found.single:
+            found.elements.append(Element(given, site.scope, site.statement))
+        hooks = Hooks(site, word, given, found, hidden)
+        hooks.members = [self._member(element) for element in found.elements]
+        return hooks
+
+    def _member(self, element: Element) -> Member:
+        values = self._names.values(element.node, element.scope, element.statement)
+        roles = {self._role(value) for value in values} or {Role.UNKNOWN}
+        role = roles.pop() if len(roles) == 1 else Role.UNKNOWN if Role.UNKNOWN in roles else Role.STEERS
+        names = sorted({name for value in values if (name := _class_name(value))})
+        if not names:
+            shown = element.node.func if isinstance(element.node, ast.Call) else element.node
+            names = [last_name(shown) or ast.unparse(shown)]
+        return Member(element, role, " or ".join(names), False)
+
+    def _role(self, value: Value) -> Role:
+        if isinstance(value, Instance):
+            name = api.canonical(value.cls) or value.cls
+            if name.startswith("horovod."):
+                return Role.HOROVOD
+            if name in tables.WRITING_HOOKS:
+                return Role.WRITES
+            return Role.STEERS if api.is_subclass(name, *api.SESSION_HOOK) else Role.UNKNOWN
+        if isinstance(value, UserInstance):
+            bases = self._names.library_bases(value.scope)
+            return Role.WRITES if not bases.isdisjoint(tables.WRITING_HOOKS) else Role.OWN
+        return Role.UNKNOWN
+
+
+def _class_name(value: Value) -> str:
+    if isinstance(value, Instance):
+        return value.cls.rpartition(".")[2]
+    return value.scope.name if isinstance(value, UserInstance) else ""

@@ -1,0 +1,58 @@
+"""The edits that configure a session and keep its directories to rank 0, shared by the rules that do so."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+
+from trainshift.core.edit import Edit, Withheld
+from trainshift.core.facts import Site
+from trainshift.core.program import Program
+from trainshift.core.sessions import CONFIGURED, Configuration
+from trainshift.core.source import Span
+
+
+def proto(program: Program, v1: str, first: str = "") -> str:
+    """The code of a configuration that names the GPU of the rank."""
+    options = f"{v1}.GPUOptions(visible_device_list=str({program.setup.hvd}.local_rank()))"
+    return f"{v1}.ConfigProto({first}gpu_options={options})"
+
+
+def configured(
+    program: Program, site: Site, name: str, configuration: Configuration, others: Mapping[str, str]
+) -> tuple[Edit, ...]:
+    """Give a call that has none a configuration, and `others` by keyword, in front of it."""
+    added = dict(others)
+    edits: tuple[Edit, ...] = ()
+    if configuration.missing:
+        first = "allow_soft_placement=True, " if CONFIGURED[name] == "session_config" else ""
+        text = proto(program, program.sessions.spelling(site), first)
+        if configuration.given is None:
+            added[CONFIGURED[name]] = text
+        else:
+            span = program.script.span(configuration.given, site)
+            edits = (Edit(span.start, span.end, text),)
+    return (*edits, *program.layout.add_keywords(site, added, on_lines=True))
+
+
+def hidden(program: Program, rule: str, site: Site, configuration: Configuration) -> Withheld:
+    """The reason why a session is not pinned to a GPU."""
+    span = program.script.span(site.node, site)
+    return Withheld(rule, span, f"the configuration of the session is left as it is: {configuration.hidden}")
+
+
+def on_root(program: Program, given: ast.expr, site: Site) -> tuple[Edit, ...]:
+    """An argument becomes ``argument if hvd.rank() == 0 else None``."""
+    if isinstance(given, ast.Constant) and given.value is None:
+        return ()
+    if program.horovod.pinned(given, site.scope, site.statement):
+        return ()
+    span = program.script.span(given, site)
+    test = f" if {program.setup.root} else None"
+    bounds = Span(
+        program.script.span(site.node.func, site).end + 1, program.script.span(site.node, site).end - 1
+    )
+    outer = program.layout.parenthesized(span, bounds)
+    if isinstance(given, ast.IfExp | ast.Lambda | ast.NamedExpr) and outer == span:
+        return (Edit(span.start, span.start, "("), Edit(span.end, span.end, f"){test}"))
+    return (Edit(outer.end, outer.end, test),)

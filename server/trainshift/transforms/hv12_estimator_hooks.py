@@ -1,0 +1,189 @@
+"""Gives the training of an Estimator the broadcast, keeps its hooks, and its `model_dir` to rank 0.
+
+    estimator = tf.estimator.Estimator(model_fn, model_dir=d)
+    estimator.train(input_fn, steps=1000, hooks=[logging_hook])
+
+becomes
+
+    estimator = tf.estimator.Estimator(model_fn, model_dir=d if hvd.rank() == 0 else None, \
+config=tf.estimator.RunConfig(session_config=tf.compat.v1.ConfigProto(allow_soft_placement=True, \
+gpu_options=tf.compat.v1.GPUOptions(visible_device_list=str(hvd.local_rank())))))
+    estimator.train(input_fn, steps=1000 // hvd.size(), hooks=[hvd.BroadcastGlobalVariablesHook(0), \
+*([logging_hook] if hvd.rank() == 0 else [])])
+
+So for the `TrainSpec` of `train_and_evaluate`, for the hooks of an `EstimatorSpec` and for a `RunConfig`.
+Hooks are treated as those of monitored sessions (HV14). Ranks without a `model_dir` use a temporary directory
+of their own, and evaluate and predict from it.
+
+The optimizer of a ready-made Estimator (`DNNClassifier`, say) is wrapped where it is made (HV03). One that is
+named, or left to the default, is made here with the rate that this stands for, scaled:
+
+    optimizer='Adam'                        optimizer=hvd.DistributedOptimizer(\
+tf.train.AdamOptimizer(learning_rate=0.05 * hvd.size()))
+
+An Estimator that takes no optimizer is refused, since its gradients could not be averaged.
+
+Seeds: S3 `trans_S[[train]]`; corrections C6, C8, C9, C10, C20.
+"""
+
+from __future__ import annotations
+
+from trainshift.core import api
+from trainshift.core.edit import Change, Edit, Withheld
+from trainshift.core.estimators import Canned, Made
+from trainshift.core.facts import Site, argument, hides_arguments
+from trainshift.core.hooks import TRAIN_SPEC, Hooks
+from trainshift.core.program import Program
+from trainshift.transforms.configs import configured, hidden, on_root, proto
+from trainshift.transforms.hooked import decisions, doubts, hooked, titled
+from trainshift.transforms.lists import keep_to_root
+from trainshift.transforms.rule import Guard, Proposals, Transform
+
+_RUN_CONFIGS = frozenset({"tensorflow.estimator.RunConfig", "tensorflow.compat.v1.estimator.tpu.RunConfig"})
+_RESTARTS = (
+    "train_and_evaluate runs on every rank: each evaluates from its own checkpoints, "
+    "and rank 0 keeps those of model_dir"
+)
+
+
+def propose(program: Program) -> Proposals:
+    """One change for each Estimator, `RunConfig`, training and hook that writes."""
+    if not program.estimators.is_used:
+        return
+    for made in program.estimators.made:
+        yield from _estimator(program, made)
+    for site, name in program.sessions.created:
+        if name in _RUN_CONFIGS:
+            yield from _run_config(program, site, name)
+    for hooks in program.hooks.estimators.values():
+        yield from _training(program, hooks)
+    yield from _unseen_specs(program)
+    for member, of_estimator in program.hooks.written_on_all_ranks:
+        if of_estimator:
+            yield keep_to_root(program, "HV12", member.element, member.name)
+
+
+def _estimator(program: Program, made: Made) -> Proposals:
+    """Keep the directory to rank 0, pin the session, and make the optimizer that is named."""
+    site, script = made.site, program.script
+    span = script.span(site.node, site)
+    if made.reason:
+        yield Withheld("HV12", span, made.reason, True)
+        return
+    if site.in_fstring:
+        yield Withheld("HV12", span, "the Estimator is made inside an f-string", True)
+        return
+    edits: list[Edit] = []
+    added: dict[str, str] = {}
+    decided = []
+    for canned in made.canned:
+        text = _optimizer(program, made, canned)
+        if canned.node is None:
+            added[canned.word] = text
+        else:
+            given = script.span(canned.node, site)
+            edits.append(Edit(given.start, given.end, text))
+        shown = script.text(canned.node, site) if canned.node is not None else f"the default {canned.word}"
+        decided.append(f"{shown} is {canned.cls} with the learning rate {canned.rate}, scaled")
+    directory = made.given("model_dir")
+    if directory is not None:
+        edits += on_root(program, directory, site)
+    if made.given("config") is None and not program.setup.pins_environment:
+        if hides_arguments(site.node):
+            reason = "the Estimator's model_dir and config may be hidden in * or ** arguments"
+            yield Withheld("HV12", span, reason)
+        else:
+            v1 = program.sessions.spelling(site)
+            config = proto(program, v1, "allow_soft_placement=True, ")
+            added["config"] = f"{_module(program, site)}.RunConfig(session_config={config})"
+    edits += program.layout.add_keywords(site, added, on_lines=True)
+    if edits:
+        target = script.statement_span(site.statement)
+        title = "Prepare the Estimator for several ranks: its directory, its session and its optimizer"
+        yield Change("HV12", title, target, tuple(edits), program.requires, decisions=tuple(decided))
+
+
+def _optimizer(program: Program, made: Made, canned: Canned) -> str:
+    """The code of a wrapped optimizer with its rate scaled."""
+    v1 = program.sessions.spelling(made.site)
+    module = f"{v1}.train" if canned.module == "train" else f"{program.setup.tf}.{canned.module}"
+    hvd = program.setup.hvd
+    scaled = f"learning_rate={canned.rate} * {hvd}.size()"
+    return f"{hvd}.DistributedOptimizer({module}.{canned.cls}({scaled}))"
+
+
+def _module(program: Program, site: Site) -> str:
+    """What the script calls `tf.estimator`."""
+    names = (part for part in program.script.text(site.node.func, site).split("."))
+    before = []
+    for name in names:
+        before.append(name)
+        if name == "estimator":
+            return ".".join(before)
+    return f"{program.setup.tf}.estimator"
+
+
+def _run_config(program: Program, site: Site, name: str) -> Proposals:
+    configuration = program.sessions.configuration(site, name)
+    if configuration.hidden:
+        yield hidden(program, "HV12", site, configuration)
+    edits: list[Edit] = []
+    signature = api.constructor(name)
+    directory = argument(site.node, signature.position("model_dir") if signature else None, "model_dir")
+    if directory is not None:
+        edits += on_root(program, directory, site)
+    edits += configured(program, site, name, configuration, {})
+    if edits:
+        title = "Pin the sessions to the GPU of their rank, and keep model_dir to rank 0"
+        target = program.script.statement_span(site.statement)
+        yield Change("HV12", title, target, tuple(edits), program.requires)
+
+
+def _training(program: Program, hooks: Hooks) -> Proposals:
+    site = hooks.site
+    span = program.script.span(site.node, site)
+    if hooks.hidden:
+        yield Withheld("HV12", span, "the hooks may be hidden in * or ** arguments", True)
+        return
+    if site.in_fstring:
+        yield Withheld("HV12", span, "the call stands inside an f-string", True)
+        return
+    if hooks.broadcasts:
+        return
+    edits, added = hooked(program, hooks)
+    edits += program.layout.add_keywords(site, added, on_lines=True)
+    target = program.script.statement_span(site.statement)
+    title = titled("Broadcast from rank 0 when the training begins", hooks)
+    decided = (_RESTARTS,) if site.name != "train" else ()
+    yield Change(
+        "HV12",
+        title,
+        target,
+        tuple(edits),
+        program.requires,
+        doubts(program, hooks),
+        (*decided, *decisions(hooks)),
+    )
+
+
+def _unseen_specs(program: Program) -> Proposals:
+    """A `train_and_evaluate` whose `TrainSpec` is not made in this file."""
+    for loop in program.loops.own:
+        for site in loop.sites:
+            given = argument(site.node, 1, "train_spec") if site.name == "train_and_evaluate" else None
+            if given is None:
+                continue
+            values = program.names.site_values(given, site)
+            made = [each for each in values if getattr(each, "cls", "") == TRAIN_SPEC]
+            if not made:
+                span = program.script.span(site.node, site)
+                text = program.script.text(given, site)
+                yield Withheld("HV12", span, f"the TrainSpec that {text} is cannot be seen", True)
+
+
+RULE = Transform(
+    "HV12",
+    "estimator-hooks",
+    propose,
+    guards=(Guard("TF03"), Guard("TL05")),
+)

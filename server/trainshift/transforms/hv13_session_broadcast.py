@@ -1,0 +1,102 @@
+"""Pins TensorFlow 1 sessions to the GPU of their rank, and broadcasts what they initialize.
+
+    sess = tf.Session()                     sess = tf.Session(config=tf.ConfigProto(gpu_options=\
+tf.GPUOptions(visible_device_list=str(hvd.local_rank()))))
+    sess.run(init)                          sess.run(init)
+                                            sess.run(hvd.broadcast_global_variables(0))
+
+The configuration that a script gives its session is kept, whatever its name: the GPU is named where its
+`ConfigProto` is made. The broadcast follows every statement that runs an initializer, however that is spelled
+(`init.run()`, `tf.global_variables_initializer().run(session=sess)`, `sess.run([init, local_init])`), and
+every `Saver.restore`, in the graph of the session. An initializer of some variables is followed by a
+broadcast of these. A session that trains without either is refused: the ranks would train apart.
+
+In a graph, gradients that `tf.gradients` gives to `apply_gradients` go past the wrap of the optimizer. HV03
+averages them where they are taken.
+
+Seeds: none, as they know no session; Horovod's documentation. Corrections C9, C10, C20.
+"""
+
+from __future__ import annotations
+
+from trainshift.core.edit import Change, Edit, Withheld
+from trainshift.core.patterns import Pattern
+from trainshift.core.program import Program
+from trainshift.core.sessions import PLAIN, Initialization, Pin
+from trainshift.transforms.configs import configured, hidden
+from trainshift.transforms.rule import Guard, Proposals, Transform
+
+_WHOLE = "every rank runs the training loop in full: its number of steps is not divided"
+_RESTORED = (
+    "every rank looks for the checkpoint, which must be where all of them see it; "
+    "the values of rank 0 are broadcast"
+)
+
+
+def propose(program: Program) -> Proposals:
+    """One change for each configuration, for each session without one and for each initialization."""
+    for pin in program.sessions.pins:
+        yield _pin(program, pin)
+    for site, name in program.sessions.created:
+        if name not in PLAIN:
+            continue
+        configuration = program.sessions.configuration(site, name)
+        if configuration.hidden:
+            yield hidden(program, "HV13", site, configuration)
+        elif configuration.missing:
+            target = program.script.statement_span(site.statement)
+            edits = configured(program, site, name, configuration, {})
+            yield Change("HV13", "Pin the session to the GPU of its rank", target, edits, program.requires)
+    trained = [loop for loop in program.loops.own if loop.pattern is Pattern.SESSION]
+    if trained and not program.sessions.is_broadcast:
+        span = program.script.span(trained[0].sites[0].node, trained[0].sites[0])
+        reason = (
+            "no statement of this file initializes or restores the variables, so no broadcast can follow it"
+        )
+        yield Withheld("HV13", span, reason, True)
+    for each in program.sessions.initializations if trained else ():
+        yield _broadcast(program, each)
+
+
+def _pin(program: Program, pin: Pin) -> Change | Withheld:
+    script, layout = program.script, program.layout
+    target = script.statement_span(pin.statement)
+    rank = f"str({program.setup.hvd}.local_rank())"
+    if pin.site.in_fstring:
+        return Withheld("HV13", target, "the configuration is made inside an f-string")
+    edits: tuple[Edit, ...]
+    decisions: tuple[str, ...] = ()
+    if pin.value is not None:
+        span = script.span(pin.value, pin.statement)
+        edits = (Edit(span.start, span.end, rank),)
+        decisions = (
+            f"the script's own choice of GPUs, {script.text(pin.value, pin.statement)}, is replaced",
+        )
+    elif pin.nested:
+        v1 = program.sessions.spelling(pin.site)
+        edits = layout.add_keyword(pin.site, "gpu_options", f"{v1}.GPUOptions(visible_device_list={rank})")
+    else:
+        edits = layout.add_keyword(pin.site, "visible_device_list", rank)
+    title = "Pin the session to the GPU of its rank"
+    return Change("HV13", title, target, edits, program.requires, decisions=decisions)
+
+
+def _broadcast(program: Program, each: Initialization) -> Change | Withheld:
+    span = program.script.span(each.site.node, each.site)
+    if each.reason:
+        return Withheld("HV13", span, each.reason, True)
+    what = "restored" if each.restores else "initialized"
+    title = f"Broadcast the variables from rank 0 after they are {what}"
+    target = program.script.statement_span(each.site.statement)
+    requires = (*program.requires, *program.layout.isolate(each.anchor))
+    decisions = (_RESTORED if each.restores else _WHOLE,)
+    edits = (program.layout.after(each.anchor, each.lines),)
+    return Change("HV13", title, target, edits, requires, decisions=decisions)
+
+
+RULE = Transform(
+    "HV13",
+    "session-broadcast",
+    propose,
+    guards=(Guard("TF03"), Guard("TL01"), Guard("TL05")),
+)

@@ -1,0 +1,133 @@
+"""Gives monitored sessions the broadcast, keeps the script's hooks, and writes checkpoints on rank 0 only.
+
+    with tf.train.MonitoredTrainingSession(checkpoint_dir=d, hooks=[StopAtStepHook(last_step=n), \
+LoggingTensorHook(t, every_n_iter=9)]) as sess:
+
+becomes
+
+    with tf.train.MonitoredTrainingSession(checkpoint_dir=d if hvd.rank() == 0 else None, \
+hooks=[hvd.BroadcastGlobalVariablesHook(0), StopAtStepHook(last_step=n // hvd.size()), \
+*([LoggingTensorHook(t, every_n_iter=9)] if hvd.rank() == 0 else [])], \
+config=tf.ConfigProto(gpu_options=tf.GPUOptions(visible_device_list=str(hvd.local_rank())))) as sess:
+
+The broadcast comes first. Hooks that steer the training stay on every rank, those that only log or write
+are kept to rank 0 where they are put into the list, and one that cannot be seen stays on every rank. So for
+`SingularMonitoredSession`, for `MonitoredSession` and for the session creator that it is given. A
+configuration of the script's own is pinned where it is made (HV13).
+
+Seeds: none, as they know no monitored session; Horovod's documentation. Corrections C8, C9, C10, C20.
+"""
+
+from __future__ import annotations
+
+from trainshift.core import api
+from trainshift.core.edit import Change, Edit, Withheld
+from trainshift.core.facts import Site, argument
+from trainshift.core.hooks import Hooks
+from trainshift.core.program import Program
+from trainshift.core.sessions import CONFIGURED, PLAIN
+from trainshift.transforms.configs import configured, hidden, on_root, proto
+from trainshift.transforms.hooked import decisions, doubts, hooked, titled
+from trainshift.transforms.lists import keep_to_root
+from trainshift.transforms.rule import Guard, Proposals, Transform
+
+_DIRECTORIES = ("checkpoint_dir", "summary_dir")
+_MONITORED = "tensorflow.compat.v1.train.MonitoredSession"
+_CREATORS = frozenset(
+    f"tensorflow.compat.v1.train.{name}" for name in ("ChiefSessionCreator", "WorkerSessionCreator")
+)
+
+
+def propose(program: Program) -> Proposals:
+    """One change for each monitored session, for each session creator and for each hook that writes."""
+    for site, hooks in program.hooks.monitored.items():
+        yield from _session(program, site, hooks)
+    for site, name in program.sessions.created:
+        if name in _CREATORS:
+            yield from _configure(program, site, name, [])
+    for member, of_estimator in program.hooks.written_on_all_ranks:
+        if not of_estimator:
+            yield keep_to_root(program, "HV14", member.element, member.name)
+
+
+def _session(program: Program, site: Site, hooks: Hooks) -> Proposals:
+    span = program.script.span(site.node, site)
+    if hooks.hidden:
+        yield Withheld("HV14", span, "the hooks may be hidden in * or ** arguments", True)
+        return
+    if site.in_fstring:
+        yield Withheld("HV14", span, "the session is made inside an f-string", True)
+        return
+    edits: list[Edit] = []
+    added: dict[str, str] = {}
+    if not hooks.broadcasts:
+        edits, added = hooked(program, hooks)
+    name = _name(program, site)
+    if name == _MONITORED:
+        creator = argument(site.node, 0, "session_creator")
+        if creator is None and not program.setup.pins_environment:
+            v1 = program.sessions.spelling(site)
+            creator_text = f"{v1}.train.ChiefSessionCreator(config={proto(program, v1)})"
+            edits += program.layout.add_keywords(
+                site, {**added, "session_creator": creator_text}, on_lines=True
+            )
+        else:
+            edits += program.layout.add_keywords(site, added, on_lines=True)
+        if edits:
+            yield _change(program, site, edits, hooks)
+        return
+    yield from _configure(program, site, name, edits, hooks, added)
+
+
+def _configure(
+    program: Program,
+    site: Site,
+    name: str,
+    edits: list[Edit],
+    hooks: Hooks | None = None,
+    added: dict[str, str] | None = None,
+) -> Proposals:
+    """Pin a session or its creator, and keep its directories to rank 0."""
+    configuration = program.sessions.configuration(site, name)
+    if configuration.hidden:
+        yield hidden(program, "HV14", site, configuration)
+    signature = api.constructor(name) or api.function(name)
+    for word in _DIRECTORIES:
+        given = argument(site.node, signature.position(word) if signature else None, word)
+        if given is not None:
+            edits += on_root(program, given, site)
+    edits += configured(program, site, name, configuration, added or {})
+    if edits:
+        yield _change(program, site, edits, hooks)
+
+
+def _name(program: Program, site: Site) -> str:
+    names = program.names.full_names(site.node.func, site.scope, site.statement)
+    return next(
+        name for name in sorted(names) if name in CONFIGURED.keys() - set(PLAIN) or name == _MONITORED
+    )
+
+
+def _change(program: Program, site: Site, edits: list[Edit], hooks: Hooks | None) -> Change:
+    target = program.script.statement_span(site.statement)
+    if hooks is None:
+        title = "Pin the session to the GPU of its rank, and write checkpoints on rank 0 only"
+        return Change("HV14", title, target, tuple(edits), program.requires)
+    title = "Broadcast from rank 0 when the session begins"
+    return Change(
+        "HV14",
+        titled(title, hooks),
+        target,
+        tuple(edits),
+        program.requires,
+        doubts(program, hooks),
+        decisions(hooks),
+    )
+
+
+RULE = Transform(
+    "HV14",
+    "monitored-session-hooks",
+    propose,
+    guards=(Guard("TF03"), Guard("TL05")),
+)
