@@ -15,29 +15,26 @@ import faulthandler
 import hashlib
 import importlib
 import importlib.util
-import logging
 import os
-import random
 import runpy
 import signal
 import sys
-import sysconfig
 import tempfile
 import traceback
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import wraps
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple
 
 from proof.record import OptimizerRecord, Record
+from proof.surroundings import drop_xla, route_logs, shift_seeds, show_warning
 
 TESTS = str(Path(__file__).parent.parent)
 CACHES = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "KERAS_HOME", "MPLCONFIGDIR")
-SEED = 1000
 SCHEDULE_STEPS = (0, 1, 2, 5, 10, 20, 50, 100, 1000, 10000)
-SEED_NAMES = ("seed", "a", "x", "entropy")
 
 # TensorFlow's native writers, which Python's audit events do not show: module, name, and the place or
 # the name of the argument that holds the path.
@@ -82,11 +79,14 @@ class Kept(NamedTuple):
 
 
 class Executed(NamedTuple):
-    """A step that a session's run executed: what to read when the run is over."""
+    """A step or a broadcast that a session's run executed: what to read when the run is over.
 
-    watch: Watch
-    trained: list[int]
+    `watch` is the optimizer that took the step, `trained` the variables that it trained in it.
+    """
+
     reads: dict[int, Any]
+    watch: Watch | None = None
+    trained: Sequence[int] = ()
 
 
 class Watch:
@@ -159,7 +159,7 @@ class Observer:
         return number
 
     def value(self, number: int) -> Any:
-        """The value of a variable (in a session's graph: after the last step), or None if it has none yet."""
+        """The value of a variable (a session's: when last read), or None if it has none yet."""
         _, handle, dtype = self.kept[number]
         if handle is None:
             return self.session_values.get(number)
@@ -173,6 +173,11 @@ class Observer:
         for number, value in zip(numbers, values, strict=True):
             if self.initial[number] is None:
                 self.initial[number] = digest([value])
+
+    def reads(self, variables: Sequence[Any]) -> dict[int, Any]:
+        """Tensors of a session's graph that give the values of variables whenever they are run."""
+        with self.tf.control_dependencies(None):
+            return {self.see(variable): variable.read_value() for variable in variables}
 
     def watch(self, optimizer: Any) -> Watch:
         """The watch on this optimizer; made on its first use."""
@@ -205,6 +210,7 @@ class Observer:
         tf = self.tf
         original = owner.apply_gradients
 
+        @wraps(original)
         def apply_gradients(optimizer: Any, grads_and_vars: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
             pairs = list(grads_and_vars)
             used = [(gradient, variable) for gradient, variable in pairs if gradient is not None]
@@ -225,7 +231,7 @@ class Observer:
             def before_update(rate: Any, *values: Any) -> None:
                 note(rate, values)
                 self.see_session_values(numbers, values[split:])
-                self.executed.append(Executed(watch, numbers, reads))
+                self.executed.append(Executed(reads, watch, numbers))
 
             def after_update(rate: Any, *values: Any) -> None:
                 note(rate, values)
@@ -244,18 +250,22 @@ class Observer:
                 result = original(optimizer, pairs, *args, **kwargs)
             slots = watch.variables()
             watch.slots.update(dict.fromkeys(self.see(slot) for slot in slots))
-            with tf.control_dependencies(None):
-                for variable in [*(variable for _, variable in used), *slots]:
-                    reads[self.see(variable)] = variable.read_value()
+            reads.update(self.reads([*(variable for _, variable in used), *slots]))
             return result
 
         owner.apply_gradients = apply_gradients
 
     def hook_loss_scaling(self, owner: Any) -> None:
-        """Have the steps counted that a `LossScaleOptimizer` takes or, where they overflow, skips."""
+        """Have the steps counted that a `LossScaleOptimizer` takes or, where they overflow, skips.
+
+        In a session's graph only those that it takes are.
+        """
         original = owner.apply_gradients
 
+        @wraps(original)
         def apply_gradients(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+            if self.in_session_graph():
+                return original(optimizer, *args, **kwargs)
             watch = self.watch(optimizer.inner_optimizer)
             watch.loss_scaled = True
             result = original(optimizer, *args, **kwargs)
@@ -267,7 +277,7 @@ class Observer:
         owner.apply_gradients = apply_gradients
 
     def hook_sessions(self) -> None:
-        """Have what the steps of every session's run have made of the variables read after the run."""
+        """Have what steps and broadcasts have made of the variables read after every session's run."""
         base: Any = importlib.import_module("tensorflow.python.client.session").BaseSession
         run, call = base._call_tf_sessionrun, base._Callable.__call__
 
@@ -284,50 +294,46 @@ class Observer:
         base._call_tf_sessionrun, base._Callable.__call__ = observed_run, observed_call
 
     def read_executed(self, session: Any) -> None:
-        """Read the variables of the steps that this session has just executed."""
+        """Read the variables of the steps and broadcasts that this session has just executed."""
         executed, self.executed = self.executed, []
-        for watch, trained, reads in executed:
+        for reads, watch, trained in executed:
             values = session.run(reads)
             self.session_values.update(values)
-            watch.record.weights.append(digest([values[number] for number in trained]))
+            if watch:
+                watch.record.weights.append(digest([values[number] for number in trained]))
 
     def hook_graph_gradients(self, owner: Any, name: str) -> None:
-        """Have the gradients that a function of the name returns observed, in a session's graph."""
-        tf = self.tf
+        """Have the gradients that a function of this name returns observed, in a session's graph."""
         original = getattr(owner, name)
 
+        @wraps(original)
         def gradients(*args: Any, **kwargs: Any) -> Any:
             result = original(*args, **kwargs)
-            if not self.in_session_graph():
-                return result
-            present = [gradient for gradient in result if gradient is not None]
-            with tf.control_dependencies([self.observe(self.note_local, self.dense(present))]):
-                copies = iter(tf.nest.map_structure(tf.identity, present, expand_composites=True))
-            return [gradient if gradient is None else next(copies) for gradient in result]
+            return self.observed_copies(result) if self.in_session_graph() else result
 
         setattr(owner, name, gradients)
 
     def hook_compute_gradients(self) -> None:
         """Have what `compute_gradients` of a TensorFlow 1 optimizer gives observed, in a session's graph."""
-        tf = self.tf
-        owner = tf.compat.v1.train.Optimizer
+        owner = self.tf.compat.v1.train.Optimizer
         original = owner.compute_gradients
 
-        def compute_gradients(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-            pairs = original(optimizer, *args, **kwargs)
+        @wraps(original)
+        def compute_gradients(*args: Any, **kwargs: Any) -> Any:
+            pairs = original(*args, **kwargs)
             if not self.in_session_graph():
                 return pairs
-            gradients = self.dense([gradient for gradient, _ in pairs])
-            with tf.control_dependencies([self.observe(self.note_local, gradients)]):
-                copies = tf.nest.map_structure(
-                    tf.identity,
-                    [gradient for gradient, _ in pairs if gradient is not None],
-                    expand_composites=True,
-                )
-            rest = iter(copies)
-            return [(gradient if gradient is None else next(rest), variable) for gradient, variable in pairs]
+            copies = self.observed_copies([gradient for gradient, _ in pairs])
+            return list(zip(copies, [variable for _, variable in pairs], strict=True))
 
         owner.compute_gradients = compute_gradients
+
+    def observed_copies(self, gradients: Sequence[Any]) -> list[Any]:
+        """The gradients as tensors that cannot be computed without being observed."""
+        present = [gradient for gradient in gradients if gradient is not None]
+        with self.tf.control_dependencies([self.observe(self.note_local, self.dense(present))]):
+            copies = iter(self.tf.nest.map_structure(self.tf.identity, present, expand_composites=True))
+        return [gradient if gradient is None else next(copies) for gradient in gradients]
 
     def note_local(self, *values: Any) -> None:
         """Keep a digest of gradients that Horovod has not touched."""
@@ -377,15 +383,19 @@ class Observer:
             listed = [] if iter(variables) is variables else list(variables)
             numbers = [self.see(variable) for variable in listed]
 
-            def note(*values: Any) -> None:
+            def note() -> None:
                 self.broadcast.update(numbers)
                 self.record.broadcasts.append([self.kept[number].name for number in numbers])
-                if values:
-                    self.see_session_values(numbers, values)
+
+            def note_in_session(*values: Any) -> None:
+                note()
+                self.see_session_values(numbers, values)
+                self.executed.append(Executed(reads))
 
             if self.in_session_graph():
+                reads = self.reads(listed)
                 values = [self.tf.convert_to_tensor(variable) for variable in listed]
-                with self.tf.control_dependencies([self.observe(note, values)]):
+                with self.tf.control_dependencies([self.observe(note_in_session, values)]):
                     return broadcast(variables, *args, **kwargs)
             result = staged(broadcast)(variables, *args, **kwargs)
             self.observe(note)
@@ -415,6 +425,7 @@ class Observer:
         def after(owner: Any, name: str, note: Callable[..., None]) -> None:
             original = getattr(owner, name)
 
+            @wraps(original)
             def call(this: Any, *args: Any, **kwargs: Any) -> Any:
                 result = original(this, *args, **kwargs)
                 note(this, *args, **kwargs)
@@ -544,53 +555,6 @@ def digest(values: Sequence[Any]) -> str:
     return total.hexdigest()
 
 
-def shift_seeds(tf: Any, np: Any, shift: int) -> None:
-    """Seed everything, and add `shift` to every seed that the script sets from now on."""
-    random.seed(SEED + shift)
-    np.random.seed(SEED + shift)
-    tf.random.set_seed(SEED + shift)
-    if not shift:
-        return
-
-    def moved(seed: Any) -> Any:
-        return seed + shift if isinstance(seed, int | np.integer) else seed
-
-    def hook(owner: Any, name: str) -> None:
-        original = getattr(owner, name)
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            named = {key: moved(value) if key in SEED_NAMES else value for key, value in kwargs.items()}
-            return original(*[moved(value) for value in args[:1]], *args[1:], **named)
-
-        setattr(owner, name, call)
-
-    class ShiftedRandom(random.Random):
-        def __init__(self, x: Any = None) -> None:
-            super().__init__(moved(x))
-
-    class ShiftedRandomState(np.random.RandomState):  # type: ignore[misc]
-        def __init__(self, seed: Any = None) -> None:
-            super().__init__(moved(seed))
-
-    hook(random, "seed")
-    for name in ("seed", "default_rng", "PCG64", "MT19937", "Philox", "SFC64", "SeedSequence"):
-        hook(np.random, name)
-    hook(importlib.import_module("tensorflow.python.eager.context"), "set_global_seed")
-    hook(tf.random.Generator, "from_seed")
-    random.Random = ShiftedRandom  # type: ignore[misc]
-    np.random.RandomState = ShiftedRandomState
-
-    # Every stateless random operation, Keras's seeded initializers among them, reads its seed here.
-    stateless: Any = importlib.import_module("tensorflow.python.ops.random_ops_util")
-    key_counter_alg = stateless.get_key_counter_alg
-
-    def shifted_key_counter_alg(seed: Any, alg: Any) -> Any:
-        tensor = tf.convert_to_tensor(seed)
-        return key_counter_alg(tensor + tf.cast(shift, tensor.dtype), alg)
-
-    stateless.get_key_counter_alg = shifted_key_counter_alg
-
-
 def install(observer: Observer) -> None:
     """Lay all hooks but those on files."""
     tf = observer.tf
@@ -620,53 +584,6 @@ def install(observer: Observer) -> None:
     observer.hook_tape()
     if importlib.util.find_spec("horovod"):
         observer.hook_horovod(importlib.import_module("horovod.tensorflow"))
-
-
-def drop_xla() -> None:
-    """Have every `tf.function` run without XLA."""
-    functions: Any = importlib.import_module(
-        "tensorflow.python.eager.polymorphic_function.polymorphic_function"
-    )
-    original = functions.Function.__init__
-
-    def init(this: Any, *args: Any, **kwargs: Any) -> None:
-        original(this, *args, **{**kwargs, "jit_compile": None})
-
-    functions.Function.__init__ = init
-
-
-def route_logs(noise: TextIO, stderr: TextIO) -> None:
-    """Send what is logged to `stderr`, but to `noise` what the packages log without being asked.
-
-    They are asked by `tf.logging.set_verbosity`, for less than warnings.  `app.run` asks for nothing,
-    though TensorFlow's INFO records appear where it is used.
-    """
-    absl: Any = importlib.import_module("absl.logging")
-    tensorflow = logging.getLogger("tensorflow")
-    packages = sysconfig.get_paths()["purelib"]
-
-    def is_output(entry: logging.LogRecord) -> bool:
-        asked = entry.name == tensorflow.name and tensorflow.level and entry.levelno < logging.WARNING
-        if asked or not entry.pathname.startswith(packages):
-            return True
-        noise.write(f"{entry.levelname}:{entry.name}:{entry.getMessage()}\n")
-        return False
-
-    for logger in (tensorflow, absl.get_absl_logger()):
-        logger.addFilter(is_output)
-    for handler in (*tensorflow.handlers, absl.get_absl_handler().python_handler):
-        handler.setStream(stderr)
-
-
-def show_warning(stream: TextIO) -> Callable[..., None]:
-    """A `warnings.showwarning` that writes to `stream`: a Python warning is not the script's output."""
-
-    def show(
-        message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None
-    ) -> None:
-        (file or stream).write(warnings.formatwarning(message, category, filename, lineno, line))
-
-    return show
 
 
 def main() -> None:

@@ -29,6 +29,12 @@ def run(rates: list[float], *, rank: int = 0, stdout: str = "", **changes: objec
     return Run(0, stdout, "", "", "", (), record, {})
 
 
+def noted(process: Run, **changes: object) -> Run:
+    """The process with something else in its record."""
+    assert process.record
+    return replace(process, record=replace(process.record, **changes))  # type: ignore[arg-type]
+
+
 def ids(original: Run, *ranks: Run) -> list[str]:
     """The ids of the faults that the judge finds."""
     first, second = ranks
@@ -42,6 +48,42 @@ def test_right_conversion() -> None:
 def test_half_of_the_steps() -> None:
     assert ids(run([0.1] * 5), run([0.2] * 2), run([0.2] * 2, rank=1)) == []
     assert ids(run([0.1] * 5), run([0.2] * 3), run([0.2] * 3, rank=1)) == ["steps-differ"]
+
+
+def test_half_of_the_steps_of_each_epoch() -> None:
+    assert ids(run([0.1] * 15), run([0.2] * 6), run([0.2] * 6, rank=1)) == []
+    assert ids(run([0.1] * 15), run([0.2] * 8), run([0.2] * 8, rank=1)) == ["steps-differ"]
+    assert ids(run([0.1] * 15), run([0.2] * 3), run([0.2] * 3, rank=1)) == ["steps-differ"]
+
+
+def test_a_metric_ends_the_training() -> None:
+    before, after, other = [0.4] * 4 + [0.2] * 4, [0.8] * 6 + [0.4] * 2 + [0.2], [0.8] * 6 + [0.6]
+    stops = noted(run(before), stops=True)
+    assert ids(stops, run(after), run(after, rank=1)) == []
+    assert ids(stops, run(after), run(after[:-1], rank=1)) == ["steps-differ"]
+    assert ids(stops, run(other), run(other, rank=1)) == ["rate-not-scaled"]
+    assert ids(run(before), run(after), run(after, rank=1)) == ["steps-differ", "rate-not-scaled"]
+
+
+def test_a_metric_changes_the_rate() -> None:
+    before, after = [0.4] * 4 + [0.2] * 4, [0.8] * 6 + [0.4] * 2
+    adapts = noted(run(before), adapts=True)
+    assert ids(adapts, run(after), run(after, rank=1)) == []
+    assert ids(run(before), run(after), run(after, rank=1)) == ["rate-not-scaled"]
+    one, two = (noted(run(after, rank=rank), monitored=[f"{rank}.5"]) for rank in (0, 1))
+    assert ids(adapts, one, two) == ["metrics-differ"]
+
+
+def test_broadcast_after_an_execution_of_several_steps() -> None:
+    first, second = run([0.2] * 4), run([0.2] * 4, rank=1, weights=["a", "b", "2", "3"])
+    assert ids(run([0.1] * 4), first, second) == ["broadcast-late"]
+    assert ids(run([0.1] * 4), noted(first, steps_per_execution=2), second) == []
+
+
+def test_files_in_a_temporary_directory() -> None:
+    first, second = run([0.2]), replace(run([0.2], rank=1), files=("tmp/abc/graph.pbtxt",))
+    assert ids(run([0.1]), first, second) == ["rank1-wrote-file"]
+    assert ids(run([0.1]), first, noted(second, temporary=["tmp/abc"])) == []
 
 
 def test_rate_that_changes_with_the_epoch_when_epochs_are_halved() -> None:

@@ -1,0 +1,124 @@
+"""What an observed script finds around it: its seeds, where its logs go, and no XLA."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import logging
+import random
+import sysconfig
+import warnings
+from collections.abc import Callable
+from typing import Any, TextIO
+
+SEED = 1000
+SEED_NAMES = ("seed", "a", "x", "entropy")
+
+
+def shift_seeds(tf: Any, np: Any, shift: int) -> None:
+    """Seed everything, and add `shift` to every seed that the script sets from now on."""
+    random.seed(SEED + shift)
+    np.random.seed(SEED + shift)
+    tf.random.set_seed(SEED + shift)
+    shift_graph_seeds(tf, shift)
+    if not shift:
+        return
+
+    def moved(seed: Any) -> Any:
+        return seed + shift if isinstance(seed, int | np.integer) else seed
+
+    def hook(owner: Any, name: str) -> None:
+        original = getattr(owner, name)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            named = {key: moved(value) if key in SEED_NAMES else value for key, value in kwargs.items()}
+            return original(*[moved(value) for value in args[:1]], *args[1:], **named)
+
+        setattr(owner, name, call)
+
+    class ShiftedRandom(random.Random):
+        def __init__(self, x: Any = None) -> None:
+            super().__init__(moved(x))
+
+    class ShiftedRandomState(np.random.RandomState):  # type: ignore[misc]
+        def __init__(self, seed: Any = None) -> None:
+            super().__init__(moved(seed))
+
+    hook(random, "seed")
+    for name in ("seed", "default_rng", "PCG64", "MT19937", "Philox", "SFC64", "SeedSequence"):
+        hook(np.random, name)
+    hook(importlib.import_module("tensorflow.python.eager.context"), "set_global_seed")
+    hook(tf.random.Generator, "from_seed")
+    random.Random = ShiftedRandom  # type: ignore[misc]
+    np.random.RandomState = ShiftedRandomState
+
+    # Every stateless random operation, Keras's seeded initializers among them, reads its seed here.
+    stateless: Any = importlib.import_module("tensorflow.python.ops.random_ops_util")
+    key_counter_alg = stateless.get_key_counter_alg
+
+    def shifted_key_counter_alg(seed: Any, alg: Any) -> Any:
+        tensor = tf.convert_to_tensor(seed)
+        return key_counter_alg(tensor + tf.cast(shift, tensor.dtype), alg)
+
+    stateless.get_key_counter_alg = shifted_key_counter_alg
+
+
+def shift_graph_seeds(tf: Any, shift: int) -> None:
+    """Add `shift` to the seed of every random operation of a graph; seed those that have none."""
+    seeds: Any = importlib.import_module("tensorflow.python.framework.random_seed")
+    get_seed, numbers = seeds.get_seed, itertools.count()
+
+    def shifted(op_seed: Any) -> tuple[Any, Any]:
+        graph_seed, own = get_seed(op_seed)
+        if tf.executing_eagerly():
+            return graph_seed, own
+        return (SEED + shift, next(numbers)) if own is None else (graph_seed + shift, own)
+
+    seeds.get_seed = shifted
+
+
+def drop_xla() -> None:
+    """Have every `tf.function` run without XLA."""
+    functions: Any = importlib.import_module(
+        "tensorflow.python.eager.polymorphic_function.polymorphic_function"
+    )
+    original = functions.Function.__init__
+
+    def init(this: Any, *args: Any, **kwargs: Any) -> None:
+        original(this, *args, **{**kwargs, "jit_compile": None})
+
+    functions.Function.__init__ = init
+
+
+def route_logs(noise: TextIO, stderr: TextIO) -> None:
+    """Send what is logged to `stderr`, but to `noise` what the packages log without being asked.
+
+    They are asked by `tf.logging.set_verbosity`, for less than warnings.  `app.run` asks for nothing,
+    though TensorFlow's INFO records appear where it is used.
+    """
+    absl: Any = importlib.import_module("absl.logging")
+    tensorflow = logging.getLogger("tensorflow")
+    packages = sysconfig.get_paths()["purelib"]
+
+    def is_output(entry: logging.LogRecord) -> bool:
+        asked = entry.name == tensorflow.name and tensorflow.level and entry.levelno < logging.WARNING
+        if asked or not entry.pathname.startswith(packages):
+            return True
+        noise.write(f"{entry.levelname}:{entry.name}:{entry.getMessage()}\n")
+        return False
+
+    for logger in (tensorflow, absl.get_absl_logger()):
+        logger.addFilter(is_output)
+    for handler in (*tensorflow.handlers, absl.get_absl_handler().python_handler):
+        handler.setStream(stderr)
+
+
+def show_warning(stream: TextIO) -> Callable[..., None]:
+    """A `warnings.showwarning` that writes to `stream`: a Python warning is not the script's output."""
+
+    def show(
+        message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None
+    ) -> None:
+        (file or stream).write(warnings.formatwarning(message, category, filename, lineno, line))
+
+    return show
