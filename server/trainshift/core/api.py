@@ -158,6 +158,16 @@ def returns(name: str) -> str | None:
     return next((_data()["returns"][known] for known in names if known in _data()["returns"]), None)
 
 
+@cache
+def keras_optimizer(name: str) -> str | None:
+    """The class that Keras makes of an optimizer's name, in whatever case; None if there is none (C10)."""
+    for cls in _data()["classes"]:
+        module, _, last = cls.rpartition(".")
+        if module == "tensorflow.keras.optimizers" and last.lower() == name.lower() != "optimizer":
+            return cls
+    return None
+
+
 def rate_parameters(name: str) -> tuple[str, ...]:
     """The parameters of a schedule (class or TF1 decay function) that are learning rates themselves.
 

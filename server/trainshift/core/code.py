@@ -138,6 +138,13 @@ class Code:
         return frozenset().union(*(facts.names for facts in self.facts))
 
     @cached_property
+    def variables(self) -> frozenset[str]:
+        """Every name that some scope binds: what a variable of a fresh name must avoid."""
+        scopes = [scope for facts in self.facts for scope in (facts.module, *facts.scopes)]
+        scopes += [scope for facts in self.facts for scope in facts.scope_of.values()]
+        return frozenset().union(*(scope.bindings for scope in scopes))
+
+    @cached_property
     def mentioned(self) -> frozenset[str]:
         """Every identifier, and the names under which other files know what is imported."""
         return self.identifiers.union(old for _, old in self.renamed_imports)
@@ -149,6 +156,16 @@ class Code:
         for facts in self.facts:
             for name, number in facts.loads.items():
                 found[name] = found.get(name, 0) + number
+        return found
+
+    @cached_property
+    def member_loads(self) -> dict[str, dict[str, int]]:
+        """How often each attribute is read of each name, by the attribute."""
+        found: dict[str, dict[str, int]] = {}
+        for facts in self.facts:
+            for (base, attribute), number in facts.member_loads.items():
+                of_bases = found.setdefault(attribute, {})
+                of_bases[base] = of_bases.get(base, 0) + number
         return found
 
     @cached_property

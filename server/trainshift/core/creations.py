@@ -431,6 +431,10 @@ class Creations:
                 break
             whole = call
             del path[-2:]
+        wrapped = path[-1] if path and kind is Kind.OPTIMIZER else None
+        if isinstance(wrapped, ast.Call) and self._is_horovods(wrapped, site):
+            whole = wrapped
+            del path[-1]
         held, holder, outer = _held(whole, path)
         return Creation(
             site,
@@ -443,6 +447,11 @@ class Creations:
             outer,
             tuple(_conditions(site, whole, path)),
         )
+
+    def _is_horovods(self, call: ast.Call, site: Site) -> bool:
+        """Whether a call is Horovod's wrap, which is all that the script ever sees of the optimizer in it."""
+        names = self._script.names.full_names(call.func, site.scope, site.statement)
+        return any(name.startswith("horovod.") and name.endswith(".DistributedOptimizer") for name in names)
 
 
 def excludes(one: Statement, other: Statement) -> bool:

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from trainshift.core import api, tables
-from trainshift.core.facts import Binding, Scope, Site, arguments
+from trainshift.core.facts import Binding, Scope, Site, argument, arguments
+from trainshift.core.flow import reaching_calls
 from trainshift.core.names import (
     Class,
     Function,
@@ -145,6 +146,9 @@ class Effects:
         return known
 
     def _reading(self, site: Site) -> _Reading:
+        fetched = self._fetched(site)
+        if fetched is not None:
+            return self._deed(self._of_fetches(fetched, site), site), ()
         values = self._script.names.callee(site)
         found: list[Deed | None] = []
         functions: list[Scope] = []
@@ -163,6 +167,40 @@ class Effects:
         if self._may_call_back(values):
             functions += self._passed(site)
         return _worst(found), tuple(dict.fromkeys(functions))
+
+    # What a session runs
+
+    def _fetched(self, site: Site) -> ast.expr | None:
+        """What a call runs or reads of a graph (``sess.run(x)``, ``x.eval()``); None for other calls."""
+        if site.name not in ("run", "eval") or not isinstance(site.node.func, ast.Attribute):
+            return None
+        receiver = self._script.names.site_values(site.node.func.value, site)
+        if self._script.names.may_be(receiver, *api.SESSION, *api.MONITORED_SESSION):
+            return argument(site.node, 0, "fetches") if site.name == "run" else None
+        graphs = [
+            value for value in receiver if isinstance(value, Instance) and value.cls.startswith("tensorflow.")
+        ]
+        return site.node.func.value if graphs and len(graphs) == len(receiver) else None
+
+    def _of_fetches(self, node: ast.expr, site: Site) -> tuple[Effect, str] | None:
+        """What running a part of a graph does."""
+        wanted = {each.node: each for each in self._script.sites_named(*tables.GRAPH_ACTING)}
+        found = reaching_calls(self._script, wanted, node, site.scope, site.statement)
+        if found:
+            return Effect.ACTS, f"runs {found[0].name}"
+        return None if self._is_shown(node, site) else _UNSEEN
+
+    def _is_shown(self, node: ast.expr, site: Site) -> bool:
+        """Whether the script shows what an operation is made by."""
+        if isinstance(node, ast.List | ast.Tuple):
+            return all(self._is_shown(part, site) for part in node.elts)
+        if isinstance(node, ast.Name):
+            _, bindings = self._script.names.lookup(node.id, site.scope, site.statement)
+            kinds = {binding.kind for binding in bindings}
+            return bool(bindings) and kinds.isdisjoint({"parameter", "import", "other"})
+        if isinstance(node, ast.Attribute):
+            return any(True for _ in self._script.attribute_bindings(node.attr))
+        return True
 
     def _deed(self, effect: tuple[Effect, str] | None, site: Site) -> Deed | None:
         if effect is None:

@@ -159,6 +159,7 @@ class Facts:
         self.items: dict[str, list[ItemBinding]] = {}
         self.names: set[str] = set()
         self.loads: dict[str, int] = {}
+        self.member_loads: dict[tuple[str, str], int] = {}
         self.scope_of: dict[ast.AST, Scope] = {}
         self._source = Source(text)
         self._ascii = text.isascii()
@@ -548,6 +549,9 @@ class _Reader:
         elif isinstance(node, ast.Attribute):
             self.facts.names.add(node.attr)
             self.facts.loads[node.attr] = self.facts.loads.get(node.attr, 0) + 1
+            if isinstance(node.value, ast.Name):
+                member = (node.value.id, node.attr)
+                self.facts.member_loads[member] = self.facts.member_loads.get(member, 0) + 1
             self.expression(node.value, node, scope)
         elif isinstance(node, ast.Call):
             self.call(node, parent, scope)

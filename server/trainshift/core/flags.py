@@ -10,13 +10,17 @@ import ast
 import re
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from trainshift.core import tables
 from trainshift.core.facts import Site, Statement, arguments
-from trainshift.core.horovod import Horovod
+from trainshift.core.keras import is_compiled_optimizer
 from trainshift.core.names import Instance, UserInstance, Value
-from trainshift.core.script import Script
-from trainshift.core.training import Step, Training
+from trainshift.core.patterns import GRAPH_PATTERNS
+from trainshift.core.training import Step
+
+if TYPE_CHECKING:
+    from trainshift.core.program import Program
 
 BASE = "hvd_broadcast_done"
 PAIRS_KEY = "[0][1].ref()"
@@ -24,7 +28,6 @@ _TAKING_ANY = ("tensorflow.keras.optimizers.legacy.Optimizer", "tensorflow.compa
 BOOLEAN, SET = "False", "set()"
 _OURS = re.compile(rf"{BASE}(_\d+)?")
 _BROADCASTS = ("broadcast_variables", "broadcast_global_variables", "broadcast_object", "broadcast_")
-_CALLBACKS = ("BroadcastGlobalVariablesCallback", "BroadcastGlobalVariablesHook")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -47,20 +50,42 @@ class Flag:
 class Flags:
     """The flags of one script: those of steps that are still to be broadcast."""
 
-    def __init__(self, script: Script, horovod: Horovod, training: Training) -> None:
-        self._script = script
-        self._horovod = horovod
-        self._training = training
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._horovod = program.horovod
+        self._training = program.training
+
+    @cached_property
+    def _steps(self) -> list[Step]:
+        """The steps that a broadcast must follow, in text order.
+
+        Not those that the callback of `fit` serves, nor what a TF1 session runs.
+        """
+        taped = {
+            site
+            for loop in self._program.loops.own
+            if loop.pattern not in GRAPH_PATTERNS
+            for site in loop.sites
+        }
+        steps = [
+            step
+            for step in self._training.steps
+            if (step.gradients or (step.reduced and self._training.tapes) or step.site in taped)
+            and not (is_compiled_optimizer(step) and self._training.custom_model(step.site.scope))
+        ]
+        steps += self._program.keras.steps
+        return sorted(steps, key=lambda step: self._script.span(step.site.node, step.site))
 
     @cached_property
     def needed(self) -> list[Flag]:
         """A flag for every step that nothing broadcasts yet, in text order."""
-        own = {step: name for step in self._training.steps if (name := self._own_flag(step))}
+        own = {step: name for step in self._steps if (name := self._own_flag(step))}
         others = self._script.identifiers.difference(own.values())
         taken = {name for name in others if not self._is_ours(name)}
         free = (name for number in range(1, 1_000_000) if (name := _numbered(number)) not in taken)
         flags = []
-        for step in self._training.steps:
+        for step in self._steps:
             if step in own:
                 if _OURS.fullmatch(own[step]):
                     next(free)
@@ -119,7 +144,7 @@ class Flags:
         """Whether the script broadcasts what the step trains."""
         if self._own_flag(step) is not None:
             return True
-        if any(self._horovod.calls(*_CALLBACKS)):
+        if any(self._horovod.calls("BroadcastGlobalVariablesHook")):
             return True
         return any(self._covers(site, step) for site in self._horovod.calls(*_BROADCASTS))
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Generic, TypeVar
 
 from trainshift.core.facts import Binding, Scope, Statement, arguments, dotted, last_name
-from trainshift.core.names import Display
+from trainshift.core.names import Display, UserInstance, is_property
 from trainshift.core.script import Script
 
 T = TypeVar("T")
@@ -61,6 +61,7 @@ class _Slice(Generic[T]):
             for attribute in self._script.attribute_bindings(node.attr):
                 if dotted(attribute.base) == dotted(node.value):
                     self._binding(attribute.binding)
+            self._own_attribute(node, scope, statement)
             self._additions(node)
             self._lead(node.value, scope, statement)
         elif isinstance(node, ast.Call):
@@ -75,6 +76,32 @@ class _Slice(Generic[T]):
                 if isinstance(child, ast.expr):
                     self._lead(child, scope, statement)
 
+    def _own_attribute(self, node: ast.Attribute, scope: Scope, statement: Statement | None) -> None:
+        """What the methods of a class of the script set as an attribute of its objects, or give for it."""
+        names = self._script.names
+        for value in names.values(node.value, scope, statement):
+            if not isinstance(value, UserInstance):
+                continue
+            family = names.ancestry(value.scope)
+            for attribute in self._script.attribute_bindings(node.attr):
+                function = attribute.binding.scope.function()
+                if function is not None and function.owner() in family:
+                    self._binding(attribute.binding)
+            method = names.function_named(value.scope, node.attr)
+            if method is not None and is_property(method):
+                for returned, where in method.returns:
+                    self._lead(returned, method, where)
+
+    def _lead_conditions(self, statement: Statement | None) -> None:
+        """The operations that a graph runs before those which the statement makes."""
+        for above in statement.ancestors() if statement is not None else ():
+            items = above.node.items if isinstance(above.node, ast.With) else []
+            for item in items:
+                call = item.context_expr
+                if isinstance(call, ast.Call) and last_name(call.func) == "control_dependencies":
+                    for given in arguments(call):
+                        self._lead(given, above.scope, above)
+
     def _lead(self, node: ast.expr, scope: Scope, statement: Statement | None) -> None:
         self._next.append((node, scope, statement))
 
@@ -86,6 +113,7 @@ class _Slice(Generic[T]):
         for function in functions:
             for value, where in function.returns:
                 self._lead(value, function, where)
+                self._lead_conditions(where)
         if not functions:
             if isinstance(node.func, ast.Attribute):
                 self._lead(node.func.value, scope, statement)
@@ -101,6 +129,7 @@ class _Slice(Generic[T]):
                     self._lead(given, site.scope, site.statement)
         elif binding.value is not None:
             self._part(binding.value, binding.path, binding.scope, binding.statement)
+            self._lead_conditions(binding.statement)
 
     def _part(self, node: ast.expr, path: tuple[int, ...], scope: Scope, statement: Statement | None) -> None:
         """The element that tuple unpacking takes, where the tuple is written out."""

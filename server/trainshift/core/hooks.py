@@ -106,7 +106,8 @@ class HookLists:
         for hooks in (*self.monitored.values(), *self.estimators.values(), *self._others):
             of_estimator = hooks.site in self.estimators or hooks.site.name.endswith("EstimatorSpec")
             for member in hooks.members:
-                if member.role is Role.WRITES and not self._is_kept(member.element):
+                alone = member.element.node is hooks.given
+                if member.role is Role.WRITES and not alone and not self._is_kept(member.element):
                     found.setdefault(member.element.node, (member, of_estimator))
         return list(found.values())
 

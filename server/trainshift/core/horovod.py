@@ -13,8 +13,10 @@ from trainshift.core.facts import Binding, Scope, Site, Statement, dotted, expre
 from trainshift.core.names import Class, UserInstance
 from trainshift.core.script import Script
 
-TAPE_MODULE = "horovod.tensorflow"
-_MODULES = (TAPE_MODULE, "horovod.tensorflow.keras", "horovod.keras")
+TENSORFLOW = "horovod.tensorflow"
+KERAS = "horovod.tensorflow.keras"
+# What else gives a script the names of one of the two: Horovod for standalone Keras.
+_ALSO = {KERAS: ("horovod.keras",)}
 
 
 class Horovod:
@@ -23,19 +25,19 @@ class Horovod:
     def __init__(self, script: Script) -> None:
         self._script = script
 
-    @cached_property
-    def imported_as(self) -> tuple[str, Statement] | None:
-        """The expression that is ``horovod.tensorflow`` at module level, and its import."""
+    def imported_as(self, module: str) -> tuple[str, Statement] | None:
+        """The expression that is `module` (TENSORFLOW, KERAS) at module level, and its import."""
+        wanted = (module, *_ALSO.get(module, ()))
         for name, bindings in self._script.module_bindings.items():
             if any(binding.kind != "import" for binding in bindings):
                 continue
             for binding in bindings:
                 if binding.scope.kind != "module" or binding.statement is None:
                     continue
-                if binding.full_name == TAPE_MODULE:
+                if binding.full_name in wanted:
                     return name, binding.statement
-                if isinstance(binding.target, ast.alias) and binding.target.name == TAPE_MODULE:
-                    return TAPE_MODULE, binding.statement
+                if isinstance(binding.target, ast.alias) and binding.target.name in wanted:
+                    return binding.target.name, binding.statement
         return None
 
     @cached_property
@@ -146,20 +148,24 @@ class Horovod:
 
     def site_on_root(self, site: Site) -> bool:
         """As `on_root`, for a call: also under ``... if hvd.rank() == 0 else ...`` or ``and``."""
-        if self.on_root(site.statement):
+        return self.expression_on_root(site.node, site.statement)
+
+    def expression_on_root(self, node: ast.expr, statement: Statement) -> bool:
+        """As `site_on_root`, for any expression of a statement."""
+        if self.on_root(statement):
             return True
-        path = expression_path(site.statement.node, site.node)
+        path = expression_path(statement.node, node)
         for above, below in pairwise(path):
             if isinstance(above, ast.IfExp) and below is not above.test:
-                if self._tells_root(above.test, site.statement, below is above.body):
+                if self._tells_root(above.test, statement, below is above.body):
                     return True
             elif isinstance(above, ast.BoolOp) and isinstance(above.op, ast.And):
                 earlier = above.values[: above.values.index(below)]  # type: ignore[arg-type]
-                if any(self._tells_root(value, site.statement, True) for value in earlier):
+                if any(self._tells_root(value, statement, True) for value in earlier):
                     return True
             elif isinstance(above, ast.BoolOp):
                 earlier = above.values[: above.values.index(below)]  # type: ignore[arg-type]
-                if any(self._tells_root(value, site.statement, False) for value in earlier):
+                if any(self._tells_root(value, statement, False) for value in earlier):
                     return True
         return False
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import io
 import tokenize
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from trainshift.core.concrete import CallSyntax, read_call
@@ -100,7 +100,8 @@ class Layout:
         if not (following and self._same_line(at, self._script.statement_span(following[0]).start)):
             at = self._source.line_end(at)
         depth = sum(1 for _ in statement.ancestors())
-        return Edit(at, at, "".join(newline + line for line in lines), Place.AFTER, -depth)
+        text = "".join(newline + line if line else self._source.newline for line in lines)
+        return Edit(at, at, text, Place.AFTER, -depth)
 
     def guard(self, statement: Statement, header: str) -> tuple[Edit, ...]:
         """Put the statement under a header such as ``if hvd.rank() == 0:`` and indent its lines."""
@@ -172,8 +173,17 @@ class Layout:
 
     def add_keyword(self, site: Site, name: str, value: str) -> tuple[Edit, ...]:
         """Add a keyword argument behind the arguments (in front of ``**rest``)."""
+        return self.add_keywords(site, {name: value})
+
+    def add_keywords(self, site: Site, given: Mapping[str, str], on_lines: bool = False) -> tuple[Edit, ...]:
+        """Add keyword arguments behind the arguments (in front of ``**rest``).
+
+        With `on_lines` each goes on a line of its own where the last argument does.
+        """
+        if not given:
+            return ()
         start, syntax = self.call_syntax(site)
-        text = f"{name}={value}"
+        text = ", ".join(f"{name}={value}" for name, value in given.items())
         for argument in syntax.arguments:
             if argument.star == "**":
                 at = start + argument.start
@@ -181,7 +191,12 @@ class Layout:
         if not syntax.arguments:
             at = start + syntax.opening
             return (Edit(at, at, text),)
+        last = start + syntax.arguments[-1].start
+        lead = self._text[self._source.line_start(last) : last]
         at = start + syntax.arguments[-1].end
+        if on_lines and not lead.strip():
+            between = f",{self._source.newline}{lead}"
+            return (Edit(at, at, "".join(f"{between}{name}={value}" for name, value in given.items())),)
         return (Edit(at, at, f", {text}"),)
 
     def _on_header_line(self, first: Statement) -> bool:

@@ -10,9 +10,11 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from trainshift.core import api
 from trainshift.core.facts import (
+    Binding,
     Scope,
     Site,
     Statement,
@@ -22,7 +24,6 @@ from trainshift.core.facts import (
     hides_arguments,
     last_name,
 )
-from trainshift.core.horovod import Horovod
 from trainshift.core.names import (
     Class,
     Function,
@@ -32,12 +33,15 @@ from trainshift.core.names import (
     UserInstance,
     Value,
 )
-from trainshift.core.script import Script
-from trainshift.core.training import Training
+
+if TYPE_CHECKING:
+    from trainshift.core.program import Program
 
 NAMES = ("learning_rate", "lr")
 # The optimizers of Keras 2.11 to 2.15 drop ``lr=`` with a warning; the legacy ones take it.
 _IGNORING_LR = ("tensorflow.keras.optimizers.Optimizer",)
+_SCHEDULER = "tensorflow.keras.callbacks.LearningRateScheduler"
+_PLATEAU = "tensorflow.keras.callbacks.ReduceLROnPlateau"
 _MAKERS = ("tensorflow.keras.optimizers.get", "tensorflow.keras.optimizers.deserialize")
 
 
@@ -79,11 +83,12 @@ class _Found:
 class LearningRates:
     """The learning rates of one script that are not scaled yet."""
 
-    def __init__(self, script: Script, horovod: Horovod, training: Training) -> None:
-        self._script = script
-        self._names = script.names
-        self._horovod = horovod
-        self._training = training
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+        self._horovod = program.horovod
+        self._training = program.training
         self._found = _Found()
 
     @cached_property
@@ -95,6 +100,8 @@ class LearningRates:
                     break
                 if isinstance(value, Class) and self._made_by_class(site, value.scope):
                     break
+        for site in self._script.sites:
+            self._scheduled(site)
         for node, statement, scope, where in self._assigned():
             if not self._is_relative(node, scope, statement, set()):
                 self._follow(node, scope, statement, where)
@@ -234,7 +241,7 @@ class LearningRates:
         if _is_nothing(node) or depth > 20:
             return
         values = self._names.values(node, scope, statement)
-        sources = [value for value in values if self._computes(value)]
+        sources = [value for value in values if self._computes(value) and not self._is_read(value, site)]
         cases = self._cases(node, scope, statement)
         scaled = [self._horovod.scaled(case, where, at) for case, where, at, _ in cases]
         if sources and len(sources) == len(values):
@@ -281,6 +288,19 @@ class LearningRates:
             schedule = api.is_subclass(value.cls, *api.SCHEDULE) or bool(api.rate_parameters(value.cls))
             return schedule or api.is_subclass(value.cls, *api.VARIABLE)
         return isinstance(value, Function | UserInstance)
+
+    def _is_read(self, value: Value, site: Site | None) -> bool:
+        """Whether the rate is a variable that a graph reads: it is scaled there, whatever assigns it."""
+        variable = isinstance(value, Instance) and api.is_subclass(value.cls, *api.VARIABLE)
+        return (
+            variable
+            and site is not None
+            and self._program.graphs.is_used
+            and any(
+                api.is_subclass(name, "tensorflow.compat.v1.train.Optimizer")
+                for name in self._names.full_names(site.node.func, site.scope, site.statement)
+            )
+        )
 
     def _scale_source(self, value: Value, site: Site | None) -> None:
         if value in self._found.sources:
@@ -356,7 +376,11 @@ class LearningRates:
             if nested:
                 for value in nested:
                     self._scale_source(value, None)
-            elif not self._horovod.scaled(node, function, statement) and not _is_nothing(node):
+            elif not (
+                self._horovod.scaled(node, function, statement)
+                or _is_nothing(node)
+                or self._is_relative(node, function, where, set())
+            ):
                 self._add(Rate(where, function, node))
 
     def _scale_variable(self, value: Instance, made: Site) -> None:
@@ -376,6 +400,26 @@ class LearningRates:
         return any(
             isinstance(part, ast.expr) and dotted(part) == dotted(other) != "" for part in ast.walk(node)
         )
+
+    # Callbacks that set the rate
+
+    def _scheduled(self, site: Site) -> None:
+        """The rates that a `LearningRateScheduler` is given by, and the floor of a `ReduceLROnPlateau`."""
+        for value in self._names.callee(site):
+            known = api.canonical(value.name) if isinstance(value, Library) else None
+            if known == _PLATEAU:
+                signature = api.constructor(known)
+                given = argument(site.node, signature.position("min_lr") if signature else None, "min_lr")
+                if given is not None:
+                    self._follow(given, site.scope, site.statement, site)
+            elif known == _SCHEDULER:
+                given = argument(site.node, 0, "schedule")
+                values = self._names.site_values(given, site) if given is not None else frozenset()
+                if not values or any(isinstance(each, Unknown) for each in values):
+                    self._found.hidden.append(HiddenRate(site, "the function of the schedule cannot be seen"))
+                for each in values:
+                    if self._computes(each):
+                        self._scale_source(each, site)
 
     # Rates that are set while training
 
@@ -406,15 +450,30 @@ class LearningRates:
 
     def _is_optimizer(self, node: ast.expr, scope: Scope, statement: Statement) -> bool:
         values = self._names.values(node, scope, statement)
-        if self._names.may_be(values, *api.OPTIMIZERS):
+        if self._names.may_be(values, *api.OPTIMIZERS) or self._is_models_optimizer(node, scope, statement):
             return True
         used = {dotted(step.receiver) for step in self._training.steps}
         return any(isinstance(value, Unknown) for value in values) and dotted(node) in used
 
+    def _is_models_optimizer(self, node: ast.expr, scope: Scope, statement: Statement) -> bool:
+        """Whether the expression is ``model.optimizer``, in a callback ``self.model.optimizer`` too."""
+        if not isinstance(node, ast.Attribute) or node.attr != "optimizer":
+            return False
+        model = self._names.values(node.value, scope, statement)
+        if self._names.may_be(model, *api.MODEL):
+            return True
+        if isinstance(node.value, ast.Attribute) and node.value.attr == "model":
+            owner = self._names.values(node.value.value, scope, statement)
+            return self._names.may_be(owner, *api.CALLBACK)
+        return False
+
     def _is_relative(
         self, node: ast.expr, scope: Scope, statement: Statement | None, seen: set[ast.AST]
     ) -> bool:
-        """Whether the value comes from a rate that is scaled already: the optimizer's, or a schedule's."""
+        """Whether the value comes from a rate that is scaled already: the optimizer's, or a schedule's.
+
+        So does the second parameter of the function that a `LearningRateScheduler` calls.
+        """
         if node in seen:
             return False
         seen.add(node)
@@ -429,10 +488,24 @@ class LearningRates:
             elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
                 _, bindings = self._names.lookup(part.id, scope, statement)
                 for binding in bindings:
+                    if binding.kind == "parameter" and self._is_current_rate(binding):
+                        return True
                     if binding.value is not None and binding.kind != "parameter":
                         if self._is_relative(binding.value, binding.scope, binding.statement, seen):
                             return True
         return False
+
+    def _is_current_rate(self, binding: Binding) -> bool:
+        """Whether a parameter is the rate that a schedule function is to change: ``def f(epoch, lr)``."""
+        function = binding.inner
+        if function is None or not any(
+            isinstance(source, Function) and source.scope is function for source in self._found.sources
+        ):
+            return False
+        assert isinstance(function.node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        names = [each.arg for each in (*function.node.args.posonlyargs, *function.node.args.args)]
+        place = 2 if function.owner() is not None else 1
+        return isinstance(binding.target, ast.arg) and binding.target.arg in names[place : place + 1]
 
     def _doubt(self, node: ast.expr, scope: Scope, statement: Statement, values: frozenset[Value]) -> str:
         if not isinstance(node, ast.Name | ast.Attribute | ast.Call | ast.Subscript):

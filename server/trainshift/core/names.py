@@ -488,7 +488,7 @@ class Resolver:
             for value in found:
                 if not isinstance(value, Function):
                     bound.add(value)
-                elif _decorated(value.scope, "property", "cached_property"):
+                elif is_property(value.scope):
                     bound |= self._returned(value.scope)
                 else:
                     bound.add(Function(value.scope, owner))
@@ -768,9 +768,36 @@ class Resolver:
         names = closure([name, *renamed], self._alias_names())
         named = list(self._script.sites_named(*sorted(names)))
         found = [site for site in named if function in self.called_functions(site)]
-        reads = sum(self._script.loads(each) for each in names)
+        others = sum(self._reads_of_libraries(each) for each in names)
+        reads = sum(self._script.loads(each) for each in names) - others
+        named = [site for site in named if not self._is_of_library(site.node.func)]
         aliased = sum(len(self._alias_names().get(each, ())) for each in names)
         return found, reads > len(named) + aliased
+
+    def _reads_of_libraries(self, attribute: str) -> int:
+        """How often the attribute is read of a library's module, which is none of the script's functions."""
+        read = self._script.code.member_loads.get(attribute, {})
+        return sum(number for base, number in read.items() if self._is_library(base))
+
+    def _is_of_library(self, node: ast.expr) -> bool:
+        return (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and self._is_library(node.value.id)
+        )
+
+    def _is_library(self, name: str) -> bool:
+        """Whether the name always means a library that is known, in any scope of the script."""
+        bindings = self._script.module_bindings.get(name, [])
+        elsewhere = any(name in scope.bindings for scope in self._script.code.scopes)
+        return (
+            bool(bindings)
+            and not elsewhere
+            and all(
+                binding.kind == "import" and binding.full_name.partition(".")[0] in _KNOWN_MODULES
+                for binding in bindings
+            )
+        )
 
     def _alias_names(self) -> dict[str, set[str]]:
         """For each name, the names that a value of that name may be bound to."""
@@ -831,6 +858,11 @@ def _operands(node: ast.expr) -> list[ast.expr]:
     if found:
         return [*found, node]
     return [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
+
+
+def is_property(function: Scope) -> bool:
+    """Whether a method is read as an attribute."""
+    return _decorated(function, "property", "cached_property")
 
 
 def _decorated(function: Scope, *names: str) -> bool:

@@ -20,7 +20,7 @@ from trainshift.core.names import Function, Instance, Unknown, Values
 from trainshift.core.origins import Place
 from trainshift.core.script import Script
 from trainshift.core.source import Span, one_line
-from trainshift.core.training import LOOPS, Step, Tape
+from trainshift.core.training import LOOPS, Step, Tape, of_super
 
 if TYPE_CHECKING:
     from trainshift.core.program import Program
@@ -43,9 +43,6 @@ _FIT_KEYWORDS = frozenset(
     }
 )  # fmt: skip
 _COMPILE_KEYWORDS = frozenset({"optimizer", "loss", "metrics"})
-# A custom step is not looked for through more callers than this.
-_DEEPEST = 40
-_TRAINING_METHODS = frozenset({"train_step", "make_train_function", "train_on_batch", "fit"})
 
 
 class Pattern(Enum):
@@ -63,6 +60,8 @@ class Pattern(Enum):
 
 
 KNOWN_PATTERNS = frozenset(list(Pattern)[:5])
+# Those whose operations are run by TF1 sessions.
+GRAPH_PATTERNS = frozenset({Pattern.ESTIMATOR, Pattern.SESSION, Pattern.MONITORED_SESSION})
 
 
 @dataclass(eq=False, slots=True)
@@ -180,11 +179,12 @@ class _Reader:
     def _tapes(self) -> Iterator[Loop]:
         for step in self._program.training.steps:
             site = step.site
-            if self._is_custom_step(site.scope) or self._is_optimizers_own(site.scope):
+            if self._is_of_custom_step(site) or self._is_optimizers_own(site.scope):
                 continue
             receiver = self._names.site_values(step.receiver, site)
             tf1 = self._names.may_be(receiver, _TF1_OPTIMIZER)
-            if not step.gradients and not step.reduced:
+            reduced = step.reduced and bool(self._program.training.tapes)
+            if not step.gradients and not reduced:
                 if tf1 or self._uses_sessions or next(self._script.sites_named("compute_gradients"), None):
                     continue
             pattern = Pattern.GRAD_TAPE if self._is_fed(step) else Pattern.UNKNOWN
@@ -221,25 +221,8 @@ class _Reader:
         bases = self._names.library_bases(owner) if owner is not None else ()
         return any(api.is_subclass(base, *api.OPTIMIZERS) for base in bases)
 
-    def _is_custom_step(self, scope: Scope, seen: frozenset[Scope] = frozenset()) -> bool:
-        """Whether the code is only run by the `fit` of a Keras model of the script's own (C23)."""
-        function = scope.function()
-        while function is not None and function not in seen:
-            owner = function.owner()
-            if owner is not None and function.name in _TRAINING_METHODS:
-                bases = self._names.library_bases(owner)
-                if any(api.is_subclass(base, *api.MODEL) for base in bases):
-                    return not self._called_directly(function)
-            callers, elsewhere = self._names.callers(function)
-            if callers and not elsewhere and len(seen) < _DEEPEST:
-                seen |= {function}
-                return all(self._is_custom_step(site.scope, seen) for site in callers)
-            function = function.parent.function() if function.parent is not None else None
-        return False
-
-    def _called_directly(self, function: Scope) -> bool:
-        sites = self._names.callers(function)[0]
-        return any(site.scope.function() is not function and not _of_super(site) for site in sites)
+    def _is_of_custom_step(self, site: Site) -> bool:
+        return self._program.training.custom_model(site.scope) is not None
 
     def _variable_owners(self, step: Step) -> Iterator[Place]:
         """The models that the variables are named after, where it is not sure that they are all."""
@@ -258,7 +241,7 @@ class _Reader:
     def _fits(self) -> Iterator[Loop]:
         for site in self._script.sites_named(*FITTING):
             function = site.node.func
-            if not isinstance(function, ast.Attribute) or _of_super(site):
+            if not isinstance(function, ast.Attribute) or of_super(site):
                 continue
             if any(isinstance(value, Function) for value in self._names.callee(site)):
                 continue
@@ -267,7 +250,7 @@ class _Reader:
             if not known and not self._may_be_model(values):
                 continue
             likely = known or self._looks_like_fit(site, function.value)
-            if self._is_custom_step(site.scope) and dotted(function.value) == "self":
+            if self._is_of_custom_step(site) and dotted(function.value) == "self":
                 continue
             place = Place(function.value, site.scope, site.statement)
             yield Loop(
@@ -455,7 +438,7 @@ class _Reader:
         if not left:
             return
         for site in self._script.sites_named(*_ASSIGNING):
-            if self._is_custom_step(site.scope) or self._is_optimizers_own(site.scope):
+            if self._is_of_custom_step(site) or self._is_optimizers_own(site.scope):
                 continue
             gradients = [
                 gradient
@@ -488,12 +471,6 @@ class _Reader:
             statement, scope = callers[0].statement, callers[0].scope
 
 
-def _of_super(site: Site) -> bool:
-    function = site.node.func
-    receiver = function.value if isinstance(function, ast.Attribute) else function
-    return isinstance(receiver, ast.Call) and last_name(receiver.func) == "super"
-
-
 def _is_eager(site: Site) -> bool:
     """Whether a call of `minimize` is one of TF2: of a function, or with the variables or the tape."""
     loss = argument(site.node, 0, "loss")
@@ -515,7 +492,21 @@ def _names_of(script: Script, calls: set[ast.Call]) -> set[str]:
                 found.add(name)
             elif isinstance(part, ast.Name | ast.Attribute):
                 named_after.setdefault(last_name(part), []).append(name)
+    for condition, name in _controlled(script):
+        named_after.setdefault(condition, []).append(name)
     return closure(found, named_after)
+
+
+def _controlled(script: Script) -> Iterator[tuple[str, str]]:
+    """The names in a ``with tf.control_dependencies([...])``, each with a name that is bound under it."""
+    for site in script.sites_named("control_dependencies"):
+        block = site.statement.branches.get("body", ()) if isinstance(site.statement.node, ast.With) else ()
+        conditions = [part for part in ast.walk(site.node) if isinstance(part, ast.Name | ast.Attribute)]
+        for statement in block:
+            targets = statement.node.targets if isinstance(statement.node, ast.Assign) else []
+            for target in targets:
+                for condition in conditions:
+                    yield last_name(condition), last_name(target)
 
 
 def _mentions(node: ast.expr, names: set[str] | frozenset[str]) -> bool:

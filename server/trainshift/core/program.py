@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 
+from trainshift.core.callbacks import CallbackLists
 from trainshift.core.creations import Creations
 from trainshift.core.edit import Edit
 from trainshift.core.effects import Effects
+from trainshift.core.estimators import Estimators
+from trainshift.core.facts import Site
 from trainshift.core.flags import Flags
-from trainshift.core.horovod import Horovod
+from trainshift.core.graphs import Graphs
+from trainshift.core.hooks import HookLists
+from trainshift.core.horovod import KERAS, TENSORFLOW, Horovod
 from trainshift.core.imports import Imports
+from trainshift.core.keras import Keras
 from trainshift.core.layout import Layout
 from trainshift.core.learning_rates import LearningRates
 from trainshift.core.loops import Loops
+from trainshift.core.patterns import GRAPH_PATTERNS, Pattern
 from trainshift.core.readings import Readings
-from trainshift.core.root_only import RootOnly
+from trainshift.core.root_only import Form, RootOnly
 from trainshift.core.script import Script
+from trainshift.core.sessions import Sessions
 from trainshift.core.setup import Setup
 from trainshift.core.training import Training
+from trainshift.core.wraps import Wraps
 
 
 class Program:
@@ -30,11 +40,32 @@ class Program:
         self.layout = Layout(script)
         self.readings = Readings(script)
         self.horovod = Horovod(script)
-        self.training = Training(script, self.horovod)
-        self.setup = Setup(script, self.horovod, self.layout)
+        self.training = Training(script, self.horovod, self._updates)
+        self.setup = Setup(self)
         self.effects = Effects(script, self.training)
         self.root_only = RootOnly(script, self.horovod, self.training, self.effects)
-        self.learning_rates = LearningRates(script, self.horovod, self.training)
+        self.learning_rates = LearningRates(self)
+
+    def _updates(self) -> Iterator[Site]:
+        """The calls that are training loops by themselves, or steps of a session's."""
+        for loop in self.loops.own:
+            yield from loop.sites
+
+    @cached_property
+    def needs(self) -> frozenset[str]:
+        """The modules of Horovod that the rewritten script uses."""
+        patterns = {loop.pattern for loop in self.loops.own}
+        keras = {KERAS} if Pattern.OPTIMIZER in patterns else set()
+        reloads = any(call.form is Form.RELOAD for call in self.root_only.calls)
+        if self.training.steps or self.keras.batches or reloads or patterns != {Pattern.OPTIMIZER}:
+            return frozenset({TENSORFLOW, *keras})
+        return frozenset(keras)
+
+    @cached_property
+    def runs_eagerly(self) -> bool:
+        """Whether something trains outside of a TF1 session, whose configuration names its GPU."""
+        patterns = {loop.pattern for loop in self.loops.own}
+        return not patterns or not patterns <= GRAPH_PATTERNS
 
     def elsewhere(self, script: Script) -> Script | None:
         """The script, or None if it is the program's first: where a related place stands."""
@@ -66,7 +97,42 @@ class Program:
     @cached_property
     def flags(self) -> Flags:
         """The broadcast flags of the script."""
-        return Flags(self.script, self.horovod, self.training)
+        return Flags(self)
+
+    @cached_property
+    def keras(self) -> Keras:
+        """The Keras loops of the script, and the models that they train."""
+        return Keras(self)
+
+    @cached_property
+    def callbacks(self) -> CallbackLists:
+        """The callbacks of every `fit`."""
+        return CallbackLists(self)
+
+    @cached_property
+    def wraps(self) -> Wraps:
+        """The optimizers that are to be wrapped."""
+        return Wraps(self)
+
+    @cached_property
+    def graphs(self) -> Graphs:
+        """What trains in TensorFlow 1 graphs."""
+        return Graphs(self)
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        """The TensorFlow 1 sessions, their configurations and their initializers."""
+        return Sessions(self)
+
+    @cached_property
+    def estimators(self) -> Estimators:
+        """The Estimators that the script makes."""
+        return Estimators(self)
+
+    @cached_property
+    def hooks(self) -> HookLists:
+        """The hooks of monitored sessions and Estimators."""
+        return HookLists(self)
 
     @cached_property
     def requires(self) -> tuple[Edit, ...]:

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 
-from trainshift.core import api, tables
+from trainshift.core import api, tables, writers
 from trainshift.core.effects import Effect, Effects
 from trainshift.core.facts import Site, Statement, argument, expression_path, hides_arguments
 from trainshift.core.horovod import Horovod
 from trainshift.core.names import Function, Instance, Library, Member, Unknown, UserInstance, Value
 from trainshift.core.script import Script
-from trainshift.core.training import Training
+from trainshift.core.training import LOOPS, Training
 
 
 class Kind(Enum):
@@ -148,7 +148,11 @@ class RootOnly:
             ) in keywords:
                 return None
             return Kind.WRITE, Form.GUARD, ""
-        if name == tables.KERAS_BAR:
+        if name in tables.VERBOSITY:
+            return (Kind.PRINT, Form.GUARD, "") if self._is_talkative(site) else None
+        if writers.is_writer(name):
+            return Kind.WRITE, Form.CONDITIONAL, ""
+        if name in tables.TALKING:
             return None if self._is_silent(site) else (Kind.PRINT, Form.VERBOSE, "")
         if name == "tensorflow.summary.create_file_writer":
             return Kind.WRITE, Form.WRITER, ""
@@ -164,16 +168,20 @@ class RootOnly:
         owner, names = value.owner, self._script.names
         if isinstance(owner, Instance) and value.name in tables.PRINTING_METHODS.get(owner.cls, ()):
             return Kind.PRINT, Form.GUARD, ""
+        if isinstance(owner, Instance) and value.name == "setLevel":
+            return (Kind.PRINT, Form.GUARD, "") if self._is_of_tensorflow(owner, site) else None
         if names.is_a(owner, *api.MODEL):
             if value.name in tables.MODEL_WRITING:
                 return Kind.WRITE, Form.GUARD, ""
-            if value.name in ("evaluate", "predict") and not self._is_silent(site):
+            if value.name in tables.EVALUATING and not self._is_silent(site):
                 return Kind.PRINT, Form.VERBOSE, ""
             return None
         if names.is_a(owner, *api.CHECKPOINT, *api.CHECKPOINT_MANAGER, *api.SAVER):
             known = tables.CHECKPOINT_WRITING | tables.RESTORING
             return (Kind.WRITE, Form.GUARD, "") if value.name in known else None
-        if isinstance(owner, UserInstance) or owner.cls.startswith("tensorflow."):
+        if writers.writes(value) or (names.is_a(owner, *api.ESTIMATOR) and value.name in tables.EXPORTING):
+            return Kind.WRITE, Form.GUARD, ""
+        if isinstance(owner, UserInstance) or api.is_class(owner.cls):
             return None
         if self._is_writing_method(site):
             return Kind.WRITE, Form.GUARD, ""
@@ -189,11 +197,25 @@ class RootOnly:
         # `write` gives something back for a TensorArray; only a statement can be a file's.
         return site.name != "write" or isinstance(site.parent, ast.Expr)
 
+    def _is_of_tensorflow(self, logger: Instance, site: Site) -> bool:
+        """Whether a logger that is told to log progress is TensorFlow's."""
+        named = argument(logger.node, 0, "name")
+        own = isinstance(named, ast.Constant) and named.value == "tensorflow"
+        return (logger.cls == "tensorflow.get_logger" or own) and self._is_talkative(site)
+
+    def _is_talkative(self, site: Site) -> bool:
+        """Whether a call lets TensorFlow log its progress."""
+        level = argument(site.node, 0, "v", "verbosity", "level")
+        if isinstance(level, ast.Constant):
+            return level.value in tables.TALKATIVE
+        names = self._script.names.full_names(level, site.scope, site.statement) if level is not None else ()
+        return any(name.rpartition(".")[2] in tables.TALKATIVE for name in names)
+
     def _is_silent(self, site: Site) -> bool:
         """Whether `verbose` is 0, depends on the rank, or cannot be seen."""
         given = verbosity(site)
         if given is None:
-            return hides_arguments(site.node)
+            return hides_arguments(site.node) or site.name in tables.SILENT
         if isinstance(given, ast.Constant) and given.value == 0:
             return True
         return self._horovod.pinned(given, site.scope, site.statement)
@@ -214,6 +236,8 @@ class RootOnly:
     def _shape(self, site: Site, kind: Kind, form: Form, doubt: str) -> RootCall | None:
         if site.in_fstring:
             return RootCall(site, kind, form, site.node, doubt, "it stands inside an f-string")
+        if form is Form.CONDITIONAL:
+            return self._shape_writer(site)
         if form is not Form.GUARD:
             return RootCall(site, kind, form, site.node, doubt)
         if self._is_context_manager(site) and kind is Kind.WRITE:
@@ -240,6 +264,13 @@ class RootOnly:
         reason = f"an argument calls {what}, which every rank must do"
         return RootCall(site, kind, Form.GUARD, outer, doubt, reason)
 
+    def _shape_writer(self, site: Site) -> RootCall:
+        """A writer is none on other ranks, whose uses are guarded as well."""
+        reason = writers.reason_to_keep(self._script, self._effects, site)
+        alone = isinstance(site.statement.node, ast.Expr) and site.statement.node.value is site.node
+        form = Form.GUARD if alone else Form.CONDITIONAL
+        return RootCall(site, Kind.WRITE, form, site.node, "", reason)
+
     def _shape_load(self, site: Site, outer: ast.expr, doubt: str) -> RootCall:
         """Weights are loaded on rank 0; the broadcast after the first step, or a new one, does the rest."""
         node = site.statement.node
@@ -253,9 +284,17 @@ class RootOnly:
         """Every rank restores before training; after it, rank 0 has written what the others lack."""
         node = site.statement.node
         late = self._may_follow_training(site.statement)
-        if not (late and isinstance(node, ast.Expr) and node.value is outer and self.restored(site)):
+        if not (late and isinstance(node, ast.Expr) and node.value is outer):
+            return None
+        if not self.restored(site) and not self.of_saver(site):
             return None
         return RootCall(site, Kind.WRITE, Form.RELOAD, outer)
+
+    def of_saver(self, site: Site) -> bool:
+        """Whether the method is of a TensorFlow 1 `Saver`, which restores into a session."""
+        assert isinstance(site.node.func, ast.Attribute)
+        values = self._script.names.site_values(site.node.func.value, site)
+        return self._script.names.may_be(values, *api.SAVER)
 
     def restored(self, site: Site) -> list[str]:
         """The code of the variables that every step trains, where the names mean the same here."""
@@ -289,7 +328,8 @@ class RootOnly:
     def _may_follow_training(self, statement: Statement) -> bool:
         """Whether a training step may have been made before the statement runs."""
         for current in statement.path():
-            if current is not statement and _runs(current) and self._training.statement_trains(current):
+            looped = isinstance(current.node, LOOPS)
+            if current is not statement and looped and self._training.statement_trains(current):
                 return True
             block, index = self._script.siblings(current)
             if any(self._training.statement_trains(before) for before in block[:index] if _runs(before)):
@@ -373,8 +413,11 @@ def _is_import_fallback(statement: Statement) -> bool:
 
 
 def verbosity(site: Site) -> ast.expr | None:
-    """The `verbose` argument of ``evaluate``, ``predict`` or ``Progbar``."""
-    signature = api.method("tensorflow.keras.Model", site.name) or api.constructor(tables.KERAS_BAR)
+    """The `verbose` argument of ``evaluate``, ``predict``, ``Progbar`` or a callback."""
+    signature = api.method("tensorflow.keras.Model", site.name)
+    for name in tables.TALKING if signature is None else ():
+        if name.rpartition(".")[2] == site.name:
+            signature = api.constructor(name)
     return argument(site.node, signature.position("verbose") if signature else None, "verbose")
 
 

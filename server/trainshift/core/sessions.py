@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from trainshift.core import api
 from trainshift.core.facts import Scope, Site, Statement, argument, dotted, hides_arguments, root_name
-from trainshift.core.names import Display, Instance, Library, Unknown
+from trainshift.core.names import Display, Instance, Library, Literal, Member, Unknown, Value
 from trainshift.core.patterns import MONITORED, Pattern
 from trainshift.core.training import is_plain
 
@@ -25,6 +25,7 @@ _V1 = "tensorflow.compat.v1"
 _PROTO, _OPTIONS = f"{_V1}.ConfigProto", f"{_V1}.GPUOptions"
 _DEVICES = "visible_device_list"
 MONITORING = f"{_V1}.train.MonitoredTrainingSession"
+RUN_CONFIG = "tensorflow.estimator.RunConfig"
 # What takes a configuration: the name of its parameter.
 CONFIGURED = {
     f"{_V1}.Session": "config",
@@ -33,7 +34,7 @@ CONFIGURED = {
     f"{_V1}.train.SingularMonitoredSession": "config",
     f"{_V1}.train.ChiefSessionCreator": "config",
     f"{_V1}.train.WorkerSessionCreator": "config",
-    "tensorflow.estimator.RunConfig": "session_config",
+    RUN_CONFIG: "session_config",
     f"{_V1}.estimator.tpu.RunConfig": "session_config",
 }
 PLAIN = (f"{_V1}.Session", f"{_V1}.InteractiveSession")
@@ -68,7 +69,8 @@ class Pin:
 class Configuration:
     """What a call is given to configure its session.
 
-    `given` is the expression, None if there is none; `missing` tells that the call is to be given one.
+    `given` is the expression, None if there is none; `missing` tells that the call is to be given one,
+    at least where the expression is None.
     `pins` is what is to be changed elsewhere, and `hidden` the reason why it cannot be seen.
     """
 
@@ -114,6 +116,9 @@ class Sessions:
             ):
                 found.append((site, name))
                 break
+            if site.name == "replace" and isinstance(site.node.func, ast.Attribute):
+                changed = self._names.site_values(site.node.func.value, site)
+                found += [(site, RUN_CONFIG)] if any(_is_run_config(value) for value in changed) else []
         return found
 
     @cached_property
@@ -132,6 +137,8 @@ class Sessions:
         given = argument(site.node, signature.position(word) if signature else None, word)
         if self._program.setup.pins_environment:
             return Configuration(given)
+        if given is None and site.name == "replace":
+            return Configuration(None)
         if given is None:
             if hides_arguments(site.node):
                 return Configuration(None, hidden="it may be hidden in * or ** arguments")
@@ -140,7 +147,8 @@ class Sessions:
             return Configuration(given, missing=given.value is None)
         values = self._names.site_values(given, site)
         protos = [value for value in values if isinstance(value, Instance) and value.cls == _PROTO]
-        if not protos or len(protos) < len(values):
+        nothing = {value for value in values if isinstance(value, Literal) and value.value is None}
+        if not protos or len(protos) + len(nothing) < len(values):
             if self._horovod.pinned(given, site.scope, site.statement):
                 return Configuration(given)
             return Configuration(given, hidden=f"what {self._script.text(given, site)} is cannot be seen")
@@ -150,7 +158,8 @@ class Sessions:
             if isinstance(found, str):
                 return Configuration(given, hidden=found)
             pins += found
-        return Configuration(given, pins=tuple(pins))
+        otherwise = isinstance(given, ast.BoolOp) and any(isinstance(each, ast.Call) for each in given.values)
+        return Configuration(given, bool(nothing) and not otherwise, tuple(pins))
 
     def _pins_of(self, proto: Instance) -> list[Pin] | str:
         """What to change where a `ConfigProto` is made, or why that cannot be told."""
@@ -530,6 +539,13 @@ _ONLY_V1 = frozenset(
 def _same(one: Scope, other: Scope) -> bool:
     """Whether two scopes are of the same function, or of the module."""
     return one.function() is other.function()
+
+
+def _is_run_config(value: Value) -> bool:
+    """Whether a value is a `RunConfig`, or what `replace` made of one."""
+    while isinstance(value, Member) and isinstance(value.owner, Instance):
+        value = value.owner
+    return isinstance(value, Instance) and value.cls.removesuffix(".replace") == RUN_CONFIG
 
 
 def _enters(node: ast.expr, session: ast.expr) -> bool:

@@ -10,25 +10,30 @@ import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from trainshift.core import tables
 from trainshift.core.edit import Edit
 from trainshift.core.facts import Binding, Statement, arguments
-from trainshift.core.horovod import TAPE_MODULE, Horovod
-from trainshift.core.layout import Layout
-from trainshift.core.script import Script
+from trainshift.core.horovod import KERAS, TENSORFLOW
+
+if TYPE_CHECKING:
+    from trainshift.core.program import Program
 
 _TENSORFLOW = ("tensorflow", "tensorflow.compat.v1", "tensorflow.compat.v2")
+# What a module of Horovod is called next to another one.
+_SECOND = {TENSORFLOW: "hvd_tf", KERAS: "hvd_keras"}
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Assert, ast.Delete, ast.Pass)
 
 
 class Setup:
     """What a rewritten statement of this script relies on, and the edits that bring it about."""
 
-    def __init__(self, script: Script, horovod: Horovod, layout: Layout) -> None:
-        self._script = script
-        self._horovod = horovod
-        self._layout = layout
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._horovod = program.horovod
+        self._layout = program.layout
 
     def fresh(self, base: str, ours: Iterable[str] = (), taken: Iterable[str] = ()) -> str:
         """`base`, or `base_2`, ...: the first that is not `taken`, nor the script's but as one of `ours`."""
@@ -41,14 +46,38 @@ class Setup:
 
     @cached_property
     def hvd(self) -> str:
-        """The name of `horovod.tensorflow`: the script's own (correction C14), or a fresh one."""
-        found = self._horovod.imported_as
-        return found[0] if found else self.fresh("hvd")
+        """The name that has `size`, `rank` and all that the script's loops need but for what Keras' need."""
+        return self.modules.get(TENSORFLOW) or self.modules[KERAS]
+
+    @cached_property
+    def hvd_keras(self) -> str:
+        """The name of `horovod.tensorflow.keras`, which has the callbacks and wraps Keras' optimizers."""
+        return self.modules[KERAS]
+
+    @cached_property
+    def modules(self) -> dict[str, str]:
+        """The names of the modules of Horovod that the script has or needs: its own (C14), or fresh ones."""
+        named = {
+            module: found[0]
+            for module in (TENSORFLOW, KERAS)
+            if (found := self._horovod.imported_as(module)) is not None
+        }
+        for module in (TENSORFLOW, KERAS):
+            if module in self._program.needs and module not in named:
+                named[module] = self.fresh(_SECOND[module] if named else "hvd", taken=named.values())
+        return named
 
     @cached_property
     def tf(self) -> str:
         """The module-level name of the TensorFlow module (correction C10)."""
         return self._tensorflow[0]
+
+    @cached_property
+    def v1(self) -> str:
+        """The module with TensorFlow 1's names."""
+        bindings = self._script.module_bindings.get(self.tf, [])
+        own = any(binding.full_name == "tensorflow.compat.v1" for binding in bindings)
+        return self.tf if own else f"{self.tf}.compat.v1"
 
     @cached_property
     def os(self) -> str:
@@ -72,13 +101,16 @@ class Setup:
         imports = []
         if with_os and self._module("os") is None:
             imports.append("import os" if self.os == "os" else f"import os as {self.os}")
-        if self._tensorflow[1] is None:
+        if self._tensorflow[1] is None and not self._is_named_later:
             imports.append(f"import tensorflow as {self.tf}")
-        if self._horovod.imported_as is None:
-            imports.append(f"import {TAPE_MODULE} as {self.hvd}")
+        imports += [
+            f"import {module} as {name}"
+            for module, name in self.modules.items()
+            if self._horovod.imported_as(module) is None
+        ]
         edits: list[Edit] = []
         starts = bool(self._horovod.calls("init")) and not self._starts_late(early)
-        pinned = self.is_pinned
+        pinned = self.is_pinned or not self._program.runs_eagerly
         if imports:
             edits += self._insert_imports(imports)
         missing = [f"{name} = {value}" for name, value in flags if name not in self._script.module_bindings]
@@ -95,9 +127,13 @@ class Setup:
     @cached_property
     def anchor(self) -> Statement | None:
         """The statement that the TensorFlow import stands in, at the top of the script or nested."""
-        return self._tensorflow[1] or next(
-            (s for s in self._script.statements if _imports(s, "tensorflow")), None
-        )
+        return self._tensorflow[1] or next(iter(self._importing_tensorflow), None)
+
+    @cached_property
+    def _importing_tensorflow(self) -> list[Statement]:
+        """The imports of TensorFlow, or else those of Keras by itself."""
+        found = [each for each in self._script.statements if _imports(each, "tensorflow")]
+        return found or [each for each in self._script.statements if _imports(each, "keras")]
 
     def _starts_late(self, early: bool) -> bool:
         """Whether ``hvd.init()`` is called in functions only, after the module needs it."""
@@ -106,10 +142,15 @@ class Setup:
     @cached_property
     def is_pinned(self) -> bool:
         """Whether the script gives each rank its own GPU."""
-        for site in self._script.sites_named("set_visible_devices", "str"):
+        for site in self._script.sites_named("set_visible_devices"):
             given = arguments(site.node)
             if any(self._horovod.pinned(each, site.scope, site.statement) for each in given[:1]):
                 return True
+        return self.pins_environment
+
+    @cached_property
+    def pins_environment(self) -> bool:
+        """Whether the script sets the variable that hides other ranks' GPUs from everything it does."""
         return any(
             isinstance(item.key, ast.Constant)
             and item.key.value == "CUDA_VISIBLE_DEVICES"
@@ -117,6 +158,11 @@ class Setup:
             and self._horovod.pinned(item.binding.value, item.binding.scope, item.binding.statement)
             for item in self._script.item_bindings("environ")
         )
+
+    @property
+    def _is_named_later(self) -> bool:
+        """Whether TensorFlow is imported too late for the set-up, which for a graph alone does without it."""
+        return not self._program.runs_eagerly and self.tf in self._script.module_bindings
 
     @cached_property
     def _start(self) -> Statement:
@@ -155,7 +201,8 @@ class Setup:
             names = self._script.names.full_names(site.node.func, site.scope, site.statement)
             quiet = all(name.startswith(tables.QUIET_TENSORFLOW) for name in names)
             runs = any(name.startswith("tensorflow.") for name in names) and not quiet
-            if runs or site.name in tables.ROOT_ONLY_NAMES:
+            alone = site.name in tables.ROOT_ONLY_NAMES - tables.LEVELS
+            if runs or alone or any(call.site is site for call in self._program.root_only.calls):
                 found.update(site.statement.path())
         return found
 
@@ -207,7 +254,7 @@ class Setup:
 
     def _insert_imports(self, lines: list[str]) -> list[Edit]:
         known = [s for s in self._script.statements if s.scope.kind == "module" and _imports(s, "horovod")]
-        anchors = known or [s for s in self._script.statements if _imports(s, "tensorflow")]
+        anchors = known or self._importing_tensorflow
         for anchor in reversed(anchors) if known else self._preferred(anchors):
             top = [*anchor.path()][-1]
             if top in self._leading:
@@ -229,7 +276,7 @@ class Setup:
     def _last_import(self) -> Statement | None:
         last = next((each for each in reversed(self._leading) if _is_import(each)), None)
         found = any(
-            _imports(s, "tensorflow") or _imports(s, "horovod")
+            _imports(s, "tensorflow") or _imports(s, "horovod") or _imports(s, "keras")
             for top in self._leading
             for s in (top, *(each for block in top.branches.values() for each in block))
         )

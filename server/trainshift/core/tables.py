@@ -44,8 +44,16 @@ PROGRESS_BARS = frozenset(
     for name in ("tqdm", "trange", "tqdm_notebook", "tnrange")
 )
 
-# Keras' own progress bar, which `verbose=0` silences.
-KERAS_BAR = "tensorflow.keras.utils.Progbar"
+# Objects of Keras that every rank needs and that `verbose=0` silences; some are silent by default.
+TALKING = frozenset(
+    {
+        "tensorflow.keras.utils.Progbar",
+        "tensorflow.keras.callbacks.EarlyStopping",
+        "tensorflow.keras.callbacks.LearningRateScheduler",
+        "tensorflow.keras.callbacks.ReduceLROnPlateau",
+    }
+)
+SILENT = frozenset({"EarlyStopping", "LearningRateScheduler", "ReduceLROnPlateau"})
 
 # Functions that write, move or delete files.
 WRITING = frozenset(
@@ -105,18 +113,73 @@ WRITING = frozenset(
         "shutil.copytree",
         "shutil.move",
         "logging.basicConfig",
+        "tensorflow.compat.v1.saved_model.simple_save",
+        "tensorflow.compat.v1.saved_model.save",
+        "tensorflow.compat.v1.train.export_meta_graph",
+        "tensorflow.train.export_meta_graph",
+        *(
+            f"{module}.gfile.{name}"
+            for module in ("tensorflow", "tensorflow.compat.v1")
+            for name in ("MakeDirs", "MkDir", "Remove", "DeleteRecursively", "Rename", "Copy")
+        ),
     }
 )
 
+# Callbacks that only show or write something: rank 0 does it for all.
+WRITING_CALLBACKS = frozenset(
+    {
+        "tensorflow.keras.callbacks.BackupAndRestore",
+        "tensorflow.keras.callbacks.experimental.BackupAndRestore",
+        "tensorflow.keras.callbacks.CSVLogger",
+        "tensorflow.keras.callbacks.ModelCheckpoint",
+        "tensorflow.keras.callbacks.ProgbarLogger",
+        "tensorflow.keras.callbacks.RemoteMonitor",
+        "tensorflow.keras.callbacks.SidecarEvaluatorModelExport",
+        "tensorflow.keras.callbacks.TensorBoard",
+        "tensorflow.compat.v1.keras.callbacks.TensorBoard",
+        "tensorflow_docs.modeling.EpochDots",
+        "tqdm.keras.TqdmCallback",
+        "wandb.keras.WandbCallback",
+        "wandb.keras.WandbMetricsLogger",
+        "wandb.keras.WandbModelCheckpoint",
+        "wandb.integration.keras.WandbMetricsLogger",
+        "wandb.integration.keras.WandbModelCheckpoint",
+    }
+)
+
+# Other callbacks of Keras: these steer the training, or keep what the script may read later.
+STEERING_CALLBACKS = frozenset(
+    f"tensorflow.keras.callbacks.{name}"
+    for name in (
+        "EarlyStopping", "History", "LambdaCallback", "LearningRateScheduler", "ReduceLROnPlateau",
+        "TerminateOnNaN", "BaseLogger",
+    )
+)  # fmt: skip
+
+# Of all these, those that do not look at the metrics of an epoch.
+BLIND_CALLBACKS = frozenset(
+    f"tensorflow.keras.callbacks.{name}"
+    for name in (
+        "BackupAndRestore",
+        "experimental.BackupAndRestore",
+        "LearningRateScheduler",
+        "TerminateOnNaN",
+    )
+)
+
 # Functions that only write when they are given this argument.
-WRITING_IF_GIVEN = {"logging.basicConfig": "filename"}
+WRITING_IF_GIVEN = {
+    "logging.basicConfig": "filename",
+    "tensorflow.compat.v1.train.export_meta_graph": "filename",
+    "tensorflow.train.export_meta_graph": "filename",
+}
 
 # Functions that ranks may all call at once when they are given this argument.
 HARMLESS_IF_GIVEN = {"os.makedirs": "exist_ok"}
 
 # Methods of TensorFlow's objects that write (or, for weights, load on one rank before the broadcast).
 MODEL_WRITING = frozenset({"save", "save_weights", "load_weights", "summary", "export"})
-CHECKPOINT_WRITING = frozenset({"save", "write"})
+CHECKPOINT_WRITING = frozenset({"save", "write", "export_meta_graph"})
 
 # Methods of checkpoints that read back, on rank 0 with a broadcast once training has begun.
 RESTORING = frozenset({"restore", "read", "restore_or_initialize"})
@@ -403,14 +466,70 @@ QUIET_TENSORFLOW = (
 # Context managers among them that may also read, told apart by their mode.
 READING_TOO = frozenset({"h5py.File", "zipfile.ZipFile", "tarfile.open"})
 
+# Hooks of sessions that only show or write something: rank 0 does it for all.
+WRITING_HOOKS = frozenset(
+    f"tensorflow.estimator.{name}"
+    for name in (
+        "LoggingTensorHook", "CheckpointSaverHook", "SummarySaverHook", "StepCounterHook", "ProfilerHook",
+    )
+)  # fmt: skip
+
+# Objects of TensorFlow 1 that write files, by what makes them, and the methods by which they do.
+WRITERS = {
+    "tensorflow.compat.v1.summary.FileWriter": frozenset(
+        {
+            "add_summary", "add_graph", "add_event", "add_meta_graph", "add_run_metadata", "add_session_log",
+            "flush", "close", "reopen",
+        }
+    ),
+    **dict.fromkeys(
+        (
+            "tensorflow.saved_model.builder.SavedModelBuilder",
+            "tensorflow.saved_model.Builder",
+            "tensorflow.compat.v1.saved_model.builder.SavedModelBuilder",
+            "tensorflow.compat.v1.saved_model.Builder",
+        ),
+        frozenset({"add_meta_graph", "add_meta_graph_and_variables", "save"}),
+    ),
+}  # fmt: skip
+_WRITER_METHODS = frozenset().union(*WRITERS.values())
+
+# Methods of an Estimator that write what it has trained.
+EXPORTING = frozenset({"export_saved_model", "export_savedmodel", "experimental_export_all_saved_models"})
+
+# How much TensorFlow logs, and the levels at which every rank would tell its progress.
+VERBOSITY = frozenset(
+    {
+        "tensorflow.logging.set_verbosity",
+        "tensorflow.compat.v1.logging.set_verbosity",
+        "absl.logging.set_verbosity",
+    }
+)
+TALKATIVE = frozenset({"INFO", "DEBUG", "info", "debug"})
+# What sets a level, whatever it is called on.
+LEVELS = frozenset({"set_verbosity", "setLevel"})
+
+# Methods that make operations of a graph which every rank must run, where some rank does.
+GRAPH_ACTING = (
+    "assign", "assign_add", "assign_sub", "get_next", "dequeue", "dequeue_many", "enqueue",
+    "global_variables_initializer", "initialize_all_variables", "variables_initializer", "scatter_update",
+    "scatter_add", "scatter_sub", "minimize", "apply_gradients", "make_initializer",
+)  # fmt: skip
+
 # Every method that may concern rank 0 only.
 ROOT_ONLY_METHODS = (
     WRITING_METHODS.union(*PRINTING_METHODS.values())
     | MODEL_WRITING
     | CHECKPOINT_WRITING
     | RESTORING
-    | {"evaluate", "predict"}
+    | EXPORTING
+    | _WRITER_METHODS
+    | LEVELS
+    | {"evaluate", "predict", "evaluate_generator", "predict_generator"}
 )
+
+# Methods of models that draw a progress bar.
+EVALUATING = frozenset({"evaluate", "predict", "evaluate_generator", "predict_generator"})
 
 # Whatever a rewrite may put under a test of the rank, so that Horovod must be set up before it.
 ROOT_ONLY_NAMES = frozenset(
@@ -419,5 +538,6 @@ ROOT_ONLY_NAMES = frozenset(
     | MODEL_WRITING
     | CHECKPOINT_WRITING
     | ROOT_ONLY_METHODS
-    | {"create_file_writer", "Progbar", *(name.rpartition(".")[2] for name in WRITING_CONTEXTS)}
+    | {"create_file_writer", *(name.rpartition(".")[2] for name in (*TALKING, *WRITERS, *VERBOSITY))}
+    | {*(name.rpartition(".")[2] for name in WRITING_CONTEXTS)}
 )

@@ -7,7 +7,7 @@ whose gradients do not, such as that of a gradient penalty, is left alone.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -28,6 +28,10 @@ from trainshift.core.script import Script
 GRADIENT_METHODS = ("gradient", "jacobian", "batch_jacobian")
 VARIABLE_LISTS = ("trainable_variables", "trainable_weights", "variables", "weights")
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
+# Methods of a model that its `fit` runs.
+_MODEL_METHODS = frozenset({"train_step", "make_train_function", "train_on_batch", "fit"})
+# A custom step is not looked for through more callers than this.
+_DEEPEST = 40
 _LAUNCHERS = ("run", "Fire", "command")
 
 
@@ -56,7 +60,7 @@ class Gradient:
 
 @dataclass(eq=False, slots=True)
 class Step:
-    """A call of `apply_gradients`.
+    """A call of `apply_gradients`, or of `train_on_batch`, whose receiver is the model.
 
     `models` are the expressions whose ``.variables`` are all that the step trains, empty if
     they cannot be told; `gradients` are the gradient calls that reach it, none if they are `reduced`
@@ -70,6 +74,7 @@ class Step:
     models: list[ast.expr]
     traced: bool
     reduced: bool = False
+    on_batch: bool = False
 
     @property
     def statement(self) -> Statement:
@@ -80,9 +85,11 @@ class Step:
 class Training:
     """The training loops of one script."""
 
-    def __init__(self, script: Script, horovod: Horovod) -> None:
+    def __init__(self, script: Script, horovod: Horovod, others: Callable[[], Iterable[Site]]) -> None:
+        """`others` gives the calls that train in another way than by `apply_gradients`."""
         self._script = script
         self._horovod = horovod
+        self._others = others
 
     @cached_property
     def tapes(self) -> list[Tape]:
@@ -292,6 +299,29 @@ class Training:
         names = {part.id for part in ast.walk(binding.value) if isinstance(part, ast.Name)}
         return all(self._script.names.lookup(name, scope, None)[0] is None for name in names)
 
+    # Custom steps
+
+    def custom_model(self, scope: Scope, seen: frozenset[Scope] = frozenset()) -> Scope | None:
+        """The model class of the script whose `fit` alone runs the code (C23); None if there is none."""
+        function = scope.function()
+        while function is not None and function not in seen:
+            owner = function.owner()
+            if owner is not None and function.name in _MODEL_METHODS:
+                bases = self._script.names.library_bases(owner)
+                if any(api.is_subclass(base, *api.MODEL) for base in bases):
+                    return None if self._called_directly(function) else owner
+            callers, elsewhere = self._script.names.callers(function)
+            if callers and not elsewhere and len(seen) < _DEEPEST:
+                seen |= {function}
+                models = [self.custom_model(site.scope, seen) for site in callers]
+                return models[0] if all(models) else None
+            function = function.parent.function() if function.parent is not None else None
+        return None
+
+    def _called_directly(self, function: Scope) -> bool:
+        sites = self._script.names.callers(function)[0]
+        return any(site.scope.function() is not function and not of_super(site) for site in sites)
+
     # How often, and how, code runs
 
     def runs_once(self, site: Site, depth: int = 0) -> bool:
@@ -343,8 +373,8 @@ class Training:
         return len(made) == 1 == self._script.loads(cls.name) and self.runs_once(made[0])
 
     def is_traced(self, scope: Scope) -> bool:
-        """Whether the code may run in the trace of a `tf.function`."""
-        return any(True for _ in self._tracers(scope, set()))
+        """Whether the code may run in the trace of a `tf.function`, as the step of a Keras model does."""
+        return self.custom_model(scope) is not None or any(True for _ in self._tracers(scope, set()))
 
     def compiles_with_xla(self, scope: Scope) -> bool:
         """Whether a `tf.function` around the code asks for ``jit_compile=True``."""
@@ -394,6 +424,7 @@ class Training:
         waiting = [step.site.scope.function() for step in self.steps]
         waiting += [each.site.scope.function() for step in self.steps for each in step.gradients]
         waiting += [site.scope.function() for site in self._horovod.calls("broadcast_variables", "allreduce")]
+        waiting += [site.scope.function() for site in self._others()]
         while waiting:
             function = waiting.pop()
             if function is None or function in found:
@@ -407,7 +438,7 @@ class Training:
 
     @cached_property
     def _training_sites(self) -> set[Site]:
-        found = {step.site for step in self.steps}
+        found = {step.site for step in self.steps}.union(self._others())
         found |= {each.site for step in self.steps for each in step.gradients}
         for function in self.functions:
             found.update(self._script.names.callers(function)[0])
@@ -434,6 +465,13 @@ def in_loop(statement: Statement) -> bool:
         if isinstance(above.node, LOOPS) and below.branch == "body":
             return True
     return False
+
+
+def of_super(site: Site) -> bool:
+    """Whether the call is that of a base class: ``super().compile(...)``."""
+    function = site.node.func
+    receiver = function.value if isinstance(function, ast.Attribute) else function
+    return isinstance(receiver, ast.Call) and last_name(receiver.func) == "super"
 
 
 def is_plain(node: ast.expr) -> bool:

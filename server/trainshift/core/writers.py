@@ -53,6 +53,8 @@ def _parts(node: ast.expr) -> list[ast.expr]:
 
 
 def _holds(script: Script, node: ast.expr, site: Site, made: Site) -> bool:
+    if node is made.node:
+        return True
     return isinstance(node, ast.Name | ast.Attribute) and any(
         isinstance(value, Instance) and value.node is made.node
         for value in script.names.site_values(node, site)

@@ -8,21 +8,26 @@ from trainshift.core import api
 from trainshift.core.facts import Scope, Site, argument
 from trainshift.core.loops import LOOKED_FOR
 from trainshift.core.names import Function
-from trainshift.core.patterns import MONITORED, Loop, Pattern
+from trainshift.core.patterns import MONITORED, Pattern
 from trainshift.core.program import Program
 from trainshift.core.source import Span
 
-_SESSIONS = (*api.SESSION, *MONITORED, "tensorflow.compat.v1.train.Supervisor")
-_SESSION_REASON = "a TF1 session is not converted yet"
-_ESTIMATOR_REASON = "an Estimator is not converted yet"
+# What distributes a script by parameter servers, or hides its training loop, by its name.
+_SERVERS = "parameter servers already distribute this script; remove them first"
+_FOREIGN = {
+    "train.Supervisor": "a Supervisor hides its session; use a MonitoredTrainingSession",
+    "train.SyncReplicasOptimizer": _SERVERS,
+    "train.Server": _SERVERS,
+    "train.ClusterSpec": _SERVERS,
+    "distribute.Server": _SERVERS,
+    "contrib.training.train": "slim's training loop hides its session; use a MonitoredTrainingSession",
+    "contrib.slim.learning.train": "slim's training loop hides its session; use a MonitoredTrainingSession",
+}
+_HIDING = ("create_train_op", "optimize_loss")
 # Why a loop of a pattern is refused; `{method}` is the method that trains.
 _REASONS = {
     Pattern.STRATEGY: "tf.distribute already distributes this script; remove the strategy first",
-    Pattern.OPTIMIZER: "model.{method}(...) is a Keras training loop, which is not converted yet",
     Pattern.MINIMIZE: "optimizer.minimize(...) hides its tape; use apply_gradients with a tf.GradientTape",
-    Pattern.ESTIMATOR: _ESTIMATOR_REASON,
-    Pattern.SESSION: _SESSION_REASON,
-    Pattern.MONITORED_SESSION: _SESSION_REASON,
     Pattern.BY_HAND: "a tf.GradientTape is used, but its gradients reach no optimizer.apply_gradients(...); "
     "weights that are updated by hand are not converted",
 }
@@ -40,11 +45,12 @@ class Outlook:
 
 def look(program: Program) -> Outlook:
     """Tell whether the loops of a program can be converted."""
-    for found in (_foreign_loop(program), _foreign_setup(program), _thread(program)):
+    for found in (_foreign_loop(program), _foreign_setup(program), _unseen(program), _thread(program)):
         if found is not None:
             site, reason = found
             return Outlook(False, True, reason, program.script.span(site.node, site))
-    return Outlook(True) if program.training.steps else Outlook(False, False, LOOKED_FOR)
+    loops = program.training.steps or program.keras.fits or program.keras.batches or program.graphs.is_used
+    return Outlook(True) if loops else Outlook(False, False, LOOKED_FOR)
 
 
 def _foreign_loop(program: Program) -> tuple[Site, str] | None:
@@ -54,24 +60,35 @@ def _foreign_loop(program: Program) -> tuple[Site, str] | None:
     for loop in loops:
         # Weights that are assigned beside a tape's loop (an exponential average, say) are not trained.
         if loop.pattern in _REASONS and loop.certain and not (taped and loop.pattern is Pattern.BY_HAND):
-            if not _is_unused(program, loop):
-                site = loop.origin or loop.sites[0]
-                return site, _REASONS[loop.pattern].format(method=loop.sites[0].name)
+            return loop.origin or loop.sites[0], _REASONS[loop.pattern]
     return None
 
 
 def _foreign_setup(program: Program) -> tuple[Site, str] | None:
     """What only a loop of another pattern needs, where the loop itself is not seen."""
-    # Next to a tape's loop, a session is the TF1 way to set GPU options.
-    tapes = any(step.gradients for step in program.training.steps)
     for site in program.script.sites:
+        if site.name in _HIDING and program.graphs.is_used:
+            return site, f"the optimizer that {site.name} uses cannot be wrapped; call its minimize instead"
         for name in program.names.full_names(site.node.func, site.scope, site.statement):
-            if name in _SESSIONS and not tapes:
-                return site, _SESSION_REASON
-            if api.is_subclass(name, *api.ESTIMATOR):
-                return site, _ESTIMATOR_REASON
+            foreign = _FOREIGN.get(name.removeprefix("tensorflow.").removeprefix("compat.v1."))
+            if foreign is not None and name.startswith("tensorflow."):
+                return site, foreign
             if api.is_subclass(name, *api.STRATEGY):
                 return site, _REASONS[Pattern.STRATEGY]
+    return None
+
+
+def _unseen(program: Program) -> tuple[Site, str] | None:
+    """A session or an Estimator that trains, if at all, where nobody sees it."""
+    # Next to a tape's loop or a fit, a session is the TF1 way to set GPU options.
+    if program.loops.own:
+        return None
+    for site in program.script.sites:
+        for name in program.names.full_names(site.node.func, site.scope, site.statement):
+            if name in (*api.SESSION, *MONITORED):
+                return site, "a TF1 session is made here, but what trains in it cannot be seen in this file"
+            if api.is_subclass(name, *api.ESTIMATOR):
+                return site, "an Estimator is made here, but what trains it cannot be seen in this file"
     return None
 
 
@@ -91,14 +108,3 @@ def _thread(program: Program) -> tuple[Site, str] | None:
                 if isinstance(value, Function) and value.scope in program.training.functions:
                     return site, reason
     return None
-
-
-def _is_unused(program: Program, loop: Loop) -> bool:
-    """Whether the loop stands in a function that nothing in the script mentions, and is no tape's."""
-    function = loop.function
-    return (
-        loop.pattern is Pattern.OPTIMIZER
-        and function is not None
-        and bool(function.name)
-        and program.script.loads(function.name) == 0
-    )

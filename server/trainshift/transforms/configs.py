@@ -31,7 +31,12 @@ def configured(
             added[CONFIGURED[name]] = text
         else:
             span = program.script.span(configuration.given, site)
-            edits = (Edit(span.start, span.end, text),)
+            if isinstance(configuration.given, ast.Constant):
+                edits = (Edit(span.start, span.end, text),)
+            elif isinstance(configuration.given, ast.IfExp | ast.Lambda | ast.NamedExpr):
+                edits = (Edit(span.start, span.start, "("), Edit(span.end, span.end, f") or {text}"))
+            else:
+                edits = (Edit(span.end, span.end, f" or {text}"),)
     return (*edits, *program.layout.add_keywords(site, added, on_lines=True))
 
 

@@ -47,10 +47,12 @@ def propose(program: Program) -> Proposals:
 
 
 def _reason_against(step: Step) -> str:
-    if not step.gradients and not step.reduced:
+    if not step.gradients and not step.reduced and not step.on_batch:
         return "the gradients of this step come from nowhere in this file, so no tape can be wrapped"
     if step.site.deferred:
         return "apply_gradients stands in a lambda or a comprehension; give it a statement of its own"
+    if not is_plain(step.receiver) and step.on_batch:
+        return "the model is more than a name; bind it to a variable first"
     if not is_plain(step.receiver):
         return "the optimizer is more than a name; bind it to a variable first"
     position = _position(step)
@@ -58,7 +60,7 @@ def _reason_against(step: Step) -> str:
         return "apply_gradients stands in the header of a block; give it a statement of its own"
     if position in ("inside", "header") and not step.models:
         return "apply_gradients is part of a larger expression; give it a statement of its own"
-    if step.pairs is None:
+    if step.pairs is None and not step.on_batch:
         return "the call hides the gradients and variables that are applied"
     return ""
 
@@ -82,7 +84,7 @@ def _change(program: Program, flag: Flag) -> Change:
         name = _pairs_name(program)
         variables = [f"[variable for _, variable in {name}]"]
         edits += _bind_pairs(program, step, name)
-    receiver = script.text(step.receiver, step.site)
+    receiver = script.text(step.receiver, step.site) + (".optimizer" if step.on_batch else "")
     block = _block(program, flag, [*variables, f"{receiver}.variables()"])
     if isinstance(step.statement.node, ast.Return):
         edits += _before_return(program, step, block)
@@ -226,7 +228,7 @@ def _above_comments(program: Program, first: Statement, line: str) -> Edit:
 
 def _doubts(program: Program, step: Step, receiver: str) -> tuple[str, ...]:
     values = program.names.site_values(step.receiver, step.site)
-    known = program.names.may_be(values, *api.OPTIMIZERS)
+    known = step.on_batch or program.names.may_be(values, *api.OPTIMIZERS)
     if known or not any(isinstance(value, Unknown) for value in values):
         return ()
     return (f"{receiver} is taken to be an optimizer whose learning rate is scaled elsewhere",)

@@ -3,10 +3,13 @@
     for x, y in dataset.take(1000):         for x, y in dataset.take(1000 // hvd.size()):
         train_step(x, y)                        train_step(x, y)
 
-Each rank takes a step with its own batch, so that a step covers `hvd.size()` batches. Only a `take`
-that feeds a training loop is divided: a preview such as `next(iter(ds.take(1)))` must not become
-empty, and an evaluation is the same on every rank. A `take` beside a `skip` of as many elements splits
-the data and counts no steps.
+    model.fit(ds, steps_per_epoch=500)      model.fit(ds, steps_per_epoch=500 // hvd.size())
+
+Each rank takes a step with its own batch, so that a step covers `hvd.size()` batches. So for the `steps` and
+`max_steps` of an Estimator, and for the `last_step` and `num_steps` of a `StopAtStepHook`. Only a `take` that
+feeds a training loop is divided: a preview such as `next(iter(ds.take(1)))` must not become empty, and an
+evaluation is the same on every rank, as are `validation_steps`. A `take` beside a `skip` of as many elements
+splits the data and counts no steps.
 
 Seeds: S1 `trans_E[[take]]`; corrections C5, C9, C20.
 """
@@ -14,43 +17,96 @@ Seeds: S1 `trans_E[[take]]`; corrections C5, C9, C20.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from trainshift.core import api
 from trainshift.core.edit import Change, Withheld
 from trainshift.core.facts import Site, argument
 from trainshift.core.flow import reaching_calls
 from trainshift.core.names import Unknown
+from trainshift.core.patterns import Pattern
 from trainshift.core.program import Program
 from trainshift.core.source import Span
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
+# Constructors of which arguments count the steps of a training.
+_COUNTING = {
+    "tensorflow.estimator.StopAtStepHook": ("num_steps", "last_step"),
+    "tensorflow.estimator.TrainSpec": ("max_steps",),
+}
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Count:
+    """A number of steps: the call that is given it, under which name, and what is assumed of it."""
+
+    site: Site
+    node: ast.expr
+    what: str
+    doubt: str = ""
+
 
 def propose(program: Program) -> Proposals:
-    """One change for each `take` that feeds a training loop."""
-    feeding = _feeding(program)
-    for site in program.script.sites_named("take"):
-        if site not in feeding or not isinstance(site.node.func, ast.Attribute) or _splits(program, site):
-            continue
-        receiver = program.names.site_values(site.node.func.value, site)
-        known = program.names.may_be(receiver, *api.DATASET)
-        if not known and not any(isinstance(value, Unknown) for value in receiver):
-            continue
-        count = argument(site.node, 0, "count")
-        target = program.script.statement_span(site.statement)
+    """One change for each number of steps that a training takes."""
+    for count in (*_taken(program), *_given(program)):
+        site, target = count.site, program.script.statement_span(count.site.statement)
         if site.in_fstring:
             yield Withheld("HV06", target, "the call stands inside an f-string")
-        elif count is None:
-            yield Withheld("HV06", target, "the call hides the number of batches that are taken")
-        elif not _is_settled(program, count, site):
+        elif not _is_settled(program, count.node, site):
             span = program.script.span(site.node, site)
             bounds = Span(program.script.span(site.node.func, site).end + 1, span.end - 1)
-            edits = program.layout.factor(count, site, f"// {program.setup.hvd}.size()", bounds)
-            name = program.script.text(site.node.func.value, site)
-            doubts = () if known else (f"{name} is taken to be a dataset",)
-            taken = program.script.text(count, site)
-            title = f"Divide the batches taken ({taken}) among the ranks"
-            decisions = (f"each rank takes its share of the batches ({taken}), not all of them",)
+            edits = program.layout.factor(count.node, site, f"// {program.setup.hvd}.size()", bounds)
+            doubts = (count.doubt,) if count.doubt else ()
+            number = program.script.text(count.node, site)
+            title = f"Divide the {count.what} ({number}) among the ranks"
+            decisions = (f"each rank takes its share of the {count.what} ({number}), not all of them",)
             yield Change("HV06", title, target, edits, program.requires, doubts, decisions)
+    for site in sorted(_feeding(program), key=lambda each: program.script.span(each.node, each)):
+        if argument(site.node, 0, "count") is None:
+            target = program.script.statement_span(site.statement)
+            yield Withheld("HV06", target, "the call hides the number of batches that are taken")
+
+
+def _taken(program: Program) -> Iterator[_Count]:
+    """What `take` takes of a dataset that a training loop iterates."""
+    feeding = _feeding(program)
+    for site in program.script.sites_named("take"):
+        node = argument(site.node, 0, "count")
+        if site not in feeding or node is None or _splits(program, site):
+            continue
+        assert isinstance(site.node.func, ast.Attribute)
+        receiver = program.names.site_values(site.node.func.value, site)
+        known = program.names.may_be(receiver, *api.DATASET)
+        if known or any(isinstance(value, Unknown) for value in receiver):
+            name = program.script.text(site.node.func.value, site)
+            yield _Count(site, node, "batches taken", "" if known else f"{name} is taken to be a dataset")
+
+
+def _given(program: Program) -> Iterator[_Count]:
+    """The arguments that count the steps of `fit`, of an Estimator and of hooks."""
+    for fit in program.keras.fits:
+        yield from _counts(fit.site, {"steps_per_epoch": fit.given("steps_per_epoch")})
+    for loop in program.loops.own:
+        for site in loop.sites if loop.pattern is Pattern.ESTIMATOR else ():
+            signature = api.method("tensorflow.estimator.Estimator", site.name)
+            if signature is not None:
+                names = ("steps", "max_steps")
+                yield from _counts(
+                    site, {name: argument(site.node, signature.position(name), name) for name in names}
+                )
+    for site in program.script.sites:
+        for name in program.names.full_names(site.node.func, site.scope, site.statement) & _COUNTING.keys():
+            signature = api.constructor(name)
+            for word in _COUNTING[name] if signature is not None else ():
+                assert signature is not None
+                yield from _counts(site, {word: argument(site.node, signature.position(word), word)})
+
+
+def _counts(site: Site, given: dict[str, ast.expr | None]) -> Iterator[_Count]:
+    for name, node in given.items():
+        if node is not None and not (isinstance(node, ast.Constant) and node.value is None):
+            yield _Count(site, node, name)
 
 
 def _is_settled(program: Program, count: ast.expr, site: Site) -> bool:
@@ -74,15 +130,24 @@ def _splits(program: Program, site: Site) -> bool:
 
 
 def _feeding(program: Program) -> set[Site]:
-    """The `take` calls whose result some training loop iterates."""
+    """The `take` methods whose result some training loop iterates, a `fit` among them."""
     takes = {site.node: site for site in program.script.sites_named("take")}
     if not takes:
         return set()
-    return {
-        site
+    iterated = [
+        (statement.node.iter, statement.scope, statement)
         for statement in program.script.statements
         if isinstance(statement.node, ast.For | ast.AsyncFor) and program.training.statement_trains(statement)
-        for site in reaching_calls(program.script, takes, statement.node.iter, statement.scope, statement)
+    ]
+    for fit in program.keras.fits:
+        data = fit.given("x") or fit.given("generator")
+        if data is not None:
+            iterated.append((data, fit.site.scope, fit.site.statement))
+    return {
+        site
+        for node, scope, statement in iterated
+        for site in reaching_calls(program.script, takes, node, scope, statement)
+        if isinstance(site.node.func, ast.Attribute)
     }
 
 

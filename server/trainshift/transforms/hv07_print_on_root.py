@@ -11,6 +11,8 @@ expression becomes a conditional expression. Where an argument does something th
                                             if hvd.rank() == 0:
                                                 print(printed)
 
+TensorFlow is told to log its progress (`tf.logging.set_verbosity(tf.logging.INFO)`) on rank 0 only.
+
 A `print` of the script's own is not the builtin and is left alone.
 
 Seeds: S1, S2 `trans_S[[print]]`; correction C20.

@@ -15,6 +15,12 @@ All ranks would write the same paths at the same time. Weights are loaded on ran
 broadcast after the first step brings them to the others, and where that may be over, a new one does. So
 for a checkpoint that is restored once training has begun, which the other ranks have not written.
 
+A `FileWriter` of TensorFlow 1 is none on other ranks, and what is done with it is guarded too:
+
+    writer = tf.summary.FileWriter(d)       writer = tf.summary.FileWriter(d) if hvd.rank() == 0 else None
+    writer.add_summary(summary, step)       if hvd.rank() == 0:
+                                                writer.add_summary(summary, step)
+
 Seeds: S1 `trans_S[[checkpoint.save]]`, S2 `write`, `summary`, `save_weights`, `load_weights`;
 corrections C12, C20.
 """
@@ -48,11 +54,26 @@ def propose(program: Program) -> Proposals:
 def _reload(program: Program, call: RootCall) -> tuple[Edit, ...]:
     """Load on rank 0 and broadcast, where the broadcast after the first step may be over."""
     assert isinstance(call.site.node.func, ast.Attribute)
+    if call.site.name == "restore" and program.root_only.of_saver(call.site):
+        return (*guard(program, call), *_restored(program, call))
     variables = program.root_only.restored(call.site)
     if call.site.name == "load_weights":
         variables = [f"{program.script.text(call.site.node.func.value, call.site)}.variables"]
     lines = [f"{program.setup.hvd}.broadcast_variables({each}, root_rank=0)" for each in variables]
     return (*guard(program, call), program.layout.after(call.site.statement, lines))
+
+
+def _restored(program: Program, call: RootCall) -> tuple[Edit, ...]:
+    """Give other ranks' variables a value where they have none, and broadcast those that were restored."""
+    statement = call.site.statement
+    restore = program.sessions.restore(call.site)
+    otherwise = program.sessions.otherwise(call.site)
+    unit = program.layout.unit_at(statement)
+    lines = ["else:", *(unit + line for line in otherwise)] if otherwise else []
+    if restore.anchor is statement:
+        return (program.layout.after(statement, [*lines, *restore.lines]),)
+    edits = (program.layout.after(restore.anchor, restore.lines),)
+    return (program.layout.after(statement, lines), *edits) if lines else edits
 
 
 def _noop_writer(program: Program, call: RootCall) -> tuple[Edit, ...]:

@@ -1,38 +1,147 @@
-"""Shows Keras' progress bars on rank 0 only.
+"""Gives `fit` the broadcast, keeps the script's callbacks, and shows its progress on rank 0 only.
 
-    model.evaluate(test_ds)                 model.evaluate(test_ds, verbose=1 if hvd.rank() == 0 else 0)
+    model.fit(x, y, callbacks=[EarlyStopping(), ModelCheckpoint("best.h5")])
 
-So for `predict` and `Progbar`. Keras draws them on every rank. A `verbose` of the script's own stays
-what it is on rank 0. The part of this rule that concerns `fit` comes with the Keras loops, which are
-refused until then.
+becomes
 
-Seeds: S2 `trans_S[[fit]]`; correction C9.
+    model.fit(x, y, callbacks=[hvd.callbacks.BroadcastGlobalVariablesCallback(0), \
+hvd.callbacks.MetricAverageCallback(), EarlyStopping(), \
+*([ModelCheckpoint("best.h5")] if hvd.rank() == 0 else [])], verbose=1 if hvd.rank() == 0 else 0)
+
+The broadcast comes first. Where a callback reads metrics, their average over the ranks comes next, so that
+every rank stops, or lowers its rate, at the same time. Callbacks that steer the training stay on every rank;
+those that only write, such as `ModelCheckpoint` and `TensorBoard`, are kept to rank 0 where they are put into
+the list, be it in another place of the script. The order of the script's own callbacks is kept. One that
+cannot be seen stays on every rank. What a callback class of the script's own prints and writes is guarded
+inside it.
+
+Keras draws its progress bars on every rank: `evaluate`, `predict` and `Progbar` are silenced likewise. A
+`verbose` of the script's own stays what it is on rank 0.
+
+Seeds: S2 `trans_S[[fit]]`; corrections C8, C9, C14, C20.
 """
 
 from __future__ import annotations
 
 import ast
 
-from trainshift.core.edit import Edit
+from trainshift.core.callbacks import AVERAGE, BROADCAST, Callbacks, Role
+from trainshift.core.edit import Change, Edit, Withheld
+from trainshift.core.facts import Site
+from trainshift.core.keras import hides
 from trainshift.core.program import Program
 from trainshift.core.root_only import Form, Kind, RootCall, verbosity
 from trainshift.core.source import Span
+from trainshift.transforms.lists import keep_to_root, put_first, run
 from trainshift.transforms.root import guard_changes
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
 
 def propose(program: Program) -> Proposals:
-    """One change for each statement that evaluates or predicts with a progress bar."""
+    """One change for each `fit`, for each callback that writes, and for each other progress bar."""
+    for callbacks in program.callbacks.all:
+        change = _fit(program, callbacks)
+        if change is not None:
+            yield change
+    for callback in program.callbacks.written_on_all_ranks:
+        yield keep_to_root(program, "HV09", callback.element, callback.name)
     yield from guard_changes(
         program, "HV09", (Kind.PRINT,), {Form.VERBOSE: _verbose}, "Show the progress bar on rank 0 only"
     )
 
 
+def _fit(program: Program, callbacks: Callbacks) -> Change | Withheld | None:
+    site = callbacks.fit.site
+    span = program.script.span(site.node, site)
+    if hides(site, "callbacks"):
+        return Withheld("HV09", span, "the callbacks may be hidden in * or ** arguments", True)
+    if site.in_fstring:
+        return Withheld("HV09", span, "the call stands inside an f-string", True)
+    if program.keras.runs_in_graphs:
+        return Withheld("HV09", span, "Horovod's callback needs eager execution, which is disabled", True)
+    edits: list[Edit] = []
+    added: dict[str, str] = {}
+    if not callbacks.has(BROADCAST):
+        first = [f"{program.setup.hvd_keras}.callbacks.{BROADCAST}(0)"]
+        if callbacks.reads_metrics and not callbacks.has(AVERAGE):
+            first.append(f"{program.setup.hvd_keras}.callbacks.{AVERAGE}()")
+        if callbacks.given is None:
+            added["callbacks"] = f"[{', '.join(first)}]"
+        else:
+            writes = any(each.role is Role.WRITES for each in callbacks.members)
+            edits += put_first(program, callbacks.given, site, callbacks.found, first, writes)
+    given = callbacks.fit.given("verbose")
+    if given is not None:
+        edits += _silence(program, site, given)
+    elif not hides(site, "verbose"):
+        added["verbose"] = f"1 if {program.setup.root} else 0"
+    edits += program.layout.add_keywords(site, added)
+    if not edits:
+        return None
+    target = program.script.statement_span(site.statement)
+    title = "Broadcast from rank 0 when fit begins"
+    unknown = callbacks.named(Role.UNKNOWN)
+    if unknown:
+        title += f"; {', '.join(unknown)}, which cannot be seen, stays on every rank"
+    return Change(
+        "HV09",
+        title,
+        target,
+        tuple(edits),
+        program.requires,
+        _doubts(program, callbacks),
+        _decisions(callbacks),
+    )
+
+
+def _doubts(program: Program, callbacks: Callbacks) -> tuple[str, ...]:
+    doubts = []
+    if not callbacks.fit.certain:
+        doubts.append(
+            f"{program.script.text(callbacks.fit.model, callbacks.fit.site)} is taken to be a Keras model"
+        )
+    if callbacks.given is not None and not callbacks.found.complete:
+        given = program.script.text(callbacks.given, callbacks.fit.site)
+        doubts.append(f"{given} is taken to be a list of callbacks that every rank needs")
+    return tuple(doubts)
+
+
+def _decisions(callbacks: Callbacks) -> tuple[str, ...]:
+    """What was decided of the callbacks and of the data, each in a line."""
+    decisions = []
+    every = callbacks.named(Role.STEERS, Role.OWN)
+    if every:
+        with_metrics = ", on the metrics' average over the ranks" if callbacks.reads_metrics else ""
+        decisions.append(f"{', '.join(every)} {run(every)} on every rank{with_metrics}")
+    writing = callbacks.named(Role.WRITES)
+    if writing:
+        decisions.append(f"{', '.join(writing)} {run(writing)} on rank 0 only")
+    if "BackupAndRestore" in writing:
+        decisions.append(
+            "after an interruption BackupAndRestore resumes rank 0 only: restart with its backup deleted"
+        )
+    if callbacks.fit.given("steps_per_epoch") is None and not hides(callbacks.fit.site, "steps_per_epoch"):
+        decisions.append(
+            "every rank goes through all of the data in an epoch, as fit has no steps_per_epoch to divide"
+        )
+    if callbacks.fit.given("validation_steps") is not None:
+        decisions.append("validation_steps is not divided: every rank validates on as many batches as before")
+    return tuple(decisions)
+
+
 def _verbose(program: Program, call: RootCall) -> tuple[Edit, ...]:
-    site = call.site
-    given = verbosity(site)
+    given = verbosity(call.site)
     if given is None:
-        return program.layout.add_keyword(site, "verbose", f"1 if {program.setup.root} else 0")
+        return program.layout.add_keyword(call.site, "verbose", f"1 if {program.setup.root} else 0")
+    return _silence(program, call.site, given)
+
+
+def _silence(program: Program, site: Site, given: ast.expr) -> tuple[Edit, ...]:
+    """Keep a `verbose` that is given to rank 0, unless it is silent or tells the ranks apart already."""
+    if isinstance(given, ast.Constant) and given.value in (0, False):
+        return ()
+    if program.horovod.pinned(given, site.scope, site.statement):
+        return ()
     span = program.script.span(given, site)
     test = f" if {program.setup.root} else 0"
     bounds = Span(
@@ -48,5 +157,5 @@ RULE = Transform(
     "HV09",
     "fit-callbacks",
     propose,
-    guards=(Guard("TF03"), Guard("TL02")),
+    guards=(Guard("TF03"), Guard("TL02"), Guard("TL03"), Guard("TL05")),
 )

@@ -88,11 +88,14 @@ def _estimator(program: Program, made: Made) -> Proposals:
     directory = made.given("model_dir")
     if directory is not None:
         edits += on_root(program, directory, site)
+    hidden_words = [
+        word for word in ("model_dir", "config") if hides_arguments(site.node) and made.given(word) is None
+    ]
+    if hidden_words:
+        reason = f"the Estimator's {' and '.join(hidden_words)} may be hidden in * or ** arguments"
+        yield Withheld("HV12", span, reason)
     if made.given("config") is None and not program.setup.pins_environment:
-        if hides_arguments(site.node):
-            reason = "the Estimator's model_dir and config may be hidden in * or ** arguments"
-            yield Withheld("HV12", span, reason)
-        else:
+        if not hides_arguments(site.node):
             v1 = program.sessions.spelling(site)
             config = proto(program, v1, "allow_soft_placement=True, ")
             added["config"] = f"{_module(program, site)}.RunConfig(session_config={config})"

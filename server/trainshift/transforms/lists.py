@@ -12,11 +12,11 @@ from trainshift.transforms.root import only_element, only_statement
 
 
 def put_first(
-    program: Program, given: ast.expr, site: Site, found: Members, first: list[str], edited: bool
+    program: Program, given: ast.expr, site: Site, found: Members, first: list[str], writes: bool
 ) -> list[Edit]:
     """Put elements in front of those that an argument gives, whatever expression it is.
 
-    `edited` tells that an element may be kept to rank 0, which another change does.
+    `writes` tells that an object which stands for the list belongs to rank 0 only.
     """
     span = program.script.span(given, site)
     if isinstance(given, ast.Constant):
@@ -25,8 +25,9 @@ def put_first(
         return _into_display(program, given, site, first)
     lead = f"[{', '.join(first)}, "
     if found.single:
-        if edited:
-            return [Edit(span.start, span.start, lead, rank=-1), Edit(span.end, span.end, "]", rank=1)]
+        if writes:
+            kept = f"] if {program.setup.root} else [])]"
+            return [Edit(span.start, span.start, f"{lead}*(["), Edit(span.end, span.end, kept)]
         return [Edit(span.start, span.start, lead), Edit(span.end, span.end, "]")]
     if found.may_be_none or not found.complete:
         return [Edit(span.start, span.start, f"{lead}*("), Edit(span.end, span.end, " or [])]")]

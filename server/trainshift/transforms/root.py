@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Mapping
 
 from trainshift.core.edit import Change, Edit, Withheld
-from trainshift.core.facts import expression_path
+from trainshift.core.facts import Statement, expression_path
 from trainshift.core.program import Program
 from trainshift.core.root_only import Form, Kind, RootCall
 from trainshift.transforms.rule import Proposals
@@ -63,4 +63,20 @@ def or_none(program: Program, call: RootCall) -> tuple[Edit, ...]:
 
 def guard(program: Program, call: RootCall) -> tuple[Edit, ...]:
     """The statement goes under ``if hvd.rank() == 0:``."""
-    return program.layout.guard(call.site.statement, f"if {program.setup.root}:")
+    return only_statement(program, call.site.statement)
+
+
+def only_statement(program: Program, statement: Statement) -> tuple[Edit, ...]:
+    """A statement goes under ``if hvd.rank() == 0:``."""
+    return program.layout.guard(statement, f"if {program.setup.root}:")
+
+
+def only_element(program: Program, node: ast.expr, statement: Statement) -> tuple[Edit, ...]:
+    """An element of a list becomes ``*([element] if hvd.rank() == 0 else [])``."""
+    span = program.layout.parenthesized(
+        program.script.span(node, statement), program.script.statement_span(statement)
+    )
+    return (
+        Edit(span.start, span.start, "*(["),
+        Edit(span.end, span.end, f"] if {program.setup.root} else [])"),
+    )

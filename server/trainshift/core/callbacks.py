@@ -1,0 +1,170 @@
+"""Callbacks: which of those that a `fit` is given every rank needs, and which rank 0 alone (C8)."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from trainshift.core import api, tables
+from trainshift.core.facts import Scope, last_name
+from trainshift.core.keras import Fit
+from trainshift.core.members import Element, Members, members
+from trainshift.core.names import Class, Instance, Unknown, UserInstance, Value
+
+if TYPE_CHECKING:
+    from trainshift.core.program import Program
+
+BROADCAST = "BroadcastGlobalVariablesCallback"
+AVERAGE = "MetricAverageCallback"
+
+
+class Role(Enum):
+    """What a callback is there for."""
+
+    STEERS = "steers training, or keeps what the script may read"
+    WRITES = "shows or writes something"
+    OWN = "is of a class of the script's own"
+    UNKNOWN = "cannot be seen"
+    HOROVOD = "is Horovod's own"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Member:
+    """One callback of a list, its role, and its class by which a report calls it."""
+
+    element: Element
+    role: Role
+    name: str
+    reads_metrics: bool
+
+
+@dataclass(eq=False, slots=True)
+class Callbacks:
+    """The callbacks of one `fit`: the argument as it is written, None if there is none."""
+
+    fit: Fit
+    given: ast.expr | None
+    found: Members
+    members: list[Member] = field(default_factory=list)
+
+    def named(self, *roles: Role) -> list[str]:
+        """The names of the callbacks that have one of `roles`, each once."""
+        return list(dict.fromkeys(each.name for each in self.members if each.role in roles))
+
+    def has(self, callback: str) -> bool:
+        """Whether a callback of Horovod's own is among them."""
+        return any(each.role is Role.HOROVOD and each.name == callback for each in self.members)
+
+    @property
+    def reads_metrics(self) -> bool:
+        """Whether some callback, as far as can be seen, looks at the metrics of an epoch."""
+        return not self.found.complete or any(each.reads_metrics for each in self.members)
+
+
+class CallbackLists:
+    """The callbacks of every `fit` of a script."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+
+    @cached_property
+    def all(self) -> list[Callbacks]:
+        """One entry for each `fit`, in text order."""
+        return [self._read(fit) for fit in self._program.keras.fits]
+
+    @cached_property
+    def written_on_all_ranks(self) -> list[Member]:
+        """The callbacks that write and are not kept to rank 0 yet, each place in a list once."""
+        found: dict[ast.expr, Member] = {}
+        for callbacks in self.all:
+            for member in callbacks.members:
+                alone = member.element.node is callbacks.given
+                if member.role is Role.WRITES and not alone and not self._is_kept(member.element):
+                    found.setdefault(member.element.node, member)
+        return list(found.values())
+
+    def _is_kept(self, element: Element) -> bool:
+        statement = element.statement or element.scope.statement
+        return statement is not None and self._program.horovod.expression_on_root(element.node, statement)
+
+    def _read(self, fit: Fit) -> Callbacks:
+        given = fit.given("callbacks")
+        if given is None or (isinstance(given, ast.Constant) and given.value is None):
+            return Callbacks(fit, given, Members())
+        found = members(self._script, given, fit.site.scope, fit.site.statement)
+        if found.single:
+            found.elements.append(Element(given, fit.site.scope, fit.site.statement))
+        callbacks = Callbacks(fit, given, found)
+        callbacks.members = [self._member(element) for element in found.elements]
+        return callbacks
+
+    # What a callback is
+
+    def _member(self, element: Element) -> Member:
+        values = self._names.values(element.node, element.scope, element.statement)
+        roles = {self._role(value) for value in values} or {Role.UNKNOWN}
+        role = roles.pop() if len(roles) == 1 else Role.UNKNOWN if Role.UNKNOWN in roles else Role.STEERS
+        names = sorted({name for value in values if (name := _class_name(value))})
+        if not names:
+            shown = element.node.func if isinstance(element.node, ast.Call) else element.node
+            names = [last_name(shown) or ast.unparse(shown)]
+        reads = any(self._reads_metrics(value) for value in values)
+        return Member(element, role, " or ".join(names), reads)
+
+    def _role(self, value: Value) -> Role:
+        if isinstance(value, Instance):
+            name = api.canonical(value.cls) or value.cls
+            if name.startswith("horovod."):
+                return Role.HOROVOD
+            if name in tables.WRITING_CALLBACKS:
+                return Role.WRITES
+            return Role.STEERS if name in tables.STEERING_CALLBACKS else Role.UNKNOWN
+        if isinstance(value, UserInstance):
+            bases = self._names.library_bases(value.scope)
+            if not bases.isdisjoint(tables.STEERING_CALLBACKS):
+                return Role.STEERS
+            writes = not bases.isdisjoint(tables.WRITING_CALLBACKS)
+            return Role.WRITES if writes and not self._keeps_something(value.scope) else Role.OWN
+        return Role.UNKNOWN
+
+    def _keeps_something(self, cls: Scope) -> bool:
+        """Whether methods of the class, not counting its ``__init__``, set attributes of anything."""
+        return any(
+            attribute.binding.scope.function() is not None
+            and attribute.binding.scope.function().owner() is cls  # type: ignore[union-attr]
+            and attribute.binding.scope.function().name != "__init__"  # type: ignore[union-attr]
+            for facts in self._script.facts
+            for bindings in facts.attributes.values()
+            for attribute in bindings
+        )
+
+    def _reads_metrics(self, value: Value) -> bool:
+        if isinstance(value, Instance):
+            return (api.canonical(value.cls) or value.cls) not in tables.BLIND_CALLBACKS
+        if isinstance(value, UserInstance):
+            bases = self._names.library_bases(value.scope)
+            known = bases & (tables.STEERING_CALLBACKS | tables.WRITING_CALLBACKS)
+            return bool(known - tables.BLIND_CALLBACKS) or self._uses_logs(value.scope)
+        return isinstance(value, Unknown)
+
+    def _uses_logs(self, cls: Scope) -> bool:
+        """Whether what the class does at the end of an epoch or of the training uses the logs."""
+        for each in self._names.ancestry(cls):
+            for name in ("on_epoch_end", "on_train_end", "on_test_end") if isinstance(each, Scope) else ():
+                method = self._names.function_named(each, name)  # type: ignore[arg-type]
+                if method is not None and isinstance(method.node, ast.FunctionDef):
+                    logs = {argument.arg for argument in method.node.args.args[-1:]}
+                    if any(isinstance(part, ast.Name) and part.id in logs for part in ast.walk(method.node)):
+                        return True
+        return False
+
+
+def _class_name(value: Value) -> str:
+    if isinstance(value, Instance):
+        return value.cls.rpartition(".")[2]
+    return value.scope.name if isinstance(value, UserInstance | Class) else ""

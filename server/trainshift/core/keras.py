@@ -1,0 +1,227 @@
+"""Keras loops: the calls of a script that fit models, and the `compile` calls that gave them optimizers."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from trainshift.core import api
+from trainshift.core.facts import Scope, Site, Statement, argument, dotted, hides_arguments, last_name
+from trainshift.core.names import Class, Function, Instance, Member, Unknown, UserInstance, Value, Values
+from trainshift.core.origins import Place
+from trainshift.core.patterns import Loop, Pattern
+from trainshift.core.training import Step, of_super
+
+if TYPE_CHECKING:
+    from trainshift.core.program import Program
+
+ON_BATCH = "train_on_batch"
+DEFAULT_OPTIMIZER = "rmsprop"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Fit:
+    """A call that fits a model.  `certain` is false where only the call itself speaks for a Keras model."""
+
+    site: Site
+    model: ast.expr
+    certain: bool
+
+    def given(self, name: str) -> ast.expr | None:
+        """The argument `name`, by keyword or by its real position (correction C9)."""
+        return method_argument(self.site, name)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Compile:
+    """A `compile` of a model that is fitted.
+
+    `optimizer` is its argument, None if there is none.  `own_tape` is the class whose `train_step` takes
+    the gradients by a tape of its own (correction C23), so that the optimizer must not be wrapped.
+    """
+
+    site: Site
+    optimizer: ast.expr | None
+    own_tape: Scope | None
+
+
+class Keras:
+    """The Keras loops of one script."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+
+    @cached_property
+    def fits(self) -> list[Fit]:
+        """Every `fit` and `fit_generator`."""
+        return [fit for fit in self._all if fit.site.name != ON_BATCH]
+
+    @cached_property
+    def batches(self) -> list[Fit]:
+        """Every `train_on_batch`."""
+        return [fit for fit in self._all if fit.site.name == ON_BATCH]
+
+    @cached_property
+    def runs_in_graphs(self) -> bool:
+        """Whether the script disables eager execution, without which Horovod's callbacks fail."""
+        disablers = ("disable_eager_execution", "disable_v2_behavior")
+        return any(
+            self._names.calls(site, *(f"tensorflow.compat.v1.{name}" for name in disablers))
+            for site in self._script.sites_named(*disablers)
+        )
+
+    @cached_property
+    def _all(self) -> list[Fit]:
+        return [fit for loop in self._loops for fit in _fits(loop)]
+
+    @cached_property
+    def _loops(self) -> list[Loop]:
+        return [loop for loop in self._program.loops.own if loop.pattern is Pattern.OPTIMIZER]
+
+    @cached_property
+    def steps(self) -> list[Step]:
+        """The steps that `train_on_batch` takes, of several on one model in a block only the first."""
+        found: list[Step] = []
+        seen: set[tuple[int, str]] = set()
+        for fit in self.batches:
+            block, _ = self._script.siblings(fit.site.statement)
+            key = (id(block[0]), dotted(fit.model) or ast.dump(fit.model))
+            if key not in seen:
+                seen.add(key)
+                found.append(Step(fit.site, fit.model, None, [], [fit.model], False, on_batch=True))
+        return found
+
+    @cached_property
+    def compiles(self) -> list[Compile]:
+        """Every `compile` that may be of a model that the script fits."""
+        return [
+            Compile(site, method_argument(site, "optimizer"), self.own_tape(site.node.func.value, site))
+            for site in self._script.sites_named("compile")
+            if isinstance(site.node.func, ast.Attribute)
+            and self._is_of_model(site)
+            and any(self._same_model(fit, site) for fit in self._all)
+        ]
+
+    def compiles_of(self, fit: Fit) -> list[Compile]:
+        """The `compile` calls that may be of the model that is fitted."""
+        return [each for each in self.compiles if self._same_model(fit, each.site)]
+
+    def _is_of_model(self, site: Site) -> bool:
+        """Whether the call may be `Model.compile` (or one of the script's own that takes an optimizer)."""
+        if of_super(site):
+            return False
+        values = self._names.callee(site)
+        takes = any(word.arg == "optimizer" for word in site.node.keywords)
+        if any(isinstance(value, Function) for value in values):
+            return takes
+        known = [value for value in values if isinstance(value, Member)]
+        if known:
+            return any(self._names.is_a(value.owner, *api.MODEL) for value in known)
+        return takes or any(isinstance(value, Unknown) for value in values)
+
+    def _same_model(self, fit: Fit, site: Site) -> bool:
+        """Whether a `compile` may be of the model that is fitted."""
+        assert isinstance(site.node.func, ast.Attribute)
+        compiled = site.node.func.value
+        if site.scope is fit.site.scope and dotted(compiled) == dotted(fit.model) != "":
+            return True
+        if not self._objects(fit.model, fit.site).isdisjoint(self._objects(compiled, site)):
+            return True
+        origins = self._program.loops.origins
+        one = origins.of(Place(fit.model, fit.site.scope, fit.site.statement))
+        two = origins.of(Place(compiled, site.scope, site.statement))
+        return not one.isdisjoint(two) or None in one or None in two
+
+    def _objects(self, node: ast.expr, site: Site) -> set[ast.Call | Scope]:
+        """What an expression may stand for: the calls that make it, and classes of the script's own."""
+        values = self._names.site_values(node, site)
+        made = {value.node for value in values if isinstance(value, Instance)}
+        return made.union(value.scope for value in values if isinstance(value, UserInstance))
+
+    def own_tape(self, model: ast.expr, site: Site) -> Scope | None:
+        """The class of a model, if the step of its own applies gradients of its own tape."""
+        return next((cls for cls in self._own_tapes(model, site) if cls is not None), None)
+
+    def may_have_own_tape_or_not(self, compile: Compile) -> bool:
+        """Whether it cannot be told if the compiled model has a tape of its own."""
+        assert isinstance(compile.site.node.func, ast.Attribute)
+        return len(self._own_tapes(compile.site.node.func.value, compile.site)) > 1
+
+    def _own_tapes(self, model: ast.expr, site: Site) -> set[Scope | None]:
+        """For each class that the model may be of: the class if its step has its own tape, else None."""
+        values = self._names.site_values(model, site)
+        found = {self._with_own_tape(value) for value in values}
+        if len(found) > 1:
+            made = self._made_for(model, site.scope, site.statement)
+            found = {self._with_own_tape(value) for value in made} or found
+        return found
+
+    def _with_own_tape(self, value: Value) -> Scope | None:
+        if not isinstance(value, UserInstance | Class):
+            return None
+        family = self._names.ancestry(value.scope)
+        training = self._program.training
+        own = any(
+            each.gradients and training.custom_model(each.site.scope) in family for each in training.steps
+        )
+        return value.scope if own else None
+
+    def _made_for(self, node: ast.expr, scope: Scope, statement: Statement | None) -> Values:
+        """The classes that a function of the script makes for one call of it, which hands it the class."""
+        while isinstance(node, ast.Name):
+            bindings = self._names.lookup(node.id, scope, statement)[1]
+            if len(bindings) != 1 or bindings[0].kind != "value" or bindings[0].value is None:
+                return frozenset()
+            node, scope, statement = bindings[0].value, bindings[0].scope, bindings[0].statement
+        found: set[Value] = set()
+        call = self._script.site_of(node) if isinstance(node, ast.Call) else None
+        for function in self._names.called_functions(call) if call is not None else ():
+            for returned, where in function.returns:
+                if isinstance(returned, ast.Name):
+                    bindings = self._names.lookup(returned.id, function, where)[1]
+                    returned = next((each.value for each in bindings if each.value is not None), returned)
+                maker = returned.func if isinstance(returned, ast.Call) else returned
+                given = self._names.argument(call, function, last_name(maker)) if call is not None else None
+                default = function.bindings.get(last_name(maker), [])
+                if given is not None and call is not None:
+                    found |= self._names.site_values(given, call)
+                elif any(each.kind == "parameter" for each in default) and default[0].value is not None:
+                    found |= self._names.values(default[0].value, default[0].scope)
+                else:
+                    return frozenset()
+        return frozenset(found)
+
+    def uses_compiled_optimizer(self, model: Scope) -> bool:
+        """Whether the `train_step` of a model class steps the optimizer that it was compiled with."""
+        family = self._names.ancestry(model)
+        return any(
+            self._program.training.custom_model(step.site.scope) in family and is_compiled_optimizer(step)
+            for step in self._program.training.steps
+        )
+
+
+def is_compiled_optimizer(step: Step) -> bool:
+    """Whether a step is that of ``self.optimizer``, which the callback of `fit` broadcasts."""
+    return dotted(step.receiver) == "self.optimizer"
+
+
+def method_argument(site: Site, name: str) -> ast.expr | None:
+    """The argument of a model's method, by keyword or by its real position."""
+    signature = api.method("tensorflow.keras.Model", site.name)
+    return argument(site.node, signature.position(name) if signature else None, name)
+
+
+def hides(site: Site, name: str) -> bool:
+    """Whether ``*`` or ``**`` may hide the argument `name` of a model's method."""
+    return hides_arguments(site.node) and method_argument(site, name) is None
+
+
+def _fits(loop: Loop) -> Iterator[Fit]:
+    for site in loop.sites:
+        if isinstance(site.node.func, ast.Attribute):
+            yield Fit(site, site.node.func.value, loop.certain)

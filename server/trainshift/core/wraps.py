@@ -1,0 +1,261 @@
+"""Wraps: which optimizers of a script `hvd.DistributedOptimizer` belongs around, and where they are made.
+
+An optimizer is followed from where it trains (the `compile` of a fitted model) back to the call that makes
+it, through names, containers and functions; that call is where it is wrapped.  Of a wrapper such as
+`LossScaleOptimizer` it is the inner one (correction C22).
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from trainshift.core import api
+from trainshift.core.facts import Scope, Site, Statement, arguments, dotted
+from trainshift.core.flow import reaching_calls
+from trainshift.core.horovod import KERAS, TENSORFLOW
+from trainshift.core.keras import DEFAULT_OPTIMIZER, Compile, Fit, hides
+from trainshift.core.names import Class, Instance, Library, Literal, Unknown, UserInstance
+from trainshift.core.training import is_plain
+
+if TYPE_CHECKING:
+    from trainshift.core.program import Program
+
+_WRAPPER = "DistributedOptimizer"
+_MAKERS = frozenset({"tensorflow.keras.optimizers.get", "tensorflow.keras.optimizers.deserialize"})
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Wrap:
+    """An optimizer to wrap, by the call that makes it.
+
+    `target` is the (dotted) name that the call's own statement gives it, empty if there is none; `module`
+    is the one of Horovod that wraps it.  `compile` is the call whose argument it is written as.
+    """
+
+    site: Site
+    target: str
+    module: str
+    compile: Compile | None = None
+    doubt: str = ""
+
+    @property
+    def statement(self) -> Statement:
+        """The statement that the call stands in."""
+        return self.site.statement
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Named:
+    """An optimizer that `compile` is given by its name, or by default: `cls` is its canonical class.
+
+    `node` is the expression of the name, None for the default.
+    """
+
+    compile: Compile
+    cls: str
+    node: ast.expr | None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class HiddenOptimizer:
+    """An optimizer that trains and cannot be wrapped, where it is used, and why."""
+
+    site: Site
+    reason: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Use:
+    """An expression for an optimizer, read where it is handed to what trains with it."""
+
+    node: ast.expr
+    site: Site
+    module: str
+    compile: Compile | None = None
+
+    @property
+    def place(self) -> tuple[ast.expr, Scope, Statement]:
+        return self.node, self.site.scope, self.site.statement
+
+
+class Wraps:
+    """The optimizers of one script that are not wrapped yet but must be."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+        self._wraps: dict[ast.Call, Wrap] = {}
+        self._named: list[Named] = []
+        self._hidden: list[HiddenOptimizer] = []
+
+    @cached_property
+    def all(self) -> tuple[list[Wrap], list[Named], list[HiddenOptimizer]]:
+        """The optimizers that calls make, those that are named, and those that cannot be seen."""
+        keras = self._program.keras
+        for fit in (*keras.fits, *keras.batches):
+            known = keras.compiles_of(fit) or keras.own_tape(fit.model, fit.site)
+            if not known and not self._is_loaded_by_horovod(fit):
+                model = self._script.text(fit.model, fit.site)
+                self._hide(
+                    fit.site,
+                    f"{model}.compile(...) is not seen in this file, so its optimizer cannot be wrapped",
+                )
+        for compile in keras.compiles:
+            self._read_compile(compile)
+        for node, site in (*self._program.graphs.optimizers, *self._program.estimators.optimizers):
+            self._read_use(_Use(node, site, TENSORFLOW))
+        return list(self._wraps.values()), self._named, self._hidden
+
+    def makes_optimizer(self, site: Site) -> bool:
+        """Whether the call makes an optimizer of a known class, or of one of the script's own."""
+        for value in self._names.callee(site):
+            if isinstance(value, Library):
+                known = api.canonical(value.name)
+                if known in _MAKERS or (known and api.is_subclass(known, *api.OPTIMIZERS)):
+                    return not _wraps_another(known)
+            elif isinstance(value, Class):
+                bases = self._names.library_bases(value.scope)
+                if any(api.is_subclass(base, *api.OPTIMIZERS) for base in bases):
+                    return True
+        return False
+
+    # Keras
+
+    def _is_loaded_by_horovod(self, fit: Fit) -> bool:
+        values = self._names.site_values(fit.model, fit.site)
+        return any(isinstance(value, Instance) and value.cls.startswith("horovod.") for value in values)
+
+    def _read_compile(self, compile: Compile) -> None:
+        site, given = compile.site, compile.optimizer
+        if self._program.keras.may_have_own_tape_or_not(compile):
+            model = self._script.text(site.node.func, site).rpartition(".")[0]
+            self._hide(
+                site, f"{model} may be of a class whose train_step has its own tape, or of another one"
+            )
+            return
+        if given is None:
+            if hides(site, "optimizer"):
+                self._hide(site, "the optimizer is hidden in * or ** arguments")
+            elif compile.own_tape is None or self._program.keras.uses_compiled_optimizer(compile.own_tape):
+                self._name(compile, DEFAULT_OPTIMIZER, None)
+            return
+        values = self._names.site_values(given, site)
+        names = {value.value for value in values if isinstance(value, Literal) and value.value is not None}
+        if len(values) == 1 and names and all(isinstance(name, str) for name in names):
+            self._name(compile, str(*names), given)
+        elif names:
+            self._hide(site, "the optimizer is given by a name that the script does not show")
+        elif compile.own_tape is None:
+            self._read_use(_Use(given, site, KERAS, compile))
+
+    def _name(self, compile: Compile, name: str, node: ast.expr | None) -> None:
+        cls = api.keras_optimizer(name)
+        if cls is None:
+            self._hide(compile.site, f"Keras knows no optimizer by the name {name!r}")
+        else:
+            self._named.append(Named(compile, cls, node))
+
+    # From a use to what makes the optimizer
+
+    def _read_use(self, use: _Use) -> None:
+        made = reaching_calls(self._script, self._makers, *use.place)
+        if not made:
+            made = self._strangers(use)
+            if not made:
+                text = self._script.text(use.node, use.site)
+                self._hide(use.site, f"what optimizer {text} is cannot be seen here, so it cannot be wrapped")
+        for site in made:
+            if site.node in self._wrapped or self._program.horovod.is_call(site, _WRAPPER):
+                continue
+            if self._steps_by_hand(site):
+                reason = "the optimizer serves both a tape and a fit; give each an optimizer of its own"
+                self._hide(use.site, reason)
+            else:
+                self._wraps.setdefault(site.node, self._wrap(site, use))
+
+    @cached_property
+    def _makers(self) -> dict[ast.Call, Site]:
+        """The calls that make optimizers, and Horovod's wraps, behind which nothing is looked for."""
+        wraps = self._program.horovod.calls(_WRAPPER)
+        return {site.node: site for site in [*filter(self.makes_optimizer, self._script.sites), *wraps]}
+
+    @cached_property
+    def _wrapped(self) -> set[ast.Call]:
+        """The calls that make an optimizer which is wrapped somewhere."""
+        makers = {node: site for node, site in self._makers.items() if self.makes_optimizer(site)}
+        return {
+            site.node
+            for wrap in self._program.horovod.calls(_WRAPPER)
+            for given in arguments(wrap.node)[:1]
+            for site in reaching_calls(self._script, makers, given, wrap.scope, wrap.statement)
+        }
+
+    def _strangers(self, use: _Use) -> list[Site]:
+        """The calls of classes of libraries that are not known which make what is used."""
+        values = self._names.values(*use.place)
+        found = [value for value in values if isinstance(value, Instance) and not api.canonical(value.cls)]
+        if len(found) != len(values) or not all(
+            value.cls.rpartition(".")[2][:1].isupper() for value in found
+        ):
+            return []
+        return [self._script.site_of(value.node) for value in found]
+
+    def _steps_by_hand(self, site: Site) -> bool:
+        """Whether the optimizer that the call makes also applies the gradients of a tape."""
+        wanted = {site.node: site}
+        return any(
+            step.gradients
+            and self._program.training.custom_model(step.site.scope) is None
+            and reaching_calls(
+                self._script, wanted, step.receiver, step.site.scope, step.site.statement
+            )
+            for step in self._program.training.steps
+        )  # fmt: skip
+
+    def _wrap(self, site: Site, use: _Use) -> Wrap:
+        own = use.compile if use.node is site.node else None
+        values = self._names.values(*use.place)
+        doubt = ""
+        if any(isinstance(value, Unknown) for value in values):
+            doubt = f"{self._script.text(use.node, use.site)} may be another optimizer, which is not wrapped"
+        return Wrap(site, _target(site), use.module, own, doubt)
+
+    @cached_property
+    def rebuilt(self) -> list[Scope]:
+        """The schedule classes of the script that Horovod's wrap makes again from their `get_config`."""
+        made = [wrap.site for wrap in self.all[0]]
+        made += [site for node, site in self._makers.items() if node in self._wrapped]
+        found: dict[Scope, None] = {}
+        for site in made:
+            for given in arguments(site.node):
+                for value in self._names.site_values(given, site):
+                    if isinstance(value, UserInstance) and self._names.is_a(value, *api.SCHEDULE):
+                        found[value.scope] = None
+        return list(found)
+
+    def _hide(self, site: Site, reason: str) -> None:
+        if all(each.site is not site for each in self._hidden):
+            self._hidden.append(HiddenOptimizer(site, reason))
+
+
+def _wraps_another(cls: str) -> bool:
+    """Whether an optimizer class such as `LossScaleOptimizer` is made of another optimizer."""
+    signature = api.constructor(cls)
+    names = [parameter.name for parameter in signature.parameters] if signature is not None else []
+    return any(name in ("inner_optimizer", "opt", "optimizer") for name in names)
+
+
+def _target(site: Site) -> str:
+    """The dotted name to which the call's own statement binds what the call gives."""
+    node = site.statement.node
+    targets: list[ast.expr] = []
+    if isinstance(node, ast.Assign):
+        targets = node.targets
+    elif isinstance(node, ast.AnnAssign):
+        targets = [node.target]
+    whole = isinstance(node, ast.Assign | ast.AnnAssign) and node.value is site.node
+    return dotted(targets[0]) if whole and len(targets) == 1 and is_plain(targets[0]) else ""

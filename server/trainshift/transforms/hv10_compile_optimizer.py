@@ -1,0 +1,161 @@
+"""Gives `compile` an optimizer that is scaled and wrapped, where it names one or makes one in place.
+
+    model.compile("adam", loss="mse")
+
+becomes
+
+    optimizer = hvd.DistributedOptimizer(tf.keras.optimizers.Adam(learning_rate=0.001 * hvd.size()))
+    model.compile(optimizer, loss="mse")
+
+So for every name that Keras accepts, for the default (`rmsprop`) and for an optimizer that is made among the
+arguments. A model whose `train_step` uses a tape of its own gets a scaled optimizer that is not wrapped. A
+name that is not written in the script, or hidden in `**` arguments, is refused: without the wrap every rank
+would train by itself. So is `jit_compile=True`, in which Horovod's reduction does not run.
+
+Seeds: S2 `trans_S[[compile]]`; corrections C6, C9, C10, C14, C20, C23.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from itertools import count
+
+from trainshift.core import api, tables
+from trainshift.core.edit import Change, Edit, Place, Withheld
+from trainshift.core.facts import Site
+from trainshift.core.keras import Compile, method_argument
+from trainshift.core.program import Program
+from trainshift.core.training import is_plain
+from trainshift.core.wraps import Named, Wrap
+from trainshift.transforms.rule import Guard, Proposals, Transform
+
+_BASE = "optimizer"
+_OURS = re.compile(rf"{_BASE}(_\d+)?")
+_TITLE = "Compile with an optimizer that averages the gradients over all ranks"
+
+
+def propose(program: Program) -> Proposals:
+    """One change for each `compile` that names its optimizer or makes it in place."""
+    made, named, _ = program.wraps.all
+    for wrap in made:
+        if wrap.compile is not None:
+            yield _wrap(program, wrap, wrap.compile)
+    for each in named:
+        yield _make(program, each)
+    for compile in program.keras.compiles:
+        compiled = method_argument(compile.site, "jit_compile")
+        if isinstance(compiled, ast.Constant) and compiled.value is True:
+            span = program.script.span(compile.site.node, compile.site)
+            reason = "Horovod's allreduce does not run in a model compiled with jit_compile=True"
+            yield Withheld("HV10", span, reason, True)
+
+
+def _wrap(program: Program, wrap: Wrap, compile: Compile) -> Change | Withheld:
+    """An optimizer that is made in place: bound to a variable, or wrapped where it stands."""
+    site, script = compile.site, program.script
+    span = script.span(wrap.site.node, wrap.site)
+    wrapper = f"{program.setup.hvd_keras}.DistributedOptimizer("
+    if site.in_fstring:
+        return Withheld("HV10", span, "the call stands inside an f-string", True)
+    if not _is_statement(site) or not _can_follow(program, site, wrap.site):
+        edits = (Edit(span.start, span.start, wrapper), Edit(span.end, span.end, ")"))
+        return Change("HV10", _TITLE, script.statement_span(site.statement), edits, program.requires)
+    # What stands in front of the optimizer moves behind it, so that edits inside of it stay where they are.
+    name = _name(program, compile)
+    statement = script.statement_span(site.statement)
+    newline = script.source.newline + program.layout.indentation(site.statement)
+    lead = script.source.text[statement.start : span.start]
+    edits = (
+        Edit(statement.start, span.start, f"{name} = {wrapper}"),
+        Edit(span.end, span.end, f"){newline}{lead}{name}", Place.WITHIN, 1),
+    )
+    requires = (*program.requires, *program.layout.isolate(site.statement))
+    return Change("HV10", _TITLE, statement, edits, requires, (wrap.doubt,) if wrap.doubt else ())
+
+
+def _can_follow(program: Program, site: Site, optimizer: Site) -> bool:
+    """Whether what stands in front of the optimizer may be moved: no rule edits it."""
+    assert isinstance(site.node.func, ast.Attribute)
+    end = program.script.span(optimizer.node, optimizer).start
+    return is_plain(site.node.func.value) and not any(
+        other.name in tables.ROOT_ONLY_NAMES or program.wraps.makes_optimizer(other)
+        for other in program.script.sites
+        if other.statement is site.statement
+        and other is not site
+        and program.script.span(other.node, other).start < end
+    )
+
+
+def _make(program: Program, named: Named) -> Change | Withheld:
+    """An optimizer that is named, or the default: made in front of the statement, or in place."""
+    site, script, layout = named.compile.site, program.script, program.layout
+    target = script.statement_span(site.statement)
+    if site.in_fstring:
+        return Withheld("HV10", target, "the call stands inside an f-string", True)
+    signature = api.constructor(named.cls)
+    rate = signature.parameter("learning_rate") if signature is not None else None
+    last = named.cls.rpartition(".")[2]
+    scaled = f"learning_rate={rate.default} * {program.setup.hvd}.size()" if rate is not None else ""
+    value = f"{program.setup.tf}.keras.optimizers.{last}({scaled})"
+    if named.compile.own_tape is None:
+        value = f"{program.setup.hvd_keras}.DistributedOptimizer({value})"
+    requires = program.requires
+    edits: tuple[Edit, ...] = ()
+    if _is_statement(site) and named.compile.own_tape is None:
+        name = _name(program, named.compile)
+        edits = (layout.before(site.statement, [f"{name} = {value}"]),)
+        requires = (*requires, *layout.isolate(site.statement))
+        value = name
+    if named.node is None:
+        edits += layout.add_keyword(site, "optimizer", value)
+    else:
+        span = script.span(named.node, site)
+        edits += (Edit(span.start, span.end, value),)
+    given = script.text(named.node, site) if named.node is not None else "Keras' default"
+    decision = f"{given} is {last} with its default learning rate {rate.default if rate else ''}, scaled"
+    return Change("HV10", _TITLE, target, edits, requires, decisions=(decision,))
+
+
+def _is_statement(site: Site) -> bool:
+    node = site.statement.node
+    return isinstance(node, ast.Expr) and node.value is site.node
+
+
+def _name(program: Program, compile: Compile) -> str:
+    """The name of the optimizer that is made for `compile`: numbered in text order, given already or not."""
+    made, named, _ = program.wraps.all
+    needed = {wrap.compile for wrap in made} | {each.compile for each in named}
+    own = {each: name for each in program.keras.compiles if (name := _own_name(program, each))}
+    # An attribute of the name, such as `model.optimizer`, is no variable.
+    taken = program.script.code.variables.difference(own.values())
+    free = (name for number in count(1) if (name := f"{_BASE}_{number}".removesuffix("_1")) not in taken)
+    names = {each: next(free) for each in program.keras.compiles if each in needed or each in own}
+    return names[compile]
+
+
+def _own_name(program: Program, compile: Compile) -> str:
+    """The name that an earlier rewrite has given to what the call is handed; empty if none has."""
+    given, before = compile.optimizer, program.script.preceding(compile.site.statement)
+    if not isinstance(given, ast.Name) or before is None or not isinstance(before.node, ast.Assign):
+        return ""
+    bound = [target.id for target in before.node.targets if isinstance(target, ast.Name)]
+    made = bound == [given.id] and _is_made_and_wrapped(program, before.node.value)
+    return given.id if made and _OURS.fullmatch(given.id) else ""
+
+
+def _is_made_and_wrapped(program: Program, node: ast.expr) -> bool:
+    """Whether the expression is a call of Horovod's wrap around the call that makes the optimizer."""
+    return (
+        isinstance(node, ast.Call)
+        and program.horovod.is_call(program.script.site_of(node), "DistributedOptimizer")
+        and all(isinstance(given, ast.Call) for given in node.args)
+    )
+
+
+RULE = Transform(
+    "HV10",
+    "compile-optimizer",
+    propose,
+    guards=(Guard("TF03"), Guard("TF05"), Guard("TL03")),
+)
