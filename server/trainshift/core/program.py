@@ -16,12 +16,14 @@ from trainshift.core.graphs import Graphs
 from trainshift.core.hooks import HookLists
 from trainshift.core.horovod import KERAS, TENSORFLOW, Horovod
 from trainshift.core.imports import Imports
+from trainshift.core.initializations import Initializations
 from trainshift.core.keras import Keras
 from trainshift.core.layout import Layout
 from trainshift.core.learning_rates import LearningRates
 from trainshift.core.loops import Loops
 from trainshift.core.patterns import GRAPH_PATTERNS, Pattern
 from trainshift.core.readings import Readings
+from trainshift.core.rereads import Rereads
 from trainshift.core.root_only import Form, RootOnly
 from trainshift.core.script import Script
 from trainshift.core.sessions import Sessions
@@ -110,6 +112,11 @@ class Program:
         return CallbackLists(self)
 
     @cached_property
+    def rereads(self) -> Rereads:
+        """What every rank reads of what rank 0 has written."""
+        return Rereads(self)
+
+    @cached_property
     def wraps(self) -> Wraps:
         """The optimizers that are to be wrapped."""
         return Wraps(self)
@@ -121,8 +128,13 @@ class Program:
 
     @cached_property
     def sessions(self) -> Sessions:
-        """The TensorFlow 1 sessions, their configurations and their initializers."""
+        """The TensorFlow 1 sessions and their configurations."""
         return Sessions(self)
+
+    @cached_property
+    def initializations(self) -> Initializations:
+        """What gives the variables of sessions values."""
+        return Initializations(self)
 
     @cached_property
     def estimators(self) -> Estimators:

@@ -15,6 +15,13 @@ All ranks would write the same paths at the same time. Weights are loaded on ran
 broadcast after the first step brings them to the others, and where that may be over, a new one does. So
 for a checkpoint that is restored once training has begun, which the other ranks have not written.
 
+Where every rank reads what the script itself has written before, the others wait for rank 0 by a broadcast:
+
+    model.save("m.h5")                      if hvd.rank() == 0:
+    model = load_model("m.h5")                  model.save("m.h5")
+                                            hvd.broadcast(0, root_rank=0)
+                                            model = load_model("m.h5")
+
 A `FileWriter` of TensorFlow 1 is none on other ranks, and what is done with it is guarded too:
 
     writer = tf.summary.FileWriter(d)       writer = tf.summary.FileWriter(d) if hvd.rank() == 0 else None
@@ -30,8 +37,8 @@ from __future__ import annotations
 import ast
 
 from trainshift.core import tables
-from trainshift.core.edit import Edit
-from trainshift.core.facts import argument
+from trainshift.core.edit import Change, Edit
+from trainshift.core.facts import Site, argument
 from trainshift.core.program import Program
 from trainshift.core.root_only import Form, Kind, RootCall
 from trainshift.core.source import Span
@@ -49,6 +56,23 @@ def propose(program: Program) -> Proposals:
         Form.RELOAD: _reload,
     }
     yield from guard_changes(program, "HV08", (Kind.WRITE,), forms, "Write on rank 0 only")
+    for site, path in program.rereads.all:
+        yield _wait(program, site, path)
+
+
+def _wait(program: Program, site: Site, path: str) -> Change:
+    """A broadcast in front of a statement that reads what rank 0 has written: the others wait for it."""
+    layout, statement = program.layout, site.statement
+    edit = layout.before(statement, [f"{program.setup.hvd}.broadcast(0, root_rank=0)"])
+    decision = f"every rank reads {path}, which rank 0 has written: all of them must see the same directory"
+    return Change(
+        "HV08",
+        f"Wait until rank 0 has written {path}",
+        program.script.statement_span(statement),
+        (edit,),
+        (*program.requires, *layout.isolate(statement)),
+        decisions=(decision,),
+    )
 
 
 def _reload(program: Program, call: RootCall) -> tuple[Edit, ...]:
@@ -66,8 +90,8 @@ def _reload(program: Program, call: RootCall) -> tuple[Edit, ...]:
 def _restored(program: Program, call: RootCall) -> tuple[Edit, ...]:
     """Give other ranks' variables a value where they have none, and broadcast those that were restored."""
     statement = call.site.statement
-    restore = program.sessions.restore(call.site)
-    otherwise = program.sessions.otherwise(call.site)
+    restore = program.initializations.restore(call.site)
+    otherwise = program.initializations.otherwise(call.site)
     unit = program.layout.unit_at(statement)
     lines = ["else:", *(unit + line for line in otherwise)] if otherwise else []
     if restore.anchor is statement:

@@ -20,9 +20,10 @@ Seeds: none, as they know no session; Horovod's documentation. Corrections C9, C
 from __future__ import annotations
 
 from trainshift.core.edit import Change, Edit, Withheld
+from trainshift.core.initializations import Initialization
 from trainshift.core.patterns import Pattern
 from trainshift.core.program import Program
-from trainshift.core.sessions import PLAIN, Initialization, Pin
+from trainshift.core.sessions import PLAIN, Pin
 from trainshift.transforms.configs import configured, hidden
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
@@ -48,13 +49,14 @@ def propose(program: Program) -> Proposals:
             edits = configured(program, site, name, configuration, {})
             yield Change("HV13", "Pin the session to the GPU of its rank", target, edits, program.requires)
     trained = [loop for loop in program.loops.own if loop.pattern is Pattern.SESSION]
-    if trained and not program.sessions.is_broadcast:
-        span = program.script.span(trained[0].sites[0].node, trained[0].sites[0])
+    missing = program.initializations.missing
+    if missing is not None:
+        span = program.script.span(missing.node, missing)
         reason = (
             "no statement of this file initializes or restores the variables, so no broadcast can follow it"
         )
         yield Withheld("HV13", span, reason, True)
-    for each in program.sessions.initializations if trained else ():
+    for each in program.initializations.all if trained else ():
         yield _broadcast(program, each)
 
 
