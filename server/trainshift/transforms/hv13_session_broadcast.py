@@ -53,7 +53,7 @@ def propose(program: Program) -> Proposals:
     if missing is not None:
         span = program.script.span(missing.node, missing)
         reason = (
-            "no statement of this file initializes or restores the variables, so no broadcast can follow it"
+            "no statement of this file initializes or restores the variables of the session, for a broadcast to follow"
         )
         yield Withheld("HV13", span, reason, True)
     for each in program.initializations.all if trained else ():
