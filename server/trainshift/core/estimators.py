@@ -111,6 +111,39 @@ class Estimators:
                     found.append((given, made.site))
         return found
 
+    def name(self, made: Made, word: str) -> str:
+        """The name for an optimizer that is made in front of an Estimator: another one for each."""
+        places = [
+            each
+            for each in self.made
+            if any(canned.word == word for canned in each.canned) or self._own_name(each, word)
+        ]
+        ours = {name for each in places if (name := self._own_name(each, word))}
+        taken = self._script.identifiers - ours
+        free = (
+            name
+            for number in range(1, len(taken) + len(places) + 1)
+            if (name := word if number == 1 else f"{word}_{number}") not in taken
+        )
+        names = dict(zip((each.site for each in places), free, strict=False))
+        return names[made.site]
+
+    def _own_name(self, made: Made, word: str) -> str:
+        """The name that an earlier rewrite has given an optimizer in front of its Estimator."""
+        given = made.given(word)
+        before = self._script.preceding(made.site.statement)
+        while isinstance(given, ast.Name) and before is not None and isinstance(before.node, ast.Assign):
+            value = before.node.value
+            wrapped = isinstance(value, ast.Call) and self._program.horovod.is_call(
+                self._script.site_of(value), "DistributedOptimizer"
+            )
+            if not wrapped:
+                break
+            if any(isinstance(each, ast.Name) and each.id == given.id for each in before.node.targets):
+                return given.id if self._script.loads(given.id) == 1 else ""
+            before = self._script.preceding(before)
+        return ""
+
     def _words(self, cls: str) -> list[str]:
         signature = api.constructor(cls)
         return [word for word in _OPTIMIZERS if signature is not None and signature.parameter(word)]

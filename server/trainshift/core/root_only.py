@@ -90,6 +90,41 @@ class RootOnly:
         """Whether some rewritten call will name `os.devnull`."""
         return any(call.form is Form.PATH and not call.reason for call in self.calls)
 
+    @cached_property
+    def shared(self) -> list[tuple[Site, str]]:
+        """The calls in training loops that every rank makes and nothing rewrites, and what each rank does."""
+        found = []
+        names = {name.rpartition(".")[2] for name in tables.ON_EVERY_RANK} | self._aliases
+        for site in self._script.sites_named(*sorted(names)):
+            called = self._script.names.full_names(site.node.func, site.scope, site.statement)
+            what = next((tables.ON_EVERY_RANK[each] for each in called if each in tables.ON_EVERY_RANK), "")
+            in_training = any(
+                isinstance(above.node, LOOPS) and self._training.statement_trains(above)
+                for above in site.statement.path()
+            )
+            if what and in_training and not self._horovod.site_on_root(site):
+                found.append((site, what))
+        return found
+
+    @cached_property
+    def written(self) -> list[Site]:
+        """Every call that writes something by a name that it is given, on rank 0 or (still) on all."""
+        return [
+            site
+            for site in self._candidates()
+            if site.name not in (*tables.RESTORING, "load_weights") and self._writes(site)
+        ]
+
+    def _writes(self, site: Site) -> bool:
+        for value in self._script.names.callee(site):
+            if isinstance(value, Library) and value.name in tables.OPENING:
+                if tables.OPENING[value.name][1] is None or _mode_writes(site):
+                    return True
+            found = self._classify(site, value)
+            if found is not None and found[0] is Kind.WRITE:
+                return True
+        return False
+
     def _candidates(self) -> Iterator[Site]:
         names = tables.ROOT_ONLY_NAMES | self._aliases
         for site in self._script.sites:
@@ -106,6 +141,7 @@ class RootOnly:
             for name, bindings in scope.bindings.items()
             for binding in bindings
             if binding.full_name.rpartition(".")[2] in tables.ROOT_ONLY_NAMES
+            or binding.full_name in tables.ON_EVERY_RANK
         }
 
     # What a call is

@@ -55,6 +55,18 @@ TALKING = frozenset(
 )
 SILENT = frozenset({"EarlyStopping", "LearningRateScheduler", "ReduceLROnPlateau"})
 
+# What every rank does where it stands in a training loop, and no rewrite keeps to one (correction C24).
+ON_EVERY_RANK = {
+    "builtins.input": "waits for input",
+    "builtins.exit": "may end its script while the others train on",
+    "builtins.quit": "may end its script while the others train on",
+    "sys.exit": "may end its script while the others train on",
+    "os._exit": "may end its script while the others train on",
+    "matplotlib.pyplot.show": "shows the figure",
+    "cv2.imshow": "shows the image",
+    "cv2.waitKey": "waits for a key",
+}
+
 # Functions that write, move or delete files.
 WRITING = frozenset(
     {
@@ -224,6 +236,25 @@ OPENING = {
     "logging.FileHandler": ("filename", None),
     "logging.handlers.RotatingFileHandler": ("filename", None),
     "logging.handlers.TimedRotatingFileHandler": ("filename", None),
+}
+
+# Functions that read a file or a directory: the name of their first argument, which is its path.
+READING = {
+    "tensorflow.keras.models.load_model": "filepath",
+    "tensorflow.saved_model.load": "export_dir",
+    "numpy.load": "file",
+    "numpy.loadtxt": "fname",
+    "numpy.genfromtxt": "fname",
+    "pandas.read_csv": "filepath_or_buffer",
+    "joblib.load": "filename",
+    "matplotlib.pyplot.imread": "fname",
+    "matplotlib.image.imread": "fname",
+    "imageio.imread": "uri",
+    "cv2.imread": "filename",
+    "PIL.Image.open": "fp",
+    "os.listdir": "path",
+    "glob.glob": "pathname",
+    "builtins.open": "file",
 }
 
 # Context managers that write a file of their own: the whole `with` goes under the guard.

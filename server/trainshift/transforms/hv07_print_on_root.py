@@ -13,16 +13,17 @@ expression becomes a conditional expression. Where an argument does something th
 
 TensorFlow is told to log its progress (`tf.logging.set_verbosity(tf.logging.INFO)`) on rank 0 only.
 
-A `print` of the script's own is not the builtin and is left alone.
+A `print` of the script's own is not the builtin and is left alone. `input()`, `plt.show()` and `exit()` in a
+training loop are left alone too, and reported: every rank does them.
 
-Seeds: S1, S2 `trans_S[[print]]`; correction C20.
+Seeds: S1, S2 `trans_S[[print]]`; corrections C20, C24.
 """
 
 from __future__ import annotations
 
 import ast
 
-from trainshift.core.edit import Edit, Place
+from trainshift.core.edit import Edit, Place, Withheld
 from trainshift.core.program import Program
 from trainshift.core.root_only import Form, Kind, RootCall
 from trainshift.transforms.root import conditional, guard, guard_changes
@@ -38,6 +39,9 @@ def propose(program: Program) -> Proposals:
         Form.DISABLE: _disable,
     }
     yield from guard_changes(program, "HV07", (Kind.PRINT,), forms, "Print on rank 0 only")
+    for site, what in program.root_only.shared:
+        reason = f"{program.script.text(site.node.func, site)}(...) stays in the loop: every rank {what}"
+        yield Withheld("HV07", program.script.span(site.node, site), reason)
 
 
 def _conditional(program: Program, call: RootCall) -> tuple[Edit, ...]:

@@ -1,0 +1,89 @@
+"""Rereads: files that rank 0 alone writes and that every rank reads later in the same run."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from trainshift.core import api, tables
+from trainshift.core.facts import Site, Statement, argument, arguments
+from trainshift.core.names import Instance, Library
+
+if TYPE_CHECKING:
+    from trainshift.core.program import Program
+
+
+class Rereads:
+    """The calls of one script that read what it has written itself."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+
+    @cached_property
+    def all(self) -> list[tuple[Site, str]]:
+        """The reading calls that must wait for rank 0, in text order, and the text of the path."""
+        if not self._program.runs_eagerly:
+            return []
+        written = self._written if any(True for _ in self._reads()) else {}
+        found = [
+            (site, self._script.text(path, site))
+            for site, path in self._reads()
+            if ast.dump(path) in written
+            and written[ast.dump(path)] < self._script.span(site.node, site).start
+            and not self._program.horovod.site_on_root(site)
+            and not self._waits(site)
+            and not any(_may_differ(above) for above in site.statement.ancestors())
+        ]
+        return sorted(found, key=lambda each: self._script.span(each[0].node, each[0]))
+
+    def _reads(self) -> Iterator[tuple[Site, ast.expr]]:
+        names = {name.rpartition(".")[2] for name in tables.READING}
+        names |= {new for new, old in self._script.code.renamed_imports if old in names}
+        for site in self._script.sites_named(*sorted(names)):
+            for value in self._program.names.callee(site):
+                name = (api.canonical(value.name) or value.name) if isinstance(value, Library) else ""
+                if name in tables.READING:
+                    path = argument(site.node, 0, tables.READING[name])
+                    if path is not None:
+                        yield site, path
+
+    @cached_property
+    def _written(self) -> dict[str, int]:
+        """What rank 0 alone writes: every argument that may be the path, and where it is first written."""
+        writing = list(self._program.root_only.written)
+        for callbacks in self._program.callbacks.all:
+            for member in callbacks.members:
+                element = member.element
+                for value in self._program.names.values(element.node, element.scope, element.statement):
+                    if isinstance(value, Instance) and value.cls in tables.WRITING_CALLBACKS:
+                        writing.append(self._script.site_of(value.node))
+        found: dict[str, int] = {}
+        for site in writing:
+            at = self._script.span(site.node, site).end
+            for given in arguments(site.node):
+                # Rewritten, the path of `open` is one on rank 0 and another on the others.
+                path = given.body if isinstance(given, ast.IfExp) else given
+                if not isinstance(path, ast.Constant) or isinstance(path.value, str):
+                    found[ast.dump(path)] = min(at, found.get(ast.dump(path), at))
+        return found
+
+    def _waits(self, site: Site) -> bool:
+        """Whether the statement before is a broadcast, for which the other ranks wait."""
+        before = self._script.preceding(site.statement)
+        node = before.node if before is not None else None
+        return (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Call)
+            and self._program.horovod.is_call(self._script.site_of(node.value), "broadcast")
+        )
+
+
+def _may_differ(above: Statement) -> bool:
+    """Whether a block may be entered on some ranks only, such as one that asks if a file exists."""
+    node = above.node
+    return isinstance(node, ast.Try) or (
+        isinstance(node, ast.If) and any(isinstance(part, ast.Call) for part in ast.walk(node.test))
+    )
