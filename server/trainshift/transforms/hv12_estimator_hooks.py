@@ -18,8 +18,12 @@ of their own, and evaluate and predict from it.
 The optimizer of a ready-made Estimator (`DNNClassifier`, say) is wrapped where it is made (HV03). One that is
 named, or left to the default, is made here with the rate that this stands for, scaled:
 
-    optimizer='Adam'                        optimizer=hvd.DistributedOptimizer(\
-tf.train.AdamOptimizer(learning_rate=0.05 * hvd.size()))
+    e = DNNClassifier(u, c, optimizer='Adam')
+
+becomes
+
+    optimizer = hvd.DistributedOptimizer(tf.train.AdamOptimizer(learning_rate=0.05 * hvd.size()))
+    e = DNNClassifier(u, c, optimizer=optimizer)
 
 An Estimator that takes no optimizer is refused, since its gradients could not be averaged.
 
@@ -27,6 +31,8 @@ Seeds: S3 `trans_S[[train]]`; corrections C6, C8, C9, C10, C20.
 """
 
 from __future__ import annotations
+
+import ast
 
 from trainshift.core import api
 from trainshift.core.edit import Change, Edit, Withheld
@@ -76,8 +82,13 @@ def _estimator(program: Program, made: Made) -> Proposals:
     edits: list[Edit] = []
     added: dict[str, str] = {}
     decided = []
+    lines = []
     for canned in made.canned:
         text = _optimizer(program, made, canned)
+        if _is_plain(site):
+            name = program.estimators.name(made, canned.word)
+            lines.append(f"{name} = {text}")
+            text = name
         if canned.node is None:
             added[canned.word] = text
         else:
@@ -100,10 +111,20 @@ def _estimator(program: Program, made: Made) -> Proposals:
             config = proto(program, v1, "allow_soft_placement=True, ")
             added["config"] = f"{_module(program, site)}.RunConfig(session_config={config})"
     edits += program.layout.add_keywords(site, added, on_lines=True)
+    requires = program.requires
+    if lines:
+        edits.append(program.layout.before(site.statement, lines))
+        requires = (*requires, *program.layout.isolate(site.statement))
     if edits:
         target = script.statement_span(site.statement)
         title = "Prepare the Estimator for several ranks: its directory, its session and its optimizer"
-        yield Change("HV12", title, target, tuple(edits), program.requires, decisions=tuple(decided))
+        yield Change("HV12", title, target, tuple(edits), requires, decisions=tuple(decided))
+
+
+def _is_plain(site: Site) -> bool:
+    """Whether the statement does nothing but make the Estimator, so that a line may stand in front of it."""
+    node = site.statement.node
+    return isinstance(node, ast.Assign | ast.AnnAssign | ast.Expr | ast.Return) and node.value is site.node
 
 
 def _optimizer(program: Program, made: Made, canned: Canned) -> str:
