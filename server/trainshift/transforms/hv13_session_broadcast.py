@@ -52,7 +52,9 @@ def propose(program: Program) -> Proposals:
     missing = program.initializations.missing
     if missing is not None:
         span = program.script.span(missing.node, missing)
-        reason = "no statement of this file initializes or restores the variables of the session; a broadcast must follow"
+        reason = (
+            "nothing here initializes or restores the variables of the session, so they are not broadcast"
+        )
         yield Withheld("HV13", span, reason, True)
     for each in program.initializations.all if trained else ():
         yield _broadcast(program, each)
