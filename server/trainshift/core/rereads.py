@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from trainshift.core import api, tables
 from trainshift.core.facts import Site, Statement, argument, arguments
-from trainshift.core.names import Instance, Library
+from trainshift.core.names import Instance, Library, Literal
 
 if TYPE_CHECKING:
     from trainshift.core.program import Program
@@ -23,13 +23,13 @@ class Rereads:
         self._script = program.script
 
     @cached_property
-    def all(self) -> list[tuple[Site, str]]:
-        """The reading calls that must wait for rank 0, in text order, and the text of the path."""
+    def all(self) -> list[tuple[Site, ast.expr]]:
+        """The reading calls that must wait for rank 0, in text order, and the path of each."""
         if not self._program.runs_eagerly:
             return []
         written = self._written if any(True for _ in self._reads()) else {}
         found = [
-            (site, self._script.text(path, site))
+            (site, path)
             for site, path in self._reads()
             if ast.dump(path) in written
             and written[ast.dump(path)] < self._script.span(site.node, site).start
@@ -38,6 +38,14 @@ class Rereads:
             and not any(_may_differ(above) for above in site.statement.ancestors())
         ]
         return sorted(found, key=lambda each: self._script.span(each[0].node, each[0]))
+
+    def is_native(self, path: ast.expr, site: Site) -> bool:
+        """Whether Keras may keep a model under the path in its own format, which names Horovod's classes."""
+        values = self._program.names.site_values(path, site)
+        shown = [value.value for value in values if isinstance(value, Literal)]
+        return len(shown) < len(values) or any(
+            isinstance(each, str) and (each.endswith(".keras") or not each) for each in shown
+        )
 
     def _reads(self) -> Iterator[tuple[Site, ast.expr]]:
         names = {name.rpartition(".")[2] for name in tables.READING}

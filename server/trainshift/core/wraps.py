@@ -225,6 +225,17 @@ class Wraps:
         return Wrap(site, _target(site), use.module, own, doubt)
 
     @cached_property
+    def classes(self) -> list[str]:
+        """The canonical names of the classes that Horovod's wrap for Keras stands for in what it saves."""
+        made, named, _ = self.all
+        sites = [wrap.site for wrap in made if wrap.module == KERAS]
+        sites += [site for node, site in self._makers.items() if node in self._wrapped]
+        values = [value for site in sites for value in self._names.callee(site)]
+        known = {api.canonical(value.name) or "" for value in values if isinstance(value, Library)}
+        known.update(each.cls for each in named)
+        return sorted(name for name in known if name.startswith("tensorflow.keras.optimizers."))
+
+    @cached_property
     def rebuilt(self) -> list[Scope]:
         """The schedule classes of the script that Horovod's wrap makes again from their `get_config`."""
         made = [wrap.site for wrap in self.all[0]]

@@ -35,8 +35,9 @@ corrections C12, C20.
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
-from trainshift.core import tables
+from trainshift.core import api, tables
 from trainshift.core.edit import Change, Edit
 from trainshift.core.facts import Site, argument
 from trainshift.core.program import Program
@@ -44,6 +45,11 @@ from trainshift.core.root_only import Form, Kind, RootCall
 from trainshift.core.source import Span
 from trainshift.transforms.root import conditional, guard, guard_changes, or_none
 from trainshift.transforms.rule import Guard, Proposals, Transform
+
+_LOADING = "tensorflow.keras.models.load_model"
+_UNREADABLE = (
+    "the saved model names Horovod's optimizer: elsewhere, load_model needs compile=False or custom_objects"
+)
 
 
 def propose(program: Program) -> Proposals:
@@ -55,21 +61,47 @@ def propose(program: Program) -> Proposals:
         Form.WRITER: _noop_writer,
         Form.RELOAD: _reload,
     }
-    yield from guard_changes(program, "HV08", (Kind.WRITE,), forms, "Write on rank 0 only")
+    for change in guard_changes(program, "HV08", (Kind.WRITE,), forms, "Write on rank 0 only"):
+        if isinstance(change, Change) and change.target in _native_saves(program):
+            change = replace(change, decisions=(_UNREADABLE,))
+        yield change
     for site, path in program.rereads.all:
         yield _wait(program, site, path)
 
 
-def _wait(program: Program, site: Site, path: str) -> Change:
+def _native_saves(program: Program) -> list[Span]:
+    """The statements that save a model whose optimizer is wrapped in Keras' own format."""
+    return [
+        program.script.statement_span(site.statement)
+        for site in program.script.sites_named("save")
+        if program.wraps.classes and site.node.args
+        if program.names.may_be(program.names.site_values(_receiver(site), site), *api.MODEL)
+        if program.rereads.is_native(site.node.args[0], site)
+    ]
+
+
+def _receiver(site: Site) -> ast.expr:
+    return site.node.func.value if isinstance(site.node.func, ast.Attribute) else site.node.func
+
+
+def _wait(program: Program, site: Site, path: ast.expr) -> Change:
     """A broadcast in front of a statement that reads what rank 0 has written: the others wait for it."""
-    layout, statement = program.layout, site.statement
-    edit = layout.before(statement, [f"{program.setup.hvd}.broadcast(0, root_rank=0)"])
-    decision = f"every rank reads {path}, which rank 0 has written: all of them must see the same directory"
+    layout, statement, text = program.layout, site.statement, program.script.text(path, site)
+    edits = [layout.before(statement, [f"{program.setup.hvd}.broadcast(0, root_rank=0)"])]
+    given = {word.arg for word in site.node.keywords}
+    if program.names.calls(site, _LOADING) and given.isdisjoint({"custom_objects", "compile", None}):
+        if program.wraps.classes and len(site.node.args) == 1 and program.rereads.is_native(path, site):
+            classes = ", ".join(
+                f'"{name.rpartition(".")[2]}": {program.setup.tf}{name.removeprefix("tensorflow")}'
+                for name in program.wraps.classes
+            )
+            edits += layout.add_keyword(site, "custom_objects", f"{{{classes}}}")
+    decision = f"every rank reads {text}, which rank 0 has written: all of them must see the same directory"
     return Change(
         "HV08",
-        f"Wait until rank 0 has written {path}",
+        f"Wait until rank 0 has written {text}",
         program.script.statement_span(statement),
-        (edit,),
+        tuple(edits),
         (*program.requires, *layout.isolate(statement)),
         decisions=(decision,),
     )
