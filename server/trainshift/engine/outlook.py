@@ -67,7 +67,7 @@ def _foreign_loop(program: Program) -> tuple[Site, str] | None:
 def _foreign_setup(program: Program) -> tuple[Site, str] | None:
     """What only a loop of another pattern needs, where the loop itself is not seen."""
     for site in program.script.sites:
-        if site.name in _HIDING and program.graphs.is_used:
+        if site.name in _HIDING and program.graphs.is_used and not _is_own(program, site):
             return site, f"the optimizer that {site.name} uses cannot be wrapped; call its minimize instead"
         for name in program.names.full_names(site.node.func, site.scope, site.statement):
             foreign = _FOREIGN.get(name.removeprefix("tensorflow.").removeprefix("compat.v1."))
@@ -76,6 +76,11 @@ def _foreign_setup(program: Program) -> tuple[Site, str] | None:
             if api.is_subclass(name, *api.STRATEGY):
                 return site, _REASONS[Pattern.STRATEGY]
     return None
+
+
+def _is_own(program: Program, site: Site) -> bool:
+    """Whether the call is of a function of the script's own."""
+    return any(isinstance(value, Function) for value in program.names.callee(site))
 
 
 def _unseen(program: Program) -> tuple[Site, str] | None:
