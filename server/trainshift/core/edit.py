@@ -80,6 +80,15 @@ class Withheld:
 
 
 @dataclass(frozen=True, slots=True)
+class Remark:
+    """What a rule leaves alone on purpose, and what comes of it."""
+
+    rule: str
+    target: Span
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """The outcome of a merge: disjoint edits in text order, and the changes they come from."""
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from trainshift.core import concrete
-from trainshift.core.edit import Change, Edit, Withheld, apply, merge
+from trainshift.core.edit import Change, Edit, Remark, Withheld, apply, merge
 from trainshift.core.patterns import Pattern
 from trainshift.core.program import Program
 from trainshift.core.script import Script, read_script
@@ -78,6 +78,7 @@ class Analysis:
     outlook: Outlook
     changes: tuple[Change, ...]
     withheld: tuple[Withheld, ...]
+    remarks: tuple[Remark, ...]
     defects: tuple[str, ...]
 
 
@@ -113,6 +114,7 @@ def analyze_script(script: Script) -> Analysis:
     outlook = look(program)
     changes: list[Change] = []
     withheld: list[Withheld] = []
+    remarks: list[Remark] = []
     findings = find(program, GUARDING) if outlook.convertible else Findings(())
     defects = list(findings.defects)
     for rule in TRANSFORMS if outlook.convertible else ():
@@ -122,6 +124,8 @@ def analyze_script(script: Script) -> Analysis:
                     proposal = guarded(proposal, rule.guards, findings.found)
                 if isinstance(proposal, Change):
                     changes.append(proposal)
+                elif isinstance(proposal, Remark):
+                    remarks.append(proposal)
                 else:
                     withheld.append(proposal)
         except RecursionError:
@@ -129,7 +133,7 @@ def analyze_script(script: Script) -> Analysis:
         except Exception as error:
             log.exception("%s failed", rule.code)
             defects.append(f"{rule.code} failed on this script ({type(error).__name__}: {error})")
-    return Analysis(program, outlook, tuple(changes), tuple(withheld), tuple(defects))
+    return Analysis(program, outlook, tuple(changes), tuple(withheld), tuple(remarks), tuple(defects))
 
 
 def _convert(script: Script, line: int | None, runtime: Runtime) -> Conversion:
@@ -163,10 +167,12 @@ def _convert(script: Script, line: int | None, runtime: Runtime) -> Conversion:
     refusal = runtime.refusal(estimator=estimator)
     if refusal:
         return Conversion(Status.REFUSED, source.text, reason=refusal)
-    return _apply(script, changes, withheld)
+    return _apply(script, changes, withheld, analysis.remarks if line is None else ())
 
 
-def _apply(script: Script, changes: Iterable[Change], withheld: tuple[Note, ...]) -> Conversion:
+def _apply(
+    script: Script, changes: Iterable[Change], withheld: tuple[Note, ...], remarks: Iterable[Remark]
+) -> Conversion:
     source = script.source
     plan = merge(changes)
     if plan.dropped:
@@ -184,10 +190,17 @@ def _apply(script: Script, changes: Iterable[Change], withheld: tuple[Note, ...]
         Status.CONVERTED,
         text,
         applied=_notes(source, ordered, lambda change: (change.title,)),
-        decisions=_notes(source, ordered, lambda change: change.decisions),
+        decisions=_decisions(source, ordered, remarks),
         doubts=_notes(source, ordered, lambda change: change.doubts),
         withheld=withheld,
     )
+
+
+def _decisions(source: Source, changes: list[Change], remarks: Iterable[Remark]) -> tuple[Note, ...]:
+    """What the changes decided, and what was left alone, in text order."""
+    decided = _notes(source, changes, lambda change: change.decisions)
+    left = (_note(source, each.rule, each.target, each.text) for each in remarks)
+    return tuple(sorted((*decided, *left), key=lambda note: (note.line, note.column, note.rule)))
 
 
 def at_line(source: Source, changes: Iterable[Change], line: int) -> list[Change]:

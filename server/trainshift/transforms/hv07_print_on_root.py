@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core.edit import Edit, Place, Withheld
+from trainshift.core.edit import Edit, Place, Remark
 from trainshift.core.program import Program
 from trainshift.core.root_only import Form, Kind, RootCall
 from trainshift.transforms.root import conditional, guard, guard_changes
@@ -40,8 +40,8 @@ def propose(program: Program) -> Proposals:
     }
     yield from guard_changes(program, "HV07", (Kind.PRINT,), forms, "Print on rank 0 only")
     for site, what in program.root_only.shared:
-        reason = f"{program.script.text(site.node.func, site)}(...) stays in the loop: every rank {what}"
-        yield Withheld("HV07", program.script.span(site.node, site), reason)
+        text = f"{program.script.text(site.node.func, site)}(...) stays in the loop: every rank {what}"
+        yield Remark("HV07", program.script.statement_span(site.statement), text)
 
 
 def _conditional(program: Program, call: RootCall) -> tuple[Edit, ...]:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
-from trainshift.core.edit import Change, Withheld
+from trainshift.core.edit import Change, Remark, Withheld
 from trainshift.core.program import Program
 from trainshift.core.source import one_line
 
-Proposals: TypeAlias = Iterator[Change | Withheld]
+Proposals: TypeAlias = Iterator[Change | Withheld | Remark]
 
 
 class Consequence(Enum):
@@ -44,7 +44,8 @@ class Transform:
     """A rule: its code, its name in kebab-case, and what it does.
 
     The docstring of its module is its page, whose first sentence is its title.  `propose` yields the
-    changes of a program, each with the edits of one statement, and what it withholds with the reason.
+    changes of a program, each with the edits of one statement, what it withholds with the reason, and remarks
+    on what it leaves alone.
     `guards` name the restrictions that it relies on.
     """
 
