@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -43,13 +43,14 @@ _LISTING = frozenset(
 class Initialization:
     """A call that gives variables their values: runs an initializer, or restores a checkpoint.
 
-    `anchor` is the statement that the broadcast follows, `lines` the broadcast; `reason` tells why
-    there can be none; empty if there can.
+    `anchor` is the statement that the broadcast follows, `lines` the broadcast of what is initialized, and
+    `whole` that of all variables; `reason` tells why there can be none; empty if there can.
     """
 
     site: Site
     anchor: Statement
     lines: tuple[str, ...]
+    whole: tuple[str, ...]
     restores: bool = False
     reason: str = ""
 
@@ -65,16 +66,53 @@ class Initializations:
 
     @cached_property
     def all(self) -> list[Initialization]:
-        """The calls behind which the variables of a session are to be broadcast, in text order."""
-        found = [each for each in self._all if not self._is_followed(each)]
+        """The calls behind which the variables of a session are to be broadcast, in text order.
+
+        Where one directly follows another, its broadcast serves both: variables may have no value before.
+        """
         seen: set[tuple[Statement, tuple[str, ...]]] = set()
         kept = []
-        for each in found:
+        for each in self._all:
+            if self._next(each) is not None or self._is_followed(each):
+                continue
+            restores = each.restores or any(
+                other.restores and self._next(other) is each for other in self._everything
+            )
+            each = replace(each, lines=self._lines(each), restores=restores)
             key = (each.anchor, each.lines)
             if key not in seen or each.reason:
                 seen.add(key)
                 kept.append(each)
         return kept
+
+    def _next(self, each: Initialization) -> Initialization | None:
+        """The initialization of the same session that follows before anything else is run in it."""
+        block, index = self._script.siblings(each.anchor)
+        sessions = self._sessions_of(each.site)
+        for after in () if each.reason else block[index + 1 :]:
+            for other in self._everything:
+                if other.anchor is after and not other.reason:
+                    others = self._sessions_of(other.site)
+                    if sessions is None or others is None or sessions & others:
+                        return other
+            if self._program.training.statement_trains(after) or self._runs_something(after):
+                return None
+        return None
+
+    def _lines(self, each: Initialization) -> tuple[str, ...]:
+        """The broadcast that follows an initialization: of what those initialize too that it follows."""
+        lines = each.lines
+        for other in self._everything:
+            if self._next(other) is each:
+                before = self._lines(other)
+                lines = each.whole if before == other.whole else (*before, *lines)
+        return each.whole if each.lines == each.whole else tuple(dict.fromkeys(lines))
+
+    def _runs_something(self, statement: Statement) -> bool:
+        return any(
+            statement in site.statement.path() and not self._is_broadcast(site.node)
+            for site in self._script.sites_named("run", "eval")
+        )
 
     @cached_property
     def missing(self) -> Site | None:
@@ -108,9 +146,21 @@ class Initializations:
         return frozenset(value for value in values if isinstance(value, Instance) and value.cls in PLAIN)
 
     @cached_property
-    def _all(self) -> list[Initialization]:
-        found = [*self._initializers(), *self._restores()]
+    def _everything(self) -> list[Initialization]:
+        """Every initialization, those among them that HV08 sees to."""
+        restores = [site for site in self._script.sites_named("restore") if self.is_restore(site)]
+        found = [*self._initializers(), *map(self.restore, restores)]
         return sorted(found, key=lambda each: self._script.span(each.site.node, each.site))
+
+    @cached_property
+    def _all(self) -> list[Initialization]:
+        return [each for each in self._everything if each.site not in self._late]
+
+    @cached_property
+    def _late(self) -> set[Site]:
+        """The calls that restore what the script itself has saved, on rank 0 only."""
+        calls = self._program.root_only.calls
+        return {call.site for call in calls if call.site.name == "restore" and not call.reason}
 
     def _initializers(self) -> Iterator[Initialization]:
         for site in self._script.sites_named("run"):
@@ -218,17 +268,12 @@ class Initializations:
         assert isinstance(site.node.func, ast.Attribute)
         targets = sorted(set(targets))
         targets = [""] if "" in targets else targets
-        lines: list[str] = []
-        for target in targets:
-            broadcast = self._broadcast(target)
-            if operation:
-                session = argument(site.node, 1, "session")
-                given = f"session={self._script.text(session, site)}" if session is not None else ""
-                lines.append(f"{broadcast}.run({given})")
-            else:
-                lines.append(f"{self._script.text(site.node.func.value, site)}.run({broadcast})")
         session = argument(site.node, 1, "session") if operation else site.node.func.value
-        lines = self._in_graph(lines, session, site)
+        text = self._script.text(session, site) if session is not None else ""
+        lines, whole = (
+            self._in_graph([self._run(target, text, operation) for target in some], session, site)
+            for some in (targets, [""])
+        )
         reason = self._reason(site)
         if self._runs_others(site, operation):
             reason = "the statement that initializes the variables runs other operations of a graph too"
@@ -239,7 +284,14 @@ class Initializations:
             for restore in self._restores():
                 if restore.site.statement in beside and restore.anchor is not restore.site.statement:
                     anchor = restore.anchor
-        return Initialization(site, anchor, tuple(lines), reason=reason)
+        return Initialization(site, anchor, tuple(lines), tuple(whole), reason=reason)
+
+    def _run(self, target: str, session: str, operation: bool) -> str:
+        """The code that runs a broadcast as the script runs the initializer."""
+        broadcast = self._broadcast(target)
+        if operation:
+            return f"{broadcast}.run({f'session={session}' if session else ''})"
+        return f"{session}.run({broadcast})"
 
     def _broadcast(self, target: str = "") -> str:
         hvd = self._program.setup.hvd
@@ -310,22 +362,17 @@ class Initializations:
         )
 
     def _restores(self) -> Iterator[Initialization]:
-        late = {
-            call.site
-            for call in self._program.root_only.calls
-            if call.site.name == "restore" and not call.reason
-        }
         for site in self._script.sites_named("restore"):
-            if self.is_restore(site) and site not in late:
+            if self.is_restore(site) and site not in self._late:
                 yield self.restore(site)
 
     def restore(self, site: Site) -> Initialization:
         """The broadcast that follows a `Saver.restore`."""
         session = argument(site.node, 0, "sess")
         text = self._script.text(session, site) if session is not None else "None"
-        lines = self._in_graph([f"{text}.run({self._broadcast()})"], session, site)
+        lines = tuple(self._in_graph([f"{text}.run({self._broadcast()})"], session, site))
         reason = self._reason(site) or ("" if session is not None else "the session cannot be seen")
-        return Initialization(site, self._anchor(site, session), tuple(lines), True, reason)
+        return Initialization(site, self._anchor(site, session), lines, lines, True, reason)
 
     def _anchor(self, site: Site, session: ast.expr | None) -> Statement:
         """The statement that the broadcast follows: outside of an `if` that ranks may decide differently."""
