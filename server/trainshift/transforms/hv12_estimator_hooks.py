@@ -51,6 +51,10 @@ _RESTARTS = (
     "and rank 0 keeps those of model_dir"
 )
 
+_DIRECTORY = (
+    "only rank 0 uses model_dir; the others train, evaluate and predict from a temporary directory"
+)
+
 
 def propose(program: Program) -> Proposals:
     """One change for each Estimator, `RunConfig`, training and hook that writes."""
@@ -97,8 +101,9 @@ def _estimator(program: Program, made: Made) -> Proposals:
         shown = script.text(canned.node, site) if canned.node is not None else f"the default {canned.word}"
         decided.append(f"{shown} is {canned.cls} with the learning rate {canned.rate}, scaled")
     directory = made.given("model_dir")
-    if directory is not None:
-        edits += on_root(program, directory, site)
+    kept = on_root(program, directory, site) if directory is not None else ()
+    edits += kept
+    decided += [_DIRECTORY] if kept else []
     hidden_words = [
         word for word in ("model_dir", "config") if hides_arguments(site.node) and made.given(word) is None
     ]
@@ -154,13 +159,13 @@ def _run_config(program: Program, site: Site, name: str) -> Proposals:
     edits: list[Edit] = []
     signature = api.constructor(name)
     directory = argument(site.node, signature.position("model_dir") if signature else None, "model_dir")
-    if directory is not None:
-        edits += on_root(program, directory, site)
-    edits += configured(program, site, name, configuration, {})
+    kept = on_root(program, directory, site) if directory is not None else ()
+    edits += (*kept, *configured(program, site, name, configuration, {}))
     if edits:
         title = "Pin the sessions to the GPU of their rank, and keep model_dir to rank 0"
         target = program.script.statement_span(site.statement)
-        yield Change("HV12", title, target, tuple(edits), program.requires)
+        decided = (_DIRECTORY,) if kept else ()
+        yield Change("HV12", title, target, tuple(edits), program.requires, decisions=decided)
 
 
 def _training(program: Program, hooks: Hooks) -> Proposals:
