@@ -55,6 +55,7 @@ class Keras:
         self._program = program
         self._script = program.script
         self._names = program.names
+        self._identities: dict[ast.expr, frozenset[ast.AST | Scope | None]] = {}
 
     @cached_property
     def fits(self) -> list[Fit]:
@@ -130,18 +131,19 @@ class Keras:
         compiled = site.node.func.value
         if site.scope is fit.site.scope and dotted(compiled) == dotted(fit.model) != "":
             return True
-        if not self._objects(fit.model, fit.site).isdisjoint(self._objects(compiled, site)):
-            return True
-        origins = self._program.loops.origins
-        one = origins.of(Place(fit.model, fit.site.scope, fit.site.statement))
-        two = origins.of(Place(compiled, site.scope, site.statement))
-        return not one.isdisjoint(two) or None in one or None in two
+        fitted, given = self._identity(fit.model, fit.site), self._identity(compiled, site)
+        return not fitted.isdisjoint(given) or None in fitted or None in given
 
-    def _objects(self, node: ast.expr, site: Site) -> set[ast.Call | Scope]:
-        """What an expression may stand for: the calls that make it, and classes of the script's own."""
-        values = self._names.site_values(node, site)
-        made = {value.node for value in values if isinstance(value, Instance)}
-        return made.union(value.scope for value in values if isinstance(value, UserInstance))
+    def _identity(self, node: ast.expr, site: Site) -> frozenset[ast.AST | Scope | None]:
+        """What tells a model from others: the calls that make it, its own class; None for what is unseen."""
+        known = self._identities.get(node)
+        if known is None:
+            values = self._names.site_values(node, site)
+            made = self._program.loops.origins.of(Place(node, site.scope, site.statement))
+            known = made.union(value.node for value in values if isinstance(value, Instance))
+            known = known.union(value.scope for value in values if isinstance(value, UserInstance))
+            self._identities[node] = known
+        return known
 
     def own_tape(self, model: ast.expr, site: Site) -> Scope | None:
         """The class of a model, if the step of its own applies gradients of its own tape."""

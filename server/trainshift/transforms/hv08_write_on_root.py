@@ -61,23 +61,24 @@ def propose(program: Program) -> Proposals:
         Form.WRITER: _noop_writer,
         Form.RELOAD: _reload,
     }
+    native = _native_saves(program)
     for change in guard_changes(program, "HV08", (Kind.WRITE,), forms, "Write on rank 0 only"):
-        if isinstance(change, Change) and change.target in _native_saves(program):
+        if isinstance(change, Change) and change.target in native:
             change = replace(change, decisions=(_UNREADABLE,))
         yield change
     for site, path in program.rereads.all:
         yield _wait(program, site, path)
 
 
-def _native_saves(program: Program) -> list[Span]:
+def _native_saves(program: Program) -> set[Span]:
     """The statements that save a model whose optimizer is wrapped in Keras' own format."""
-    return [
+    return {
         program.script.statement_span(site.statement)
         for site in program.script.sites_named("save")
         if program.wraps.classes and site.node.args
         if program.names.may_be(program.names.site_values(_receiver(site), site), *api.MODEL)
         if program.rereads.is_native(site.node.args[0], site)
-    ]
+    }
 
 
 def _receiver(site: Site) -> ast.expr:
