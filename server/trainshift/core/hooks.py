@@ -34,7 +34,8 @@ _OTHERS = {
 class Hooks:
     """The hooks that one call is given: `word` names the argument, `given` is None if there is none.
 
-    `hidden` tells that ``*`` or ``**`` may hide them.
+    `hidden` tells that ``*`` or ``**`` may hide them; `stopping` names those of the script's own that ask to
+    stop.
     """
 
     site: Site
@@ -43,6 +44,7 @@ class Hooks:
     found: Members
     hidden: bool
     members: list[Member] = field(default_factory=list)
+    stopping: list[str] = field(default_factory=list)
 
     def named(self, *roles: Role) -> list[str]:
         """The names of the hooks that have one of `roles`, each once."""
@@ -133,7 +135,19 @@ class HookLists:
             found.elements.append(Element(given, site.scope, site.statement))
         hooks = Hooks(site, word, given, found, hidden)
         hooks.members = [self._member(element) for element in found.elements]
+        hooks.stopping = [each.name for each in hooks.members if self._stops(each.element)]
         return hooks
+
+    def _stops(self, element: Element) -> bool:
+        """Whether a hook of the script's own asks for the end of the training."""
+        for value in self._names.values(element.node, element.scope, element.statement):
+            if isinstance(value, UserInstance):
+                family = self._names.ancestry(value.scope)
+                for site in self._script.sites_named("request_stop"):
+                    function = site.scope.function()
+                    if function is not None and function.owner() in family:
+                        return True
+        return False
 
     def _member(self, element: Element) -> Member:
         values = self._names.values(element.node, element.scope, element.statement)

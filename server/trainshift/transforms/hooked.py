@@ -25,10 +25,15 @@ def titled(title: str, hooks: Hooks) -> str:
 
 
 def doubts(program: Program, hooks: Hooks) -> tuple[str, ...]:
-    """What is assumed of hooks that cannot all be seen."""
-    if hooks.given is None or hooks.found.complete:
-        return ()
-    return (f"{program.script.text(hooks.given, hooks.site)} is taken to hold hooks that every rank needs",)
+    """What is assumed of hooks that cannot all be seen, or that end the training."""
+    found = [
+        f"{name} is taken to stop all ranks at the same step; otherwise those that go on would wait for ever"
+        for name in hooks.stopping
+    ]
+    if hooks.given is not None and not hooks.found.complete:
+        given = program.script.text(hooks.given, hooks.site)
+        found.append(f"{given} is taken to hold hooks that every rank needs")
+    return tuple(found)
 
 
 def decisions(hooks: Hooks) -> tuple[str, ...]:
