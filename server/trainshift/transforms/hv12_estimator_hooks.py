@@ -51,9 +51,7 @@ _RESTARTS = (
     "and rank 0 keeps those of model_dir"
 )
 
-_DIRECTORY = (
-    "only rank 0 uses model_dir; the others train, evaluate and predict from a temporary directory"
-)
+_DIRECTORY = "only rank 0 uses model_dir; the others train, evaluate and predict from a temporary directory"
 
 
 def propose(program: Program) -> Proposals:
