@@ -17,12 +17,12 @@ from trainshift.core.source import Span
 class Place(IntEnum):
     """What an insertion belongs to, which decides the order of insertions at one offset.
 
-    Lines that follow a statement come first, those of deeper blocks before those of outer ones;
-    then text inside a line; then lines that precede a statement.
+    Text inside a line comes first, which may be the end of a statement; then lines that follow the statement,
+    those of deeper blocks before those of outer ones; then lines that precede one.
     """
 
-    AFTER = 0
-    WITHIN = 1
+    WITHIN = 0
+    AFTER = 1
     BEFORE = 2
 
 
