@@ -39,6 +39,8 @@ class Member:
     role: Role
     name: str
     reads_metrics: bool
+    stops_in_epoch: bool = False
+    may_write: bool = False
 
 
 @dataclass(eq=False, slots=True)
@@ -108,13 +110,15 @@ class CallbackLists:
     def _member(self, element: Element) -> Member:
         values = self._names.values(element.node, element.scope, element.statement)
         roles = {self._role(value) for value in values} or {Role.UNKNOWN}
+        writes = Role.WRITES in roles
         role = roles.pop() if len(roles) == 1 else Role.UNKNOWN if Role.UNKNOWN in roles else Role.STEERS
         names = sorted({name for value in values if (name := _class_name(value))})
         if not names:
             shown = element.node.func if isinstance(element.node, ast.Call) else element.node
             names = [last_name(shown) or ast.unparse(shown)]
         reads = any(self._reads_metrics(value) for value in values)
-        return Member(element, role, " or ".join(names), reads)
+        stops = any(isinstance(value, UserInstance) and self._stops_in_epoch(value.scope) for value in values)
+        return Member(element, role, " or ".join(names), reads, stops, role is not Role.WRITES and writes)
 
     def _role(self, value: Value) -> Role:
         if isinstance(value, Instance):
@@ -142,6 +146,15 @@ class CallbackLists:
             for bindings in facts.attributes.values()
             for attribute in bindings
         )
+
+    def _stops_in_epoch(self, cls: Scope) -> bool:
+        """Whether a method of the class that is called for a batch stops the training."""
+        family = self._names.ancestry(cls)
+        for attribute in self._script.attribute_bindings("stop_training"):
+            function = attribute.binding.scope.function()
+            if function is not None and function.owner() in family and "batch" in function.name:
+                return True
+        return False
 
     def _reads_metrics(self, value: Value) -> bool:
         if isinstance(value, Instance):

@@ -10,9 +10,20 @@ from typing import TYPE_CHECKING
 
 from trainshift.core import api
 from trainshift.core.facts import Scope, Site, Statement, argument, dotted, hides_arguments, last_name
-from trainshift.core.names import Class, Function, Instance, Member, Unknown, UserInstance, Value, Values
+from trainshift.core.names import (
+    Class,
+    Display,
+    Function,
+    Instance,
+    Member,
+    Unknown,
+    UserInstance,
+    Value,
+    Values,
+)
 from trainshift.core.origins import Place
 from trainshift.core.patterns import Loop, Pattern
+from trainshift.core.script import Script
 from trainshift.core.training import Step, of_super
 
 if TYPE_CHECKING:
@@ -145,6 +156,22 @@ class Keras:
             self._identities[node] = known
         return known
 
+    def is_loaded_compiled(self, fit: Fit) -> bool:
+        """Whether the model may be one that `load_model` gives with its optimizer, not compiled again."""
+        made = self._identity(fit.model, fit.site)
+        compiled = [
+            self._identity(each.site.node.func.value, each.site)
+            for each in self.compiles
+            if isinstance(each.site.node.func, ast.Attribute)
+        ]
+        return any(
+            site.node in made
+            and not any(site.node in identity for identity in compiled)
+            and self._names.calls(site, "tensorflow.keras.models.load_model")
+            and not any(word.arg == "compile" for word in site.node.keywords)
+            for site in self._script.sites
+        )
+
     def own_tape(self, model: ast.expr, site: Site) -> Scope | None:
         """The class of a model, if the step of its own applies gradients of its own tape."""
         return next((cls for cls in self._own_tapes(model, site) if cls is not None), None)
@@ -218,9 +245,28 @@ def method_argument(site: Site, name: str) -> ast.expr | None:
     return argument(site.node, signature.position(name) if signature else None, name)
 
 
-def hides(site: Site, name: str) -> bool:
+def hides(script: Script, site: Site, name: str) -> bool:
     """Whether ``*`` or ``**`` may hide the argument `name` of a model's method."""
-    return hides_arguments(site.node) and method_argument(site, name) is None
+    if not hides_arguments(site.node) or method_argument(site, name) is not None:
+        return False
+    hiding = [word.value for word in site.node.keywords if word.arg is None]
+    starred = any(isinstance(each, ast.Starred) for each in site.node.args)
+    return starred or any(name in (keys := _keys(script, each, site)) or "" in keys for each in hiding)
+
+
+def _keys(script: Script, node: ast.expr, site: Site) -> set[str]:
+    """The keys of a dictionary that is written out; an empty one among them where not all can be seen."""
+    values = script.names.site_values(node, site)
+    keys: set[str] = {""} if not values or next(script.item_bindings(last_name(node)), None) else set()
+    for value in values:
+        shown = value.node if isinstance(value, Display) else None
+        if isinstance(shown, ast.Dict):
+            keys.update(str(key.value) if isinstance(key, ast.Constant) else "" for key in shown.keys)
+        elif isinstance(shown, ast.Call) and not shown.args:
+            keys.update(word.arg or "" for word in shown.keywords)
+        else:
+            keys.add("")
+    return keys
 
 
 def _fits(loop: Loop) -> Iterator[Fit]:

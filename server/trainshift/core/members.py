@@ -85,12 +85,28 @@ class _Reader:
             self._read_attribute(node, scope, statement)
         elif isinstance(node, ast.Call):
             self._read_call(node, scope, statement)
+        elif isinstance(node, ast.ListComp | ast.GeneratorExp):
+            self._read_comprehension(node, scope, statement)
         else:
             self._read_values(self._names.values(node, scope, statement))
 
     def _read_all(self, nodes: Iterable[ast.expr], scope: Scope, statement: Statement | None) -> None:
         for node in nodes:
             self.read(node, scope, statement)
+
+    def _read_comprehension(
+        self, node: ast.ListComp | ast.GeneratorExp, scope: Scope, statement: Statement | None
+    ) -> None:
+        """Elements that are picked from another list, or made one by one."""
+        inner, first = scope.facts.scope_of[node], node.generators[0]
+        if (
+            isinstance(node.elt, ast.Name)
+            and dotted(first.target) == node.elt.id
+            and len(node.generators) == 1
+        ):
+            self.read(first.iter, inner, statement)
+        else:
+            self.found.elements.append(Element(node.elt, inner, statement))
 
     def _read_name(self, node: ast.Name, scope: Scope, statement: Statement | None) -> None:
         self._called.add(node.id)
@@ -174,7 +190,23 @@ class _Reader:
                 elif site.name == "extend":
                     self.read(given, site.scope, site.statement)
                 else:
-                    self.found.elements.append(Element(given, site.scope, site.statement, site))
+                    self.found.elements += self._handed_on(given, site) or [
+                        Element(given, site.scope, site.statement, site)
+                    ]
+
+    def _handed_on(self, given: ast.expr, site: Site) -> list[Element]:
+        """What the callers of a function add whose whole body is to append its parameter."""
+        function = site.scope.function()
+        if not isinstance(given, ast.Name) or function is None or function.statement is None:
+            return []
+        body = [each for each in function.statement.branches.get("body", ()) if not _is_docstring(each)]
+        if body != [site.statement] or given.id not in function.bindings:
+            return []
+        sites, elsewhere = self._names.callers(function)
+        found = [(self._names.argument(caller, function, given.id), caller) for caller in sites]
+        if elsewhere or not all(node is not None for node, _ in found):
+            return []
+        return [Element(node, at.scope, at.statement, at) for node, at in found if node is not None]
 
     def _additions(self) -> Iterator[Site]:
         for site in self._script.sites_named(*_ADDING):
@@ -183,3 +215,7 @@ class _Reader:
                 held = {value.node for value in values if isinstance(value, Display)}
                 if held & self._displays or (not held and dotted(site.node.func.value) in self._called):
                     yield site
+
+
+def _is_docstring(statement: Statement) -> bool:
+    return isinstance(statement.node, ast.Expr) and isinstance(statement.node.value, ast.Constant)

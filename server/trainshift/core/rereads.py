@@ -8,8 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from trainshift.core import api, tables
-from trainshift.core.facts import Site, Statement, argument, arguments
+from trainshift.core.facts import Site, argument, arguments
 from trainshift.core.names import Instance, Library, Literal
+from trainshift.core.root_only import may_differ
 
 if TYPE_CHECKING:
     from trainshift.core.program import Program
@@ -35,7 +36,7 @@ class Rereads:
             and written[ast.dump(path)] < self._script.span(site.node, site).start
             and not self._program.horovod.site_on_root(site)
             and not self._waits(site)
-            and not any(_may_differ(above) for above in site.statement.ancestors())
+            and not any(may_differ(above) for above in site.statement.ancestors())
         ]
         return sorted(found, key=lambda each: self._script.span(each[0].node, each[0]))
 
@@ -87,11 +88,3 @@ class Rereads:
             and isinstance(node.value, ast.Call)
             and self._program.horovod.is_call(self._script.site_of(node.value), "broadcast")
         )
-
-
-def _may_differ(above: Statement) -> bool:
-    """Whether a block may be entered on some ranks only, such as one that asks if a file exists."""
-    node = above.node
-    return isinstance(node, ast.Try) or (
-        isinstance(node, ast.If) and any(isinstance(part, ast.Call) for part in ast.walk(node.test))
-    )

@@ -7,18 +7,18 @@ from the inside or the outside, by the other.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 
 from trainshift.core import api, tables, writers
 from trainshift.core.effects import Effect, Effects
-from trainshift.core.facts import Site, Statement, argument, expression_path, hides_arguments
+from trainshift.core.facts import Site, Statement, argument, dotted, expression_path, hides_arguments
 from trainshift.core.horovod import Horovod
 from trainshift.core.names import Function, Instance, Library, Member, Unknown, UserInstance, Value
 from trainshift.core.script import Script
-from trainshift.core.training import LOOPS, Training
+from trainshift.core.training import LOOPS, Training, is_plain
 
 
 class Kind(Enum):
@@ -164,6 +164,8 @@ class RootOnly:
             return None
         if isinstance(value, Member):
             return self._classify_method(site, value)
+        if isinstance(value, Unknown) and site.name in tables.EVALUATING and self._is_callbacks_model(site):
+            return None if self._is_silent(site) else (Kind.PRINT, Form.VERBOSE, "")
         if isinstance(value, Unknown) and self._is_writing_method(site):
             receiver = self._script.text(site.node.func, site).rpartition(".")[0]
             doubt = f"{receiver} is taken to write files" if site.name in tables.DOUBTFUL_METHODS else ""
@@ -247,11 +249,20 @@ class RootOnly:
         names = self._script.names.full_names(level, site.scope, site.statement) if level is not None else ()
         return any(name.rpartition(".")[2] in tables.TALKATIVE for name in names)
 
+    def _is_callbacks_model(self, site: Site) -> bool:
+        """Whether the method is of the model that Keras gives a callback, ``self.model``."""
+        names, function = self._script.names, site.node.func
+        return isinstance(function, ast.Attribute) and any(
+            isinstance(value, Member) and value.name == "model" and names.is_a(value.owner, *api.CALLBACK)
+            for value in names.site_values(function.value, site)
+        )
+
     def _is_silent(self, site: Site) -> bool:
         """Whether `verbose` is 0, depends on the rank, or cannot be seen."""
-        given = verbosity(site)
+        names = self._script.names.full_names(site.node.func, site.scope, site.statement)
+        given = verbosity(site, names)
         if given is None:
-            return hides_arguments(site.node) or site.name in tables.SILENT
+            return hides_arguments(site.node) or not names.isdisjoint(tables.SILENT)
         if isinstance(given, ast.Constant) and given.value == 0:
             return True
         return self._horovod.pinned(given, site.scope, site.statement)
@@ -307,14 +318,24 @@ class RootOnly:
         form = Form.GUARD if alone else Form.CONDITIONAL
         return RootCall(site, Kind.WRITE, form, site.node, "", reason)
 
-    def _shape_load(self, site: Site, outer: ast.expr, doubt: str) -> RootCall:
+    def _shape_load(self, site: Site, outer: ast.expr, doubt: str) -> RootCall | None:
         """Weights are loaded on rank 0; the broadcast after the first step, or a new one, does the rest."""
         node = site.statement.node
         if not (isinstance(node, ast.Expr) and node.value is outer):
             reason = "what loading the weights returns is used on every rank"
             return RootCall(site, Kind.WRITE, Form.GUARD, outer, doubt, reason)
-        late = self._may_follow_training(site.statement) and self._is_trained(site)
-        return RootCall(site, Kind.WRITE, Form.RELOAD if late else Form.GUARD, outer, doubt)
+        assert isinstance(site.node.func, ast.Attribute)
+        covered = not self._may_follow_training(site.statement) and self._is_trained(site)
+        if covered or self._runs_in_graphs or not is_plain(site.node.func.value):
+            return RootCall(site, Kind.WRITE, Form.GUARD, outer, doubt)
+        if any(may_differ(above) for above in site.statement.ancestors()):
+            return None  # A broadcast would wait for ranks that do not come here: each loads for itself.
+        return RootCall(site, Kind.WRITE, Form.RELOAD, outer, doubt)
+
+    @cached_property
+    def _runs_in_graphs(self) -> bool:
+        disablers = ("disable_eager_execution", "disable_v2_behavior")
+        return any(True for _ in self._script.sites_named(*disablers))
 
     def _shape_restore(self, site: Site, outer: ast.expr) -> RootCall | None:
         """Every rank restores before training; after it, rank 0 has written what the others lack."""
@@ -348,17 +369,18 @@ class RootOnly:
         return list(found)
 
     def _is_trained(self, site: Site) -> bool:
-        """Whether the object that the method belongs to is a model that some step trains."""
+        """Whether the object that the method belongs to is a model that some step or `fit` trains."""
         assert isinstance(site.node.func, ast.Attribute)
-        if not self._training.is_single(site.node.func.value, site):
-            return False
         known = self._script.names.site_values(site.node.func.value, site)
+        trained = [(model, step.site) for step in self._training.steps for model in step.models]
+        for fit in self._training.others():
+            if isinstance(fit.node.func, ast.Attribute):
+                trained.append((fit.node.func.value, fit))
         return any(
-            value in known
-            for step in self._training.steps
-            for model in step.models
-            for value in self._script.names.site_values(model, step.site)
-            if isinstance(value, Instance | UserInstance)
+            (value in known and isinstance(value, Instance | UserInstance))
+            or (dotted(model) == dotted(site.node.func.value) != "" and at.scope is site.scope)
+            for model, at in trained
+            for value in self._script.names.site_values(model, at)
         )
 
     def _may_follow_training(self, statement: Statement) -> bool:
@@ -448,12 +470,19 @@ def _is_import_fallback(statement: Statement) -> bool:
     return False
 
 
-def verbosity(site: Site) -> ast.expr | None:
-    """The `verbose` argument of ``evaluate``, ``predict``, ``Progbar`` or a callback."""
+def may_differ(above: Statement) -> bool:
+    """Whether a block may be entered on some ranks only, such as one that asks if a file exists."""
+    node = above.node
+    return isinstance(node, ast.Try) or (
+        isinstance(node, ast.If) and any(isinstance(part, ast.Call) for part in ast.walk(node.test))
+    )
+
+
+def verbosity(site: Site, names: Iterable[str] = ()) -> ast.expr | None:
+    """The `verbose` argument of ``evaluate`` or ``predict``, or of the class among `names` that is called."""
     signature = api.method("tensorflow.keras.Model", site.name)
-    for name in tables.TALKING if signature is None else ():
-        if name.rpartition(".")[2] == site.name:
-            signature = api.constructor(name)
+    for name in tables.TALKING.intersection(names):
+        signature = api.constructor(name)
     return argument(site.node, signature.position("verbose") if signature else None, "verbose")
 
 

@@ -53,7 +53,7 @@ TALKING = frozenset(
         "tensorflow.keras.callbacks.ReduceLROnPlateau",
     }
 )
-SILENT = frozenset({"EarlyStopping", "LearningRateScheduler", "ReduceLROnPlateau"})
+SILENT = TALKING - {"tensorflow.keras.utils.Progbar"}
 
 # What every rank does where it stands in a training loop, and no rewrite keeps to one (correction C24).
 ON_EVERY_RANK = {

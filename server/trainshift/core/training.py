@@ -89,7 +89,7 @@ class Training:
         """`others` gives the calls that train in another way than by `apply_gradients`."""
         self._script = script
         self._horovod = horovod
-        self._others = others
+        self.others = others
 
     @cached_property
     def tapes(self) -> list[Tape]:
@@ -424,7 +424,7 @@ class Training:
         waiting = [step.site.scope.function() for step in self.steps]
         waiting += [each.site.scope.function() for step in self.steps for each in step.gradients]
         waiting += [site.scope.function() for site in self._horovod.calls("broadcast_variables", "allreduce")]
-        waiting += [site.scope.function() for site in self._others()]
+        waiting += [site.scope.function() for site in self.others()]
         while waiting:
             function = waiting.pop()
             if function is None or function in found:
@@ -438,7 +438,7 @@ class Training:
 
     @cached_property
     def _training_sites(self) -> set[Site]:
-        found = {step.site for step in self.steps}.union(self._others())
+        found = {step.site for step in self.steps}.union(self.others())
         found |= {each.site for step in self.steps for each in step.gradients}
         for function in self.functions:
             found.update(self._script.names.callers(function)[0])

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from trainshift.core.program import Program
 
 _WRAPPER = "DistributedOptimizer"
+_COPIES = ("copy.copy", "copy.deepcopy")
 _MAKERS = frozenset({"tensorflow.keras.optimizers.get", "tensorflow.keras.optimizers.deserialize"})
 
 
@@ -97,9 +98,13 @@ class Wraps:
         """The optimizers that calls make, those that are named, and those that cannot be seen."""
         keras = self._program.keras
         for fit in (*keras.fits, *keras.batches):
+            model = self._script.text(fit.model, fit.site)
             known = keras.compiles_of(fit) or keras.own_tape(fit.model, fit.site)
-            if not known and not self._is_loaded_by_horovod(fit):
-                model = self._script.text(fit.model, fit.site)
+            if keras.is_loaded_compiled(fit):
+                self._hide(
+                    fit.site, f"{model} may be loaded with an optimizer, which is not wrapped: compile it"
+                )
+            elif not known and not self._is_loaded_by_horovod(fit):
                 self._hide(
                     fit.site,
                     f"{model}.compile(...) is not seen in this file, so its optimizer cannot be wrapped",
@@ -114,9 +119,12 @@ class Wraps:
         """Whether the call makes an optimizer of a known class, or of one of the script's own."""
         for value in self._names.callee(site):
             if isinstance(value, Library):
-                known = api.canonical(value.name)
+                known = api.canonical(value.name.removesuffix(".from_config"))
                 if known in _MAKERS or (known and api.is_subclass(known, *api.OPTIMIZERS)):
                     return not _wraps_another(known)
+                if value.name in _COPIES and site.node.args:
+                    copied = self._names.site_values(site.node.args[0], site)
+                    return self._names.may_be(copied, *api.OPTIMIZERS)
             elif isinstance(value, Class):
                 bases = self._names.library_bases(value.scope)
                 if any(api.is_subclass(base, *api.OPTIMIZERS) for base in bases):
@@ -138,7 +146,7 @@ class Wraps:
             )
             return
         if given is None:
-            if hides(site, "optimizer"):
+            if hides(self._script, site, "optimizer"):
                 self._hide(site, "the optimizer is hidden in * or ** arguments")
             elif compile.own_tape is None or self._program.keras.uses_compiled_optimizer(compile.own_tape):
                 self._name(compile, DEFAULT_OPTIMIZER, None)
@@ -148,7 +156,7 @@ class Wraps:
         if len(values) == 1 and names and all(isinstance(name, str) for name in names):
             self._name(compile, str(*names), given)
         elif names:
-            self._hide(site, "the optimizer is given by a name that the script does not show")
+            self._hide(site, "the optimizer may be given by one name or another; make it an object")
         elif compile.own_tape is None:
             self._read_use(_Use(given, site, KERAS, compile))
 
@@ -163,6 +171,13 @@ class Wraps:
 
     def _read_use(self, use: _Use) -> None:
         made = reaching_calls(self._script, self._makers, *use.place)
+        strange = next((site for site in made if site in self._strange_wrappers), None)
+        if strange is not None:
+            text = self._script.text(strange.node.func, strange)
+            self._hide(
+                use.site, f"{text} is not known, so it cannot be told where its gradients are averaged"
+            )
+            return
         if not made:
             made = self._strangers(use)
             if not made:
@@ -174,6 +189,10 @@ class Wraps:
             if self._steps_by_hand(site):
                 reason = "the optimizer serves both a tape and a fit; give each an optimizer of its own"
                 self._hide(use.site, reason)
+            elif use.module == KERAS and (cls := self._loses_its_arguments(site)):
+                self._hide(
+                    use.site, f"Horovod makes the optimizer anew, for which {cls} needs a get_config method"
+                )
             else:
                 self._wraps.setdefault(site.node, self._wrap(site, use))
 
@@ -181,12 +200,43 @@ class Wraps:
     def _makers(self) -> dict[ast.Call, Site]:
         """The calls that make optimizers, and Horovod's wraps, behind which nothing is looked for."""
         wraps = self._program.horovod.calls(_WRAPPER)
-        return {site.node: site for site in [*filter(self.makes_optimizer, self._script.sites), *wraps]}
+        made = filter(self.makes_optimizer, self._script.sites)
+        return {site.node: site for site in (*made, *wraps, *self._strange_wrappers)}
+
+    @cached_property
+    def _strange_wrappers(self) -> set[Site]:
+        """The calls of classes of libraries that are not known which are handed an optimizer."""
+        return {
+            site
+            for site in self._script.sites
+            if site.name[:1].isupper()
+            and any(
+                isinstance(value, Library)
+                and not api.canonical(value.name)
+                and value.name.partition(".")[0] not in ("builtins", "horovod", "tensorflow")
+                for value in self._names.callee(site)
+            )
+            and any(
+                self._names.may_be(self._names.site_values(given, site), *api.OPTIMIZERS)
+                for given in arguments(site.node)
+            )
+        }
+
+    def _loses_its_arguments(self, site: Site) -> str:
+        """The optimizer class of the script whose arguments Horovod's wrap would lose; empty if none."""
+        for value in self._names.callee(site):
+            if isinstance(value, Class):
+                methods = ("__init__", "get_config")
+                init, config = (self._names.function_named(value.scope, name) for name in methods)
+                if init is not None and config is None:
+                    return value.scope.name
+        return ""
 
     @cached_property
     def _wrapped(self) -> set[ast.Call]:
         """The calls that make an optimizer which is wrapped somewhere."""
         makers = {node: site for node, site in self._makers.items() if self.makes_optimizer(site)}
+        makers.update((site.node, site) for site in self._strange_wrappers)
         return {
             site.node
             for wrap in self._program.horovod.calls(_WRAPPER)

@@ -43,6 +43,10 @@ def propose(program: Program) -> Proposals:
         change = _fit(program, callbacks)
         if change is not None:
             yield change
+        for each in callbacks.members:
+            if each.may_write:
+                span = program.script.span(each.element.node, each.element.scope)
+                yield Withheld("HV09", span, f"{each.name} stays on every rank, where one of them writes")
     for callback in program.callbacks.written_on_all_ranks:
         yield keep_to_root(program, "HV09", callback.element, callback.name)
     yield from guard_changes(
@@ -53,12 +57,18 @@ def propose(program: Program) -> Proposals:
 def _fit(program: Program, callbacks: Callbacks) -> Change | Withheld | None:
     site = callbacks.fit.site
     span = program.script.span(site.node, site)
-    if hides(site, "callbacks"):
+    if hides(program.script, site, "callbacks"):
         return Withheld("HV09", span, "the callbacks may be hidden in * or ** arguments", True)
     if site.in_fstring:
         return Withheld("HV09", span, "the call stands inside an f-string", True)
     if program.keras.runs_in_graphs:
         return Withheld("HV09", span, "Horovod's callback needs eager execution, which is disabled", True)
+    stopping = [each.name for each in callbacks.members if each.stops_in_epoch]
+    if stopping:
+        reason = (
+            f"{stopping[0]} may stop one rank in the middle of an epoch, and the others would wait for it"
+        )
+        return Withheld("HV09", span, reason, True)
     edits: list[Edit] = []
     added: dict[str, str] = {}
     if not callbacks.has(BROADCAST):
@@ -69,11 +79,11 @@ def _fit(program: Program, callbacks: Callbacks) -> Change | Withheld | None:
             added["callbacks"] = f"[{', '.join(first)}]"
         else:
             writes = any(each.role is Role.WRITES for each in callbacks.members)
-            edits += put_first(program, callbacks.given, site, callbacks.found, first, writes)
+            edits += put_first(program, callbacks.given, site, callbacks.found, first, writes, flattens=True)
     given = callbacks.fit.given("verbose")
     if given is not None:
         edits += _silence(program, site, given)
-    elif not hides(site, "verbose"):
+    elif not hides(program.script, site, "verbose"):
         added["verbose"] = f"1 if {program.setup.root} else 0"
     edits += program.layout.add_keywords(site, added)
     if not edits:
@@ -90,7 +100,7 @@ def _fit(program: Program, callbacks: Callbacks) -> Change | Withheld | None:
         tuple(edits),
         program.requires,
         _doubts(program, callbacks),
-        _decisions(callbacks),
+        _decisions(program, callbacks),
     )
 
 
@@ -106,7 +116,7 @@ def _doubts(program: Program, callbacks: Callbacks) -> tuple[str, ...]:
     return tuple(doubts)
 
 
-def _decisions(callbacks: Callbacks) -> tuple[str, ...]:
+def _decisions(program: Program, callbacks: Callbacks) -> tuple[str, ...]:
     """What was decided of the callbacks and of the data, each in a line."""
     decisions = []
     every = callbacks.named(Role.STEERS, Role.OWN)
@@ -116,11 +126,16 @@ def _decisions(callbacks: Callbacks) -> tuple[str, ...]:
     writing = callbacks.named(Role.WRITES)
     if writing:
         decisions.append(f"{', '.join(writing)} {run(writing)} on rank 0 only")
+    unknown = callbacks.named(Role.UNKNOWN)
+    if unknown:
+        decisions.append(f"{', '.join(unknown)}, which cannot be seen, {run(unknown)} on every rank")
     if "BackupAndRestore" in writing:
         decisions.append(
             "after an interruption BackupAndRestore resumes rank 0 only: restart with its backup deleted"
         )
-    if callbacks.fit.given("steps_per_epoch") is None and not hides(callbacks.fit.site, "steps_per_epoch"):
+    if callbacks.fit.given("steps_per_epoch") is None and not hides(
+        program.script, callbacks.fit.site, "steps_per_epoch"
+    ):
         decisions.append(
             "every rank goes through all of the data in an epoch, as fit has no steps_per_epoch to divide"
         )
@@ -130,7 +145,8 @@ def _decisions(callbacks: Callbacks) -> tuple[str, ...]:
 
 
 def _verbose(program: Program, call: RootCall) -> tuple[Edit, ...]:
-    given = verbosity(call.site)
+    names = program.names.full_names(call.site.node.func, call.site.scope, call.site.statement)
+    given = verbosity(call.site, names)
     if given is None:
         return program.layout.add_keyword(call.site, "verbose", f"1 if {program.setup.root} else 0")
     return _silence(program, call.site, given)

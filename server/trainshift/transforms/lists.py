@@ -12,11 +12,18 @@ from trainshift.transforms.root import only_element, only_statement
 
 
 def put_first(
-    program: Program, given: ast.expr, site: Site, found: Members, first: list[str], writes: bool
+    program: Program,
+    given: ast.expr,
+    site: Site,
+    found: Members,
+    first: list[str],
+    writes: bool,
+    flattens: bool = False,
 ) -> list[Edit]:
     """Put elements in front of those that an argument gives, whatever expression it is.
 
-    `writes` tells that an object which stands for the list belongs to rank 0 only.
+    `writes` tells that an object which stands for the list belongs to rank 0 only, `flattens` that a list in
+    the list is as good as its elements (Keras flattens callbacks).
     """
     span = program.script.span(given, site)
     if isinstance(given, ast.Constant):
@@ -24,6 +31,8 @@ def put_first(
     if isinstance(given, ast.List):
         return _into_display(program, given, site, first)
     lead = f"[{', '.join(first)}, "
+    if flattens and found.single and not found.complete:
+        return [Edit(span.start, span.start, f"{lead}("), Edit(span.end, span.end, " or [])]")]
     if found.single:
         if writes:
             kept = f"] if {program.setup.root} else [])]"
