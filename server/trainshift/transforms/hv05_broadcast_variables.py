@@ -201,7 +201,12 @@ def _globals(program: Program, flag: Flag) -> list[Edit]:
     isolated = program.layout.isolate(first)
     if documented and isinstance(first.node.value.value, str):  # type: ignore[attr-defined]
         return [*isolated, program.layout.after(first, [line])]
-    return [*isolated, _above_comments(program, first, line)]
+    # What follows on the line of the first statement may stay there.
+    start = program.script.statement_span(first).start
+    below_header = [edit for edit in isolated if edit.end == start]
+    if below_header:
+        return [*below_header, program.layout.before(first, [line], -2)]
+    return [_above_comments(program, first, line)]
 
 
 def _body(function: Scope) -> list[Statement]:
@@ -213,8 +218,6 @@ def _above_comments(program: Program, first: Statement, line: str) -> Edit:
     """Insert the line right below the function's header, above the first statement's comments."""
     source = program.script.source
     at = program.script.statement_span(first).start
-    if program.layout.isolate(first):
-        return program.layout.before(first, [line], -2)
     row = source.line_of(at)
     while row > 0:
         above = source.text[source.line_starts[row - 1] : source.line_starts[row]].strip()
