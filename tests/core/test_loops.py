@@ -47,6 +47,23 @@ def where(loop: Loop) -> str:
         (f"{HEAD}tf.keras.applications.VGG16().fit(x)", Pattern.OPTIMIZER),
         (f"{HEAD}class M(tf.keras.Model): ...\nM().fit(x)", Pattern.OPTIMIZER),
         (f"{HEAD}tf.keras.models.load_model('m').fit(x)", Pattern.OPTIMIZER),
+        (f"{HEAD}class M(tf.keras.Model):\n    def fit(self, x):\n        super().fit(x)", Pattern.OPTIMIZER),
+        (f"{HEAD}import sm\nm = sm.Net()\nm.compile('Adam', 'mse')\nm.fit(x)", Pattern.OPTIMIZER),
+        (f"{HEAD}import sm\nclass M(sm.Net): ...\nM().fit(x, epochs=2)", Pattern.OPTIMIZER),
+        (f"{HEAD}import sm\nt = sm.Trainer()\nt.model.fit(x, epochs=2)", Pattern.OPTIMIZER),
+        (f"{HEAD}import config\nconfig.model.fit(x, epochs=2)", Pattern.OPTIMIZER),
+        (f"{HEAD}import horovod.tensorflow.keras as hvd\nhvd.load_model('m').fit(x)", Pattern.OPTIMIZER),
+        (
+            f"{HEAD}class A(tf.keras.Model):\n    def run(self):\n        self.fit(x)\n"
+            "class B(A):\n    def fit(self, x): ...",
+            Pattern.OPTIMIZER,
+        ),
+        ("import keras_tuner as kt\nkt.Hyperband(build).search(x, y)", Pattern.LIBRARY),
+        ("import keras_tuner as kt\nclass T(kt.Tuner): ...\nT(build).search(x, y)", Pattern.LIBRARY),
+        ("from kerastuner.tuners import RandomSearch\nRandomSearch(build).search(x, y)", Pattern.LIBRARY),
+        ("import autokeras as ak\nak.ImageClassifier().fit(x, y, epochs=2)", Pattern.LIBRARY),
+        ("from scikeras.wrappers import KerasRegressor as K\nK(build).fit(x, y)", Pattern.LIBRARY),
+        (f"{HEAD}K = tf.keras.wrappers.scikit_learn\nsearch(K.KerasClassifier(build))", Pattern.LIBRARY),
         (f"{HEAD}tf.estimator.Estimator(model_fn).train(input_fn)", Pattern.ESTIMATOR),
         (f"{HEAD}tf.estimator.train_and_evaluate(e, t, v)", Pattern.ESTIMATOR),
         (f"{V1}with tf.Session() as s:\n    s.run(train_op)", Pattern.SESSION),
@@ -80,10 +97,26 @@ def test_the_pattern_of_a_loop(text: str, pattern: Pattern) -> None:
         "from sklearn.svm import SVC\nSVC().fit(x, y)",
         "import scipy.optimize as o\no.minimize(f, x)",
         f"{V1}with tf.Session() as s:\n    s.run(loss)",
+        f"{HEAD}tf.keras.preprocessing.image.ImageDataGenerator().fit(x)",
+        "import re, keras_tuner\nre.compile('a').search(x)",
     ],
 )
 def test_what_is_no_loop(text: str) -> None:
     assert loops(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{HEAD}def scale(scaler):\n    scaler.fit(x)",
+        f"{HEAD}import sm\nsm.Net().fit(x)",
+        f"{HEAD}from tensorflow.python.keras import Sequential\nSequential().fit(x, epochs=2)",
+        f"{HEAD}class M(tf.keras.Model):\n    def fit(self, x):\n        tf.keras.Model.fit(self, x)",
+    ],
+)
+def test_what_may_be_a_loop(text: str) -> None:
+    assert loops(text) == []
+    assert len(program(text).loops.possible) == 1
 
 
 def test_a_tapes_loop_shows_its_place_model_optimizer_and_tape() -> None:

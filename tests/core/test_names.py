@@ -52,6 +52,11 @@ def classes(text: str) -> set[str]:
         "from tensorflow.keras import optimizers as opt\nopt.Adam",
         "from tensorflow.keras.optimizers import Adam\nAdam",
         "from tensorflow.keras.optimizers import Adam as Best\nBest",
+        "from tensorflow.keras import *\noptimizers.Adam",
+        "from tensorflow import *\nkeras.optimizers.Adam",
+        "from keras import *\noptimizers.Adam",
+        "from tensorflow.compat.v2 import *\noptimizers.Adam",
+        "from numpy import *\nfrom tensorflow.keras.optimizers import *\nAdam",
         "import keras\nkeras.optimizers.Adam",
         "import tensorflow.compat.v2 as tf\ntf.keras.optimizers.Adam",
         "try:\n    import tensorflow.compat.v2 as tf\nexcept ImportError:\n    import tensorflow as tf\n"
@@ -167,3 +172,50 @@ def test_user_classes_extend_the_hierarchy() -> None:
     )
     assert script.names.may_be(frozenset(values), *api.MODEL)
     assert not script.names.may_be(frozenset(values), *api.OPTIMIZERS)
+
+
+BASE = "import tensorflow as tf\nclass Base:\n    def run(self):\n"
+ADAM_ATTRIBUTE = "        self.opt = tf.optimizers.Adam()\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            f"{BASE}        self.opt\nclass Heir(Base):\n    def __init__(self):\n{ADAM_ATTRIBUTE}",
+            {ADAM},
+        ),
+        (
+            f"{BASE}        self.opt\nclass Heir(Base):\n    opt = tf.optimizers.Adam()",
+            {ADAM},
+        ),
+        (
+            f"{BASE}        self.make()\nclass Heir(Base):\n"
+            "    def make(self):\n        return tf.optimizers.Adam()",
+            {ADAM},
+        ),
+        (
+            f"{BASE}        self.opt\nclass Heir(Base): pass\nclass Last(Heir):\n"
+            f"    def __init__(self):\n{ADAM_ATTRIBUTE}",
+            {ADAM},
+        ),
+        (
+            "import tensorflow as tf\nclass Base(tf.keras.Model):\n    def run(self):\n"
+            "        self.count_params()\n"
+            "class Heir(Base):\n    def count_params(self):\n        return tf.optimizers.Adam()",
+            {ADAM, "?"},
+        ),
+        # `super()` is an object of no heir, and neither is what the class itself made.
+        (
+            f"{BASE}        pass\nclass Heir(Base):\n    def go(self):\n        super().opt\n"
+            "class Last(Base):\n    opt = tf.optimizers.Adam()",
+            {"?"},
+        ),
+        (
+            f"{BASE}        pass\nclass Heir(Base):\n    opt = tf.optimizers.Adam()\nBase().opt",
+            {"?"},
+        ),
+    ],
+)
+def test_self_may_be_of_an_heir(text: str, expected: set[str]) -> None:
+    assert classes(text) == expected

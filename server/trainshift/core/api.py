@@ -121,6 +121,11 @@ def is_class(name: str) -> bool:
     return canonical(name) in _data()["classes"]
 
 
+def is_module(name: str) -> bool:
+    """Whether `name`, in any spelling, is a module that has known members."""
+    return any(spelling.rstrip(".") in _modules() for spelling in _spellings(f"{name}."))
+
+
 def ancestors(name: str) -> tuple[str, ...]:
     """The class and its recorded ancestors, canonical, in method resolution order; () if unknown."""
     known = canonical(name)
@@ -211,6 +216,19 @@ def _spellings(name: str) -> Iterator[str]:
 def _data() -> Data:
     data: Data = json.loads(PATH.read_text(encoding="utf-8"))
     return data
+
+
+@cache
+def _modules() -> frozenset[str]:
+    """The modules of all recorded names."""
+    data = _data()
+    found: set[str] = set()
+    for name in (*data["classes"], *data["functions"], *data["aliases"]):
+        module = name.rpartition(".")[0]
+        while module and module not in found:
+            found.add(module)
+            module = module.rpartition(".")[0]
+    return frozenset(found.difference(data["classes"]))
 
 
 @cache

@@ -22,7 +22,7 @@ from trainshift.core.names import (
     Values,
 )
 from trainshift.core.origins import Place
-from trainshift.core.patterns import Loop, Pattern
+from trainshift.core.patterns import Loop, Pattern, is_strange
 from trainshift.core.script import Script
 from trainshift.core.training import Step, of_super
 
@@ -131,10 +131,13 @@ class Keras:
         takes = any(word.arg == "optimizer" for word in site.node.keywords)
         if any(isinstance(value, Function) for value in values):
             return takes
-        known = [value for value in values if isinstance(value, Member)]
+        members = [value for value in values if isinstance(value, Member)]
+        known = [
+            each for each in members if not (isinstance(each.owner, Instance) and is_strange(each.owner.cls))
+        ]
         if known:
             return any(self._names.is_a(value.owner, *api.MODEL) for value in known)
-        return takes or any(isinstance(value, Unknown) for value in values)
+        return takes or bool(members) or any(isinstance(value, Unknown) for value in values)
 
     def _same_model(self, fit: Fit, site: Site) -> bool:
         """Whether a `compile` may be of the model that is fitted."""

@@ -102,6 +102,8 @@ Value: TypeAlias = (
 Values: TypeAlias = frozenset[Value]
 
 UNKNOWN = Unknown()
+# The making of an object that is of no heir's class.
+_NO_CALL = ast.Call(ast.Name("object", ast.Load()), [], [])
 _NOTHING: Values = frozenset()
 _NO_NAMES: tuple[str, ...] = ()
 _ANYTHING: Values = frozenset({UNKNOWN})
@@ -382,9 +384,11 @@ class Resolver:
         starred = self._starred(self._script, name)
         if starred:
             return starred
-        for module in self._script.code.star_imports:
-            if api.canonical(f"{module}.{name}") or (module.startswith("horovod") and name in _HOROVOD):
-                return frozenset({Library(f"{module}.{name}")})
+        for module in reversed(self._script.code.star_imports):
+            full_name = f"{module}.{name}"
+            known = api.canonical(full_name) or api.is_module(full_name)
+            if known or (module.startswith("horovod") and name in _HOROVOD):
+                return frozenset({Library(full_name)})
         return frozenset({Library(f"builtins.{name}")}) if name in _BUILTINS else _ANYTHING
 
     def bound(self, binding: Binding) -> Values:
@@ -462,14 +466,12 @@ class Resolver:
         if isinstance(value, Module):
             return self._module_member(value, name)
         if isinstance(value, Class):
-            return self._class_attribute(value.scope, name, None) or _ANYTHING
+            return self._class_attribute(value.scope, name) or _ANYTHING
         if isinstance(value, UserInstance):
-            own = self._answers.ask(("own", value, name), self._class_attribute, value.scope, name, value)
-            bound = self._answers.ask(
-                ("bound", id(value.scope), name), self._object_attribute, value.scope, name
-            )
+            own = self._answers.ask(("own", value, name), self._method, value, name)
+            bound = self._answers.ask(("bound", value, name), self._object_attribute, value, name)
             if own or bound:
-                return own | bound
+                return own | bound | self._overridden(value, name)
             if any(isinstance(each, str) for each in self.ancestry(value.scope)):
                 return frozenset({Member(value, name)})
             return _ANYTHING
@@ -477,26 +479,41 @@ class Resolver:
             return frozenset({Member(value, name)})
         return _ANYTHING
 
-    def _class_attribute(self, cls: Scope, name: str, owner: UserInstance | None) -> Values:
+    def _overridden(self, owner: UserInstance, name: str) -> Values:
+        """What a library gives ``self``, where only heirs have an attribute of that name."""
+        libraries = self.library_bases(owner.scope)
+        if owner.node is not None or all(map(_is_standard, libraries)) or not self.heirs(owner.scope):
+            return _NOTHING
+        alone = UserInstance(owner.scope, _NO_CALL)
+        own = self._answers.ask(("own", alone, name), self._method, alone, name)
+        bound = self._answers.ask(("bound", alone, name), self._object_attribute, alone, name)
+        return frozenset() if own or bound else frozenset({Member(owner, name)})
+
+    def _class_attribute(self, cls: Scope, name: str) -> Values:
         for each in self.ancestry(cls):
-            if not isinstance(each, Scope) or name not in each.bindings:
-                continue
-            found = self._join(self.bound(binding) for binding in each.bindings[name])
-            if owner is None:
-                return found
-            bound: set[Value] = set()
-            for value in found:
-                if not isinstance(value, Function):
-                    bound.add(value)
-                elif is_property(value.scope):
-                    bound |= self._returned(value.scope)
-                else:
-                    bound.add(Function(value.scope, owner))
-            return frozenset(bound)
+            if isinstance(each, Scope) and name in each.bindings:
+                return self._join(self.bound(binding) for binding in each.bindings[name])
         return _NOTHING
 
-    def _object_attribute(self, cls: Scope, name: str) -> Values:
-        family = [each for each in self.ancestry(cls) if isinstance(each, Scope)]
+    def _method(self, owner: UserInstance, name: str) -> Values:
+        """What the classes that the object may be of give it; ``self`` may be of an heir."""
+        found = self._class_attribute(owner.scope, name)
+        for heir in self.heirs(owner.scope) if owner.node is None else ():
+            found = found.union(*(self.bound(binding) for binding in heir.bindings.get(name, ())))
+        bound: set[Value] = set()
+        for value in found:
+            if not isinstance(value, Function):
+                bound.add(value)
+            elif is_property(value.scope):
+                bound |= self._returned(value.scope)
+            else:
+                bound.add(Function(value.scope, owner))
+        return frozenset(bound)
+
+    def _object_attribute(self, owner: UserInstance, name: str) -> Values:
+        """What is assigned to an attribute of the object."""
+        classes = {owner.scope, *(self.heirs(owner.scope) if owner.node is None else ())}
+        family = {each for each in self.ancestry(owner.scope) if isinstance(each, Scope)} | classes
         found: Values = _NOTHING
         homes = dict.fromkeys([self._script, *(self._script.home(each) for each in family)])
         for attribute in (each for home in homes for each in home.attribute_bindings(name)):
@@ -506,7 +523,7 @@ class Resolver:
                 if function is None or function.owner() not in family:
                     continue
             elif not any(
-                isinstance(value, UserInstance) and value.scope is cls
+                isinstance(value, UserInstance) and value.scope in classes
                 for value in self.values(attribute.base, binding.scope, binding.statement)
             ):
                 continue
@@ -515,9 +532,7 @@ class Resolver:
 
     def is_self(self, node: ast.expr, scope: Scope) -> bool:
         """Whether `node` is the first parameter of the method that it stands in."""
-        function = scope.function()
-        while function is not None and function.owner() is None:
-            function = function.parent.function() if function.parent is not None else None
+        function = _method_around(scope)
         if function is None or not isinstance(node, ast.Name):
             return False
         # A lambda in the body of a class is passed on there, as a rule, and is no method.
@@ -548,7 +563,7 @@ class Resolver:
                 return frozenset(v for v in values if isinstance(v, Function)) or _ANYTHING
             if name == "builtins.super" and not node.args:
                 base = self._base_of(scope)
-                return frozenset({UserInstance(base, None) if base is not None else Instance(name, node)})
+                return frozenset({UserInstance(base, node) if base is not None else Instance(name, node)})
             if name == "builtins.dict" and node.keywords:
                 return frozenset({Display(node, scope, statement)})
             return frozenset({Instance(api.returns(name) or name, node)})
@@ -561,16 +576,13 @@ class Resolver:
                 returned = api.returns(f"{cls}.{value.name}")
                 if returned is not None:
                     return frozenset({Instance(returned, node)})
-                if cls.partition(".")[0] in sys.stdlib_module_names:
+                if _is_standard(cls):
                     return frozenset({Instance(f"{cls}.{value.name}", node)})
         return _ANYTHING
 
     def _base_of(self, scope: Scope) -> Scope | None:
         """The class of the script's own that ``super()`` stands for in a method, if there is one."""
-        function = scope.function()
-        while function is not None and function.owner() is None:
-            function = function.parent.function() if function.parent is not None else None
-        owner = function.owner() if function is not None else None
+        owner = class_around(scope)
         bases = self.ancestry(owner)[1:2] if owner is not None else []
         return next((base for base in bases if isinstance(base, Scope)), None)
 
@@ -734,7 +746,9 @@ class Resolver:
         owner = function.owner()
         if not name:
             return [], True
-        wanted = [owner, *self._heirs(owner)] if owner is not None and name == "__init__" else [function]
+        wanted = [function]
+        if owner is not None and name == "__init__":
+            wanted = [owner, *(heir for heir in self.heirs(owner) if "__init__" not in heir.bindings)]
         found: dict[Site, None] = {}
         passed_on = False
         names = dict.fromkeys([*(each.name for each in wanted), name])
@@ -745,19 +759,28 @@ class Resolver:
                 passed_on = passed_on or passed
         return list(found), not found or passed_on
 
-    def _heirs(self, cls: Scope) -> list[Scope]:
-        """The classes of any linked script that are made by the ``__init__`` of `cls`, as it is inherited."""
+    def heirs(self, cls: Scope) -> list[Scope]:
+        """The classes of any linked script that derive from `cls`, directly or not."""
+        found = self._answers.ask(("heirs", id(cls)), self._find_heirs, cls)
+        return sorted((value.scope for value in found if isinstance(value, Class)), key=self._order)
+
+    def _order(self, cls: Scope) -> tuple[str, int]:
+        """What sorts classes by their places."""
+        home = self._script.home(cls)
+        return home.path, home.statement_span(cls.statement).start if cls.statement is not None else 0
+
+    def _find_heirs(self, cls: Scope) -> Values:
         found: list[Scope] = []
         waiting = [cls]
         while waiting:
             base = waiting.pop()
-            for script in self._script.users:
+            for script in self._script.home(cls).users:
                 if base.name in script.code.mentioned:
                     for other in script.code.derived_classes:
                         if other not in (cls, *found) and base in self.ancestry(other):
                             found.append(other)
                             waiting.append(other)
-        return [other for other in found if "__init__" not in other.bindings]
+        return frozenset(map(Class, found))
 
     def calls_by_name(self, name: str, function: Scope) -> tuple[list[Site], bool]:
         """This script's calls that may run `function`, and whether it may be used otherwise than called.
@@ -858,6 +881,24 @@ def _operands(node: ast.expr) -> list[ast.expr]:
     if found:
         return [*found, node]
     return [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
+
+
+def class_around(scope: Scope) -> Scope | None:
+    """The class in a method of which the code stands."""
+    method = _method_around(scope)
+    return method.owner() if method is not None else None
+
+
+def _method_around(scope: Scope) -> Scope | None:
+    function = scope.function()
+    while function is not None and function.owner() is None:
+        function = function.parent.function() if function.parent is not None else None
+    return function
+
+
+def _is_standard(full_name: str) -> bool:
+    """Whether a class is one of Python's own library."""
+    return full_name.partition(".")[0] in sys.stdlib_module_names
 
 
 def is_property(function: Scope) -> bool:

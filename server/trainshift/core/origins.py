@@ -15,11 +15,21 @@ from trainshift.core.facts import (
     Statement,
     dotted,
 )
-from trainshift.core.names import Class, Display, Function, Module, Unknown, UserInstance
+from trainshift.core.names import (
+    Class,
+    Display,
+    Function,
+    Library,
+    Module,
+    Unknown,
+    UserInstance,
+    class_around,
+)
 from trainshift.core.script import Script
 
 # A model is not followed through more names than this to see whether it shares another's weights.
 _MOST_PARTS = 400
+_SUPER = Library("builtins.super")
 # Neither is anything traced through more steps than this.
 _DEEPEST = 40
 
@@ -83,6 +93,10 @@ class Origins:
     def _trace_call(self, node: ast.Call, place: Place) -> Iterator[ast.AST | None]:
         """A call makes an object of its own, unless its function gives what is made outside of it."""
         values = self._names.values(node.func, place.scope, place.statement)
+        owner = class_around(place.scope)
+        if owner is not None and _SUPER in values:
+            yield from self._trace_class(owner)
+            return
         functions = [value.scope for value in values if isinstance(value, Function)]
         if not values or any(isinstance(value, Unknown) for value in values):
             yield None
@@ -108,7 +122,8 @@ class Origins:
                 yield from self._trace_binding(attribute.binding)
         for value in names.values(node.value, place.scope, place.statement):
             if isinstance(value, UserInstance):
-                for cls in names.ancestry(value.scope):
+                heirs = names.heirs(value.scope) if value.node is None else []
+                for cls in (*names.ancestry(value.scope), *heirs):
                     if not isinstance(cls, Scope):
                         continue
                     for attribute in self._script.home(cls).attribute_bindings(node.attr):
@@ -125,15 +140,20 @@ class Origins:
             yield None
 
     def _trace_self(self, place: Place) -> Iterator[ast.AST | None]:
-        names = self._names
-        for value in names.values(place.node, place.scope, place.statement):
+        for value in self._names.values(place.node, place.scope, place.statement):
             if isinstance(value, UserInstance):
-                # The class itself stands for an object whose making is not seen.
-                yield value.scope.node
-                for script in self._script.home(value.scope).users:
-                    for site in script.sites_named(value.scope.name):
-                        if any(isinstance(v, Class) and v.scope is value.scope for v in names.callee(site)):
-                            yield site.node
+                yield from self._trace_class(value.scope)
+
+    def _trace_class(self, cls: Scope) -> Iterator[ast.AST | None]:
+        """What makes the objects of a class of the script, or of one that derives from it."""
+        names = self._names
+        for each in (cls, *names.heirs(cls)):
+            # The class itself stands for an object whose making is not seen.
+            yield each.node
+            for script in self._script.home(each).users:
+                for site in script.sites_named(each.name):
+                    if any(isinstance(v, Class) and v.scope is each for v in names.callee(site)):
+                        yield site.node
 
     def _trace_elements(self, node: ast.expr, place: Place) -> Iterator[ast.AST | None]:
         """What the elements of a list or a comprehension are made by."""

@@ -6,7 +6,7 @@ The pattern of a loop is an element of the lattice of SPEC §2; `core/loops.py` 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
@@ -15,8 +15,19 @@ from typing import TYPE_CHECKING
 from trainshift.core import api
 from trainshift.core.facts import Scope, Site, Statement, argument, closure, dotted, last_name
 from trainshift.core.flow import reaching_calls
-from trainshift.core.imports import is_common
-from trainshift.core.names import Function, Instance, Unknown, Values
+from trainshift.core.imports import ROOTS, is_common
+from trainshift.core.names import (
+    Function,
+    Instance,
+    Library,
+    Literal,
+    Member,
+    Unknown,
+    UserInstance,
+    Value,
+    Values,
+    class_around,
+)
 from trainshift.core.origins import Place
 from trainshift.core.script import Script
 from trainshift.core.source import Span, one_line
@@ -42,6 +53,12 @@ _FIT_KEYWORDS = frozenset(
         "validation_steps", "initial_epoch", "class_weight", "nb_epoch",
     }
 )  # fmt: skip
+# What trains a model by a `fit` of its own: the method of the objects of a library that does.
+_TRAINERS = {"keras_tuner": "search", "kerastuner": "search", "autokeras": "fit", "scikeras": "fit"}
+# Classes that wrap a model for scikit-learn, of Keras and of what came after.
+_WRAPPERS = ("KerasClassifier", "KerasRegressor")
+# A class of Keras that is fitted, and is neither recorded nor a model.
+_GENERATOR = "ImageDataGenerator"
 _COMPILE_KEYWORDS = frozenset({"optimizer", "loss", "metrics"})
 
 
@@ -56,6 +73,7 @@ class Pattern(Enum):
     STRATEGY = "tf.distribute"
     MINIMIZE = "minimize"
     BY_HAND = "weights assigned by hand"
+    LIBRARY = "a library that hides the fit"
     UNKNOWN = "unknown"
 
 
@@ -137,7 +155,7 @@ def named_function(scope: Scope) -> Scope | None:
 
 def candidates(script: Script) -> list[Site]:
     """The calls that may train, by the names of the methods alone."""
-    names = (*FITTING, *_STEPPING, *_ASSIGNING, "train", "train_and_evaluate", "run")
+    names = (*FITTING, *_STEPPING, *_ASSIGNING, *_WRAPPERS, "search", "train", "train_and_evaluate", "run")
     return list(script.sites_named(*names))
 
 
@@ -169,6 +187,7 @@ class _Reader:
     def read(self) -> Iterator[Loop]:
         yield from self._tapes()
         yield from self._fits()
+        yield from self._trainers()
         yield from self._estimators()
         yield from self._sessions()
         yield from self._minimizers()
@@ -214,10 +233,7 @@ class _Reader:
 
     def _is_optimizers_own(self, scope: Scope) -> bool:
         """Whether the code is a method of an optimizer, which is no loop but what a loop calls."""
-        function = scope.function()
-        while function is not None and function.owner() is None:
-            function = function.parent.function() if function.parent is not None else None
-        owner = function.owner() if function is not None else None
+        owner = class_around(scope)
         bases = self._names.library_bases(owner) if owner is not None else ()
         return any(api.is_subclass(base, *api.OPTIMIZERS) for base in bases)
 
@@ -241,15 +257,19 @@ class _Reader:
     def _fits(self) -> Iterator[Loop]:
         for site in self._script.sites_named(*FITTING):
             function = site.node.func
-            if not isinstance(function, ast.Attribute) or of_super(site):
+            if not isinstance(function, ast.Attribute) or site in self._hidden_fits:
                 continue
-            if any(isinstance(value, Function) for value in self._names.callee(site)):
+            if self._is_own(self._names.callee(site)):
                 continue
-            values = self._names.site_values(function.value, site)
-            known = self._names.may_be(values, *api.MODEL)
+            values = self._fitted(function.value, site)
+            known = self._names.may_be(values, *api.MODEL) or any(map(_is_loaded_by_horovod, values))
             if not known and not self._may_be_model(values):
                 continue
-            likely = known or self._looks_like_fit(site, function.value)
+            # What TensorFlow has beside its own Keras is no model that Horovod's Keras can train.
+            inner = any(
+                isinstance(value, Instance) and value.cls.startswith("tensorflow.") for value in values
+            )
+            likely = known or (not inner and self._looks_like_fit(site, function.value))
             if self._is_of_custom_step(site) and dotted(function.value) == "self":
                 continue
             place = Place(function.value, site.scope, site.statement)
@@ -258,13 +278,44 @@ class _Reader:
                 list(self._compiled_with(site)), certain=known, likely=likely,
             )  # fmt: skip
 
+    def _is_own(self, called: Values) -> bool:
+        """Whether the function that is called is one of the script's, and not perhaps that of a model."""
+        return any(isinstance(value, Function) for value in called) and not any(
+            isinstance(value, Member) and self._names.is_a(value.owner, *api.MODEL) for value in called
+        )
+
+    def _fitted(self, receiver: ast.expr, site: Site) -> Values:
+        """What the object that is fitted may be; ``super()`` is an object of the class around it."""
+        owner = class_around(site.scope) if of_super(site) else None
+        if owner is not None:
+            return frozenset({UserInstance(owner, None)})
+        return self._names.site_values(receiver, site)
+
     def _may_be_model(self, values: Values) -> bool:
         """Whether what is fitted may be a Keras model, for all that the script shows."""
         if not self._imports_tensorflow or any(
-            isinstance(value, Instance) and is_common(value.cls) for value in values
+            isinstance(value, Instance) and not is_strange(value.cls) for value in values
         ):
             return False
-        return not values or any(isinstance(value, Unknown) for value in values)
+        return not values or any(self._is_unseen(value) for value in values)
+
+    def _is_unseen(self, value: Value) -> bool:
+        """Whether the script does not show what an object is."""
+        if isinstance(value, Member):
+            return isinstance(value.owner, UserInstance) or self._is_unseen(value.owner)
+        if isinstance(value, Instance):
+            return is_strange(value.cls)
+        if isinstance(value, Library):  # an object that a module holds, not the module
+            return "." in value.name and (is_strange(value.name) or api.is_subclass(value.name, *api.MODEL))
+        if isinstance(value, UserInstance):
+            return any(map(is_strange, self._names.library_bases(value.scope))) or any(
+                isinstance(each, Unknown)
+                for cls in self._names.ancestry(value.scope)
+                if isinstance(cls, Scope) and isinstance(cls.node, ast.ClassDef)
+                for base in cls.node.bases
+                for each in self._names.values(base, cls.parent or cls, cls.statement)
+            )
+        return isinstance(value, Unknown)
 
     def _looks_like_fit(self, site: Site, receiver: ast.expr) -> bool:
         """Whether an unknown object is fitted as only a Keras model is."""
@@ -275,7 +326,21 @@ class _Reader:
             dotted(each.node.func.value) == name
             for each in self._script.sites_named("compile")
             if isinstance(each.node.func, ast.Attribute)
-            and any(word.arg in _COMPILE_KEYWORDS for word in each.node.keywords)
+            and (
+                any(word.arg in _COMPILE_KEYWORDS for word in each.node.keywords)
+                or self._is_given_optimizer(each)
+            )
+        )
+
+    def _is_given_optimizer(self, compile: Site) -> bool:
+        """Whether the first argument of a call is an optimizer, or the name of one."""
+        given = argument(compile.node, 0)
+        values = self._names.site_values(given, compile) if given is not None else ()
+        return any(
+            api.keras_optimizer(value.value) is not None
+            if isinstance(value, Literal) and isinstance(value.value, str)
+            else self._names.is_a(value, *api.OPTIMIZERS)
+            for value in values
         )
 
     @cached_property
@@ -298,6 +363,46 @@ class _Reader:
                 given = argument(site.node, 0, "optimizer")
                 if given is not None:
                     yield Place(given, site.scope, site.statement)
+
+    # Libraries that hide the fit
+
+    @cached_property
+    def _hidden_fits(self) -> list[Site]:
+        """The calls by which a library trains a model."""
+        imported = {binding.full_name.partition(".")[0] for binding in self._script.imports}
+        methods = {_TRAINERS[root] for root in imported if root in _TRAINERS}
+        wraps = [
+            site
+            for site in self._script.sites_named(*_WRAPPERS)
+            if any(_wraps_model(value) for value in self._names.callee(site))
+        ]
+        if wraps:
+            methods.add("fit")
+        fits = []
+        for site in self._script.sites_named(*sorted(methods)):
+            if not isinstance(site.node.func, ast.Attribute):
+                continue
+            values = self._names.site_values(site.node.func.value, site)
+            known = {
+                _TRAINERS.get(cls.partition(".")[0], "fit" if cls.endswith(_WRAPPERS) else "")
+                for value in values
+                for cls in self._classes(value)
+            }
+            strange = not values or any(isinstance(value, Unknown) for value in values)
+            if site.name in known or (strange and site.name == "search"):
+                fits.append(site)
+        # A wrapped model may be handed to what fits it, such as a search for the best parameters.
+        return fits or wraps
+
+    def _classes(self, value: Value) -> Iterable[str]:
+        """The library classes that an object is of."""
+        if isinstance(value, Instance):
+            return (value.cls,)
+        return self._names.library_bases(value.scope) if isinstance(value, UserInstance) else ()
+
+    def _trainers(self) -> Iterator[Loop]:
+        for site in self._hidden_fits:
+            yield Loop(Pattern.LIBRARY, self._script, [site], self._around(site))
 
     # Estimator
 
@@ -469,6 +574,25 @@ class _Reader:
             if not callers:
                 return site.statement
             statement, scope = callers[0].statement, callers[0].scope
+
+
+def is_strange(full_name: str) -> bool:
+    """Whether nothing is known of a class or function: of an unknown library, or not recorded."""
+    root, _, rest = full_name.partition(".")
+    if api.is_class(full_name) or rest.endswith(_GENERATOR):
+        return False
+    return root in ROOTS or not is_common(full_name)
+
+
+def _is_loaded_by_horovod(value: Value) -> bool:
+    """Whether it is what ``hvd.load_model(...)`` gives."""
+    return isinstance(value, Instance) and value.cls.startswith("horovod.") and "load_model" in value.cls
+
+
+def _wraps_model(value: Value) -> bool:
+    """Whether it is a class that wraps a Keras model for scikit-learn."""
+    root = value.name.partition(".")[0] if isinstance(value, Library) else ""
+    return root in (*ROOTS, "scikeras")
 
 
 def _is_eager(site: Site) -> bool:

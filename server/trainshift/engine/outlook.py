@@ -28,6 +28,8 @@ _HIDING = ("create_train_op", "optimize_loss")
 _REASONS = {
     Pattern.STRATEGY: "tf.distribute already distributes this script; remove the strategy first",
     Pattern.MINIMIZE: "optimizer.minimize(...) hides its tape; use apply_gradients with a tf.GradientTape",
+    Pattern.LIBRARY: "this trains through a library that hides the fit; "
+    "call the model's own fit in this script instead",
     Pattern.BY_HAND: "a tf.GradientTape is used, but its gradients reach no optimizer.apply_gradients(...); "
     "weights that are updated by hand are not converted",
 }
@@ -50,7 +52,15 @@ def look(program: Program) -> Outlook:
             site, reason = found
             return Outlook(False, True, reason, program.script.span(site.node, site))
     loops = program.training.steps or program.keras.fits or program.keras.batches or program.graphs.is_used
-    return Outlook(True) if loops else Outlook(False, False, LOOKED_FOR)
+    return Outlook(True) if loops else _perhaps(program) or Outlook(False, False, LOOKED_FOR)
+
+
+def _perhaps(program: Program) -> Outlook | None:
+    """A refusal where the only call that may train is a `fit` of what nobody sees."""
+    for loop in program.loops.possible:
+        reason = f"{loop.call} is called on an object that is not known to be a Keras model"
+        return Outlook(False, True, reason, loop.span)
+    return None
 
 
 def _foreign_loop(program: Program) -> tuple[Site, str] | None:

@@ -30,6 +30,8 @@ _WHY = {
     "rank would train on its own.",
     Pattern.BY_HAND: "{call} updates the weights without an optimizer; nothing averages these gradients over "
     "the ranks.",
+    Pattern.LIBRARY: "{call} trains through a library that hides the fit; what averages gradients cannot be "
+    "put there, so each rank would train on its own.",
     Pattern.UNKNOWN: "It cannot be seen where the gradients of {call} come from, so it is not known whether "
     "they are averaged over the ranks.",
 }
