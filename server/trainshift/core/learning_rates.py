@@ -1,20 +1,20 @@
 """Learning rates: every place of a script where the size of an optimizer's rate is written.
 
 A rate is followed from the optimizer's constructor to where its number stands: in place, in the
-schedule that computes it (correction C7), in the variable or function that holds it.
+schedule that computes it (correction C7), in the variable or function that holds it.  Where it is the one in
+one case and another in another, each case is scaled where it is written.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from trainshift.core import api
 from trainshift.core.facts import (
-    Binding,
     Scope,
     Site,
     Statement,
@@ -29,20 +29,25 @@ from trainshift.core.names import (
     Function,
     Instance,
     Library,
+    Literal,
     Unknown,
     UserInstance,
     Value,
 )
+from trainshift.core.rate_cases import ATTRIBUTES, NAMES, SETTLED, Kind, Place, RateCases, computes, unpacked
 
 if TYPE_CHECKING:
     from trainshift.core.program import Program
 
-NAMES = ("learning_rate", "lr")
 # The optimizers of Keras 2.11 to 2.15 drop ``lr=`` with a warning; the legacy ones take it.
 _IGNORING_LR = ("tensorflow.keras.optimizers.Optimizer",)
-_SCHEDULER = "tensorflow.keras.callbacks.LearningRateScheduler"
 _PLATEAU = "tensorflow.keras.callbacks.ReduceLROnPlateau"
+# The optimizers that ask a function or a variable for the rate at each step; others do so when they are made.
+_ASKING = ("tensorflow.keras.optimizers.legacy.Optimizer",)
 _MAKERS = ("tensorflow.keras.optimizers.get", "tensorflow.keras.optimizers.deserialize")
+_ASSIGNING = ("assign", "assign_add", "assign_sub", "set_value")
+# An end for absurd scripts.
+_MOST_ROUNDS = 100
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -63,21 +68,46 @@ class Rate:
     each: bool = False
     doubt: str = ""
     computed: bool = False  # inside a schedule or a function
+    counting: str = ""  # the argument by which the schedule counts steps
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class HiddenRate:
-    """An optimizer whose rate cannot be seen, and why."""
+    """A rate that is not scaled: the expression that it is the rate of, and why."""
 
-    site: Site
+    node: ast.expr
+    within: Site | Statement
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """How one of the classes that a call may make an optimizer of takes its rate.
+
+    `node` is what the call gives; if that is None the rate is the text `default` of the argument `keyword`,
+    and unless there is one, `reason` says what hides it.
+    """
+
+    node: ast.expr | None
+    keyword: str = ""
+    default: str = ""
+    doubt: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Setting:
+    """A rate that is given to an optimizer which is there: what it is given, and the optimizer."""
+
+    value: Place
+    optimizer: Place
 
 
 @dataclass(slots=True)
 class _Found:
     rates: dict[object, Rate] = field(default_factory=dict)
-    hidden: list[HiddenRate] = field(default_factory=list)
-    sources: set[object] = field(default_factory=set)
+    hidden: dict[tuple[ast.expr, str], HiddenRate] = field(default_factory=dict)
+    sources: dict[Value, None] = field(default_factory=dict)
 
 
 class LearningRates:
@@ -90,30 +120,49 @@ class LearningRates:
         self._horovod = program.horovod
         self._training = program.training
         self._found = _Found()
+        self._cases = RateCases(program)
 
     @cached_property
     def all(self) -> tuple[list[Rate], list[HiddenRate]]:
-        """Every rate to scale, in the order found, and the rates that cannot be seen."""
+        """Every rate to scale, in the order of the script, and the rates that cannot be seen."""
+        settings = [each for each in self._settings() if not self._is_within_optimizer(each)]
         for site in self._script.sites:
-            for value in self._names.callee(site):
-                if isinstance(value, Library) and self._made_by_library(site, value.name):
-                    break
-                if isinstance(value, Class) and self._made_by_class(site, value.scope):
-                    break
+            self._made(site, settings)
         for site in self._script.sites:
             self._scheduled(site)
-        for node, statement, scope, where in self._assigned():
-            if not self._is_relative(node, scope, statement, set()):
-                self._follow(node, scope, statement, where)
+        for setting in settings:
+            self._follow(setting.value)
         wrapped = self._wrapped_sources()
         if wrapped is not None:
             reason = (
                 "a schedule is used both by itself and inside another, so it cannot be told what to scale"
             )
-            self._found.hidden.append(HiddenRate(wrapped, reason))
+            self._hide(wrapped.node, wrapped, reason)
             self._found.rates = {key: rate for key, rate in self._found.rates.items() if not rate.computed}
-        rates = [rate for rate in self._found.rates.values() if not self._calls_source(rate)]
-        return rates, self._found.hidden
+        self._separate()
+        rates = sorted(self._found.rates.values(), key=self._start)
+        hidden = sorted(
+            self._found.hidden.values(), key=lambda each: self._script.span(each.node, each.within)
+        )
+        return rates, hidden
+
+    def _start(self, rate: Rate) -> int:
+        return self._script.statement_span(rate.statement).start
+
+    def _in_order(self, values: Iterable[Value]) -> list[Value]:
+        """Those values that compute a rate, in the order of the script."""
+
+        def start(value: Value) -> int:
+            if isinstance(value, Instance | UserInstance) and value.node is not None:
+                return self._script.span(value.node, self._script.site_of(value.node)).start
+            assert isinstance(value, Function | UserInstance)
+            assert value.scope.node is not None
+            return self._script.span(value.scope.node, value.scope).start
+
+        return sorted(filter(computes, values), key=start)
+
+    def _hide(self, node: ast.expr, within: Site | Statement, reason: str) -> None:
+        self._found.hidden.setdefault((node, reason), HiddenRate(node, within, reason))
 
     def _wrapped_sources(self) -> Site | None:
         """Where a schedule that is scaled is handed to another that is scaled too."""
@@ -121,173 +170,296 @@ class LearningRates:
             if isinstance(source, UserInstance) and source.node is not None:
                 site = self._script.site_of(source.node)
                 for given in arguments(source.node):
-                    if not self._found.sources.isdisjoint(self._names.site_values(given, site)):
+                    if not self._found.sources.keys().isdisjoint(self._names.site_values(given, site)):
                         return site
         return None
 
-    def _calls_source(self, rate: Rate) -> bool:
-        """Whether the rate is what a schedule or function gives that is itself scaled."""
-        return rate.node is not None and any(
+    def _separate(self) -> None:
+        """Scale once what is scaled both where it is written and where it is read."""
+        for _ in range(_MOST_ROUNDS):
+            for key, rate in list(self._found.rates.items()):
+                settled = self._settled_below(rate)
+                if settled:
+                    del self._found.rates[key]
+                    assert rate.node is not None
+                    place = Place(rate.node, rate.scope, rate.statement, rate.site)
+                    before = set(self._found.rates)
+                    self._follow(place, frozenset(settled))
+                    self._mark(before, rate.computed, rate.counting)
+                    break
+            else:
+                return
+
+    def _settled_below(self, rate: Rate) -> set[ast.expr]:
+        """What the rate comes from that is scaled: another rate, or what a scaled schedule gives."""
+        if rate.node is None:
+            return set()
+        found: set[ast.expr] = set()
+        for place in self._cases.reached(Place(rate.node, rate.scope, rate.statement)):
+            if place.node in self._found.rates or self._calls_source(place):
+                found.add(place.node)
+        if self._calls_source(Place(rate.node, rate.scope, rate.statement)):
+            found.add(rate.node)
+        return found
+
+    def _calls_source(self, place: Place) -> bool:
+        """Whether the expression is what a schedule or function gives that is itself scaled."""
+        return isinstance(place.node, ast.Call) and any(
             value in self._found.sources
-            for part in ast.walk(rate.node)
-            if isinstance(part, ast.Call)
-            for value in self._names.values(part.func, rate.scope, rate.statement)
+            for value in self._names.values(place.node.func, place.scope, place.statement)
         )
 
     # Constructors
 
-    def _made_by_library(self, site: Site, name: str) -> bool:
+    def _made(self, site: Site, settings: list[_Setting]) -> None:
+        """The rate of what a call makes, if that is an optimizer, whichever of its classes it may be of."""
+        given: list[_Given] = []
+        for value in self._names.callee(site):
+            if isinstance(value, Library):
+                given += self._given_to_library(site, value.name, settings)
+            elif isinstance(value, Class):
+                given += self._given_to_class(site, value.scope)
+        if given and not argument(site.node, None, "learning_rate"):
+            old = argument(site.node, None, "lr")
+            if old is not None:
+                self._follow_argument(old, site)
+        found = sorted(set(given), key=lambda each: (each.keyword, each.default, each.reason, each.doubt))
+        if len(found) > 1:
+            text = self._script.text(site.node.func, site)
+            reason = f"{text} may be one of several optimizers, which do not take the same rate here"
+            self._hide(site.node, site, reason)
+        for each in found[:1] if len(found) == 1 else ():
+            self._take(site, each)
+
+    def _take(self, site: Site, given: _Given) -> None:
+        """Scale the rate that an optimizer is given, or else its default."""
+        if given.node is not None and not given.doubt:
+            self._follow_argument(given.node, site)
+        elif given.reason:
+            self._hide(site.node, site, given.reason)
+        elif given.default:
+            self._add(
+                Rate(site.statement, site.scope, None, site, given.keyword, given.default, doubt=given.doubt)
+            )
+
+    def _follow_argument(self, node: ast.expr, site: Site) -> None:
+        """Follow the rate of an optimizer, unless Horovod's wrap stops it."""
+        stopped = self._stopped(node, site)
+        if stopped:
+            self._hide(site.node, site, stopped)
+        else:
+            self._follow(Place(node, site.scope, site.statement, site))
+
+    def _given_to_library(self, site: Site, name: str, settings: list[_Setting]) -> list[_Given]:
         known = api.canonical(name)
         if name == "functools.partial":
-            return self._made_later(site)
-        if known in _MAKERS:
-            self._found.hidden.append(
-                HiddenRate(site, "the optimizer is made from a name or a configuration")
-            )
-            return True
-        if known is None:
-            return self._made_by_stranger(site, name)
-        if not api.is_subclass(known, *api.OPTIMIZERS):
-            return False
-        signature = api.constructor(known)
-        if signature is None or signature.parameter("learning_rate") is None:
-            return False  # A wrapper such as LossScaleOptimizer (C22): the inner one is seen by itself.
-        parameter = signature.parameter("learning_rate")
-        assert parameter is not None
-        ignored = api.is_subclass(known, *_IGNORING_LR)
-        self._constructor(site, signature.position("learning_rate"), parameter.default, ignored)
-        return True
+            self._made_later(site)
+        elif known in _MAKERS:
+            if not any(self._sets_rate_of(setting, site) for setting in settings):
+                return [_Given(None, reason="the optimizer is made from a name or a configuration")]
+        elif known is None:
+            return self._given_to_stranger(site, name)
+        elif api.is_subclass(known, *api.OPTIMIZERS):
+            return self._given_to_known(site, known)
+        return []
 
-    def _made_later(self, site: Site) -> bool:
-        """``partial(Adam, learning_rate=0.1)``: scaled here if the rate is given here."""
-        if not site.node.args:
+    def _sets_rate_of(self, setting: _Setting, site: Site) -> bool:
+        """Whether the optimizer that the call makes surely gets its rate by a setting in the same block."""
+        statement = setting.value.statement
+        if statement is None or statement.parent is not site.statement.parent:
             return False
-        for name in self._names.full_names(site.node.args[0], site.scope, site.statement):
+        if statement.scope.function() is not site.scope.function():
+            return False
+        optimizer = setting.optimizer
+        made = self._names.values(optimizer.node, optimizer.scope, optimizer.statement)
+        new = bool(self._cases.kinds(setting.value) & (Kind.NUMBER | Kind.SOURCE | Kind.SCALED))
+        return new and any(isinstance(value, Instance) and value.node is site.node for value in made)
+
+    def _given_to_known(self, site: Site, cls: str) -> list[_Given]:
+        """How an optimizer of TensorFlow takes its rate."""
+        signature = api.constructor(cls)
+        parameter = signature.parameter("learning_rate") if signature is not None else None
+        if signature is None or parameter is None:
+            return []  # A wrapper such as LossScaleOptimizer (C22): the inner one is seen by itself.
+        old = argument(site.node, None, "lr")
+        ignored = api.is_subclass(cls, *_IGNORING_LR)
+        if old is not None and not ignored:
+            return [_Given(old)]
+        doubt = "this optimizer ignores lr= since TensorFlow 2.11; its default rate is scaled with it"
+        given = argument(site.node, signature.position("learning_rate"), "learning_rate")
+        if given is not None:
+            return [_Given(given)]
+        if hides_arguments(site.node):
+            return [_Given(None, reason="the learning rate is hidden in * or ** arguments")]
+        if parameter.default in (None, "..."):
+            return [_Given(None, reason="no learning rate is given")]
+        return [_Given(None, "learning_rate", parameter.default or "", doubt if old is not None else "")]
+
+    def _made_later(self, site: Site) -> None:
+        """``partial(Adam, learning_rate=0.1)``: scaled here if the rate is given here."""
+        names = (
+            self._names.full_names(site.node.args[0], site.scope, site.statement) if site.node.args else ()
+        )
+        found: dict[ast.expr, None] = {}
+        for name in sorted(names):
             signature = api.constructor(name) if api.is_subclass(name, *api.OPTIMIZERS) else None
             position = signature.position("learning_rate") if signature else None
             if position is not None:
                 given = argument(site.node, position + 1, *NAMES)
                 if given is not None:
-                    self._follow(given, site.scope, site.statement, site)
-                return True
-        return False
+                    found[given] = None
+        if len(found) > 1:
+            self._hide(site.node, site, "the optimizer may be one of several, which take the rate elsewhere")
+        for given in list(found)[: len(found) == 1]:
+            self._follow_argument(given, site)
 
-    def _made_by_stranger(self, site: Site, name: str) -> bool:
-        """An optimizer of a library that is not known, if an optimizer step uses what the call makes."""
+    def _given_to_stranger(self, site: Site, name: str) -> list[_Given]:
+        """How an optimizer of a library that is not known takes its rate, if something trains with it."""
         if name.partition(".")[0] in ("builtins", "horovod", "functools"):
-            return False
-        made = Instance(name, site.node)
-        if not any(made in self._names.site_values(s.receiver, s.site) for s in self._training.steps):
-            return False
+            return []
+        if Instance(name, site.node) not in self._used:
+            return []
         word = next((word for word in site.node.keywords if word.arg in NAMES), None)
-        if word is None:
-            self._found.hidden.append(
-                HiddenRate(site, f"{name} is not known, so its learning rate cannot be told")
-            )
-        else:
-            self._follow(word.value, site.scope, site.statement, site)
-        return True
+        if word is not None:
+            return [_Given(word.value)]
+        if any(self._names.may_be(values, *api.OPTIMIZERS) for values in self._arguments(site)):
+            return []  # A wrapper: the inner one is seen by itself.
+        return [_Given(None, reason=f"{name} is not known, so its learning rate cannot be told")]
 
-    def _made_by_class(self, site: Site, cls: Scope) -> bool:
-        """An optimizer of a class of the script."""
+    def _arguments(self, site: Site) -> list[frozenset[Value]]:
+        return [self._names.site_values(each, site) for each in arguments(site.node)]
+
+    @cached_property
+    def _used(self) -> set[Value]:
+        """What the script trains with, and what is inside of a wrapper."""
+        places = [(step.receiver, step.site) for step in self._training.steps]
+        places += [
+            (each.optimizer, each.site) for each in self._program.keras.compiles if each.optimizer is not None
+        ]
+        places += [*self._program.graphs.optimizers, *self._program.estimators.optimizers]
+        found: set[Value] = set()
+        waiting = [value for node, site in places for value in self._names.site_values(node, site)]
+        while waiting:
+            value = waiting.pop()
+            if value not in found:
+                found.add(value)
+                if isinstance(value, Instance) and self._is_wrapper(value.cls):
+                    inner = argument(value.node, 0, "inner_optimizer", "opt", "optimizer")
+                    site = self._script.site_of(value.node)
+                    waiting += self._names.site_values(inner, site) if inner is not None else ()
+        return found
+
+    def _is_wrapper(self, cls: str) -> bool:
+        """Whether an optimizer class of TensorFlow has no rate of its own, such as `LossScaleOptimizer`."""
+        signature = api.constructor(cls) if api.is_subclass(cls, *api.OPTIMIZERS) else None
+        return signature is not None and signature.parameter("learning_rate") is None
+
+    def _given_to_class(self, site: Site, cls: Scope) -> list[_Given]:
+        """How an optimizer of a class of the script takes its rate."""
         bases = self._names.library_bases(cls)
         base = next((each for each in sorted(bases) if api.is_subclass(each, *api.OPTIMIZERS)), None)
         if base is None:
-            return False
+            return []
         init = self._names.function_named(cls, "__init__")
         if init is None:
-            return self._made_by_library(site, base)
+            return self._given_to_known(site, base)
         for name in NAMES:
             if name not in init.bindings:
                 continue
             given = self._names.argument(site, init, name)
             default = init.bindings[name][0].value
             if given is not None:
-                self._follow(given, site.scope, site.statement, site)
-                return True
+                return [_Given(given)]
             if default is not None and not hides_arguments(site.node):
-                text = self._script.text(default, init)
-                self._add(Rate(site.statement, site.scope, None, site, name, text))
-                return True
-        self._found.hidden.append(
-            HiddenRate(site, f"the learning rate of {cls.name} is not among its arguments")
-        )
-        return True
+                return [_Given(None, name, self._script.text(default, init))]
+        return [_Given(None, reason=f"the learning rate of {cls.name} is not among its arguments")]
 
-    def _constructor(self, site: Site, position: int | None, default: str | None, ignored: bool) -> None:
-        """Scale the rate that is given, or else the default; `ignored` tells that ``lr=`` has no effect."""
-        given = argument(site.node, position, "learning_rate")
-        old = argument(site.node, None, "lr")
-        if old is not None:
-            self._follow(old, site.scope, site.statement, site)
-        if old is not None and not ignored:
-            return
-        doubt = "this optimizer ignores lr= since TensorFlow 2.11; its default rate is scaled with it"
-        if given is not None:
-            self._follow(given, site.scope, site.statement, site)
-        elif hides_arguments(site.node):
-            self._found.hidden.append(HiddenRate(site, "the learning rate is hidden in * or ** arguments"))
-        elif default is None or default == "...":
-            self._found.hidden.append(HiddenRate(site, "no learning rate is given"))
-        else:
-            word = "learning_rate"
-            self._add(Rate(site.statement, site.scope, None, site, word, default, doubt=doubt if old else ""))
+    def _stopped(self, node: ast.expr, site: Site) -> str:
+        """Why a rate that changes by itself does not in an optimizer that Horovod makes anew; else empty."""
+        if site.node not in self._rebuilt:
+            return ""
+        values = self._names.site_values(node, site)
+        if not any(self._changes(value, node) for value in values):
+            return ""
+        text = self._script.text(node, site)
+        return f"Horovod makes the optimizer anew, with the value that {text} has then, so it stays at it"
+
+    def _changes(self, value: Value, node: ast.expr) -> bool:
+        """Whether the rate that an object gives may change; a variable made in place has no other user."""
+        if isinstance(value, Instance):
+            return api.is_subclass(value.cls, *api.VARIABLE) and value.node is not node
+        schedule = isinstance(value, UserInstance) and self._names.is_a(value, *api.SCHEDULE)
+        return isinstance(value, Function | UserInstance) and not schedule
+
+    @cached_property
+    def _rebuilt(self) -> set[ast.Call]:
+        """The calls that make optimizers which Horovod makes anew from their configuration, for Keras."""
+        return {
+            value.node
+            for compile in self._program.keras.compiles
+            if compile.optimizer is not None and compile.own_tape is None
+            for value in self._names.site_values(compile.optimizer, compile.site)
+            if isinstance(value, Instance) and api.is_subclass(value.cls, *_ASKING)
+        }
 
     # From an expression to where its number stands
 
-    def _follow(
-        self, node: ast.expr, scope: Scope, statement: Statement, site: Site | None, depth: int = 0
-    ) -> None:
-        if _is_nothing(node) or depth > 20:
-            return
-        values = self._names.values(node, scope, statement)
-        sources = [value for value in values if self._computes(value) and not self._is_read(value, site)]
-        cases = self._cases(node, scope, statement)
-        scaled = [self._horovod.scaled(case, where, at) for case, where, at, _ in cases]
-        if sources and len(sources) == len(values):
-            for value in sources:
-                self._scale_source(value, site)
-        elif cases and (0 < len(sources) < len(values) or 0 < sum(scaled) < len(scaled)):
-            for case, where, at, call in cases:
-                self._follow(case, where, at, call, depth + 1)
-        elif self._horovod.scaled(node, scope, statement):
-            return
-        elif not sources:
-            self._add(Rate(statement, scope, node, site, doubt=self._doubt(node, scope, statement, values)))
-        elif site is not None:
-            text = self._script.text(node, statement)
-            self._found.hidden.append(HiddenRate(site, f"{text} may be a number or a schedule"))
+    def _follow(self, place: Place, settled: frozenset[ast.expr] = frozenset()) -> None:
+        """Scale a rate where it stands; if it may be several things, each of them, where it is written."""
+        seen: set[ast.expr] = set()
+        waiting = [place]
+        while waiting:
+            each = waiting.pop()
+            if each.node not in seen:
+                seen.add(each.node)
+                waiting += reversed(self._follow_once(each, settled))
 
-    def _cases(
-        self, node: ast.expr, scope: Scope, statement: Statement
-    ) -> list[tuple[ast.expr, Scope, Statement, Site | None]]:
-        """What a rate is in one case and in another, each to be scaled where it is made, if need be."""
-        if isinstance(node, ast.IfExp):
-            return [(part, scope, statement, None) for part in (node.body, node.orelse)]
-        if not isinstance(node, ast.Name):
+    def _follow_once(self, place: Place, settled: frozenset[ast.expr]) -> list[Place]:
+        """Scale a rate if that can be done in one place, else give the cases to follow."""
+        kinds = self._cases.kinds(place, settled) or Kind.NUMBER
+        values = self._names.values(place.node, place.scope, place.statement)
+        sources = [value for value in self._in_order(values) if not self._is_read(value, place.site)]
+        if kinds & Kind.SOURCE and not sources:
+            kinds = kinds & ~Kind.SOURCE | Kind.NUMBER
+        if not kinds & (Kind.NUMBER | Kind.SOURCE | Kind.UNSEEN):
             return []
-        _, bindings = self._names.lookup(node.id, scope, statement)
-        cases: list[tuple[ast.expr, Scope, Statement, Site | None]] = []
-        for binding in bindings:
-            if binding.kind == "parameter" and binding.inner is not None:
-                for caller in self._names.callers(binding.inner)[0]:
-                    given = self._names.argument(caller, binding.inner, node.id)
-                    if given is not None:
-                        cases.append((given, caller.scope, caller.statement, caller))
-            elif (
-                binding.kind != "value" or binding.value is None or binding.path or binding.statement is None
-            ):
-                return []
-            else:
-                cases.append((binding.value, binding.scope, binding.statement, None))
+        if not kinds & (SETTLED | Kind.NUMBER | Kind.UNSEEN):
+            for value in sources:
+                self._scale_source(value, place.site)
+            return []
+        whole = not kinds & (SETTLED | Kind.SOURCE | Kind.UNSEEN) and not self._cases.is_target(place)
+        if whole and not (place.tested and self._may_be_nothing(values)):
+            self._add_number(place, values)
+            return []
+        cases = self._cases.cases(place)
+        if not cases:
+            self._cannot_follow(place, kinds)
         return cases
 
-    def _computes(self, value: Value) -> bool:
-        """Whether the rate is computed by an object, so that a factor cannot stand beside it."""
-        if isinstance(value, Instance):
-            schedule = api.is_subclass(value.cls, *api.SCHEDULE) or bool(api.rate_parameters(value.cls))
-            return schedule or api.is_subclass(value.cls, *api.VARIABLE)
-        return isinstance(value, Function | UserInstance)
+    def _may_be_nothing(self, values: frozenset[Value]) -> bool:
+        """Whether it cannot be told that a value is a number, which can be multiplied."""
+        return not all(isinstance(value, Literal) and value.value is not None for value in values)
+
+    def _add_number(self, place: Place, values: frozenset[Value]) -> None:
+        statement = place.statement or place.scope.statement
+        assert statement is not None
+        doubt = self._doubt(place.node, place.scope, statement, values)
+        self._add(Rate(statement, place.scope, place.node, place.site, doubt=doubt))
+
+    def _cannot_follow(self, place: Place, kinds: Kind) -> None:
+        """Tell why the cases of a rate cannot be scaled one by one."""
+        within = place.statement or place.scope.statement
+        assert within is not None
+        text = self._script.text(place.node, within)
+        if kinds & Kind.SOURCE:
+            reason = f"{text} may be a number or a schedule"
+        elif kinds & Kind.UNSEEN:
+            reason = f"{text} may be a rate of its own, or derived from the current one"
+        elif place.tested:
+            reason = f"{text} may be a number or nothing"
+        else:
+            reason = f"{text} is scaled in one case and not in another"
+        self._hide(place.node, within, reason)
 
     def _is_read(self, value: Value, site: Site | None) -> bool:
         """Whether the rate is a variable that a graph reads: it is scaled there, whatever assigns it."""
@@ -305,11 +477,26 @@ class LearningRates:
     def _scale_source(self, value: Value, site: Site | None) -> None:
         if value in self._found.sources:
             return
-        self._found.sources.add(value)
+        self._found.sources[value] = None
         before = set(self._found.rates)
         self._scale_inside(value, site)
-        for key in set(self._found.rates) - before:
-            self._found.rates[key] = replace(self._found.rates[key], computed=True)
+        self._mark(before, True, self._counting(value))
+
+    def _mark(self, before: set[object], computed: bool, counting: str) -> None:
+        """Note of the rates that were added where they come from."""
+        for key in [key for key in self._found.rates if key not in before]:
+            rate = self._found.rates[key]
+            counting = rate.counting or counting
+            self._found.rates[key] = replace(rate, computed=rate.computed or computed, counting=counting)
+
+    def _counting(self, value: Value) -> str:
+        """The argument by which a schedule of TensorFlow counts the steps of the training; empty if none."""
+        if not isinstance(value, Instance):
+            return ""
+        signature = api.constructor(value.cls) or api.function(value.cls)
+        names = [each.name for each in signature.parameters] if signature is not None else []
+        counting = [name for name in names if name.endswith("decay_steps") or name == "boundaries"]
+        return counting[0] if counting and api.rate_parameters(value.cls) else ""
 
     def _scale_inside(self, value: Value, site: Site | None) -> None:
         if isinstance(value, Function):
@@ -327,9 +514,7 @@ class LearningRates:
         signature = api.constructor(cls) or api.function(cls)
         names = api.rate_parameters(cls)
         if signature is None or not names:
-            self._found.hidden.append(
-                HiddenRate(site, f"{last_name(site.node.func)} is not a known schedule")
-            )
+            self._hide(site.node, site, f"{last_name(site.node.func)} is not a known schedule")
             return
         for name in names:
             given = argument(site.node, signature.position(name), name)
@@ -337,22 +522,23 @@ class LearningRates:
             if given is not None:
                 self._scale_argument(given, site, name)
             elif hides_arguments(site.node):
-                self._found.hidden.append(HiddenRate(site, f"{name} is hidden in * or ** arguments"))
+                self._hide(site.node, site, f"{name} is hidden in * or ** arguments")
             elif parameter is not None and parameter.default not in (None, "None"):
                 self._add(Rate(site.statement, site.scope, None, site, name, parameter.default or ""))
 
     def _scale_argument(self, given: ast.expr, site: Site, name: str) -> None:
-        if self._horovod.scaled(given, site.scope, site.statement) or _is_nothing(given):
-            return
         if name != "values":
-            self._follow(given, site.scope, site.statement, site)
+            self._follow(Place(given, site.scope, site.statement, site))
         elif isinstance(given, ast.List | ast.Tuple) and not any(
             isinstance(part, ast.Starred) for part in given.elts
         ):
             for part in given.elts:
-                if not self._horovod.scaled(part, site.scope, site.statement):
+                place = Place(part, site.scope, site.statement)
+                if self._cases.kinds(place) is Kind.NUMBER:
                     self._add(Rate(site.statement, site.scope, part))
-        else:
+                else:
+                    self._follow(place)
+        elif not self._horovod.scaled(given, site.scope, site.statement):
             self._add(Rate(site.statement, site.scope, given, site, each=True))
 
     def _scale_schedule_class(self, value: UserInstance, site: Site | None) -> None:
@@ -360,41 +546,47 @@ class LearningRates:
         if call is not None and call.returns:
             self._scale_returns(call)
             return
-        bases = [each for each in self._names.library_bases(value.scope) if api.rate_parameters(each)]
+        bases = [each for each in sorted(self._names.library_bases(value.scope)) if api.rate_parameters(each)]
         own_init = self._names.function_named(value.scope, "__init__")
         if bases and own_init is None and value.node is not None:
             self._scale_schedule(bases[0], self._script.site_of(value.node))
         elif site is not None:
-            self._found.hidden.append(HiddenRate(site, f"{value.scope.name} has no __call__ to be scaled"))
+            self._hide(site.node, site, f"{value.scope.name} has no __call__ to be scaled")
 
     def _scale_returns(self, function: Scope) -> None:
+        before = set(self._found.rates)
         for node, statement in function.returns:
-            where = statement or function.statement
-            assert where is not None
-            values = self._names.values(node, function, statement)
-            nested = [value for value in values if self._computes(value)]
-            if nested:
-                for value in nested:
-                    self._scale_source(value, None)
-            elif not (
-                self._horovod.scaled(node, function, statement)
-                or _is_nothing(node)
-                or self._is_relative(node, function, where, set())
-            ):
-                self._add(Rate(where, function, node))
+            self._follow(Place(node, function, statement or function.statement))
+        for key in [key for key in self._found.rates if key not in before]:
+            self._found.rates[key] = replace(self._found.rates[key], doubt="")
 
     def _scale_variable(self, value: Instance, made: Site) -> None:
         initial = argument(made.node, 0, "initial_value")
         if initial is None:
-            self._found.hidden.append(HiddenRate(made, "the variable of the rate has no initial value"))
-        elif not self._horovod.scaled(initial, made.scope, made.statement):
-            self._add(Rate(made.statement, made.scope, initial, made))
-        for site in self._script.sites_named("assign"):
-            if isinstance(site.node.func, ast.Attribute) and site.node.args:
-                if value in self._names.site_values(site.node.func.value, site):
-                    node = site.node.args[0]
-                    if not self._mentions(node, site.node.func.value):
-                        self._follow(node, site.scope, site.statement, site)
+            self._hide(made.node, made, "the variable of the rate has no initial value")
+        else:
+            self._follow(Place(initial, made.scope, made.statement, made))
+        for site in self._script.sites_named(*_ASSIGNING):
+            target, node = self._assigned(site)
+            if target is not None and node is not None and value in self._names.site_values(target, site):
+                if not self._mentions(node, target):
+                    self._follow(Place(node, site.scope, site.statement, site))
+
+    def _is_within_optimizer(self, setting: _Setting) -> bool:
+        """Whether an optimizer class of the script passes on a rate that it was given, and scaled by that."""
+        scope: Scope | None = setting.value.scope
+        while scope is not None and scope.kind != "class":
+            scope = scope.parent
+        bases = self._names.library_bases(scope) if scope is not None else ()
+        return any(api.is_subclass(base, *api.OPTIMIZERS) for base in bases)
+
+    def _assigned(self, site: Site) -> tuple[ast.expr | None, ast.expr | None]:
+        """The variable and the value of ``variable.assign(x)`` and ``K.set_value(variable, x)``."""
+        if self._names.calls(site, "tensorflow.keras.backend.set_value"):
+            return argument(site.node, 0, "x"), argument(site.node, 1, "value")
+        if site.name != "set_value" and isinstance(site.node.func, ast.Attribute):
+            return site.node.func.value, argument(site.node, 0, "value", "delta")
+        return None, None
 
     def _mentions(self, node: ast.expr, other: ast.expr) -> bool:
         return any(
@@ -405,107 +597,60 @@ class LearningRates:
 
     def _scheduled(self, site: Site) -> None:
         """The rates that a `LearningRateScheduler` is given by, and the floor of a `ReduceLROnPlateau`."""
-        for value in self._names.callee(site):
-            known = api.canonical(value.name) if isinstance(value, Library) else None
-            if known == _PLATEAU:
-                signature = api.constructor(known)
-                given = argument(site.node, signature.position("min_lr") if signature else None, "min_lr")
-                if given is not None:
-                    self._follow(given, site.scope, site.statement, site)
-            elif known == _SCHEDULER:
-                given = argument(site.node, 0, "schedule")
-                values = self._names.site_values(given, site) if given is not None else frozenset()
-                if not values or any(isinstance(each, Unknown) for each in values):
-                    self._found.hidden.append(HiddenRate(site, "the function of the schedule cannot be seen"))
-                for each in values:
-                    if self._computes(each):
-                        self._scale_source(each, site)
+        if self._names.calls(site, _PLATEAU):
+            signature = api.constructor(_PLATEAU)
+            given = argument(site.node, signature.position("min_lr") if signature else None, "min_lr")
+            if given is not None:
+                self._follow(Place(given, site.scope, site.statement, site))
+        schedule = self._cases.schedule(site)
+        if schedule is None:
+            return
+        values = self._names.site_values(schedule, site)
+        if not values or any(isinstance(each, Unknown) for each in values):
+            self._hide(site.node, site, "the function of the schedule cannot be seen")
+        for each in self._in_order(values):
+            self._scale_source(each, site)
 
     # Rates that are set while training
 
-    def _assigned(self) -> Iterator[tuple[ast.expr, Statement, Scope, Site | None]]:
+    def _settings(self) -> Iterator[_Setting]:
         """What is assigned to an optimizer's rate after its creation."""
-        for name in NAMES:
+        for name in ATTRIBUTES:
             for attribute in self._script.attribute_bindings(name):
                 binding = attribute.binding
-                plain = binding.kind == "value" and binding.value is not None and not binding.path
-                if (
-                    plain
-                    and binding.statement is not None
-                    and not isinstance(binding.statement.node, ast.AugAssign)
-                ):
-                    if self._is_optimizer(attribute.base, binding.scope, binding.statement):
-                        assert binding.value is not None
-                        yield binding.value, binding.statement, binding.scope, None
-        for site in self._script.sites_named("assign", "set_value"):
-            target: ast.expr | None = None
-            value: ast.expr | None = None
-            if site.name == "assign" and isinstance(site.node.func, ast.Attribute):
-                target, value = site.node.func.value, argument(site.node, 0, "value")
-            elif self._names.calls(site, "tensorflow.keras.backend.set_value"):
-                target, value = argument(site.node, 0, "x"), argument(site.node, 1, "value")
-            if isinstance(target, ast.Attribute) and target.attr in NAMES and value is not None:
-                if self._is_optimizer(target.value, site.scope, site.statement):
-                    yield value, site.statement, site.scope, site
+                if binding.kind != "value" or binding.value is None or binding.statement is None:
+                    continue
+                optimizer = Place(attribute.base, binding.scope, binding.statement)
+                value = unpacked(binding)
+                if isinstance(binding.statement.node, ast.AugAssign):
+                    added = isinstance(binding.statement.node.op, ast.Add | ast.Sub)
+                    value = binding.statement.node.value if added else None
+                if value is not None and self._cases.is_optimizer(optimizer):
+                    yield _Setting(Place(value, binding.scope, binding.statement), optimizer)
+        for site in self._script.sites_named(*_ASSIGNING):
+            yield from self._set_as_variable(site)
+        for site in self._script.sites_named("setattr", "_set_hyper"):
+            yield from self._set_by_name(site)
 
-    def _is_optimizer(self, node: ast.expr, scope: Scope, statement: Statement) -> bool:
-        values = self._names.values(node, scope, statement)
-        if self._names.may_be(values, *api.OPTIMIZERS) or self._is_models_optimizer(node, scope, statement):
-            return True
-        used = {dotted(step.receiver) for step in self._training.steps}
-        return any(isinstance(value, Unknown) for value in values) and dotted(node) in used
+    def _set_as_variable(self, site: Site) -> Iterator[_Setting]:
+        """``optimizer.lr.assign(x)`` and ``K.set_value(optimizer.lr, x)``."""
+        target, value = self._assigned(site)
+        if target is not None and value is not None:
+            rate = Place(target, site.scope, site.statement)
+            if self._cases.is_rate(rate, held=True):
+                member = self._cases.member(rate)
+                optimizer = member[0] if member is not None else rate
+                yield _Setting(Place(value, site.scope, site.statement, site), optimizer)
 
-    def _is_models_optimizer(self, node: ast.expr, scope: Scope, statement: Statement) -> bool:
-        """Whether the expression is ``model.optimizer``, in a callback ``self.model.optimizer`` too."""
-        if not isinstance(node, ast.Attribute) or node.attr != "optimizer":
-            return False
-        model = self._names.values(node.value, scope, statement)
-        if self._names.may_be(model, *api.MODEL):
-            return True
-        if isinstance(node.value, ast.Attribute) and node.value.attr == "model":
-            owner = self._names.values(node.value.value, scope, statement)
-            return self._names.may_be(owner, *api.CALLBACK)
-        return False
-
-    def _is_relative(
-        self, node: ast.expr, scope: Scope, statement: Statement | None, seen: set[ast.AST]
-    ) -> bool:
-        """Whether the value comes from a rate that is scaled already: the optimizer's, or a schedule's.
-
-        So does the second parameter of the function that a `LearningRateScheduler` calls.
-        """
-        if node in seen:
-            return False
-        seen.add(node)
-        for part in ast.walk(node):
-            if isinstance(part, ast.Attribute) and part.attr in NAMES and statement is not None:
-                if self._is_optimizer(part.value, scope, statement):
-                    return True
-            elif isinstance(part, ast.Call):
-                called = self._names.values(part.func, scope, statement)
-                if any(value in self._found.sources for value in called):
-                    return True
-            elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
-                _, bindings = self._names.lookup(part.id, scope, statement)
-                for binding in bindings:
-                    if binding.kind == "parameter" and self._is_current_rate(binding):
-                        return True
-                    if binding.value is not None and binding.kind != "parameter":
-                        if self._is_relative(binding.value, binding.scope, binding.statement, seen):
-                            return True
-        return False
-
-    def _is_current_rate(self, binding: Binding) -> bool:
-        """Whether a parameter is the rate that a schedule function is to change: ``def f(epoch, lr)``."""
-        function = binding.inner
-        if function is None or not any(
-            isinstance(source, Function) and source.scope is function for source in self._found.sources
-        ):
-            return False
-        assert isinstance(function.node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        names = [each.arg for each in (*function.node.args.posonlyargs, *function.node.args.args)]
-        place = 2 if function.owner() is not None else 1
-        return isinstance(binding.target, ast.arg) and binding.target.arg in names[place : place + 1]
+    def _set_by_name(self, site: Site) -> Iterator[_Setting]:
+        """``setattr(optimizer, "lr", x)``."""
+        given = site.node.args
+        if site.name == "_set_hyper" and isinstance(site.node.func, ast.Attribute):
+            given = [site.node.func.value, *given]
+        if len(given) == 3 and isinstance(given[1], ast.Constant) and given[1].value in ATTRIBUTES:
+            optimizer = Place(given[0], site.scope, site.statement)
+            if self._cases.is_optimizer(optimizer):
+                yield _Setting(Place(given[2], site.scope, site.statement, site), optimizer)
 
     def _doubt(self, node: ast.expr, scope: Scope, statement: Statement, values: frozenset[Value]) -> str:
         if not isinstance(node, ast.Name | ast.Attribute | ast.Call | ast.Subscript):
@@ -547,8 +692,3 @@ def _is_strange(value: Value) -> bool:
         "math",
         "builtins",
     )
-
-
-def _is_nothing(node: ast.expr) -> bool:
-    """Whether a factor would change nothing: None or zero."""
-    return isinstance(node, ast.Constant) and not node.value

@@ -11,9 +11,19 @@ written, because a schedule times a number is a TypeError:
     rate = ExponentialDecay(0.1, 100, 0.9)  rate = ExponentialDecay(0.1 * hvd.size(), 100, 0.9)
     optimizer = SGD(rate)                   optimizer = SGD(rate)
 
-A schedule class of the script's own is scaled in what its `__call__` returns. Rates that are set
-while training (`optimizer.learning_rate = x`, `optimizer.lr.assign(x)`) are scaled too, unless they
-derive from the rate itself.
+A schedule class of the script's own is scaled in what its `__call__` returns, the function of a
+`LearningRateScheduler` in what it returns. Rates that are set while training
+(`optimizer.learning_rate = x`, `optimizer.lr.assign(x)`) are scaled too, unless they derive from the
+rate itself. What is the one in one case and the other in another is scaled case by case:
+
+    def schedule(epoch, lr):                def schedule(epoch, lr):
+        if epoch == 5:                          if epoch == 5:
+            lr = 0.01                               lr = 0.01 * hvd.size()
+        return lr                               return lr
+
+What a schedule counts steps by is not divided, which a decision says where the script gives a number of
+steps. A legacy optimizer that asks a function or a variable for its rate no longer does when Horovod has
+made it anew: withheld. So is a rate of which the cases cannot be told apart.
 
 Seeds: S1, S2 `trans_S[[Adam]]`; corrections C5, C6, C7, C9, C20, C22.
 """
@@ -33,10 +43,17 @@ _INSIDE = (
     "the rate's source (a schedule, function or variable) is scaled inside, not the optimizer's argument"
 )
 
+_NOT_DIVIDED = (
+    "{} is not divided: where each rank takes fewer steps, the training ends before the schedule does"
+)
+# What counts the steps of a training, and is divided by HV06.
+_COUNTS = ("steps_per_epoch", "steps", "max_steps", "num_steps", "last_step")
+
 
 def propose(program: Program) -> Proposals:
     """One change for each statement in which a rate is written."""
     rates, hidden = program.learning_rates.all
+    divided = _divides_steps(program)
     by_statement: dict[Statement, list[Rate]] = {}
     for rate in rates:
         by_statement.setdefault(rate.statement, []).append(rate)
@@ -49,11 +66,24 @@ def propose(program: Program) -> Proposals:
         doubts = tuple(dict.fromkeys(rate.doubt for rate in own if rate.doubt))
         target = program.script.statement_span(statement)
         title = "Scale the learning rate by the number of ranks"
-        decisions = (_INSIDE,) if any(rate.computed for rate in own) else ()
+        decisions: tuple[str, ...] = (_INSIDE,) if any(rate.computed for rate in own) else ()
+        if divided:
+            decisions += tuple(
+                dict.fromkeys(_NOT_DIVIDED.format(rate.counting) for rate in own if rate.counting)
+            )
         yield Change("HV02", title, target, tuple(edits), program.requires, doubts, decisions)
     for each in hidden:
-        target = program.script.span(each.site.node, each.site)
+        target = program.script.span(each.node, each.within)
         yield Withheld("HV02", target, f"the learning rate is not scaled: {each.reason}")
+
+
+def _divides_steps(program: Program) -> bool:
+    """Whether the script gives a number of steps, of which each rank may take its share."""
+    counted = any(fit.given("steps_per_epoch") is not None for fit in program.keras.fits)
+    return counted or any(
+        site.name == "take" or any(word.arg in _COUNTS for word in site.node.keywords)
+        for site in program.script.sites
+    )
 
 
 def _scale(program: Program, rate: Rate) -> tuple[Edit, ...]:

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import ast
 
+from trainshift.core import api
 from trainshift.core.edit import Change, Edit, Withheld
 from trainshift.core.facts import Scope, Site, dotted, last_name
 from trainshift.core.program import Program
@@ -100,7 +101,7 @@ def _serializable(program: Program, cls: Scope) -> Change | Withheld | None:
         line = f"@{program.setup.tf}.keras.utils.{_REGISTER}()"
         edits.append(program.layout.before(statement, [line]))
         requires += program.layout.isolate(statement)
-    if program.names.function_named(cls, "get_config") is None:
+    if program.names.function_named(cls, "get_config") is None and not _has_inherited_config(program, cls):
         kept = _kept(program, cls)
         if kept is None:
             reason = f"Horovod makes the optimizer anew, for which {cls.name} needs a get_config method"
@@ -115,6 +116,12 @@ def _serializable(program: Program, cls: Scope) -> Change | Withheld | None:
         return None
     title = f"Let Horovod's wrap make the schedule {cls.name} again"
     return Change("HV03", title, target, tuple(edits), (*program.requires, *requires))
+
+
+def _has_inherited_config(program: Program, cls: Scope) -> bool:
+    """Whether the class is made like one of TensorFlow's schedules, whose `get_config` serves it."""
+    own_init = program.names.function_named(cls, "__init__") is not None
+    return not own_init and any(api.rate_parameters(base) for base in program.names.library_bases(cls))
 
 
 def _kept(program: Program, cls: Scope) -> dict[str, str] | None:
