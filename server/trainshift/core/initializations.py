@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from trainshift.core import api
 from trainshift.core.facts import Scope, Site, Statement, argument, dotted, last_name, root_name
+from trainshift.core.flow import reaching_calls
 from trainshift.core.names import Display, Function, Instance, Unknown, Values
 from trainshift.core.patterns import MONITORED, Pattern
 from trainshift.core.sessions import PLAIN
@@ -202,6 +203,11 @@ class Initializations:
             if self._is_variable(node.value, scope, statement) and _same(scope, site.scope):
                 yield f"[{self._script.text(node.value, scope)}]"
             return
+        if isinstance(node, ast.Call) and last_name(node.func) == "assign" and self._is_early(site):
+            assert isinstance(node.func, ast.Attribute)
+            if self._is_variable(node.func.value, scope, statement) and _same(scope, site.scope):
+                yield f"[{self._script.text(node.func.value, scope)}]"
+            return
         for value in self._names.values(node, scope, statement):
             if isinstance(value, Instance) and value.cls in _ALL_VARIABLES:
                 yield ""
@@ -214,6 +220,13 @@ class Initializations:
             elif isinstance(value, Display):
                 yield from self._listed(value, site, depth)
 
+    def _is_early(self, site: Site) -> bool:
+        """Whether a call is made once, before the training: an assignment there is an initialization too."""
+        training = self._program.training
+        block, index = self._script.siblings(site.statement)
+        before = any(training.statement_trains(each) for each in block[:index])
+        return training.runs_once(site) and not before
+
     def _is_variable(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
         """Whether an expression is a variable: not an iterator, which has an initializer too."""
         values = self._names.values(node, scope, statement)
@@ -224,10 +237,11 @@ class Initializations:
         if not isinstance(node, ast.Name):
             return False
         _, bindings = self._names.lookup(node.id, scope, statement)
+        listing = {site.node: site for site in self._script.sites_named(*_LISTING)}
         return any(
             binding.kind == "element"
-            and isinstance(binding.value, ast.Call)
-            and last_name(binding.value.func) in _LISTING
+            and binding.value is not None
+            and bool(reaching_calls(self._script, listing, binding.value, binding.scope, binding.statement))
             for binding in bindings
         )
 
@@ -396,7 +410,8 @@ class Initializations:
                 if not self._is_broadcast(part)
             )
             trains = any(self._program.training.statement_trains(each) for each in inside)
-            if binds or runs or trains or _tests_name(above):
+            leaves = any(isinstance(each.node, ast.Return | ast.Break | ast.Continue) for each in later)
+            if binds or runs or trains or leaves or _tests_name(above):
                 break
             statement = above
         return statement

@@ -20,6 +20,9 @@ from trainshift.core.names import Function, Instance, Library, Member, Unknown, 
 from trainshift.core.script import Script
 from trainshift.core.training import LOOPS, Training, is_plain
 
+_V1 = "tensorflow.compat.v1"
+_OPERATORS = (ast.BinOp, ast.UnaryOp, ast.Compare)
+
 
 class Kind(Enum):
     """Whether the call shows something or keeps something."""
@@ -447,11 +450,39 @@ class RootOnly:
         for part in ast.walk(outer):
             if isinstance(part, ast.Call) and part is not site.node and part is not outer:
                 inner = self._script.site_of(part)
-                if self._effects.acts(inner):
+                if self._effects.acts(inner) or self._adds_to_graph(inner):
                     found.append(inner)
             elif isinstance(part, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom):
                 found.append(site)
         return found
+
+    # Graphs: Horovod names its reductions after tensors, so that every rank must make the same ones
+
+    @cached_property
+    def _builds_graphs(self) -> bool:
+        sessions = (*api.SESSION, *api.MONITORED_SESSION, f"{_V1}.train.MonitoredTrainingSession")
+        named = {name.rpartition(".")[2] for name in sessions}
+        return any(self._script.names.calls(site, *sessions) for site in self._script.sites_named(*named))
+
+    def _adds_to_graph(self, site: Site, depth: int = 0) -> bool:
+        """Whether a call makes operations of a TF1 graph, itself or in a function of the script."""
+        if not self._builds_graphs or depth > 2:
+            return False
+        function = site.node.func
+        if isinstance(function, ast.Attribute) and function.attr in ("run", "eval"):
+            run = [function.value, *(site.node.args[:1] if function.attr == "run" else ())]
+            return any(isinstance(part, _OPERATORS) for each in run for part in ast.walk(each))
+        names = self._script.names.full_names(function, site.scope, site.statement)
+        if any(
+            name.startswith("tensorflow.") and not name.startswith(tables.NO_OPERATIONS) for name in names
+        ):
+            return True
+        return any(
+            self._adds_to_graph(inner, depth + 1)
+            for called in self._script.names.called_functions(site)
+            for inner in self._script.sites
+            if inner.scope.function() is called
+        )
 
 
 def _runs(statement: Statement) -> bool:

@@ -257,6 +257,48 @@ READING = {
     "builtins.open": "file",
 }
 
+# Functions of TensorFlow that add nothing to a graph, by the beginning of their names.
+NO_OPERATIONS = (
+    "tensorflow.compat.as_",
+    "tensorflow.as_string_",
+    "tensorflow.executing_eagerly",
+    "tensorflow.io.gfile.",
+    "tensorflow.compat.v1.gfile.",
+    "tensorflow.test.",
+    "tensorflow.config.",
+    "tensorflow.version.",
+    "tensorflow.train.latest_checkpoint",
+    "tensorflow.train.list_variables",
+    "tensorflow.train.get_checkpoint_state",
+    "tensorflow.train.SummaryWriter",
+    "tensorflow.estimator.",
+    "tensorflow.compat.v1.estimator.",
+    "tensorflow.compat.v1.Session",
+    "tensorflow.compat.v1.InteractiveSession",
+    "tensorflow.compat.v1.ConfigProto",
+    "tensorflow.compat.v1.GPUOptions",
+    "tensorflow.compat.v1.RunOptions",
+    "tensorflow.compat.v1.RunMetadata",
+    "tensorflow.compat.v1.Summary",
+    "tensorflow.compat.v1.get_collection",
+    "tensorflow.compat.v1.get_default_",
+    "tensorflow.compat.v1.get_variable_scope",
+    "tensorflow.compat.v1.trainable_variables",
+    "tensorflow.compat.v1.global_variables",
+    "tensorflow.compat.v1.all_variables",
+    "tensorflow.compat.v1.model_variables",
+    "tensorflow.compat.v1.logging.",
+    "tensorflow.compat.v1.flags.",
+    "tensorflow.compat.v1.train.global_step",
+    "tensorflow.compat.v1.train.get_checkpoint_state",
+    "tensorflow.compat.v1.train.latest_checkpoint",
+    "tensorflow.compat.v1.summary.FileWriter",
+    "tensorflow.compat.v1.train.write_graph",
+    "tensorflow.io.write_graph",
+    "tensorflow.python.client.timeline",
+    "tensorflow.keras.",
+)
+
 # Context managers that write a file of their own: the whole `with` goes under the guard.
 WRITING_CONTEXTS = frozenset(
     {"imageio.get_writer", "imageio.v2.get_writer", "h5py.File", "zipfile.ZipFile", "tarfile.open"}

@@ -9,7 +9,8 @@ Each rank takes a step with its own batch, so that a step covers `hvd.size()` ba
 `max_steps` of an Estimator, and for the `last_step` and `num_steps` of a `StopAtStepHook`. Only a `take` that
 feeds a training loop is divided: a preview such as `next(iter(ds.take(1)))` must not become empty, and an
 evaluation is the same on every rank, as are `validation_steps`. A `take` beside a `skip` of as many elements
-splits the data and counts no steps.
+splits the data and counts no steps. All ranks must take the same number of steps: a loop that a rank may
+leave by values of its own, such as its loss, is reported.
 
 Seeds: S1 `trans_E[[take]]`; corrections C5, C9, C20.
 """
@@ -21,13 +22,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainshift.core import api
-from trainshift.core.edit import Change, Withheld
+from trainshift.core.edit import Change, Remark, Withheld
 from trainshift.core.facts import Site, argument
 from trainshift.core.flow import reaching_calls
 from trainshift.core.names import Unknown
+from trainshift.core.own_values import own_exits
 from trainshift.core.patterns import Pattern
 from trainshift.core.program import Program
-from trainshift.core.source import Span
+from trainshift.core.source import Span, one_line
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
 # Constructors of which arguments count the steps of a training.
@@ -62,6 +64,13 @@ def propose(program: Program) -> Proposals:
             title = f"Divide the {count.what} ({number}) among the ranks"
             decisions = (f"each rank takes its share of the {count.what} ({number}), not all of them",)
             yield Change("HV06", title, target, edits, program.requires, doubts, decisions)
+    for statement, test in own_exits(program):
+        text = one_line(program.script.text(test, statement))
+        yield Remark(
+            "HV06",
+            program.script.statement_span(statement),
+            f"each rank leaves the training loop by values of its own ({text}): ranks that go on wait for it",
+        )
     for site in sorted(_feeding(program), key=lambda each: program.script.span(each.node, each)):
         if argument(site.node, 0, "count") is None:
             target = program.script.statement_span(site.statement)

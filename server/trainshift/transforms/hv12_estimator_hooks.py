@@ -51,7 +51,10 @@ _RESTARTS = (
     "and rank 0 keeps those of model_dir"
 )
 
-_DIRECTORY = "only rank 0 uses model_dir; the others train, evaluate and predict from a temporary directory"
+_DIRECTORY = (
+    "only rank 0 uses model_dir; the others train, evaluate and predict from a temporary directory, and "
+    "begin anew where rank 0 resumes: give a run with max_steps a fresh model_dir"
+)
 
 
 def propose(program: Program) -> Proposals:
