@@ -9,7 +9,6 @@ from trainshift.core.edit import Edit, Withheld
 from trainshift.core.facts import Site
 from trainshift.core.program import Program
 from trainshift.core.sessions import CONFIGURED, Configuration
-from trainshift.core.source import Span
 
 
 def proto(program: Program, v1: str, first: str = "") -> str:
@@ -44,20 +43,3 @@ def hidden(program: Program, rule: str, site: Site, configuration: Configuration
     """The reason why a session is not pinned to a GPU."""
     span = program.script.span(site.node, site)
     return Withheld(rule, span, f"the configuration of the session is left as it is: {configuration.hidden}")
-
-
-def on_root(program: Program, given: ast.expr, site: Site) -> tuple[Edit, ...]:
-    """An argument becomes ``argument if hvd.rank() == 0 else None``."""
-    if isinstance(given, ast.Constant) and given.value is None:
-        return ()
-    if program.horovod.pinned(given, site.scope, site.statement):
-        return ()
-    span = program.script.span(given, site)
-    test = f" if {program.setup.root} else None"
-    bounds = Span(
-        program.script.span(site.node.func, site).end + 1, program.script.span(site.node, site).end - 1
-    )
-    outer = program.layout.parenthesized(span, bounds)
-    if isinstance(given, ast.IfExp | ast.Lambda | ast.NamedExpr) and outer == span:
-        return (Edit(span.start, span.start, "("), Edit(span.end, span.end, f"){test}"))
-    return (Edit(outer.end, outer.end, test),)

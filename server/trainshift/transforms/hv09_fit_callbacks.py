@@ -31,9 +31,8 @@ from trainshift.core.facts import Site
 from trainshift.core.keras import hides
 from trainshift.core.program import Program
 from trainshift.core.root_only import Form, Kind, RootCall, verbosity
-from trainshift.core.source import Span
 from trainshift.transforms.lists import keep_to_root, put_first, run
-from trainshift.transforms.root import guard_changes
+from trainshift.transforms.root import guard_changes, only_argument
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
 
@@ -153,20 +152,9 @@ def _verbose(program: Program, call: RootCall) -> tuple[Edit, ...]:
 
 
 def _silence(program: Program, site: Site, given: ast.expr) -> tuple[Edit, ...]:
-    """Keep a `verbose` that is given to rank 0, unless it is silent or tells the ranks apart already."""
-    if isinstance(given, ast.Constant) and given.value in (0, False):
-        return ()
-    if program.horovod.pinned(given, site.scope, site.statement):
-        return ()
-    span = program.script.span(given, site)
-    test = f" if {program.setup.root} else 0"
-    bounds = Span(
-        program.script.span(site.node.func, site).end + 1, program.script.span(site.node, site).end - 1
-    )
-    outer = program.layout.parenthesized(span, bounds)
-    if isinstance(given, ast.IfExp | ast.Lambda | ast.NamedExpr) and outer == span:
-        return (Edit(span.start, span.start, "("), Edit(span.end, span.end, f"){test}"))
-    return (Edit(outer.end, outer.end, test),)
+    """Keep a `verbose` that is given to rank 0, unless it is silent."""
+    silent = isinstance(given, ast.Constant) and given.value in (0, False)
+    return () if silent else only_argument(program, given, site, "0")
 
 
 RULE = Transform(

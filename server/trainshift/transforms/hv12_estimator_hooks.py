@@ -40,9 +40,10 @@ from trainshift.core.estimators import Canned, Made
 from trainshift.core.facts import Site, argument, hides_arguments
 from trainshift.core.hooks import TRAIN_SPEC, Hooks
 from trainshift.core.program import Program
-from trainshift.transforms.configs import configured, hidden, on_root, proto
+from trainshift.transforms.configs import configured, hidden, proto
 from trainshift.transforms.hooked import decisions, doubts, hooked, titled
 from trainshift.transforms.lists import keep_to_root
+from trainshift.transforms.root import only_argument
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
 _RUN_CONFIGS = frozenset({"tensorflow.estimator.RunConfig", "tensorflow.compat.v1.estimator.tpu.RunConfig"})
@@ -102,7 +103,7 @@ def _estimator(program: Program, made: Made) -> Proposals:
         shown = script.text(canned.node, site) if canned.node is not None else f"the default {canned.word}"
         decided.append(f"{shown} is {canned.cls} with the learning rate {canned.rate}, scaled")
     directory = made.given("model_dir")
-    kept = on_root(program, directory, site) if directory is not None else ()
+    kept = only_argument(program, directory, site) if directory is not None else ()
     edits += kept
     decided += [_DIRECTORY] if kept else []
     hidden_words = [
@@ -160,7 +161,7 @@ def _run_config(program: Program, site: Site, name: str) -> Proposals:
     edits: list[Edit] = []
     signature = api.constructor(name)
     directory = argument(site.node, signature.position("model_dir") if signature else None, "model_dir")
-    kept = on_root(program, directory, site) if directory is not None else ()
+    kept = only_argument(program, directory, site) if directory is not None else ()
     edits += (*kept, *configured(program, site, name, configuration, {}))
     if edits:
         title = "Pin the sessions to the GPU of their rank, and keep model_dir to rank 0"

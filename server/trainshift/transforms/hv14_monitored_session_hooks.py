@@ -26,9 +26,10 @@ from trainshift.core.facts import Site, argument
 from trainshift.core.hooks import Hooks
 from trainshift.core.program import Program
 from trainshift.core.sessions import CONFIGURED, PLAIN
-from trainshift.transforms.configs import configured, hidden, on_root, proto
+from trainshift.transforms.configs import configured, hidden, proto
 from trainshift.transforms.hooked import decisions, doubts, hooked, titled
 from trainshift.transforms.lists import keep_to_root
+from trainshift.transforms.root import only_argument
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
 _DIRECTORIES = ("checkpoint_dir", "summary_dir")
@@ -95,7 +96,7 @@ def _configure(
     for word in _DIRECTORIES:
         given = argument(site.node, signature.position(word) if signature else None, word)
         if given is not None:
-            edits += on_root(program, given, site)
+            edits += only_argument(program, given, site)
     edits += configured(program, site, name, configuration, added or {})
     if edits:
         yield _change(program, site, edits, hooks)

@@ -6,9 +6,10 @@ import ast
 from collections.abc import Callable, Mapping
 
 from trainshift.core.edit import Change, Edit, Withheld
-from trainshift.core.facts import Statement, expression_path
+from trainshift.core.facts import Site, Statement, expression_path
 from trainshift.core.program import Program
 from trainshift.core.root_only import Form, Kind, RootCall
+from trainshift.core.source import Span
 from trainshift.transforms.rule import Proposals
 
 _LOOSER = (
@@ -80,3 +81,19 @@ def only_element(program: Program, node: ast.expr, statement: Statement) -> tupl
         Edit(span.start, span.start, "*(["),
         Edit(span.end, span.end, f"] if {program.setup.root} else [])"),
     )
+
+
+def only_argument(program: Program, given: ast.expr, site: Site, otherwise: str = "None") -> tuple[Edit, ...]:
+    """An argument becomes ``argument if hvd.rank() == 0 else otherwise``, unless it tells the ranks apart."""
+    nothing = isinstance(given, ast.Constant) and given.value is None
+    if nothing or program.horovod.pinned(given, site.scope, site.statement):
+        return ()
+    span = program.script.span(given, site)
+    test = f" if {program.setup.root} else {otherwise}"
+    bounds = Span(
+        program.script.span(site.node.func, site).end + 1, program.script.span(site.node, site).end - 1
+    )
+    outer = program.layout.parenthesized(span, bounds)
+    if isinstance(given, ast.IfExp | ast.Lambda | ast.NamedExpr) and outer == span:
+        return (Edit(span.start, span.start, "("), Edit(span.end, span.end, f"){test}"))
+    return (Edit(outer.end, outer.end, test),)
