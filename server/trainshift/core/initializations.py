@@ -442,9 +442,11 @@ class Initializations:
         block, index = self._script.siblings(each.anchor)
         others = {statement for other in self._all_sites for statement in other.statement.path()}
         for after in block[index + 1 :]:
+            if after in others:
+                break
             if self._contains_broadcast(after):
                 return True
-            if self._program.training.statement_trains(after) or after in others:
+            if self._program.training.statement_trains(after):
                 break
         return self._is_broadcast_by_name(each.site)
 
