@@ -29,8 +29,7 @@ TEXTS |= {case.name: case.text for case in TRANSFORM_CASES}
 @pytest.mark.parametrize("name", TEXTS)
 def test_the_properties_hold_on_every_mutation(name: str, quick: bool) -> None:
     original = convert(TEXTS[name])
-    at = len(name) % len(MUTATIONS)
-    for mutate in (None, *(MUTATIONS[at : at + (name in SHORT)] if quick else MUTATIONS)):
+    for mutate in (None, *(() if quick else MUTATIONS)):
         text = TEXTS[name] if mutate is None else _mutated(name, mutate)
         conversion = convert(text)
         where = f"{name} {mutate.__name__ if mutate else ''}"

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
+pytestmark = pytest.mark.slow
+
 HOOKS: list[dict[str, Any]] = yaml.safe_load(
     (Path(__file__).parents[2] / ".pre-commit-hooks.yaml").read_text(encoding="utf-8")
 )

@@ -15,6 +15,8 @@ from cli import fake_engine
 from cli.conftest import CONVERTED, SCRIPT
 from trainshift import __version__
 
+pytestmark = pytest.mark.slow
+
 COMMAND = [sys.executable, str(Path(fake_engine.__file__))]
 
 
