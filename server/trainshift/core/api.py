@@ -25,6 +25,8 @@ OPTIMIZERS = (
     "tensorflow.compat.v1.train.Optimizer",
     "tensorflow.keras.mixed_precision.LossScaleOptimizer",
 )
+# The functions that make optimizers of a name or of a configuration.
+OPTIMIZER_MAKERS = ("tensorflow.keras.optimizers.get", "tensorflow.keras.optimizers.deserialize")
 SCHEDULE = ("tensorflow.keras.optimizers.schedules.LearningRateSchedule",)
 DATASET = ("tensorflow.data.Dataset",)
 MODEL = ("tensorflow.keras.Model",)

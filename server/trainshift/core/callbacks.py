@@ -3,48 +3,22 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
-from enum import Enum
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from trainshift.core import api, tables
-from trainshift.core.facts import Scope, last_name
+from trainshift.core.facts import Scope
 from trainshift.core.keras import Fit
-from trainshift.core.members import Element, Members, members
-from trainshift.core.names import Class, Instance, Unknown, UserInstance, Value
-
-if TYPE_CHECKING:
-    from trainshift.core.program import Program
+from trainshift.core.members import Members
+from trainshift.core.names import Instance, Unknown, UserInstance, Value
+from trainshift.core.roles import Listed, Lists, Member, Role
 
 BROADCAST = "BroadcastGlobalVariablesCallback"
 AVERAGE = "MetricAverageCallback"
 
 
-class Role(Enum):
-    """What a callback is there for."""
-
-    STEERS = "steers training, or keeps what the script may read"
-    WRITES = "shows or writes something"
-    OWN = "is of a class of the script's own"
-    UNKNOWN = "cannot be seen"
-    HOROVOD = "is Horovod's own"
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Member:
-    """One callback of a list, its role, and its class by which a report calls it."""
-
-    element: Element
-    role: Role
-    name: str
-    reads_metrics: bool
-    stops_in_epoch: bool = False
-    may_write: bool = False
-
-
 @dataclass(eq=False, slots=True)
-class Callbacks:
+class Callbacks(Listed):
     """The callbacks of one `fit`: the argument as it is written, None if there is none."""
 
     fit: Fit
@@ -52,27 +26,14 @@ class Callbacks:
     found: Members
     members: list[Member] = field(default_factory=list)
 
-    def named(self, *roles: Role) -> list[str]:
-        """The names of the callbacks that have one of `roles`, each once."""
-        return list(dict.fromkeys(each.name for each in self.members if each.role in roles))
-
-    def has(self, callback: str) -> bool:
-        """Whether a callback of Horovod's own is among them."""
-        return any(each.role is Role.HOROVOD and each.name == callback for each in self.members)
-
     @property
     def reads_metrics(self) -> bool:
         """Whether some callback, as far as can be seen, looks at the metrics of an epoch."""
         return not self.found.complete or any(each.reads_metrics for each in self.members)
 
 
-class CallbackLists:
+class CallbackLists(Lists):
     """The callbacks of every `fit` of a script."""
-
-    def __init__(self, program: Program) -> None:
-        self._program = program
-        self._script = program.script
-        self._names = program.names
 
     @cached_property
     def all(self) -> list[Callbacks]:
@@ -84,41 +45,24 @@ class CallbackLists:
         """The callbacks that write and are not kept to rank 0 yet, each place in a list once."""
         found: dict[ast.expr, Member] = {}
         for callbacks in self.all:
-            for member in callbacks.members:
-                alone = member.element.node is callbacks.given
-                if member.role is Role.WRITES and not alone and not self._is_kept(member.element):
-                    found.setdefault(member.element.node, member)
+            for member in self._to_keep(callbacks):
+                found.setdefault(member.element.node, member)
         return list(found.values())
-
-    def _is_kept(self, element: Element) -> bool:
-        statement = element.statement or element.scope.statement
-        return statement is not None and self._program.horovod.expression_on_root(element.node, statement)
 
     def _read(self, fit: Fit) -> Callbacks:
         given = fit.given("callbacks")
-        if given is None or (isinstance(given, ast.Constant) and given.value is None):
-            return Callbacks(fit, given, Members())
-        found = members(self._script, given, fit.site.scope, fit.site.statement)
-        if found.single:
-            found.elements.append(Element(given, fit.site.scope, fit.site.statement))
-        callbacks = Callbacks(fit, given, found)
-        callbacks.members = [self._member(element) for element in found.elements]
-        return callbacks
+        found = self._found(given, fit.site)
+        return Callbacks(fit, given, found, [self._looked_at(self._member(each)) for each in found.elements])
 
     # What a callback is
 
-    def _member(self, element: Element) -> Member:
+    def _looked_at(self, member: Member) -> Member:
+        """The member, with what a callback does beside its role."""
+        element = member.element
         values = self._names.values(element.node, element.scope, element.statement)
-        roles = {self._role(value) for value in values} or {Role.UNKNOWN}
-        writes = Role.WRITES in roles
-        role = roles.pop() if len(roles) == 1 else Role.UNKNOWN if Role.UNKNOWN in roles else Role.STEERS
-        names = sorted({name for value in values if (name := _class_name(value))})
-        if not names:
-            shown = element.node.func if isinstance(element.node, ast.Call) else element.node
-            names = [last_name(shown) or ast.unparse(shown)]
         reads = any(self._reads_metrics(value) for value in values)
         stops = any(isinstance(value, UserInstance) and self._stops_in_epoch(value.scope) for value in values)
-        return Member(element, role, " or ".join(names), reads, stops, role is not Role.WRITES and writes)
+        return replace(member, reads_metrics=reads, stops_in_epoch=stops)
 
     def _role(self, value: Value) -> Role:
         if isinstance(value, Instance):
@@ -175,9 +119,3 @@ class CallbackLists:
                     if any(isinstance(part, ast.Name) and part.id in logs for part in ast.walk(method.node)):
                         return True
         return False
-
-
-def _class_name(value: Value) -> str:
-    if isinstance(value, Instance):
-        return value.cls.rpartition(".")[2]
-    return value.scope.name if isinstance(value, UserInstance | Class) else ""

@@ -39,6 +39,7 @@ from trainshift.core.names import (
     Member,
     UserInstance,
     Value,
+    is_wrap,
 )
 from trainshift.core.script import Script
 from trainshift.core.source import one_line
@@ -450,8 +451,7 @@ class Creations:
 
     def _is_horovods(self, call: ast.Call, site: Site) -> bool:
         """Whether a call is Horovod's wrap, which is all that the script ever sees of the optimizer in it."""
-        names = self._script.names.full_names(call.func, site.scope, site.statement)
-        return any(name.startswith("horovod.") and name.endswith(".DistributedOptimizer") for name in names)
+        return is_wrap(self._script.names.full_names(call.func, site.scope, site.statement))
 
 
 def excludes(one: Statement, other: Statement) -> bool:

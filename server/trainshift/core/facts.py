@@ -79,6 +79,13 @@ class Statement:
         yield self
         yield from self.ancestors()
 
+    def walk(self) -> Iterator[Statement]:
+        """This statement and all that stand in its blocks, in text order."""
+        yield self
+        for block in self.branches.values():
+            for each in block:
+                yield from each.walk()
+
     @property
     def top(self) -> Statement:
         """The module's own statement that this one is, or stands in."""

@@ -16,7 +16,6 @@ from trainshift.core import tables
 from trainshift.core.facts import Site, Statement, arguments
 from trainshift.core.keras import is_compiled_optimizer
 from trainshift.core.names import Instance, UserInstance, Value
-from trainshift.core.patterns import GRAPH_PATTERNS
 from trainshift.core.training import Step
 
 if TYPE_CHECKING:
@@ -62,12 +61,7 @@ class Flags:
 
         Not those that the callback of `fit` serves, nor what a TF1 session runs.
         """
-        taped = {
-            site
-            for loop in self._program.loops.own
-            if loop.pattern not in GRAPH_PATTERNS
-            for site in loop.sites
-        }
+        taped = self._program.eager_updates
         steps = [
             step
             for step in self._training.steps
@@ -194,19 +188,11 @@ class Flags:
     def _follows_load(self, site: Site) -> bool:
         """Whether the broadcast is that of weights which the root has just loaded."""
         before = self._script.preceding(site.statement)
-        while before is not None and self._is_broadcast(before):
+        while self._horovod.is_statement(before, *_BROADCASTS) and before is not None:
             before = self._script.preceding(before)
         return before is not None and any(
             before in each.statement.path()
             for each in self._script.sites_named("load_weights", *tables.RESTORING)
-        )
-
-    def _is_broadcast(self, statement: Statement) -> bool:
-        node = statement.node
-        return (
-            isinstance(node, ast.Expr)
-            and isinstance(node.value, ast.Call)
-            and self._horovod.is_call(self._script.site_of(node.value), *_BROADCASTS)
         )
 
     def _objects(self, node: ast.expr, site: Site) -> set[Value]:

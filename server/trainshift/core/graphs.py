@@ -57,12 +57,7 @@ class Graphs:
         """The `apply_gradients` calls that make operations of a graph."""
         if not self.is_used:
             return []
-        eager = {
-            site
-            for loop in self._program.loops.own
-            if loop.pattern not in GRAPH_PATTERNS
-            for site in loop.sites
-        }
+        eager = self._program.eager_updates
         return [
             step
             for step in self._program.training.steps

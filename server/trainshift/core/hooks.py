@@ -5,24 +5,16 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from trainshift.core import api, tables
-from trainshift.core.callbacks import Member, Role
-from trainshift.core.facts import Site, argument, hides_arguments, last_name
-from trainshift.core.members import Element, Members, members
+from trainshift.core.facts import Site, argument, hides_arguments
+from trainshift.core.members import Element, Members
 from trainshift.core.names import Instance, UserInstance, Value
-from trainshift.core.patterns import Pattern
-
-if TYPE_CHECKING:
-    from trainshift.core.program import Program
+from trainshift.core.patterns import MONITORED, Pattern
+from trainshift.core.roles import Listed, Lists, Member, Role
 
 BROADCAST = "BroadcastGlobalVariablesHook"
 TRAIN_SPEC = "tensorflow.estimator.TrainSpec"
-_MONITORED = tuple(
-    f"tensorflow.compat.v1.train.{name}"
-    for name in ("MonitoredTrainingSession", "SingularMonitoredSession", "MonitoredSession")
-)
 # Lists of hooks that run while a model trains, but for those to which the broadcast belongs.
 _OTHERS = {
     "tensorflow.estimator.EstimatorSpec": ("training_hooks", "training_chief_hooks"),
@@ -31,7 +23,7 @@ _OTHERS = {
 
 
 @dataclass(eq=False, slots=True)
-class Hooks:
+class Hooks(Listed):
     """The hooks that one call is given: `word` names the argument, `given` is None if there is none.
 
     `hidden` tells that ``*`` or ``**`` may hide them; `stopping` names those of the script's own that ask to
@@ -46,30 +38,21 @@ class Hooks:
     members: list[Member] = field(default_factory=list)
     stopping: list[str] = field(default_factory=list)
 
-    def named(self, *roles: Role) -> list[str]:
-        """The names of the hooks that have one of `roles`, each once."""
-        return list(dict.fromkeys(each.name for each in self.members if each.role in roles))
-
     @property
     def broadcasts(self) -> bool:
         """Whether Horovod's hook is among them."""
-        return any(each.role is Role.HOROVOD and each.name == BROADCAST for each in self.members)
+        return self.has(BROADCAST)
 
 
-class HookLists:
+class HookLists(Lists):
     """The hooks of one script's monitored sessions and Estimators."""
-
-    def __init__(self, program: Program) -> None:
-        self._program = program
-        self._script = program.script
-        self._names = program.names
 
     @cached_property
     def monitored(self) -> dict[Site, Hooks]:
         """The hooks of every monitored session."""
         return {
             site: self._read(site, name, "hooks")
-            for name in _MONITORED
+            for name in MONITORED
             for site in self._script.sites_named(*self._called(name))
             if self._names.calls(site, name)
         }
@@ -107,10 +90,8 @@ class HookLists:
         found: dict[ast.expr, tuple[Member, bool]] = {}
         for hooks in (*self.monitored.values(), *self.estimators.values(), *self._others):
             of_estimator = hooks.site in self.estimators or hooks.site.name.endswith("EstimatorSpec")
-            for member in hooks.members:
-                alone = member.element.node is hooks.given
-                if member.role is Role.WRITES and not alone and not self._is_kept(member.element):
-                    found.setdefault(member.element.node, (member, of_estimator))
+            for member in self._to_keep(hooks):
+                found.setdefault(member.element.node, (member, of_estimator))
         return list(found.values())
 
     def _called(self, name: str) -> set[str]:
@@ -118,25 +99,16 @@ class HookLists:
         last = name.rpartition(".")[2]
         return {last, *(new for new, old in self._script.code.renamed_imports if old == last)}
 
-    def _is_kept(self, element: Element) -> bool:
-        statement = element.statement or element.scope.statement
-        return statement is not None and self._program.horovod.expression_on_root(element.node, statement)
-
     def _read(self, site: Site, name: str, word: str) -> Hooks:
         signature = api.constructor(name) or api.function(name)
         if not name:
             signature = api.method(api.ESTIMATOR[0], site.name)
         given = argument(site.node, signature.position(word) if signature else None, word)
         hidden = given is None and hides_arguments(site.node)
-        if given is None or (isinstance(given, ast.Constant) and given.value is None):
-            return Hooks(site, word, given, Members(), hidden)
-        found = members(self._script, given, site.scope, site.statement)
-        if found.single:
-            found.elements.append(Element(given, site.scope, site.statement))
-        hooks = Hooks(site, word, given, found, hidden)
-        hooks.members = [self._member(element) for element in found.elements]
-        hooks.stopping = [each.name for each in hooks.members if self._stops(each.element)]
-        return hooks
+        found = self._found(given, site)
+        members = [self._member(element) for element in found.elements]
+        stopping = [each.name for each in members if self._stops(each.element)]
+        return Hooks(site, word, given, found, hidden, members, stopping)
 
     def _stops(self, element: Element) -> bool:
         """Whether a hook of the script's own asks for the end of the training."""
@@ -148,16 +120,6 @@ class HookLists:
                     if function is not None and function.owner() in family:
                         return True
         return False
-
-    def _member(self, element: Element) -> Member:
-        values = self._names.values(element.node, element.scope, element.statement)
-        roles = {self._role(value) for value in values} or {Role.UNKNOWN}
-        role = roles.pop() if len(roles) == 1 else Role.UNKNOWN if Role.UNKNOWN in roles else Role.STEERS
-        names = sorted({name for value in values if (name := _class_name(value))})
-        if not names:
-            shown = element.node.func if isinstance(element.node, ast.Call) else element.node
-            names = [last_name(shown) or ast.unparse(shown)]
-        return Member(element, role, " or ".join(names), False)
 
     def _role(self, value: Value) -> Role:
         if isinstance(value, Instance):
@@ -171,9 +133,3 @@ class HookLists:
             bases = self._names.library_bases(value.scope)
             return Role.WRITES if not bases.isdisjoint(tables.WRITING_HOOKS) else Role.OWN
         return Role.UNKNOWN
-
-
-def _class_name(value: Value) -> str:
-    if isinstance(value, Instance):
-        return value.cls.rpartition(".")[2]
-    return value.scope.name if isinstance(value, UserInstance) else ""

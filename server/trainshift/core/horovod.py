@@ -49,6 +49,12 @@ class Horovod:
         """Whether the call is ``hvd.<function>()`` for one of `functions`."""
         return self._function(site.node.func, site.scope, site.statement) in functions
 
+    def is_statement(self, statement: Statement | None, *functions: str) -> bool:
+        """Whether a statement is nothing but a call of one of Horovod's `functions`."""
+        node = statement.node if statement is not None else None
+        called = node.value if isinstance(node, ast.Expr) else None
+        return isinstance(called, ast.Call) and self.is_call(self._script.site_of(called), *functions)
+
     def calls(self, *functions: str) -> list[Site]:
         """Every call of one of Horovod's `functions`, whatever it is called in the script."""
         if not self.is_used:

@@ -79,15 +79,6 @@ class Keras:
         return [fit for fit in self._all if fit.site.name == ON_BATCH]
 
     @cached_property
-    def runs_in_graphs(self) -> bool:
-        """Whether the script disables eager execution, without which Horovod's callbacks fail."""
-        disablers = ("disable_eager_execution", "disable_v2_behavior")
-        return any(
-            self._names.calls(site, *(f"tensorflow.compat.v1.{name}" for name in disablers))
-            for site in self._script.sites_named(*disablers)
-        )
-
-    @cached_property
     def _all(self) -> list[Fit]:
         return [fit for loop in self._loops for fit in _fits(loop)]
 

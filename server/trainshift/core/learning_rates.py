@@ -44,7 +44,6 @@ _IGNORING_LR = ("tensorflow.keras.optimizers.Optimizer",)
 _PLATEAU = "tensorflow.keras.callbacks.ReduceLROnPlateau"
 # The optimizers that ask a function or a variable for the rate at each step; others do so when they are made.
 _ASKING = ("tensorflow.keras.optimizers.legacy.Optimizer",)
-_MAKERS = ("tensorflow.keras.optimizers.get", "tensorflow.keras.optimizers.deserialize")
 _ASSIGNING = ("assign", "assign_add", "assign_sub", "set_value")
 # An end for absurd scripts.
 _MOST_ROUNDS = 100
@@ -254,7 +253,7 @@ class LearningRates:
         known = api.canonical(name)
         if name == "functools.partial":
             self._made_later(site)
-        elif known in _MAKERS:
+        elif known in api.OPTIMIZER_MAKERS:
             if not any(self._sets_rate_of(setting, site) for setting in settings):
                 return [_Given(None, reason="the optimizer is made from a name or a configuration")]
         elif known is None:

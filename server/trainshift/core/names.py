@@ -865,6 +865,11 @@ class Resolver:
         return _NOTHING.union(*parts)
 
 
+def is_wrap(names: Iterable[str]) -> bool:
+    """Whether one of some full names is that of Horovod's wrap of an optimizer."""
+    return any(name.startswith("horovod.") and name.endswith(".DistributedOptimizer") for name in names)
+
+
 def _split(full_name: str) -> tuple[str, tuple[str, ...]]:
     """The module and the name of a ``from`` import; the dots of a relative one stay with the module."""
     module, _, name = full_name.rpartition(".")

@@ -27,15 +27,14 @@ def own_exits(program: Program) -> list[tuple[Statement, ast.expr]]:
 
 
 def _exits(program: Program, loop: Loop) -> Iterator[tuple[Statement, ast.expr]]:
-    inside = [each for each in program.script.statements if loop.statement in each.path()]
+    inside = list(loop.statement.walk())
     names = _own_names(program, inside)
     for statement in inside:
         node = statement.node
         if not isinstance(node, ast.If | ast.While):
             continue
         leaves = isinstance(node, ast.While) or any(
-            isinstance(part.node, _LEAVING) and part.scope is statement.scope and statement in part.path()
-            for part in inside
+            isinstance(part.node, _LEAVING) and part.scope is statement.scope for part in statement.walk()
         )
         read = {part.id for part in ast.walk(node.test) if isinstance(part, ast.Name)}
         if leaves and not read.isdisjoint(names):

@@ -54,6 +54,12 @@ class Program:
             yield from loop.sites
 
     @cached_property
+    def eager_updates(self) -> set[Site]:
+        """Those of the calls that train which are no operations of a TF1 graph."""
+        eager = [loop for loop in self.loops.own if loop.pattern not in GRAPH_PATTERNS]
+        return {site for loop in eager for site in loop.sites}
+
+    @cached_property
     def needs(self) -> frozenset[str]:
         """The modules of Horovod that the rewritten script uses."""
         patterns = {loop.pattern for loop in self.loops.own}

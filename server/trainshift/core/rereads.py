@@ -28,10 +28,11 @@ class Rereads:
         """The reading calls that must wait for rank 0, in text order, and the path of each."""
         if not self._program.runs_eagerly:
             return []
-        written = self._written if any(True for _ in self._reads()) else {}
+        reads = list(self._reads())
+        written = self._written if reads else {}
         found = [
             (site, path)
-            for site, path in self._reads()
+            for site, path in reads
             if ast.dump(path) in written
             and written[ast.dump(path)] < self._script.span(site.node, site).start
             and not self._program.horovod.site_on_root(site)
@@ -81,10 +82,4 @@ class Rereads:
 
     def _waits(self, site: Site) -> bool:
         """Whether the statement before is a broadcast, for which the other ranks wait."""
-        before = self._script.preceding(site.statement)
-        node = before.node if before is not None else None
-        return (
-            isinstance(node, ast.Expr)
-            and isinstance(node.value, ast.Call)
-            and self._program.horovod.is_call(self._script.site_of(node.value), "broadcast")
-        )
+        return self._program.horovod.is_statement(self._script.preceding(site.statement), "broadcast")

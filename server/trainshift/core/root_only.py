@@ -329,16 +329,11 @@ class RootOnly:
             return RootCall(site, Kind.WRITE, Form.GUARD, outer, doubt, reason)
         assert isinstance(site.node.func, ast.Attribute)
         covered = not self._may_follow_training(site.statement) and self._is_trained(site)
-        if covered or self._runs_in_graphs or not is_plain(site.node.func.value):
+        if covered or self._training.runs_in_graphs or not is_plain(site.node.func.value):
             return RootCall(site, Kind.WRITE, Form.GUARD, outer, doubt)
         if any(may_differ(above) for above in site.statement.ancestors()):
             return None  # A broadcast would wait for ranks that do not come here: each loads for itself.
         return RootCall(site, Kind.WRITE, Form.RELOAD, outer, doubt)
-
-    @cached_property
-    def _runs_in_graphs(self) -> bool:
-        disablers = ("disable_eager_execution", "disable_v2_behavior")
-        return any(True for _ in self._script.sites_named(*disablers))
 
     def _shape_restore(self, site: Site, outer: ast.expr) -> RootCall | None:
         """Every rank restores before training; after it, rank 0 has written what the others lack."""

@@ -35,7 +35,7 @@ CONFIGURED = {
     RUN_CONFIG: "session_config",
     f"{_V1}.estimator.tpu.RunConfig": "session_config",
 }
-PLAIN = (f"{_V1}.Session", f"{_V1}.InteractiveSession")
+PLAIN = api.SESSION
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -195,6 +195,7 @@ class Setup:
     def _work_sites(self) -> set[Statement]:
         """Statements with a call that prints, writes or runs TensorFlow."""
         found: set[Statement] = set()
+        kept = {call.site for call in self._program.root_only.calls}
         for site in self._script.sites:
             if site.statement in found or site.statement.scope.kind != "module":
                 continue
@@ -202,7 +203,7 @@ class Setup:
             quiet = all(name.startswith(tables.QUIET_TENSORFLOW) for name in names)
             runs = any(name.startswith("tensorflow.") for name in names) and not quiet
             alone = site.name in tables.ROOT_ONLY_NAMES - tables.LEVELS
-            if runs or alone or any(call.site is site for call in self._program.root_only.calls):
+            if runs or alone or site in kept:
                 found.update(site.statement.path())
         return found
 

@@ -324,6 +324,15 @@ class Training:
 
     # How often, and how, code runs
 
+    @cached_property
+    def runs_in_graphs(self) -> bool:
+        """Whether the script disables eager execution."""
+        disablers = ("disable_eager_execution", "disable_v2_behavior")
+        return any(
+            self._script.names.calls(site, *(f"tensorflow.compat.v1.{name}" for name in disablers))
+            for site in self._script.sites_named(*disablers)
+        )
+
     def runs_once(self, site: Site, depth: int = 0) -> bool:
         """Whether the call is surely made at most once in a run of the script."""
         if site.deferred or depth > 20 or in_loop(site.statement):

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 _WRAPPER = "DistributedOptimizer"
 _COPIES = ("copy.copy", "copy.deepcopy")
-_MAKERS = frozenset({"tensorflow.keras.optimizers.get", "tensorflow.keras.optimizers.deserialize"})
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -120,7 +119,7 @@ class Wraps:
         for value in self._names.callee(site):
             if isinstance(value, Library):
                 known = api.canonical(value.name.removesuffix(".from_config"))
-                if known in _MAKERS or (known and api.is_subclass(known, *api.OPTIMIZERS)):
+                if known in api.OPTIMIZER_MAKERS or (known and api.is_subclass(known, *api.OPTIMIZERS)):
                     return not _wraps_another(known)
                 if value.name in _COPIES and site.node.args:
                     copied = self._names.site_values(site.node.args[0], site)

@@ -39,7 +39,7 @@ from trainshift.core.edit import Change, Edit, Place
 from trainshift.core.effects import Effect
 from trainshift.core.facts import Binding, Scope, Statement
 from trainshift.core.finding import Finding, Related, Verdict
-from trainshift.core.names import Library
+from trainshift.core.names import Library, is_wrap
 from trainshift.core.patterns import named_function
 from trainshift.core.program import Program
 from trainshift.core.training import in_loop
@@ -107,8 +107,7 @@ def _distributes(program: Program, binding: Binding) -> bool:
     node = binding.value
     if not isinstance(node, ast.Call) or binding.kind != "value":
         return False
-    names = program.names.full_names(node.func, binding.scope, binding.statement)
-    return any(name.startswith("horovod.") and name.endswith(".DistributedOptimizer") for name in names)
+    return is_wrap(program.names.full_names(node.func, binding.scope, binding.statement))
 
 
 def _stepped(program: Program) -> set[str]:

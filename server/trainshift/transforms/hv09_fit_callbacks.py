@@ -25,13 +25,14 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core.callbacks import AVERAGE, BROADCAST, Callbacks, Role
+from trainshift.core.callbacks import AVERAGE, BROADCAST, Callbacks
 from trainshift.core.edit import Change, Edit, Withheld
 from trainshift.core.facts import Site
 from trainshift.core.keras import hides
 from trainshift.core.program import Program
+from trainshift.core.roles import Role
 from trainshift.core.root_only import Form, Kind, RootCall, verbosity
-from trainshift.transforms.lists import keep_to_root, put_first, run
+from trainshift.transforms.lists import keep_to_root, placed, put_first, run, titled
 from trainshift.transforms.root import guard_changes, only_argument
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
@@ -60,7 +61,7 @@ def _fit(program: Program, callbacks: Callbacks) -> Change | Withheld | None:
         return Withheld("HV09", span, "the callbacks may be hidden in * or ** arguments", True)
     if site.in_fstring:
         return Withheld("HV09", span, "the call stands inside an f-string", True)
-    if program.keras.runs_in_graphs:
+    if program.training.runs_in_graphs:
         return Withheld("HV09", span, "Horovod's callback needs eager execution, which is disabled", True)
     stopping = [each.name for each in callbacks.members if each.stops_in_epoch]
     if stopping:
@@ -77,8 +78,7 @@ def _fit(program: Program, callbacks: Callbacks) -> Change | Withheld | None:
         if callbacks.given is None:
             added["callbacks"] = f"[{', '.join(first)}]"
         else:
-            writes = any(each.role is Role.WRITES for each in callbacks.members)
-            edits += put_first(program, callbacks.given, site, callbacks.found, first, writes, flattens=True)
+            edits += put_first(program, callbacks, site, first, flattens=True)
     given = callbacks.fit.given("verbose")
     if given is not None:
         edits += _silence(program, site, given)
@@ -88,10 +88,7 @@ def _fit(program: Program, callbacks: Callbacks) -> Change | Withheld | None:
     if not edits:
         return None
     target = program.script.statement_span(site.statement)
-    title = "Broadcast from rank 0 when fit begins"
-    unknown = callbacks.named(Role.UNKNOWN)
-    if unknown:
-        title += f"; {', '.join(unknown)}, which cannot be seen, stays on every rank"
+    title = titled("Broadcast from rank 0 when fit begins", callbacks)
     return Change(
         "HV09",
         title,
@@ -117,18 +114,13 @@ def _doubts(program: Program, callbacks: Callbacks) -> tuple[str, ...]:
 
 def _decisions(program: Program, callbacks: Callbacks) -> tuple[str, ...]:
     """What was decided of the callbacks and of the data, each in a line."""
-    decisions = []
-    every = callbacks.named(Role.STEERS, Role.OWN)
-    if every:
-        with_metrics = ", on the metrics' average over the ranks" if callbacks.reads_metrics else ""
-        decisions.append(f"{', '.join(every)} {run(every)} on every rank{with_metrics}")
-    writing = callbacks.named(Role.WRITES)
-    if writing:
-        decisions.append(f"{', '.join(writing)} {run(writing)} on rank 0 only")
+    decisions = placed(
+        callbacks, ", on the metrics' average over the ranks" if callbacks.reads_metrics else ""
+    )
     unknown = callbacks.named(Role.UNKNOWN)
     if unknown:
         decisions.append(f"{', '.join(unknown)}, which cannot be seen, {run(unknown)} on every rank")
-    if "BackupAndRestore" in writing:
+    if "BackupAndRestore" in callbacks.named(Role.WRITES):
         decisions.append(
             "after an interruption BackupAndRestore resumes rank 0 only: restart with its backup deleted"
         )

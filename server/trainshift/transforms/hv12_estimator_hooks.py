@@ -40,13 +40,14 @@ from trainshift.core.estimators import Canned, Made
 from trainshift.core.facts import Site, argument, hides_arguments
 from trainshift.core.hooks import TRAIN_SPEC, Hooks
 from trainshift.core.program import Program
+from trainshift.core.sessions import CONFIGURED
 from trainshift.transforms.configs import configured, hidden, proto
-from trainshift.transforms.hooked import decisions, doubts, hooked, titled
-from trainshift.transforms.lists import keep_to_root
+from trainshift.transforms.hooked import doubts, hooked
+from trainshift.transforms.lists import keep_to_root, placed, titled
 from trainshift.transforms.root import only_argument
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
-_RUN_CONFIGS = frozenset({"tensorflow.estimator.RunConfig", "tensorflow.compat.v1.estimator.tpu.RunConfig"})
+_RUN_CONFIGS = frozenset(name for name, word in CONFIGURED.items() if word == "session_config")
 _RESTARTS = (
     "train_and_evaluate runs on every rank: each evaluates from its own checkpoints, "
     "and rank 0 keeps those of model_dir"
@@ -193,7 +194,7 @@ def _training(program: Program, hooks: Hooks) -> Proposals:
         tuple(edits),
         program.requires,
         doubts(program, hooks),
-        (*decided, *decisions(hooks)),
+        (*decided, *placed(hooks)),
     )
 
 

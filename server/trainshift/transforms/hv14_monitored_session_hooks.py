@@ -27,8 +27,8 @@ from trainshift.core.hooks import Hooks
 from trainshift.core.program import Program
 from trainshift.core.sessions import CONFIGURED, PLAIN
 from trainshift.transforms.configs import configured, hidden, proto
-from trainshift.transforms.hooked import decisions, doubts, hooked, titled
-from trainshift.transforms.lists import keep_to_root
+from trainshift.transforms.hooked import doubts, hooked
+from trainshift.transforms.lists import keep_to_root, placed, titled
 from trainshift.transforms.root import only_argument
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
@@ -122,7 +122,7 @@ def _change(program: Program, site: Site, edits: list[Edit], hooks: Hooks | None
         tuple(edits),
         program.requires,
         doubts(program, hooks),
-        decisions(hooks),
+        tuple(placed(hooks)),
     )
 
 

@@ -6,25 +6,21 @@ import ast
 
 from trainshift.core.edit import Change, Edit, Withheld
 from trainshift.core.facts import Site
-from trainshift.core.members import Element, Members
+from trainshift.core.members import Element
 from trainshift.core.program import Program
+from trainshift.core.roles import Listed, Role
 from trainshift.transforms.root import only_element, only_statement
 
 
 def put_first(
-    program: Program,
-    given: ast.expr,
-    site: Site,
-    found: Members,
-    first: list[str],
-    writes: bool,
-    flattens: bool = False,
+    program: Program, listed: Listed, site: Site, first: list[str], flattens: bool = False
 ) -> list[Edit]:
     """Put elements in front of those that an argument gives, whatever expression it is.
 
-    `writes` tells that an object which stands for the list belongs to rank 0 only, `flattens` that a list in
-    the list is as good as its elements (Keras flattens callbacks).
+    `flattens` tells that a list in the list is as good as its elements (Keras flattens callbacks).
     """
+    given, found = listed.given, listed.found
+    assert given is not None
     span = program.script.span(given, site)
     if isinstance(given, ast.Constant):
         return [Edit(span.start, span.end, f"[{', '.join(first)}]")]
@@ -34,7 +30,7 @@ def put_first(
     if flattens and found.single and not found.complete:
         return [Edit(span.start, span.start, f"{lead}("), Edit(span.end, span.end, " or [])]")]
     if found.single:
-        if writes:
+        if listed.writes:
             kept = f"] if {program.setup.root} else [])]"
             return [Edit(span.start, span.start, f"{lead}*(["), Edit(span.end, span.end, kept)]
         return [Edit(span.start, span.start, lead), Edit(span.end, span.end, "]")]
@@ -69,6 +65,24 @@ def keep_to_root(program: Program, rule: str, element: Element, name: str) -> Ch
     else:
         edits, requires = only_element(program, element.node, statement), ()
     return Change(rule, f"Keep {name} to rank 0", target, edits, (*program.requires, *requires))
+
+
+def titled(title: str, listed: Listed) -> str:
+    """The title of a change, with the members that cannot be seen."""
+    unknown = listed.named(Role.UNKNOWN)
+    return f"{title}; {', '.join(unknown)}, which cannot be seen, stays on every rank" if unknown else title
+
+
+def placed(listed: Listed, how: str = "") -> list[str]:
+    """Which members were left on every rank, and `how`, and which were kept to rank 0, each in a line."""
+    lines = []
+    every = listed.named(Role.STEERS, Role.OWN)
+    if every:
+        lines.append(f"{', '.join(every)} {run(every)} on every rank{how}")
+    writing = listed.named(Role.WRITES)
+    if writing:
+        lines.append(f"{', '.join(writing)} {run(writing)} on rank 0 only")
+    return lines
 
 
 def run(names: list[str]) -> str:
