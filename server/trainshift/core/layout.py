@@ -166,6 +166,15 @@ class Layout:
                 return span
             span = Span(start - 1, end + 1)
 
+    @staticmethod
+    def standing_alone(code: str) -> str:
+        """An expression's code, in parentheses where only a call's kept its lines together."""
+        try:
+            alone = len(ast.parse(f"_ = {code}").body) == 1
+        except SyntaxError:
+            alone = False
+        return code if alone else f"({code})"
+
     def call_syntax(self, site: Site) -> tuple[int, CallSyntax]:
         """The call's offset in the script and where its parts stand from there."""
         span = self._script.span(site.node, site)

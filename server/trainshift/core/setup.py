@@ -103,13 +103,13 @@ class Setup:
             imports.append("import os" if self.os == "os" else f"import os as {self.os}")
         if self._tensorflow[1] is None and not self._is_named_later:
             imports.append(f"import tensorflow as {self.tf}")
+        starts = bool(self._horovod.calls("init")) and not self._starts_late(early)
         imports += [
             f"import {module} as {name}"
             for module, name in self.modules.items()
-            if self._horovod.imported_as(module) is None
+            if not self._is_imported(module, leading=not starts)
         ]
         edits: list[Edit] = []
-        starts = bool(self._horovod.calls("init")) and not self._starts_late(early)
         pinned = self.is_pinned or not self._program.runs_eagerly
         if imports:
             edits += self._insert_imports(imports)
@@ -131,13 +131,26 @@ class Setup:
 
     @cached_property
     def _importing_tensorflow(self) -> list[Statement]:
-        """The imports of TensorFlow, or else those of Keras by itself."""
-        found = [each for each in self._script.statements if _imports(each, "tensorflow")]
-        return found or [each for each in self._script.statements if _imports(each, "keras")]
+        """The imports of TensorFlow, or else those of Keras by itself; before all work if there are such."""
+        imports = [
+            [each for each in self._script.statements if _imports(each, package)]
+            for package in ("tensorflow", "keras")
+        ]
+        leading = [[each for each in found if self._top(each) in self._leading] for found in imports]
+        return next((found for found in (*leading, *imports) if found), [])
+
+    @staticmethod
+    def _top(statement: Statement) -> Statement:
+        return [*statement.path()][-1]
 
     def _starts_late(self, early: bool) -> bool:
         """Whether ``hvd.init()`` is called in functions only, after the module needs it."""
         return early and all(site.scope.kind != "module" for site in self._horovod.calls("init"))
+
+    def _is_imported(self, module: str, leading: bool) -> bool:
+        """Whether the script imports a module of Horovod; with `leading`, before all work."""
+        found = self._horovod.imported_as(module)
+        return found is not None and (not leading or self._top(found[1]) in self._leading)
 
     @cached_property
     def is_pinned(self) -> bool:
@@ -255,9 +268,9 @@ class Setup:
 
     def _insert_imports(self, lines: list[str]) -> list[Edit]:
         known = [s for s in self._script.statements if s.scope.kind == "module" and _imports(s, "horovod")]
-        anchors = known or self._importing_tensorflow
-        for anchor in reversed(anchors) if known else self._preferred(anchors):
-            top = [*anchor.path()][-1]
+        known = [each for each in known if self._top(each) in self._leading]
+        for anchor in reversed(known) if known else self._preferred(self._importing_tensorflow):
+            top = self._top(anchor)
             if top in self._leading:
                 return [*self._layout.isolate(top), self._layout.after(top, lines)]
         return self._insert_at_start(lines)

@@ -184,7 +184,7 @@ def _fix(program: Program, site: Site) -> Change | None:
         else:
             text = script.source.text[span.start : span.end]
         taken.add(name)
-        lines.append(f"{name} = {_alone(text)}")
+        lines.append(f"{name} = {layout.standing_alone(text)}")
         edits.append(Edit(span.start, span.end, name))
     title = f"Bind {'what is printed' if len(lines) > 1 else lines[0].partition(' = ')[0]} before the print"
     edits.insert(0, layout.before(statement, lines))
@@ -221,15 +221,6 @@ def _name(program: Program, node: ast.expr, taken: set[str]) -> str:
     if isinstance(node, ast.NamedExpr):
         return node.target.id
     return program.setup.fresh("value", taken=taken)
-
-
-def _alone(text: str) -> str:
-    """An argument's code as the right side of an assignment."""
-    try:
-        ast.parse(f"_ = {text}")
-    except SyntaxError:
-        return f"({text})"
-    return text
 
 
 RULE = Restriction("TF04", "print-side-effect", check)

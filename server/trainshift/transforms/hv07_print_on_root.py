@@ -66,7 +66,11 @@ def _bind(program: Program, call: RootCall) -> tuple[Edit, ...]:
     newline = script.source.newline + layout.indentation(site.statement)
     name = _printed(program)
     alone = len(positional) == 1 and not positional[0].star
-    opening, closing = ("", "") if alone else ("(", ",)" if len(positional) == 1 else ")")
+    code = script.source.text[first:last]
+    if alone and layout.standing_alone(code) == code:
+        opening, closing = "", ""
+    else:
+        opening, closing = "(", ")" if alone or len(positional) > 1 else ",)"
     guarded = f"{closing}{newline}if {program.setup.root}:{newline}{layout.unit_at(site.statement)}{lead}"
     return (
         Edit(statement.start, first, f"{name} = {opening}"),
