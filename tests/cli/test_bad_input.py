@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import CONVERTED, SCRIPT, Run
-from trainshift.cli import files
 from trainshift.engine import conversion
 from trainshift.engine.conversion import Conversion, Status
 from trainshift.engine.runtime import Runtime
+from trainshift.host import files
 
 
 def write_both(run: Run, bad: Path) -> tuple[int, str]:

@@ -9,7 +9,7 @@ import pytest
 
 from cli.conftest import Run
 from cli.test_bad_input import deny
-from trainshift.cli import files
+from trainshift.host import files
 
 GOOD = "import tensorflow as tf\nbad()\n"
 

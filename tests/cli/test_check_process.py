@@ -16,7 +16,7 @@ from cli import dying_worker
 from cli.test_process import on_a_terminal
 from trainshift.cli import check
 from trainshift.cli.check import MANY_FILES
-from trainshift.cli.walk import Input
+from trainshift.host.walk import Input
 
 COMMAND = [sys.executable, "-m", "trainshift"]
 FINDING = "import tensorflow as tf\nx = 1  # trainshift: ignore[TF33]\n"

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from trainshift.cli import declarations
-from trainshift.cli.declarations import Declarations
 from trainshift.cli.main import cli
 from trainshift.engine import demands
+from trainshift.host import declarations
+from trainshift.host.declarations import Declarations
 
 SCRIPT = """\
 import tensorflow as tf
@@ -191,7 +191,7 @@ def test_standard_input_belongs_to_the_current_directory(project: Path) -> None:
 def test_packaging_is_loaded_only_where_it_matters(project: Path, requirement: str, loaded: bool) -> None:
     put(project / "requirements.txt", requirement + "\n-c tensorflow-constraints.txt\n")
     code = (
-        "import sys; from trainshift.cli.declarations import Declarations; Declarations().of('train.py'); "
+        "import sys; from trainshift.host.declarations import Declarations; Declarations().of('train.py'); "
         "print('packaging' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

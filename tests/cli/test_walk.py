@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import SCRIPT, Run
-from trainshift.cli.walk import collect
+from trainshift.host.walk import collect
 
 
 def found(*paths: str, exclude: tuple[str, ...] = ()) -> list[str]:

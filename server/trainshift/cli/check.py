@@ -12,19 +12,18 @@ from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
-from trainshift.cli import files
 from trainshift.cli.check_report import CheckReporter, FileCheck
-from trainshift.cli.configuration import Configurations
 from trainshift.cli.diff import STANDARD_INPUT_NAME, unified_diff
-from trainshift.cli.disk import absolute, files_on_disk
-from trainshift.cli.files import FileProblem, SourceFile
-from trainshift.cli.report import shown_path
 from trainshift.cli.run import INTERRUPTED, describe_defect, print_bytes, read_input
 from trainshift.cli.terminal import ProgressBar
-from trainshift.cli.walk import STANDARD_INPUT, Input, collect
 from trainshift.engine import checking
 from trainshift.engine.settings import Settings, Severity
 from trainshift.engine.workspace import ParsedFiles
+from trainshift.host import files
+from trainshift.host.configuration import Configurations
+from trainshift.host.disk import absolute, files_on_disk
+from trainshift.host.files import FileProblem, SourceFile, shown_path
+from trainshift.host.walk import STANDARD_INPUT, Input, collect
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

@@ -9,12 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 from trainshift.cli.diff import STANDARD_INPUT_NAME
-from trainshift.cli.disk import absolute, files_on_disk
-from trainshift.cli.files import FileProblem
-from trainshift.cli.report import plural, shown_path
+from trainshift.cli.report import plural
 from trainshift.cli.run import read_input
 from trainshift.cli.terminal import Printer, ProgressBar, Segment, visible, wants_colour
-from trainshift.cli.walk import STANDARD_INPUT, Input, collect
 from trainshift.core.facts import Scope
 from trainshift.core.loops import LOOKED_FOR
 from trainshift.core.origins import Place
@@ -26,6 +23,9 @@ from trainshift.core.statements import ParseFailure
 from trainshift.core.training import LOOPS
 from trainshift.engine.checking import Region
 from trainshift.engine.workspace import ParsedFiles, read_linked
+from trainshift.host.disk import absolute, files_on_disk
+from trainshift.host.files import FileProblem, shown_path
+from trainshift.host.walk import STANDARD_INPUT, Input, collect
 
 _VERSION = 1
 

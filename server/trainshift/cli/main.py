@@ -16,6 +16,7 @@ from trainshift import __version__
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
+_WAY_OUT = "--ignore-versions converts all the same"
 _STANDARD_STREAM = "-"
 
 
@@ -369,9 +370,9 @@ def _convert(
 ) -> int:
     """Check that the options go together, then run; returns the exit status."""
     _check_usage(paths, write, output, check, at, format_, quiet and verbose)
-    from trainshift.cli.declarations import Declarations
     from trainshift.cli.report import JsonReporter, Mode, Reporter, TextReporter
     from trainshift.cli.run import Request, run
+    from trainshift.host.declarations import Declarations
 
     _check_patterns(exclude)
     _announce_standard_input(paths)
@@ -382,7 +383,7 @@ def _convert(
     else:
         shown = "standard output" if output == _STANDARD_STREAM else output or ""
         reporter = TextReporter(mode, output=shown, colour=color, quiet=quiet, verbose=verbose)
-    declarations = None if ignore_versions else Declarations()
+    declarations = None if ignore_versions else Declarations(_WAY_OUT)
     request = Request(paths, mode, output or "", at, exclude, not quiet, declarations)
     return run(request, reporter)
 
@@ -431,8 +432,8 @@ def _check(
         JsonCheckReporter,
         TextCheckReporter,
     )
-    from trainshift.cli.configuration import ConfigurationProblem, Configurations
     from trainshift.engine.settings import SEVERITIES, SettingsError, Severity, read_codes
+    from trainshift.host.configuration import ConfigurationProblem, Configurations
 
     threshold = SEVERITIES.get(fail_on)
     least = Severity.HINT if verbose else min(threshold or Severity.WARNING, Severity.WARNING)
@@ -480,7 +481,7 @@ def _split(codes: tuple[str, ...]) -> list[str]:
 
 
 def _check_patterns(patterns: tuple[str, ...]) -> None:
-    from trainshift.cli.walk import spec_of
+    from trainshift.host.walk import spec_of
 
     for pattern in patterns:
         try:

@@ -313,12 +313,6 @@ def place(path: str, position: tuple[int, int] | None) -> str:
     return f"{path}:{position[0]}:{position[1]}" if position else path
 
 
-def shown_path(path: str) -> str:
-    """An absolute `path` as a person would write it: relative, where it lies below the current directory."""
-    below = os.path.join(os.getcwd(), "")
-    return path[len(below) :] if path.startswith(below) else path
-
-
 def excerpt(line: str, column: int, end: int | None = None) -> Iterator[Segment]:
     """The source line without its indentation, and a caret under the 1-based `column`.
 

@@ -6,15 +6,15 @@ import os
 import sys
 from dataclasses import dataclass, replace
 
-from trainshift.cli import files
-from trainshift.cli.declarations import Declarations
 from trainshift.cli.diff import STANDARD_INPUT_NAME, unified_diff
-from trainshift.cli.files import FileProblem, SourceFile
 from trainshift.cli.report import ERROR, INTERNAL_ERROR, FileReport, Mode, Reporter, count_lines, line_at
 from trainshift.cli.terminal import ProgressBar
-from trainshift.cli.walk import STANDARD_INPUT, Input, collect
 from trainshift.engine import conversion
 from trainshift.engine.conversion import Conversion, Status
+from trainshift.host import files
+from trainshift.host.declarations import Declarations
+from trainshift.host.files import FileProblem, SourceFile
+from trainshift.host.walk import STANDARD_INPUT, Input, collect
 
 INTERRUPTED = 130
 

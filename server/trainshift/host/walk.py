@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trainshift.cli.files import describe
+from trainshift.host.files import describe
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec

@@ -62,6 +62,12 @@ class SourceFile:
         return (codecs.BOM_UTF8 if self.bom else b"") + body
 
 
+def shown_path(path: str) -> str:
+    """An absolute `path` as a person would write it: relative, where it lies below the current directory."""
+    below = os.path.join(os.getcwd(), "")
+    return path[len(below) :] if path.startswith(below) else path
+
+
 def read(path: str) -> SourceFile:
     """The script at `path`; raises FileProblem when it cannot be read, or changes meanwhile."""
     try:

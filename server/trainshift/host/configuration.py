@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from trainshift.cli.files import MAX_BYTES, describe
-from trainshift.cli.report import shown_path
-from trainshift.cli.walk import spec_of, verdict_of
 from trainshift.engine.settings import Settings, SettingsError, read_settings
+from trainshift.host.files import MAX_BYTES, describe, shown_path
+from trainshift.host.walk import spec_of, verdict_of
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec

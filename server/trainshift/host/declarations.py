@@ -8,24 +8,22 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 
-from trainshift.cli.files import MAX_BYTES
-from trainshift.cli.report import shown_path
 from trainshift.engine.demands import Demand, is_declaration, read_demands
 from trainshift.engine.runtime import Runtime, judge
+from trainshift.host.files import MAX_BYTES, shown_path
 
 log = logging.getLogger(__name__)
 
-IGNORE_VERSIONS = "--ignore-versions"
-_WAY_OUT = f"{IGNORE_VERSIONS} converts all the same"
 _SUBDIRECTORY = "requirements"
 _ROOT_MARKS = (".git", "pyproject.toml")
 _MARKS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 
 
 class Declarations:
-    """What the projects of the scripts of one run declare."""
+    """What the projects of the scripts of one run declare; `way_out` is how to convert all the same."""
 
-    def __init__(self) -> None:
+    def __init__(self, way_out: str = "") -> None:
+        self._way_out = way_out
         self._of_scripts: dict[str, Runtime | None] = {}
         self._of_directories: dict[str, Runtime | None] = {}
 
@@ -43,7 +41,7 @@ class Declarations:
     def _in(self, directory: str) -> Runtime | None:
         if directory not in self._of_directories:
             runtime = judge(_demands(sorted(_declaring(directory))))
-            self._of_directories[directory] = runtime and replace(runtime, way_out=_WAY_OUT)
+            self._of_directories[directory] = runtime and replace(runtime, way_out=self._way_out)
         return self._of_directories[directory]
 
 

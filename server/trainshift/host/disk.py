@@ -6,9 +6,9 @@ import os
 import stat
 from functools import lru_cache
 
-from trainshift.cli import files
-from trainshift.cli.files import FileProblem
 from trainshift.engine.workspace import ParsedFiles
+from trainshift.host import files
+from trainshift.host.files import FileProblem
 
 _MOST_DIRECTORIES = 4096
 _MOST_BYTES = 2_000_000
