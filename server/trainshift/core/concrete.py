@@ -67,19 +67,3 @@ def read_call(text: str) -> CallSyntax:
         at += length + tail
         assert whole <= length + tail
     return CallSyntax(opening, at, tuple(arguments))
-
-
-def parses(text: str) -> bool:
-    """Whether LibCST, whose grammar is the one that edits were made for, reads `text`.
-
-    A form feed in front of code is beyond it, as it is not beyond Python: that is not asked.
-    """
-    if "\f" in text:
-        return True
-    import libcst
-
-    try:
-        libcst.parse_module(text)
-    except (libcst.ParserSyntaxError, RecursionError, UnicodeError):
-        return False
-    return True

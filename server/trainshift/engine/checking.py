@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from trainshift.core.edit import Change, apply, merge
 from trainshift.core.finding import Finding, Verdict
 from trainshift.core.program import Program
-from trainshift.core.script import read_script
+from trainshift.core.script import Script, read_script
 from trainshift.core.source import BOM, Source, Span
 from trainshift.core.statements import ParseFailure
 from trainshift.engine.conversion import compiles
@@ -124,11 +124,16 @@ def check(
     body = text.removeprefix(BOM)
     try:
         return _check(body, settings or Settings(), path, files)
-    except RecursionError:
-        return _failed(path, SYNTAX_ERROR.code, _TOO_DEEP)
     except Exception as error:
-        log.exception("the check of %s failed", path)
-        return _failed(path, INTERNAL_ERROR.code, _report_it(_named(error)))
+        return check_failed(error, path)
+
+
+def check_failed(error: Exception, path: str) -> CheckReport:
+    """The report on a file of which the check itself failed, by the error that is being handled."""
+    if isinstance(error, RecursionError):
+        return _failed(path, SYNTAX_ERROR.code, _TOO_DEEP)
+    log.exception("the check of %s failed", path)
+    return _failed(path, INTERNAL_ERROR.code, _report_it(_named(error)))
 
 
 def fix(
@@ -170,17 +175,38 @@ def fix(
 def _check(text: str, settings: Settings, path: str, files: ParsedFiles | None) -> CheckReport:
     program = program_of(text, path, files)
     if isinstance(program, ParseFailure):
-        return _failed(path, SYNTAX_ERROR.code, program.message, program.line, program.column)
-    on = {code for code in RESTRICTION_CODES if settings.is_on(code)}
-    result = find(program, on) if _SIGNS.search(text) or program.loops.all else Findings(())
-    source = program.script.source
+        return unread(program, path)
+    return report_on(program.script, judge(program, settings), settings, path)
+
+
+def judge(program: Program, settings: Settings, pause: Callable[[], None] = lambda: None) -> Findings:
+    """What the restrictions that are on say of a program, before comments silence any of it.
+
+    `pause` is called before each restriction, and may raise to give the check up.
+    """
+    trains = _SIGNS.search(program.script.source.text) or program.loops.all
+    return find(program, _codes(settings), pause) if trains else Findings(())
+
+
+def unread(failure: ParseFailure, path: str) -> CheckReport:
+    """The report on a file that is not Python."""
+    return _failed(path, SYNTAX_ERROR.code, failure.message, failure.line, failure.column)
+
+
+def _codes(settings: Settings) -> frozenset[str]:
+    return frozenset(code for code in RESTRICTION_CODES if settings.is_on(code))
+
+
+def report_on(script: Script, result: Findings, settings: Settings, path: str) -> CheckReport:
+    """What is reported of findings: those that no comment silences, as loud as the settings say."""
+    source = script.source
     comments = read_suppressions(source)
     found: Iterable[Finding] = result.found
     number = 0
     if comments:
-        outcome = suppress(program.script, result.found, comments)
+        outcome = suppress(script, result.found, comments)
         number = outcome.number
-        judged = on - result.failed
+        judged = _codes(settings) - result.failed
         found = sorted(
             (*outcome.kept, *problems(source, comments, outcome.used, RESTRICTION_CODES, judged)),
             key=lambda each: (each.span, each.code),

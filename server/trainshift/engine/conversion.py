@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import logging
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from trainshift.core import concrete
-from trainshift.core.edit import Change, Edit, Remark, Withheld, apply, merge
+from trainshift.core.edit import Change, Plan, Remark, Withheld, apply, merge
 from trainshift.core.patterns import Pattern
 from trainshift.core.program import Program
 from trainshift.core.script import Script, read_script
@@ -58,6 +58,7 @@ class Conversion:
     `withheld`: changes that were not made, with the reason.
     `reason`: one sentence that says why the script was refused, or what was looked for where
     nothing was found; empty when converted.  `position` is its 1-based (line, column), if it has one.
+    `plan`: the changes made and their edits, when converted.
     """
 
     status: Status
@@ -68,6 +69,7 @@ class Conversion:
     withheld: tuple[Note, ...] = ()
     reason: str = ""
     position: tuple[int, int] | None = None
+    plan: Plan | None = None
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ def convert(text: str, *, line: int | None = None, runtime: Runtime | None = Non
         where = (script.line, script.column)
         return Conversion(Status.REFUSED, text, reason=f"not Python: {script.message}", position=where)
     try:
-        conversion = _convert(script, line, runtime or Runtime())
+        conversion = carry_out(analyze_script(script), line=line, runtime=runtime)
     except RecursionError:
         return Conversion(Status.REFUSED, text, reason="the code is nested too deeply to be read")
     bom = BOM if body is not text and len(body) < len(text) else ""
@@ -108,16 +110,20 @@ def analyze(text: str, cache: FactsCache | None = None) -> Analysis | ParseFailu
     return script if isinstance(script, ParseFailure) else analyze_script(script)
 
 
-def analyze_script(script: Script) -> Analysis:
-    """Run every rule; one that fails is a defect in the report and does not sink the others."""
+def analyze_script(script: Script, pause: Callable[[], None] = lambda: None) -> Analysis:
+    """Run every rule; one that fails is a defect in the report and does not sink the others.
+
+    `pause` is called before each, and may raise to give the analysis up.
+    """
     program = Program(script)
     outlook = look(program)
     changes: list[Change] = []
     withheld: list[Withheld] = []
     remarks: list[Remark] = []
-    findings = find(program, GUARDING) if outlook.convertible else Findings(())
+    findings = find(program, GUARDING, pause) if outlook.convertible else Findings(())
     defects = list(findings.defects)
     for rule in TRANSFORMS if outlook.convertible else ():
+        pause()
         try:
             for proposal in rule.propose(program):
                 if isinstance(proposal, Change):
@@ -136,10 +142,10 @@ def analyze_script(script: Script) -> Analysis:
     return Analysis(program, outlook, tuple(changes), tuple(withheld), tuple(remarks), tuple(defects))
 
 
-def _convert(script: Script, line: int | None, runtime: Runtime) -> Conversion:
+def carry_out(analysis: Analysis, *, line: int | None = None, runtime: Runtime | None = None) -> Conversion:
+    """The conversion that an analysis leads to, of the whole script or of the statement at `line`."""
+    script, outlook = analysis.program.script, analysis.outlook
     source = script.source
-    analysis = analyze_script(script)
-    outlook = analysis.outlook
     withheld = tuple(_note(source, each.rule, each.target, each.reason) for each in analysis.withheld)
     if analysis.defects:
         reason = f"an internal error, please report it: {'; '.join(analysis.defects)}"
@@ -164,7 +170,7 @@ def _convert(script: Script, line: int | None, runtime: Runtime) -> Conversion:
             reason = "nothing more is converted; see what is withheld"
         return Conversion(Status.ALREADY_DISTRIBUTED, source.text, withheld=withheld, reason=reason)
     estimator = any(loop.pattern is Pattern.ESTIMATOR for loop in analysis.program.loops.own)
-    refusal = runtime.refusal(estimator=estimator)
+    refusal = runtime.refusal(estimator=estimator) if runtime is not None else ""
     if refusal:
         return Conversion(Status.REFUSED, source.text, reason=refusal)
     return _apply(script, changes, withheld, analysis.remarks if line is None else ())
@@ -181,7 +187,7 @@ def _apply(
         position = source.position(first.target.start)
         return Conversion(Status.REFUSED, source.text, reason=reason, position=position)
     text = apply(source.text, plan.edits)
-    defect = _defect(script, plan.edits, text)
+    defect = _defect(source.text, text)
     if defect:
         reason = f"an internal error, please report it: the result does not {defect}"
         return Conversion(Status.REFUSED, source.text, reason=reason)
@@ -193,6 +199,7 @@ def _apply(
         decisions=_decisions(source, ordered, remarks),
         doubts=_notes(source, ordered, lambda change: change.doubts),
         withheld=withheld,
+        plan=plan,
     )
 
 
@@ -216,24 +223,15 @@ def at_line(source: Source, changes: Iterable[Change], line: int) -> list[Change
     return [change for change in covering if change.target == innermost]
 
 
-def _defect(script: Script, edits: Sequence[Edit], after: str) -> str:
+def _defect(before: str, after: str) -> str:
     """What a result fails at that its original did not: "parse" or "compile"; empty if nothing."""
-    if not all(concrete.parses(piece) for piece in _rewritten(script, edits)):
+    if compiles(after):
+        return ""
+    try:
+        ast.parse(after)
+    except (SyntaxError, ValueError):
         return "parse"
-    return "compile" if compiles(script.source.text) and not compiles(after) else ""
-
-
-def _rewritten(script: Script, edits: Sequence[Edit]) -> Iterator[str]:
-    """The new texts of the chunks that edits touch; no edit reaches into two."""
-    at = 0
-    for start, text in script.chunks:
-        end = start + len(text)
-        first = at
-        last = end == len(script.source.text)
-        while at < len(edits) and (edits[at].start < end or last):
-            at += 1
-        if at > first:
-            yield apply(text, (edit.moved(-start) for edit in edits[first:at]))
+    return "compile" if compiles(before) else ""
 
 
 def compiles(text: str) -> bool:

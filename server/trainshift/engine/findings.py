@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from trainshift.core.finding import Finding
@@ -26,14 +26,20 @@ class Findings:
     failed: frozenset[str] = frozenset()
 
 
-def find(program: Program, codes: Collection[str] = ALL_CODES) -> Findings:
-    """Check the restrictions `codes`; one that fails is a defect and does not sink the others."""
+def find(
+    program: Program, codes: Collection[str] = ALL_CODES, pause: Callable[[], None] = lambda: None
+) -> Findings:
+    """Check the restrictions `codes`; one that fails is a defect and does not sink the others.
+
+    `pause` is called before each, and may raise to give the check up.
+    """
     found: list[Finding] = []
     defects: list[str] = []
     failed: set[str] = set()
     for rule in RESTRICTIONS:
         if rule.code not in codes:
             continue
+        pause()
         try:
             found += rule.check(program)
         except RecursionError:

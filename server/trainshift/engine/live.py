@@ -1,0 +1,239 @@
+"""Live: what is said of a script while it is edited, at once for the statements that changed, then in full.
+
+A full check asks every restriction about the whole program.  While somebody types that would come too
+late in a long script, so only the changed statements are asked about, read together with the statements
+that they name: once as they were at the last full check and once as they are.  What differs between the
+two is what the edit did, and everything else stays what the full check said.  The full check that
+follows has the last word.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from trainshift.core.code import Code
+from trainshift.core.finding import Finding
+from trainshift.core.program import Program
+from trainshift.core.script import Script, read_script
+from trainshift.core.source import Source, Span
+from trainshift.core.statements import Chunk, FactsCache, ParseFailure, parse
+from trainshift.engine.checking import CheckReport, check_failed, judge, report_on, unread
+from trainshift.engine.findings import Findings
+from trainshift.engine.settings import Settings
+from trainshift.engine.workspace import ParsedFiles, read_linked
+
+log = logging.getLogger(__name__)
+
+# What is read besides the changed statements, in code points; and how much may have changed.
+_MOST_AROUND = 6_000
+_MOST_CHANGED = 12_000
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """Where the code points of a text are after the edit from `start` to `end` (of the old text)."""
+
+    start: int
+    end: int
+    distance: int
+
+    @classmethod
+    def between(cls, old: str, new: str) -> Shift:
+        """The smallest edit that leads from one text to another."""
+        most = min(len(old), len(new))
+        start = _common(most, lambda size: old[:size] == new[:size])
+        end = _common(most - start, lambda size: not size or old[-size:] == new[-size:])
+        return cls(start, len(old) - end, len(new) - len(old))
+
+    def offset(self, at: int, *, is_end: bool = False) -> int | None:
+        """Where an offset of the old text is now; None inside of what was edited."""
+        if at < self.start or (is_end and at == self.start):
+            return at
+        return at + self.distance if at >= self.end else None
+
+    def span(self, span: Span) -> Span | None:
+        """Where a stretch of the old text is now, grown or shrunk by an edit inside; None if it was cut."""
+        start, end = self.offset(span.start), self.offset(span.end, is_end=True)
+        return None if start is None or end is None or end < start else Span(start, end)
+
+
+def _common(most: int, holds: Callable[[int], bool]) -> int:
+    """The largest size up to `most` for which something holds that holds for all smaller ones."""
+    low, high = 0, most
+    if holds(most):
+        return most
+    while low < high:
+        middle = (low + high + 1) // 2
+        if holds(middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+@dataclass(frozen=True)
+class _Full:
+    """A version that was checked in full."""
+
+    text: str
+    chunks: list[Chunk]
+    result: Findings
+    settings: Settings
+
+
+class Live:
+    """One script while it is edited.  Texts are without byte order mark; no method raises for their sake.
+
+    With `files` its imports are followed from `path`, which is absolute.
+    """
+
+    def __init__(self, path: str = "", files: ParsedFiles | None = None) -> None:
+        self.path = path
+        self._files = files
+        self._cache = FactsCache()
+        self._full: _Full | None = None
+        self._before: tuple[tuple[int, ...], tuple[Finding, ...]] | None = None
+        self.linked: frozenset[str] = frozenset()
+        """The paths of the files that the last full check read besides the script's own."""
+
+    def in_full(self, text: str, settings: Settings, pause: Callable[[], None] = lambda: None) -> CheckReport:
+        """What `check` says of a version; `pause` may raise to give up."""
+        try:
+            return self._in_full(text, settings, pause)
+        except Exception as error:
+            self._full = None
+            return check_failed(error, self.path)
+
+    def _in_full(self, text: str, settings: Settings, pause: Callable[[], None]) -> CheckReport:
+        if self._files is None:
+            script = read_script(text, self._cache)
+        else:
+            script = read_linked(text, self.path, self._files, self._cache)
+        if isinstance(script, ParseFailure):
+            return unread(script, self.path)
+        pause()
+        result = judge(Program(script), settings, pause)
+        code = script.code
+        chunks = [Chunk(*where, facts) for where, facts in zip(code.chunks, code.facts, strict=True)]
+        self._full = _Full(text, chunks, result, settings)
+        self._before = None
+        if script.workspace is not None:
+            self.linked = frozenset(each.path for each in script.workspace.scripts) - {self.path}
+        return report_on(script, result, settings, self.path)
+
+    def at_once(self, text: str, settings: Settings) -> CheckReport | None:
+        """What is said of a version before it is checked in full; None if that cannot be told quickly."""
+        full = self._full
+        if full is None or full.settings != settings:
+            return None
+        try:
+            chunks = parse(text, self._cache)
+            if isinstance(chunks, ParseFailure):
+                return unread(chunks, self.path)
+            return self._at_once(text, chunks, full)
+        except Exception:
+            log.exception("the statements that changed could not be checked alone")
+            return None
+
+    def _at_once(self, text: str, chunks: list[Chunk], full: _Full) -> CheckReport | None:
+        shift = Shift.between(full.text, text)
+        first, old_last, new_last = _changed(full.chunks, chunks)
+        old, new = full.chunks[first:old_last], chunks[first:new_last]
+        if sum(len(chunk.text) for chunk in (*old, *new)) > _MOST_CHANGED:
+            return None
+        settings = full.settings
+        key = tuple(id(chunk.facts) for chunk in old)
+        if self._before is None or self._before[0] != key:
+            self._before = (key, _alone(full.text, full.chunks, old, settings))
+        was = {_key(each): each for each in _moved(self._before[1], shift)}
+        now = {_key(each): each for each in _alone(text, chunks, new, settings)}
+        ended = old[-1].offset + len(old[-1].text) if old else 0
+        kept = [
+            each
+            for finding, each in zip(full.result.found, _moved_each(full.result.found, shift), strict=True)
+            if each is not None
+            and (
+                not old
+                or not old[0].offset <= finding.span.start < ended
+                or _key(each) in now
+                or _key(each) not in was
+            )
+        ]
+        known = {_key(each) for each in kept}
+        kept += [each for key_, each in now.items() if key_ not in was and key_ not in known]
+        kept.sort(key=lambda each: (each.span, each.code))
+        script = Script(Code(Source(text), chunks))
+        result = replace(full.result, found=tuple(kept))
+        return report_on(script, result, settings, self.path)
+
+
+def _changed(old: Sequence[Chunk], new: Sequence[Chunk]) -> tuple[int, int, int]:
+    """The first chunk that differs between two versions, and the ends of those that do in each."""
+    most = min(len(old), len(new))
+    first = 0
+    while first < most and old[first].facts is new[first].facts:
+        first += 1
+    last = 0
+    while last < most - first and old[-1 - last].facts is new[-1 - last].facts:
+        last += 1
+    return first, len(old) - last, len(new) - last
+
+
+def _alone(
+    text: str, chunks: Sequence[Chunk], wanted: Sequence[Chunk], settings: Settings
+) -> tuple[Finding, ...]:
+    """What is found in some chunks of a text when they are read with what they name and nothing else."""
+    if not wanted:
+        return ()
+    script = Script(Code(Source(text), _with_named(chunks, wanted)))
+    found = judge(Program(script), settings).found
+    start, end = wanted[0].offset, wanted[-1].offset + len(wanted[-1].text)
+    return tuple(each for each in found if start <= each.span.start < end)
+
+
+def _with_named(chunks: Sequence[Chunk], wanted: Sequence[Chunk]) -> list[Chunk]:
+    """The chunks, and those that bind what they name, nearest first up to a limit, in text order."""
+    binding: dict[str, list[Chunk]] = {}
+    for chunk in chunks:
+        for name in chunk.facts.module.bindings:
+            binding.setdefault(name, []).append(chunk)
+    taken = {id(chunk.facts): chunk for chunk in wanted}
+    waiting = list(wanted)
+    left = _MOST_AROUND
+    for chunk in waiting:
+        for name in sorted(chunk.facts.names):
+            for other in binding.get(name, ()):
+                if id(other.facts) not in taken and len(other.text) <= left:
+                    left -= len(other.text)
+                    taken[id(other.facts)] = other
+                    waiting.append(other)
+    return sorted(taken.values(), key=lambda chunk: chunk.offset)
+
+
+def _key(finding: Finding) -> tuple[object, ...]:
+    return finding.code, finding.verdict, finding.span, finding.message
+
+
+def _moved(findings: Iterable[Finding], shift: Shift) -> Iterable[Finding]:
+    return (each for each in _moved_each(findings, shift) if each is not None)
+
+
+def _moved_each(findings: Iterable[Finding], shift: Shift) -> list[Finding | None]:
+    """Each finding where it is after an edit; None if what it underlines was cut."""
+    return [_moved_one(each, shift) for each in findings]
+
+
+def _moved_one(finding: Finding, shift: Shift) -> Finding | None:
+    if not finding.related and finding.fix is None and finding.span.end <= shift.start:
+        return finding
+    span = shift.span(finding.span)
+    if span is None:
+        return None
+    related = []
+    for each in finding.related:
+        there = each.span if each.script is not None else shift.span(each.span)
+        if there is not None:
+            related.append(replace(each, span=there))
+    return replace(finding, span=span, related=tuple(related))
