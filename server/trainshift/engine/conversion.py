@@ -144,9 +144,20 @@ def analyze_script(script: Script, pause: Callable[[], None] = lambda: None) -> 
 
 def carry_out(analysis: Analysis, *, line: int | None = None, runtime: Runtime | None = None) -> Conversion:
     """The conversion that an analysis leads to, of the whole script or of the statement at `line`."""
-    script, outlook = analysis.program.script, analysis.outlook
-    source = script.source
-    withheld = tuple(_note(source, each.rule, each.target, each.reason) for each in analysis.withheld)
+    found = obstacle(analysis, runtime)
+    if found is not None:
+        return found
+    source = analysis.program.script.source
+    changes = analysis.changes if line is None else at_line(source, analysis.changes, line)
+    if not changes:
+        reason = f"no statement at line {line} needs a change"
+        return Conversion(Status.NOTHING_FOUND, source.text, reason=reason)
+    return _apply(analysis, changes, analysis.remarks if line is None else ())
+
+
+def obstacle(analysis: Analysis, runtime: Runtime | None = None) -> Conversion | None:
+    """What an analysis comes to where nothing can or need be changed; None where something can."""
+    source, outlook = analysis.program.script.source, analysis.outlook
     if analysis.defects:
         reason = f"an internal error, please report it: {'; '.join(analysis.defects)}"
         return Conversion(Status.REFUSED, source.text, reason=reason)
@@ -154,32 +165,30 @@ def carry_out(analysis: Analysis, *, line: int | None = None, runtime: Runtime |
         status = Status.REFUSED if outlook.refused else Status.NOTHING_FOUND
         position = source.position(outlook.at.start) if outlook.at else None
         return Conversion(status, source.text, reason=outlook.reason, position=position)
+    withheld = _withheld(analysis)
     essential = [each for each in analysis.withheld if each.essential]
     if essential:
         first = min(essential, key=lambda each: each.target)
         position = source.position(first.target.start)
         reason = f"{first.rule}: {first.reason}"
         return Conversion(Status.REFUSED, source.text, withheld=withheld, reason=reason, position=position)
-    changes = analysis.changes if line is None else at_line(source, analysis.changes, line)
-    if not changes:
-        if line is not None and analysis.changes:
-            reason = f"no statement at line {line} needs a change"
-            return Conversion(Status.NOTHING_FOUND, source.text, reason=reason)
+    if not analysis.changes:
         reason = "every training step, print and write is distributed already"
         if withheld:
             reason = "nothing more is converted; see what is withheld"
         return Conversion(Status.ALREADY_DISTRIBUTED, source.text, withheld=withheld, reason=reason)
     estimator = any(loop.pattern is Pattern.ESTIMATOR for loop in analysis.program.loops.own)
     refusal = runtime.refusal(estimator=estimator) if runtime is not None else ""
-    if refusal:
-        return Conversion(Status.REFUSED, source.text, reason=refusal)
-    return _apply(script, changes, withheld, analysis.remarks if line is None else ())
+    return Conversion(Status.REFUSED, source.text, reason=refusal) if refusal else None
 
 
-def _apply(
-    script: Script, changes: Iterable[Change], withheld: tuple[Note, ...], remarks: Iterable[Remark]
-) -> Conversion:
-    source = script.source
+def _withheld(analysis: Analysis) -> tuple[Note, ...]:
+    source = analysis.program.script.source
+    return tuple(_note(source, each.rule, each.target, each.reason) for each in analysis.withheld)
+
+
+def _apply(analysis: Analysis, changes: Iterable[Change], remarks: Iterable[Remark]) -> Conversion:
+    source = analysis.program.script.source
     plan = merge(changes)
     if plan.dropped:
         first = plan.dropped[0]
@@ -198,7 +207,7 @@ def _apply(
         applied=_notes(source, ordered, lambda change: (change.title,)),
         decisions=_decisions(source, ordered, remarks),
         doubts=_notes(source, ordered, lambda change: change.doubts),
-        withheld=withheld,
+        withheld=_withheld(analysis),
         plan=plan,
     )
 
