@@ -1,6 +1,6 @@
 """Times `trainshift convert` of a 300-line script against its peers, all in this one run.
 
-    python tests/bench/convert_speed.py [ROUNDS]
+    PYTHONPATH=tests python -m benchmarks.convert_speed [ROUNDS]
 
 Prints medians of whole processes, start-up included, and their ratio to ours.  The peers are a bare
 interpreter (the floor), LibCST's own command line with a codemod that changes nothing (the same
