@@ -158,6 +158,7 @@ def method(class_name: str, method_name: str) -> Signature | None:
     return _signature(next((owner[method_name] for owner in owners if method_name in owner), None))
 
 
+@cache
 def returns(name: str) -> str | None:
     """The canonical class of what a call of the function or `Class.method` returns, if recorded."""
     owner, _, called = name.rpartition(".")

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import TypeVar
 
-from trainshift.core.facts import AttributeBinding, Binding, ItemBinding, Scope, Site, Statement
+from trainshift.core.facts import AttributeBinding, Binding, Facts, ItemBinding, Scope, Site, Statement
 from trainshift.core.source import Source
 from trainshift.core.statements import Chunk
 
@@ -140,9 +140,12 @@ class Code:
     @cached_property
     def variables(self) -> frozenset[str]:
         """Every name that some scope binds: what a variable of a fresh name must avoid."""
-        scopes = [scope for facts in self.facts for scope in (facts.module, *facts.scopes)]
-        scopes += [scope for facts in self.facts for scope in facts.scope_of.values()]
-        return frozenset().union(*(scope.bindings for scope in scopes))
+        return self.local_names.union(*(facts.module.bindings for facts in self.facts))
+
+    @cached_property
+    def local_names(self) -> frozenset[str]:
+        """Every name that some scope below the module's binds."""
+        return frozenset().union(*(facts.once(_local_names) for facts in self.facts))
 
     @cached_property
     def mentioned(self) -> frozenset[str]:
@@ -185,3 +188,7 @@ def _merged(parts: Iterable[dict[str, list[T]]]) -> dict[str, list[T]]:
         for name, values in part.items():
             found.setdefault(name, []).extend(values)
     return found
+
+
+def _local_names(facts: Facts) -> set[str]:
+    return {name for scope in facts.scope_of.values() for name in scope.bindings}

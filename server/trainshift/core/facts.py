@@ -7,13 +7,14 @@ the chunk.  They are shared by every rule and kept while the chunk's text stays 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 from trainshift.core.source import Source, Span
 
+T = TypeVar("T")
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 BindingKind: TypeAlias = Literal[
@@ -119,7 +120,10 @@ class Binding:
 
 @dataclass(eq=False, slots=True)
 class Site:
-    """A call: its node, the statement and scope it stands in, and what surrounds it."""
+    """A call: its node, the statement and scope it stands in, and what surrounds it.
+
+    `name` is the last part of the called name: ``save`` for ``self.model.save(...)``.
+    """
 
     node: ast.Call
     parent: ast.AST
@@ -127,11 +131,7 @@ class Site:
     scope: Scope
     deferred: bool  # in a lambda or a comprehension: not evaluated once, in place
     in_fstring: bool  # where positions cannot be trusted before Python 3.12
-
-    @property
-    def name(self) -> str:
-        """The last part of the called name: ``save`` for ``self.model.save(...)``."""
-        return last_name(self.node.func)
+    name: str
 
 
 @dataclass(eq=False, slots=True)
@@ -170,6 +170,13 @@ class Facts:
         self.scope_of: dict[ast.AST, Scope] = {}
         self._source = Source(text)
         self._ascii = text.isascii()
+        self._readings: dict[Callable[[Facts], object], object] = {}
+
+    def once(self, read: Callable[[Facts], T]) -> T:
+        """What `read` makes of the chunk alone; asked once for as long as the chunk's text stays."""
+        if read not in self._readings:
+            self._readings[read] = read(self)
+        return self._readings[read]  # type: ignore[return-value]
 
     def span(self, node: ast.AST) -> Span:
         """Where `node` stands, in code points from the start of the chunk."""
@@ -594,7 +601,8 @@ class _Reader:
 
     def call(self, node: ast.Call, parent: ast.AST, scope: Scope) -> None:
         assert self.statement is not None
-        site = Site(node, parent, self.statement, scope, self.deferred > 0, self.fstrings > 0)
+        name = last_name(node.func)
+        site = Site(node, parent, self.statement, scope, self.deferred > 0, self.fstrings > 0, name)
         self.facts.sites.append(site)
         self.expression(node.func, node, scope)
         for argument in node.args:

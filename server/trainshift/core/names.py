@@ -12,6 +12,7 @@ import builtins
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 from trainshift.core import api
@@ -201,6 +202,8 @@ class Resolver:
         self._callers: dict[Scope, tuple[list[Site], bool]] = {}
         self._aliases: dict[str, set[str]] | None = None
         self._reachings: dict[tuple[Scope | None, str], Reaching] = {}
+        self._members: dict[str, Values] = {}
+        self._full_names: dict[Values, frozenset[str]] = {}
 
     # Questions that rules ask
 
@@ -220,12 +223,13 @@ class Resolver:
         """Everything that the called expression may stand for."""
         return self.values(site.node.func, site.scope, site.statement)
 
-    def full_names(self, node: ast.expr, scope: Scope, statement: Statement | None = None) -> set[str]:
+    def full_names(self, node: ast.expr, scope: Scope, statement: Statement | None = None) -> frozenset[str]:
         """The full library names that `node` may resolve to (empty if none)."""
-        found = set()
-        for value in self.values(node, scope, statement):
-            if isinstance(value, Library):
-                found.add(api.canonical(value.name) or value.name)
+        values = self.values(node, scope, statement)
+        found = self._full_names.get(values)
+        if found is None:
+            names = [value.name for value in values if isinstance(value, Library)]
+            found = self._full_names[values] = frozenset(api.canonical(name) or name for name in names)
         return found
 
     def calls(self, site: Site, *names: str) -> bool:
@@ -341,6 +345,10 @@ class Resolver:
     # Evaluation
 
     def _evaluate(self, node: ast.expr, scope: Scope, statement: Statement | None) -> Values:
+        if isinstance(node, ast.Name | ast.Attribute):
+            member = self._member_of_library(node)
+            if member:
+                return member
         if isinstance(node, ast.Name):
             return self._name(node.id, scope, statement)
         if isinstance(node, ast.Attribute):
@@ -374,6 +382,32 @@ class Resolver:
         if isinstance(node, ast.JoinedStr):
             return frozenset({Literal("")})
         return _ANYTHING
+
+    def _member_of_library(self, node: ast.expr) -> Values:
+        """What a dotted name stands for that is the same wherever it is read: ``tf.keras.Model``, mostly."""
+        name = dotted(node)
+        root, dot, below = name.partition(".")
+        imported = self._libraries.get(root, ())
+        if len(imported) != 1:
+            return _NOTHING
+        found = self._members.get(name)
+        if found is None:
+            (module,) = imported
+            found = self._members[name] = frozenset({Library(module + dot + below)})
+        return found
+
+    @cached_property
+    def _libraries(self) -> dict[str, set[str]]:
+        """The names that always mean a library that is known, in any scope of the script; and which one."""
+        return {
+            name: {binding.full_name for binding in bindings}
+            for name, bindings in self._script.module_bindings.items()
+            if name not in self._script.code.local_names
+            and all(
+                binding.kind == "import" and binding.full_name.partition(".")[0] in _KNOWN_MODULES
+                for binding in bindings
+            )
+        }
 
     def _name(self, name: str, scope: Scope, statement: Statement | None) -> Values:
         _, bindings = self.lookup(name, scope, statement)
@@ -776,11 +810,20 @@ class Resolver:
             base = waiting.pop()
             for script in self._script.home(cls).users:
                 if base.name in script.code.mentioned:
-                    for other in script.code.derived_classes:
+                    for other in script.names.possible_heirs:
                         if other not in (cls, *found) and base in self.ancestry(other):
                             found.append(other)
                             waiting.append(other)
         return frozenset(map(Class, found))
+
+    @cached_property
+    def possible_heirs(self) -> list[Scope]:
+        """The classes of this script that have a base which is plainly no library's."""
+        return [
+            cls
+            for cls in self._script.code.derived_classes
+            if isinstance(cls.node, ast.ClassDef) and not all(map(self._member_of_library, cls.node.bases))
+        ]
 
     def calls_by_name(self, name: str, function: Scope) -> tuple[list[Site], bool]:
         """This script's calls that may run `function`, and whether it may be used otherwise than called.
@@ -800,26 +843,13 @@ class Resolver:
     def _reads_of_libraries(self, attribute: str) -> int:
         """How often the attribute is read of a library's module, which is none of the script's functions."""
         read = self._script.code.member_loads.get(attribute, {})
-        return sum(number for base, number in read.items() if self._is_library(base))
+        return sum(number for base, number in read.items() if base in self._libraries)
 
     def _is_of_library(self, node: ast.expr) -> bool:
         return (
             isinstance(node, ast.Attribute)
             and isinstance(node.value, ast.Name)
-            and self._is_library(node.value.id)
-        )
-
-    def _is_library(self, name: str) -> bool:
-        """Whether the name always means a library that is known, in any scope of the script."""
-        bindings = self._script.module_bindings.get(name, [])
-        elsewhere = any(name in scope.bindings for scope in self._script.code.scopes)
-        return (
-            bool(bindings)
-            and not elsewhere
-            and all(
-                binding.kind == "import" and binding.full_name.partition(".")[0] in _KNOWN_MODULES
-                for binding in bindings
-            )
+            and node.value.id in self._libraries
         )
 
     def _alias_names(self) -> dict[str, set[str]]:

@@ -345,16 +345,10 @@ class Training:
             return True
         sites, elsewhere = self._script.names.callers(function)
         if elsewhere and not sites:
-            launches = [site for site in self._script.sites if self._launches(site, function)]
+            launches = [site for site in self._script.sites_named(*_LAUNCHERS) if _hands_over(site, function)]
             passed = self._script.loads(function.name) == len(launches) == 1
             return passed and self.runs_once(launches[0], depth + 1)
         return not elsewhere and len(sites) == 1 and self.runs_once(sites[0], depth + 1)
-
-    def _launches(self, site: Site, function: Scope) -> bool:
-        """Whether the call is ``app.run(main)`` or its like."""
-        return site.name in _LAUNCHERS and any(
-            isinstance(argument, ast.Name) and argument.id == function.name for argument in site.node.args
-        )
 
     def is_single(self, node: ast.expr, site: Site) -> bool:
         """Whether `node`, read at `site`, is one and the same object throughout the run."""
@@ -464,6 +458,11 @@ class Training:
     @cached_property
     def _training_statements(self) -> set[Statement]:
         return {above for site in self._training_sites for above in site.statement.path()}
+
+
+def _hands_over(site: Site, function: Scope) -> bool:
+    """Whether the call is given the function by its name: ``app.run(main)``."""
+    return any(isinstance(each, ast.Name) and each.id == function.name for each in site.node.args)
 
 
 def in_loop(statement: Statement) -> bool:

@@ -195,7 +195,7 @@ def _parts(node: ast.expr, candidates: set[str], stored: bool = False) -> Iterat
             yield from _parts(part, candidates, stored)
 
 
-def _is_for_estimator(program: Program, site: Site, names: set[str]) -> bool:
+def _is_for_estimator(program: Program, site: Site, names: frozenset[str]) -> bool:
     if any(api.is_subclass(name, *api.ESTIMATOR, *_ESTIMATOR_SPECS) for name in names):
         return True
     if any(name.endswith(("estimator.TrainSpec", "estimator.EvalSpec")) for name in names):
