@@ -14,7 +14,7 @@ from trainshift.core.program import Program
 from trainshift.core.script import Script, read_script
 from trainshift.core.source import BOM, Source, Span
 from trainshift.core.statements import ParseFailure
-from trainshift.engine.conversion import compiles
+from trainshift.engine.compiling import compiles
 from trainshift.engine.findings import Findings, find
 from trainshift.engine.own_codes import INTERNAL_ERROR, OWN_CODES, SYNTAX_ERROR
 from trainshift.engine.settings import RESTRICTION_CODES, Settings, Severity

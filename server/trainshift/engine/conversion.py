@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import logging
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -15,6 +14,7 @@ from trainshift.core.program import Program
 from trainshift.core.script import Script, read_script
 from trainshift.core.source import BOM, Source, Span
 from trainshift.core.statements import FactsCache, ParseFailure
+from trainshift.engine.compiling import compiles
 from trainshift.engine.findings import Findings, find
 from trainshift.engine.guards import GUARDING, guarded
 from trainshift.engine.outlook import Outlook, look
@@ -241,17 +241,6 @@ def _defect(before: str, after: str) -> str:
     except (SyntaxError, ValueError):
         return "parse"
     return "compile" if compiles(before) else ""
-
-
-def compiles(text: str) -> bool:
-    """Whether Python accepts a script; it is not run."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            compile(text, "<script>", "exec", dont_inherit=True)
-    except (SyntaxError, ValueError):
-        return False
-    return True
 
 
 def _notes(

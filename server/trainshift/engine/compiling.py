@@ -1,0 +1,16 @@
+"""Whether Python accepts a text: what a rewrite and a fix must not break."""
+
+from __future__ import annotations
+
+import warnings
+
+
+def compiles(text: str) -> bool:
+    """Whether Python accepts a script; it is not run."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(text, "<script>", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError):
+        return False
+    return True
