@@ -1,35 +1,41 @@
-"""Program: everything that rules ask of one script, read lazily and shared by all of them."""
+"""Program: everything that rules ask of one script, read lazily and shared by all of them.
+
+What a conversion alone asks is imported where it is first asked for, so that a check starts soon.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from trainshift.core.callbacks import CallbackLists
 from trainshift.core.creations import Creations
 from trainshift.core.edit import Edit
 from trainshift.core.effects import Effects
-from trainshift.core.estimators import Estimators
 from trainshift.core.facts import Site
-from trainshift.core.flags import Flags
-from trainshift.core.graphs import Graphs
-from trainshift.core.hooks import HookLists
 from trainshift.core.horovod import KERAS, TENSORFLOW, Horovod
 from trainshift.core.imports import Imports
-from trainshift.core.initializations import Initializations
-from trainshift.core.keras import Keras
 from trainshift.core.layout import Layout
-from trainshift.core.learning_rates import LearningRates
 from trainshift.core.loops import Loops
 from trainshift.core.patterns import GRAPH_PATTERNS, Pattern
 from trainshift.core.readings import Readings
-from trainshift.core.rereads import Rereads
-from trainshift.core.root_only import Form, RootOnly
 from trainshift.core.script import Script
-from trainshift.core.sessions import Sessions
 from trainshift.core.setup import Setup
 from trainshift.core.training import Training
-from trainshift.core.wraps import Wraps
+
+if TYPE_CHECKING:
+    from trainshift.core.callbacks import CallbackLists
+    from trainshift.core.estimators import Estimators
+    from trainshift.core.flags import Flags
+    from trainshift.core.graphs import Graphs
+    from trainshift.core.hooks import HookLists
+    from trainshift.core.initializations import Initializations
+    from trainshift.core.keras import Keras
+    from trainshift.core.learning_rates import LearningRates
+    from trainshift.core.rereads import Rereads
+    from trainshift.core.root_only import RootOnly
+    from trainshift.core.sessions import Sessions
+    from trainshift.core.wraps import Wraps
 
 
 class Program:
@@ -45,8 +51,6 @@ class Program:
         self.training = Training(script, self.horovod, self._updates)
         self.setup = Setup(self)
         self.effects = Effects(script, self.training)
-        self.root_only = RootOnly(script, self.horovod, self.training, self.effects)
-        self.learning_rates = LearningRates(self)
 
     def _updates(self) -> Iterator[Site]:
         """The calls that are training loops by themselves, or steps of a session's."""
@@ -62,6 +66,8 @@ class Program:
     @cached_property
     def needs(self) -> frozenset[str]:
         """The modules of Horovod that the rewritten script uses."""
+        from trainshift.core.root_only import Form
+
         patterns = {loop.pattern for loop in self.loops.own}
         keras = {KERAS} if Pattern.OPTIMIZER in patterns else set()
         reloads = any(call.form is Form.RELOAD for call in self.root_only.calls)
@@ -103,53 +109,87 @@ class Program:
         return self._linked[script]
 
     @cached_property
+    def root_only(self) -> RootOnly:
+        """What only rank 0 is to do."""
+        from trainshift.core.root_only import RootOnly
+
+        return RootOnly(self.script, self.horovod, self.training, self.effects)
+
+    @cached_property
+    def learning_rates(self) -> LearningRates:
+        """The learning rates that are to be scaled."""
+        from trainshift.core.learning_rates import LearningRates
+
+        return LearningRates(self)
+
+    @cached_property
     def flags(self) -> Flags:
         """The broadcast flags of the script."""
+        from trainshift.core.flags import Flags
+
         return Flags(self)
 
     @cached_property
     def keras(self) -> Keras:
         """The Keras loops of the script, and the models that they train."""
+        from trainshift.core.keras import Keras
+
         return Keras(self)
 
     @cached_property
     def callbacks(self) -> CallbackLists:
         """The callbacks of every `fit`."""
+        from trainshift.core.callbacks import CallbackLists
+
         return CallbackLists(self)
 
     @cached_property
     def rereads(self) -> Rereads:
         """What every rank reads of what rank 0 has written."""
+        from trainshift.core.rereads import Rereads
+
         return Rereads(self)
 
     @cached_property
     def wraps(self) -> Wraps:
         """The optimizers that are to be wrapped."""
+        from trainshift.core.wraps import Wraps
+
         return Wraps(self)
 
     @cached_property
     def graphs(self) -> Graphs:
         """What trains in TensorFlow 1 graphs."""
+        from trainshift.core.graphs import Graphs
+
         return Graphs(self)
 
     @cached_property
     def sessions(self) -> Sessions:
         """The TensorFlow 1 sessions and their configurations."""
+        from trainshift.core.sessions import Sessions
+
         return Sessions(self)
 
     @cached_property
     def initializations(self) -> Initializations:
         """What gives the variables of sessions values."""
+        from trainshift.core.initializations import Initializations
+
         return Initializations(self)
 
     @cached_property
     def estimators(self) -> Estimators:
         """The Estimators that the script makes."""
+        from trainshift.core.estimators import Estimators
+
         return Estimators(self)
 
     @cached_property
     def hooks(self) -> HookLists:
         """The hooks of monitored sessions and Estimators."""
+        from trainshift.core.hooks import HookLists
+
         return HookLists(self)
 
     @cached_property
