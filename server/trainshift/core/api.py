@@ -141,6 +141,15 @@ def is_subclass(name: str, *families: str) -> bool:
     return not {canonical(family) for family in families}.isdisjoint(ancestors(name))
 
 
+@cache
+def last_names(*names: str) -> frozenset[str]:
+    """The last parts of the names, in every spelling, and of those of the classes that descend from them."""
+    meant = {*names, *(canonical(name) or name for name in names)}
+    meant.update(cls for cls in _data()["classes"] if is_subclass(cls, *names))
+    meant.update([spelling for spelling, known in _data()["aliases"].items() if known in meant])
+    return frozenset(name.rpartition(".")[2] for name in meant)
+
+
 def constructor(name: str) -> Signature | None:
     """What calling the class `name` takes; None if it is unknown or its signature is not recorded."""
     return _signature(_data()["constructors"].get(canonical(name) or ""))

@@ -71,38 +71,14 @@ class Code:
         return [each for each in self.scopes if isinstance(each.node, ast.ClassDef) and each.node.bases]
 
     @cached_property
-    def bindings(self) -> list[Binding]:
-        """Every way in which a name, an attribute or an item comes by a value, at any depth."""
-        named = [
-            binding
-            for facts in self.facts
-            for scope in (facts.module, *facts.scopes)
-            for bindings in scope.bindings.values()
-            for binding in bindings
-        ]
-        held = (each for facts in self.facts for given in facts.attributes.values() for each in given)
-        items = (each for facts in self.facts for given in facts.items.values() for each in given)
-        return [
-            *named,
-            *(attribute.binding for attribute in held),
-            *(item.binding for item in items if item.key is not None),
-        ]
-
-    @cached_property
     def imports(self) -> list[Binding]:
         """Every name that an import binds, at any depth."""
-        return [binding for binding in self.bindings if binding.kind == "import"]
+        return [binding for facts in self.facts for binding in facts.imports]
 
     @cached_property
     def bound_values(self) -> list[tuple[str, ast.expr]]:
         """Every name or attribute that is assigned, with what it is assigned."""
-        found: list[tuple[str, ast.expr]] = []
-        for facts in self.facts:
-            named = [item for scope in (facts.module, *facts.scopes) for item in scope.bindings.items()]
-            held = [(name, [each.binding for each in given]) for name, given in facts.attributes.items()]
-            for name, bindings in (*named, *held):
-                found += [(name, each.value) for each in bindings if each.kind == "value" and each.value]
-        return found
+        return [named for facts in self.facts for named in facts.once(_bound_values)]
 
     @cached_property
     def renamed_imports(self) -> list[tuple[str, str]]:
@@ -148,6 +124,11 @@ class Code:
         return frozenset().union(*(facts.once(_local_names) for facts in self.facts))
 
     @cached_property
+    def bound_names(self) -> frozenset[str]:
+        """Every name of a variable or an attribute that something in the script binds."""
+        return self.variables.union(*(facts.attributes for facts in self.facts))
+
+    @cached_property
     def mentioned(self) -> frozenset[str]:
         """Every identifier, and the names under which other files know what is imported."""
         return self.identifiers.union(old for _, old in self.renamed_imports)
@@ -188,6 +169,17 @@ def _merged(parts: Iterable[dict[str, list[T]]]) -> dict[str, list[T]]:
         for name, values in part.items():
             found.setdefault(name, []).extend(values)
     return found
+
+
+def _bound_values(facts: Facts) -> list[tuple[str, ast.expr]]:
+    named = [item for scope in (facts.module, *facts.scopes) for item in scope.bindings.items()]
+    held = [(name, [each.binding for each in given]) for name, given in facts.attributes.items()]
+    return [
+        (name, each.value)
+        for name, bindings in (*named, *held)
+        for each in bindings
+        if each.kind == "value" and each.value
+    ]
 
 
 def _local_names(facts: Facts) -> set[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from typing import Literal, TypeAlias, TypeVar
 
@@ -171,6 +172,20 @@ class Facts:
         self._source = Source(text)
         self._ascii = text.isascii()
         self._readings: dict[Callable[[Facts], object], object] = {}
+
+    @cached_property
+    def bindings(self) -> list[Binding]:
+        """Every way in which a name, an attribute or an item comes by a value, in this order."""
+        scopes = (self.module, *self.scopes)
+        named = [each for scope in scopes for bindings in scope.bindings.values() for each in bindings]
+        held = (each.binding for given in self.attributes.values() for each in given)
+        items = (each.binding for given in self.items.values() for each in given if each.key is not None)
+        return [*named, *held, *items]
+
+    @cached_property
+    def imports(self) -> list[Binding]:
+        """Every name that an import binds, at any depth."""
+        return [binding for binding in self.bindings if binding.kind == "import"]
 
     def once(self, read: Callable[[Facts], T]) -> T:
         """What `read` makes of the chunk alone; asked once for as long as the chunk's text stays."""

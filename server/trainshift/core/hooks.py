@@ -71,7 +71,7 @@ class HookLists(Lists):
             if site.name == "train":
                 found[site] = self._read(site, "", "hooks")
         if any(site.name != "train" for site in trained):
-            for site in self._script.sites:
+            for site in self._script.sites_calling(api.last_names(TRAIN_SPEC)):
                 if self._names.calls(site, TRAIN_SPEC):
                     found[site] = self._read(site, TRAIN_SPEC, "hooks")
         return found
@@ -79,7 +79,7 @@ class HookLists(Lists):
     @cached_property
     def _others(self) -> list[Hooks]:
         found = []
-        for site in self._script.sites:
+        for site in self._script.sites_calling(api.last_names(*_OTHERS)):
             for name in self._names.full_names(site.node.func, site.scope, site.statement) & _OTHERS.keys():
                 found += [self._read(site, name, word) for word in _OTHERS[name]]
         return found

@@ -158,12 +158,14 @@ class Keras:
             for each in self.compiles
             if isinstance(each.site.node.func, ast.Attribute)
         ]
+        calls = self._script.code.sites_by_node
+        loading = (calls.get(node) for node in made if isinstance(node, ast.Call))
         return any(
-            site.node in made
+            site is not None
             and not any(site.node in identity for identity in compiled)
             and self._names.calls(site, "tensorflow.keras.models.load_model")
             and not any(word.arg == "compile" for word in site.node.keywords)
-            for site in self._script.sites
+            for site in loading
         )
 
     def own_tape(self, model: ast.expr, site: Site) -> Scope | None:

@@ -34,14 +34,23 @@ from trainshift.core.names import (
     UserInstance,
     Value,
 )
-from trainshift.core.rate_cases import ATTRIBUTES, NAMES, SETTLED, Kind, Place, RateCases, computes, unpacked
+from trainshift.core.rate_cases import (
+    ATTRIBUTES,
+    NAMES,
+    PLATEAU,
+    SETTLED,
+    Kind,
+    Place,
+    RateCases,
+    computes,
+    unpacked,
+)
 
 if TYPE_CHECKING:
     from trainshift.core.program import Program
 
 # The optimizers of Keras 2.11 to 2.15 drop ``lr=`` with a warning; the legacy ones take it.
 _IGNORING_LR = ("tensorflow.keras.optimizers.Optimizer",)
-_PLATEAU = "tensorflow.keras.callbacks.ReduceLROnPlateau"
 # The optimizers that ask a function or a variable for the rate at each step; others do so when they are made.
 _ASKING = ("tensorflow.keras.optimizers.legacy.Optimizer",)
 _ASSIGNING = ("assign", "assign_add", "assign_sub", "set_value")
@@ -127,7 +136,7 @@ class LearningRates:
         settings = [each for each in self._settings() if not self._is_within_optimizer(each)]
         for site in self._script.sites:
             self._made(site, settings)
-        for site in self._script.sites:
+        for site in self._cases.rate_callbacks:
             self._scheduled(site)
         for setting in settings:
             self._follow(setting.value)
@@ -596,8 +605,8 @@ class LearningRates:
 
     def _scheduled(self, site: Site) -> None:
         """The rates that a `LearningRateScheduler` is given by, and the floor of a `ReduceLROnPlateau`."""
-        if self._names.calls(site, _PLATEAU):
-            signature = api.constructor(_PLATEAU)
+        if self._names.calls(site, PLATEAU):
+            signature = api.constructor(PLATEAU)
             given = argument(site.node, signature.position("min_lr") if signature else None, "min_lr")
             if given is not None:
                 self._follow(Place(given, site.scope, site.statement, site))

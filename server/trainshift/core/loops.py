@@ -234,10 +234,10 @@ class Loops:
         """The calls of the program that may make a strategy, or use one."""
         hidden = next(self._script.sites_named(*_STRATEGY_METHODS), None) is not None
         if hidden or any("trategy" in name for name in self._script.identifiers):
-            yield from self._script.sites
+            yield from self._script.sites_calling(_strategy_calls())
         others = [each for each in self._linked if any("trategy" in name for name in each.identifiers)]
         for script in others:
-            for site in script.sites:
+            for site in script.sites_calling(_strategy_calls()):
                 if (script, named_function(site.scope)) in self._reachable:
                     yield site
 
@@ -275,6 +275,11 @@ class Loops:
         return next(
             (place for place in one.models if not made.isdisjoint(self.origins.creations(place))), None
         )
+
+
+def _strategy_calls() -> frozenset[str]:
+    """What a call that makes a strategy, or uses one, may be named."""
+    return api.last_names(*api.STRATEGY).union(_STRATEGY_METHODS)
 
 
 def _is_of_script_only(loop: Loop) -> bool:

@@ -34,6 +34,7 @@ NAMES = ("learning_rate", "lr")
 ATTRIBUTES = (*NAMES, "_learning_rate")
 _INNER = ("inner_optimizer", "_optimizer")
 _SCHEDULER = "tensorflow.keras.callbacks.LearningRateScheduler"
+PLATEAU = "tensorflow.keras.callbacks.ReduceLROnPlateau"
 # Functions that give one of their arguments.
 _CHOOSING = ("max", "min", "maximum", "minimum", "clip", "clip_by_value")
 _BRANCHING = ("cond", "smart_cond")
@@ -525,10 +526,15 @@ class RateCases:
         return found
 
     @cached_property
+    def rate_callbacks(self) -> list[Site]:
+        """The calls that may make a callback that sets the rate, by their names."""
+        return self._script.sites_calling(api.last_names(_SCHEDULER, PLATEAU) | {"__init__"})
+
+    @cached_property
     def _current(self) -> set[ast.arg]:
         """The parameters by which a `LearningRateScheduler` hands its function the rate: ``f(epoch, lr)``."""
         found: set[ast.arg] = set()
-        for site in self._script.sites:
+        for site in self.rate_callbacks:
             for function in self.schedules(site):
                 assert isinstance(function.scope.node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
                 given = function.scope.node.args

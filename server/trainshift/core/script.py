@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -66,11 +66,6 @@ class Script:
         return self.code.scopes
 
     @property
-    def bindings(self) -> list[Binding]:
-        """Every way in which a name, an attribute or an item comes by a value, at any depth."""
-        return self.code.bindings
-
-    @property
     def imports(self) -> list[Binding]:
         """Every name that an import binds, at any depth."""
         return self.code.imports
@@ -109,6 +104,20 @@ class Script:
         """Every call whose callee's last part is one of `names`."""
         for name in names:
             yield from self.code.sites_by_name.get(name, ())
+
+    def sites_calling(self, last_names: Collection[str]) -> list[Site]:
+        """The calls that may be of something of a library with one of these last names, in text order.
+
+        That is told by spelling: a call of another name is none, unless a linked script binds that name.
+        """
+        own = self._bound_names
+        return [site for site in self.sites if not site.name or site.name in last_names or site.name in own]
+
+    @cached_property
+    def _bound_names(self) -> frozenset[str]:
+        """The names that the script, or one that it is linked to, gives to something."""
+        scripts = [self] if self.workspace is None else [self, *self.workspace.reachable]
+        return frozenset().union(*(script.code.bound_names for script in scripts))
 
     def site_of(self, call: ast.Call) -> Site:
         """The site of a call node of this script, or of one that it is linked to."""

@@ -82,7 +82,7 @@ class Sessions:
     def created(self) -> list[tuple[Site, str]]:
         """The calls that make sessions, or what they are configured by, with what is called."""
         found = []
-        for site in self._script.sites:
+        for site in self._script.sites_calling(api.last_names(*CONFIGURED) | {"replace"}):
             for name in sorted(
                 self._names.full_names(site.node.func, site.scope, site.statement) & CONFIGURED.keys()
             ):

@@ -199,7 +199,8 @@ class Wraps:
     def _makers(self) -> dict[ast.Call, Site]:
         """The calls that make optimizers, and Horovod's wraps, behind which nothing is looked for."""
         wraps = self._program.horovod.calls(_WRAPPER)
-        made = filter(self.makes_optimizer, self._script.sites)
+        named = api.last_names(*api.OPTIMIZERS, *api.OPTIMIZER_MAKERS, *_COPIES) | {"from_config"}
+        made = filter(self.makes_optimizer, self._script.sites_calling(named))
         return {site.node: site for site in (*made, *wraps, *self._strange_wrappers)}
 
     @cached_property

@@ -76,7 +76,10 @@ def _foreign_loop(program: Program) -> tuple[Site, str] | None:
 
 def _foreign_setup(program: Program) -> tuple[Site, str] | None:
     """What only a loop of another pattern needs, where the loop itself is not seen."""
-    for site in program.script.sites:
+    foreign_names = api.last_names(
+        *(f"tensorflow.{prefix}{name}" for prefix in ("", "compat.v1.") for name in _FOREIGN)
+    )
+    for site in program.script.sites_calling(foreign_names.union(_HIDING, api.last_names(*api.STRATEGY))):
         if site.name in _HIDING and program.graphs.is_used and not _is_own(program, site):
             return site, f"the optimizer that {site.name} uses cannot be wrapped; call its minimize instead"
         for name in program.names.full_names(site.node.func, site.scope, site.statement):
@@ -98,7 +101,7 @@ def _unseen(program: Program) -> tuple[Site, str] | None:
     # Next to a tape's loop or a fit, a session is the TF1 way to set GPU options.
     if program.loops.own:
         return None
-    for site in program.script.sites:
+    for site in program.script.sites_calling(api.last_names(*api.SESSION, *MONITORED, *api.ESTIMATOR)):
         for name in program.names.full_names(site.node.func, site.scope, site.statement):
             if name in (*api.SESSION, *MONITORED):
                 return site, "a TF1 session is made here, but what trains in it cannot be seen in this file"

@@ -20,9 +20,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from trainshift.core import api
-from trainshift.core.facts import Binding, Scope, Site, Statement, arguments, closure, last_name
+from trainshift.core.facts import Binding, Facts, Scope, Site, Statement, arguments, closure, last_name
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.loops import LAUNCHERS
 from trainshift.core.names import Function, Member
@@ -33,6 +34,8 @@ from trainshift.restrictions.restriction import Findings, Restriction
 
 _ESTIMATOR_SPECS = ("tensorflow.estimator.TrainSpec", "tensorflow.estimator.EvalSpec")
 _ESTIMATOR_METHODS = frozenset({"train", "evaluate", "predict"})
+# A name or a lambda, and whether it is stored in a container.
+_Part: TypeAlias = tuple[ast.expr, bool]
 _STORED = "stored in a container"
 _FOR_ESTIMATOR = "given to an Estimator"
 
@@ -124,40 +127,39 @@ def _names_of_functions(program: Program) -> set[str]:
 
 def _uses(program: Program, candidates: set[str]) -> Iterator[_Use]:
     """Each function that is assigned, stored or passed."""
-    script = program.script
-    for site in script.sites:
-        yield from _passed(program, site, candidates)
-    for binding in script.bindings:
-        if binding.value is None or binding.kind not in ("value", "parameter", "element"):
-            continue
+    readings = [facts.once(_read) for facts in program.script.facts]
+    for reading in readings:
+        for site, within, given in reading.passed:
+            yield from _passed(program, site, _among(within, candidates), _among(given, candidates))
+    for binding, parts in (item for reading in readings for item in reading.bound):
         plain = "a default argument" if binding.kind == "parameter" else "assigned to a variable"
-        for node, stored in _parts(binding.value, candidates):
+        for node, stored in _among(parts, candidates):
             if stored or binding.kind != "element":
                 yield _Use(node, binding.scope, binding.statement, _STORED if stored else plain)
         if binding.kind == "value" and isinstance(binding.value, ast.Call) and not binding.path:
             yield from _made(program, binding, binding.value)
-    for scope in script.scopes:
-        for value, statement in scope.returns:
-            for node, stored in _parts(value, candidates):
-                if stored:
-                    yield _Use(node, scope, statement, _STORED)
+    for scope, statement, parts in (item for reading in readings for item in reading.returned):
+        for node, stored in _among(parts, candidates):
+            if stored:
+                yield _Use(node, scope, statement, _STORED)
 
 
-def _passed(program: Program, site: Site, candidates: set[str]) -> Iterator[_Use]:
+def _among(parts: list[_Part], candidates: set[str]) -> list[_Part]:
+    """Those parts that may be functions, by their names."""
+    return [part for part in parts if isinstance(part[0], ast.Lambda) or last_name(part[0]) in candidates]
+
+
+def _passed(program: Program, site: Site, within: list[_Part], given: list[_Part]) -> Iterator[_Use]:
     """The functions that a call is given, and those in a container that it looks into."""
-    given = arguments(site.node)
-    function = site.node.func
-    if isinstance(function, ast.Attribute | ast.Subscript) and isinstance(function.value, _CONTAINERS):
-        for node, _ in _parts(function.value, candidates):
-            yield _Use(node, site.scope, site.statement, _STORED)
-    parts = [part for each in given for part in _parts(each, candidates)]
-    if not parts:
+    for node, _ in within:
+        yield _Use(node, site.scope, site.statement, _STORED)
+    if not given:
         return
-    names = program.names.full_names(function, site.scope, site.statement)
+    names = program.names.full_names(site.node.func, site.scope, site.statement)
     if not names.isdisjoint(LAUNCHERS):
         return
     estimator = _is_for_estimator(program, site, names)
-    for node, stored in parts:
+    for node, stored in given:
         how = _STORED if stored else "passed as an argument"
         yield _Use(node, site.scope, site.statement, _FOR_ESTIMATOR if estimator else how)
 
@@ -172,9 +174,44 @@ def _made(program: Program, binding: Binding, call: ast.Call) -> Iterator[_Use]:
 _CONTAINERS = (ast.List, ast.Tuple, ast.Set, ast.Dict)
 
 
-def _parts(node: ast.expr, candidates: set[str], stored: bool = False) -> Iterator[tuple[ast.expr, bool]]:
-    """The functions that an expression may be, or holds; for each whether it is `stored` in a container."""
-    if isinstance(node, ast.Lambda) or last_name(node) in candidates:
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What a chunk passes, binds and returns, as far as that may be functions or hold some."""
+
+    passed: list[tuple[Site, list[_Part], list[_Part]]]
+    bound: list[tuple[Binding, list[_Part]]]
+    returned: list[tuple[Scope, Statement | None, list[_Part]]]
+
+
+def _read(facts: Facts) -> _Reading:
+    passed = []
+    for site in facts.sites:
+        function = site.node.func
+        looks = isinstance(function, ast.Attribute | ast.Subscript) and isinstance(
+            function.value, _CONTAINERS
+        )
+        within = list(_parts(function.value)) if looks else []  # type: ignore[attr-defined]
+        given = [part for each in arguments(site.node) for part in _parts(each)]
+        if within or given:
+            passed.append((site, within, given))
+    bound = []
+    for binding in facts.bindings:
+        if binding.value is not None and binding.kind in ("value", "parameter", "element"):
+            parts = list(_parts(binding.value))
+            if parts or isinstance(binding.value, ast.Call):
+                bound.append((binding, parts))
+    returned = [
+        (scope, statement, parts)
+        for scope in facts.scopes
+        for value, statement in scope.returns
+        if (parts := list(_parts(value)))
+    ]
+    return _Reading(passed, bound, returned)
+
+
+def _parts(node: ast.expr, stored: bool = False) -> Iterator[_Part]:
+    """The names and lambdas that an expression may be, or holds."""
+    if isinstance(node, ast.Lambda) or last_name(node):
         yield node, stored
         return
     inside: list[ast.expr | None] = []
@@ -192,7 +229,7 @@ def _parts(node: ast.expr, candidates: set[str], stored: bool = False) -> Iterat
         inside = [node.value]
     for part in inside:
         if part is not None:
-            yield from _parts(part, candidates, stored)
+            yield from _parts(part, stored)
 
 
 def _is_for_estimator(program: Program, site: Site, names: frozenset[str]) -> bool:

@@ -104,7 +104,7 @@ def _given(program: Program) -> Iterator[_Count]:
                 yield from _counts(
                     site, {name: argument(site.node, signature.position(name), name) for name in names}
                 )
-    for site in program.script.sites:
+    for site in program.script.sites_calling(api.last_names(*_COUNTING)):
         for name in program.names.full_names(site.node.func, site.scope, site.statement) & _COUNTING.keys():
             signature = api.constructor(name)
             for word in _COUNTING[name] if signature is not None else ():
