@@ -16,6 +16,7 @@ from functools import cached_property
 from trainshift.core.edit import Edit
 from trainshift.core.facts import (
     Binding,
+    Facts,
     Scope,
     Statement,
     argument,
@@ -48,6 +49,7 @@ _COMMON = frozenset(
         "wandb", "xgboost", "yaml",
     }
 )  # fmt: skip
+_COMPUTING = frozenset({"import_module", "__import__", "getattr"})
 _LOOKING_UP_NAMES = frozenset({"globals", "locals", "exec", "eval"})
 _IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
 _DISPLAYS = (ast.List, ast.Tuple, ast.Set, ast.Dict)
@@ -125,7 +127,7 @@ class Imports:
         """Everything that the script binds to TensorFlow or to a member of it, but for parameters."""
         found: list[Alias] = []
         items: list[Binding] = []
-        for binding in self._bindings():
+        for binding in self._candidates():
             alias = self._alias(binding)
             if alias is not None:
                 found.append(alias)
@@ -153,49 +155,42 @@ class Imports:
             for binding in self._script.imports
             if not is_common(binding.full_name) or binding.full_name.partition(".")[0] in ROOTS
         }
-        following: dict[str, list[str]] = {}
-
-        def follow(name: str, words: set[str]) -> None:
-            for word in words if name else ():
-                following.setdefault(word, []).append(name)
-
-        for binding in self._bindings():
-            if isinstance(binding.target, ast.expr) and binding.value is not None:
-                follow(last_name(binding.target), _words(binding.value))
-        for scope in self._script.scopes:
-            for value, _ in scope.returns:
-                follow(scope.name, _words(value))
-            given = getattr(scope.node, "args", None)
-            if isinstance(given, ast.arguments):
-                named = [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
-                called = scope.parent.name if scope.name == "__init__" and scope.parent else scope.name
-                for site in self._script.sites_named(called) if called else ():
-                    words = set().union(*map(_words, arguments(site.node)))
-                    for name in named:
-                        follow(name, words)
+        following: dict[str, set[str]] = {}
+        given: dict[str, set[str]] = {}
+        for reading in self._read:
+            for word, names in reading.following.items():
+                following.setdefault(word, set()).update(names)
+            for called, words in reading.given.items():
+                given.setdefault(called, set()).update(words)
+        for called, parameters in (item for reading in self._read for item in reading.parameters):
+            for word in given.get(called, ()):
+                following.setdefault(word, set()).update(parameters)
         return closure(found, following)
 
     @cached_property
     def defaults(self) -> list[Alias]:
         """The parameters whose default is a member of TensorFlow."""
         found = []
-        for binding in self._bindings():
+        for binding in (each for reading in self._read for each in reading.defaults):
             value = binding.value
-            if binding.kind == "parameter" and isinstance(value, ast.Name | ast.Attribute):
+            if isinstance(value, ast.Name | ast.Attribute):
                 names = self._library(value, binding.scope, None)
                 if names and not self.is_module(value, binding.scope, None):
                     found.append(Alias(binding, value, names))
         return found
 
-    def _bindings(self) -> Iterator[Binding]:
-        for scope in self.scopes:
-            for bindings in scope.bindings.values():
-                yield from bindings
-        for facts in self._script.facts:
-            for attributes in facts.attributes.values():
-                yield from (each.binding for each in attributes)
-            for items in facts.items.values():
-                yield from (each.binding for each in items if each.key is not None)
+    @cached_property
+    def _read(self) -> list[_Reading]:
+        return [facts.once(_read) for facts in self._script.facts]
+
+    def _candidates(self) -> Iterator[Binding]:
+        """The bindings that may be aliases, by spelling: of names first, then of attributes and items."""
+        carriers = self._carriers
+        for part in ("named", "held"):
+            for reading in self._read:
+                for binding, words in getattr(reading, part):
+                    if words is None or not words.isdisjoint(carriers):
+                        yield binding
 
     def _alias(self, binding: Binding) -> Alias | None:
         if binding.value is None or binding.kind not in ("value", "element"):
@@ -286,7 +281,7 @@ class Imports:
     ) -> tuple[frozenset[str], bool] | None:
         """What ``import_module(...)``, ``getattr(...)`` and their like give, and whether that is open."""
         if isinstance(node, ast.Call):
-            if last_name(node.func) not in ("import_module", "__import__", "getattr"):
+            if last_name(node.func) not in _COMPUTING:
                 return None
             called = self._names.full_names(node.func, scope, statement)
             if not called.isdisjoint(_IMPORTERS):
@@ -464,6 +459,69 @@ class Imports:
             if value is not None
             for part in ast.walk(value)
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What a chunk tells by spelling alone of where its values come from.
+
+    `named` and `held` pair what binds names, or attributes and items, with the words that its value may come
+    from; None where that may be computed.  `defaults` are parameters.  `following` leads from words to the
+    names that may get their value; `parameters` are those of each function by what it is called, `given`
+    the words in the arguments of all calls of that name.
+    """
+
+    named: list[tuple[Binding, set[str] | None]]
+    held: list[tuple[Binding, set[str] | None]]
+    defaults: list[Binding]
+    following: dict[str, set[str]]
+    parameters: list[tuple[str, list[str]]]
+    given: dict[str, set[str]]
+
+
+def _read(facts: Facts) -> _Reading:
+    reading = _Reading([], [], [], {}, [], {})
+    scopes = (facts.module, *dict.fromkeys(facts.scope_of.values()))
+    named = [each for scope in scopes for bindings in scope.bindings.values() for each in bindings]
+    held = [each.binding for given in facts.attributes.values() for each in given]
+    held += [each.binding for given in facts.items.values() for each in given if each.key is not None]
+    for bindings, found in ((named, reading.named), (held, reading.held)):
+        for binding in bindings:
+            if binding.value is None:
+                continue
+            words = _words(binding.value)
+            if isinstance(binding.target, ast.expr):
+                _follow(reading, last_name(binding.target), words)
+            if binding.kind == "parameter":
+                reading.defaults.append(binding)
+            elif binding.kind == "element":
+                found.append((binding, words))
+            elif binding.kind == "value" and (value := _unpacked(binding.value, binding.path)) is not None:
+                found.append((binding, None if any(map(_may_compute, _leaves(value))) else words))
+    for scope in facts.scopes:
+        for value, _ in scope.returns:
+            _follow(reading, scope.name, _words(value))
+        arguments_of = getattr(scope.node, "args", None)
+        called = scope.parent.name if scope.name == "__init__" and scope.parent else scope.name
+        if called and isinstance(arguments_of, ast.arguments):
+            given = (*arguments_of.posonlyargs, *arguments_of.args, *arguments_of.kwonlyargs)
+            reading.parameters.append((called, [each.arg for each in given]))
+    for site in facts.sites:
+        if site.name:
+            reading.given.setdefault(site.name, set()).update(*map(_words, arguments(site.node)))
+    return reading
+
+
+def _follow(reading: _Reading, name: str, words: set[str]) -> None:
+    for word in words if name else ():
+        reading.following.setdefault(word, set()).add(name)
+
+
+def _may_compute(leaf: ast.expr) -> bool:
+    """Whether an expression may give a module, or a member, by a name that it computes."""
+    if isinstance(leaf, ast.Call):
+        return last_name(leaf.func) in _COMPUTING
+    return isinstance(leaf, ast.Subscript)
 
 
 def catches_import_error(node: ast.Try) -> bool:
