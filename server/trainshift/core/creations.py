@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 
 from trainshift.core import api
@@ -318,7 +318,7 @@ class Creations:
 
     def _of_value(self, value: Value) -> Kind:
         if isinstance(value, Instance):
-            return self._of_library(value.cls)
+            return _of_library(value.cls)
         if isinstance(value, Member) and self._script.names.is_a(value.owner, *api.DATASET):
             return Kind.OTHER  # such as its `element_spec`
         if isinstance(value, UserInstance):
@@ -334,22 +334,6 @@ class Creations:
             known = api.canonical(value.name) is not None
             return Kind.OTHER if known or _is_foreign(value.name) else Kind.UNSEEN
         return Kind.UNSEEN
-
-    def _of_library(self, cls: str) -> Kind:
-        """What a call of the library's class or function `cls` gives."""
-        for kind, family in _FAMILIES.items():
-            if api.is_subclass(cls, *family):
-                return kind
-        if cls in _LOADING:
-            return Kind.DATASET
-        if _is_added_optimizer(cls):
-            return Kind.OPTIMIZER
-        if _is_foreign(cls) or api.is_class(cls):
-            return Kind.OTHER
-        known = cls.startswith("tensorflow.") and not cls.startswith(
-            ("tensorflow.data", "tensorflow.contrib")
-        )
-        return Kind.OTHER if known and api.canonical(cls) is not None else Kind.UNSEEN
 
     # Creations
 
@@ -371,27 +355,19 @@ class Creations:
 
     def _made(self, site: Site) -> tuple[Kind, bool] | None:
         """What kind of object the call makes anew, and whether that is certain; None if none."""
-        found: set[Kind] = set()
-        certain = True
-        for value in self._script.names.callee(site):
-            kind, sure = self._makes(value)
-            certain = certain and sure
-            if kind is not None:
-                found.add(kind)
+        made = [self._makes(value) for value in self._script.names.callee(site)]
+        found = {kind for kind, _ in made if kind is not None}
         if len(found) != 1:
             return None
         (kind,) = found
+        certain = all(sure for _, sure in made)
         if kind in (Kind.DATASET, Kind.OPTIMIZER) and self._derives(site, kind):
             return None
         return kind, certain
 
     def _makes(self, value: Value) -> tuple[Kind | None, bool]:
         if isinstance(value, Library):
-            name = api.canonical(value.name) or value.name
-            kind = self._of_library(api.returns(name) or name)
-            if kind in _FAMILIES:
-                return kind, True
-            return _probable(name), False
+            return _makes_of_library(value.name)
         if isinstance(value, Class):
             for kind, family in _FAMILIES.items():
                 bases = self._script.names.library_bases(value.scope)
@@ -498,6 +474,30 @@ def _is_of_builtins(value: Value) -> bool:
 def _is_foreign(name: str) -> bool:
     root = name.partition(".")[0]
     return root in _FOREIGN or root in sys.stdlib_module_names
+
+
+@cache
+def _of_library(cls: str) -> Kind:
+    """What a call of the library's class or function `cls` gives."""
+    for kind, family in _FAMILIES.items():
+        if api.is_subclass(cls, *family):
+            return kind
+    if cls in _LOADING:
+        return Kind.DATASET
+    if _is_added_optimizer(cls):
+        return Kind.OPTIMIZER
+    if _is_foreign(cls) or api.is_class(cls):
+        return Kind.OTHER
+    known = cls.startswith("tensorflow.") and not cls.startswith(("tensorflow.data", "tensorflow.contrib"))
+    return Kind.OTHER if known and api.canonical(cls) is not None else Kind.UNSEEN
+
+
+@cache
+def _makes_of_library(name: str) -> tuple[Kind | None, bool]:
+    """What kind of object a call of the library's `name` makes, and whether that is certain."""
+    name = api.canonical(name) or name
+    kind = _of_library(api.returns(name) or name)
+    return (kind, True) if kind in _FAMILIES else (_probable(name), False)
 
 
 def _probable(name: str) -> Kind | None:

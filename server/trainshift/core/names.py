@@ -16,7 +16,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 from trainshift.core import api
-from trainshift.core.facts import Binding, Scope, Site, Statement, closure, dotted, hides_arguments, last_name
+from trainshift.core.facts import (
+    AttributeBinding,
+    Binding,
+    Scope,
+    Site,
+    Statement,
+    closure,
+    dotted,
+    hides_arguments,
+    last_name,
+)
 from trainshift.core.reaching import Reaching
 
 if TYPE_CHECKING:
@@ -144,7 +154,7 @@ class Answers:
     """
 
     def __init__(self, most: int = _MOST_ANSWERS) -> None:
-        self._known: dict[Question, Values] = {}
+        self.known: dict[Question, Values] = {}
         self._open: dict[Question, int] = {}
         self._cut = 0
         self._provisional: dict[Question, tuple[Values, int]] = {}
@@ -157,7 +167,7 @@ class Answers:
         An answer that was cut short by questions further out is not the last word; it is kept as long as
         all of these are open.  They are numbered by depth, and a set of them is an integer's bits.
         """
-        known = self._known.get(question)
+        known = self.known.get(question)
         if known is not None:
             return known
         if question in self._open:
@@ -185,7 +195,7 @@ class Answers:
             self._provisional[question] = answer, cut
             self._until[cut.bit_length() - 1].append(question)
         else:
-            self._known[question] = answer
+            self.known[question] = answer
         self._cut = outer | cut
         return answer
 
@@ -213,7 +223,15 @@ class Resolver:
             home = self._script.home(scope)
             if home is not self._script:
                 return home.names.values(node, scope, statement)
-        return self._answers.ask((id(node), id(scope)), self._evaluate, node, scope, statement)
+        question = (id(node), id(scope))
+        known = self._answers.known.get(question)
+        if known is not None:
+            return known
+        plain = self._plain(node)
+        if plain:
+            self._answers.known[question] = plain
+            return plain
+        return self._answers.ask(question, self._evaluate, node, scope, statement)
 
     def site_values(self, node: ast.expr, site: Site) -> Values:
         """Everything that an expression inside a call may stand for."""
@@ -345,10 +363,6 @@ class Resolver:
     # Evaluation
 
     def _evaluate(self, node: ast.expr, scope: Scope, statement: Statement | None) -> Values:
-        if isinstance(node, ast.Name | ast.Attribute):
-            member = self._member_of_library(node)
-            if member:
-                return member
         if isinstance(node, ast.Name):
             return self._name(node.id, scope, statement)
         if isinstance(node, ast.Attribute):
@@ -356,8 +370,6 @@ class Resolver:
             return self._join(self._attribute(value, node.attr) for value in base)
         if isinstance(node, ast.Call):
             return self._call(node, scope, statement)
-        if isinstance(node, ast.Constant):
-            return frozenset({Literal(node.value)})
         if isinstance(node, ast.IfExp):
             return self.values(node.body, scope, statement) | self.values(node.orelse, scope, statement)
         if isinstance(node, ast.BoolOp):
@@ -383,8 +395,14 @@ class Resolver:
             return frozenset({Literal("")})
         return _ANYTHING
 
+    def _plain(self, node: ast.expr) -> Values:
+        """What an expression stands for that is the same wherever it is read; nothing for any other."""
+        if isinstance(node, ast.Name | ast.Attribute):
+            return self._member_of_library(node)
+        return frozenset({Literal(node.value)}) if isinstance(node, ast.Constant) else _NOTHING
+
     def _member_of_library(self, node: ast.expr) -> Values:
-        """What a dotted name stands for that is the same wherever it is read: ``tf.keras.Model``, mostly."""
+        """What a dotted name stands for whose root always means one library: ``tf.keras.Model``, mostly."""
         name = dotted(node)
         root, dot, below = name.partition(".")
         imported = self._libraries.get(root, ())
@@ -550,19 +568,35 @@ class Resolver:
         family = {each for each in self.ancestry(owner.scope) if isinstance(each, Scope)} | classes
         found: Values = _NOTHING
         homes = dict.fromkeys([self._script, *(self._script.home(each) for each in family)])
-        for attribute in (each for home in homes for each in home.attribute_bindings(name)):
-            binding = attribute.binding
-            if self.is_self(attribute.base, binding.scope):
-                function = binding.scope.function()
-                if function is None or function.owner() not in family:
-                    continue
-            elif not any(
-                isinstance(value, UserInstance) and value.scope in classes
-                for value in self.values(attribute.base, binding.scope, binding.statement)
-            ):
-                continue
-            found |= self.bound(binding)
+        for own, others in (home.names.assigned_attributes for home in homes):
+            for binding in (each for cls in family for each in own.get((cls, name), ())):
+                found |= self.bound(binding)
+            for attribute in others.get(name, ()):
+                binding = attribute.binding
+                if any(
+                    isinstance(value, UserInstance) and value.scope in classes
+                    for value in self.values(attribute.base, binding.scope, binding.statement)
+                ):
+                    found |= self.bound(binding)
         return found
+
+    @cached_property
+    def assigned_attributes(
+        self,
+    ) -> tuple[dict[tuple[Scope | None, str], list[Binding]], dict[str, list[AttributeBinding]]]:
+        """What this script assigns to attributes: of ``self``, by class and attribute; and of the rest."""
+        own: dict[tuple[Scope | None, str], list[Binding]] = {}
+        others: dict[str, list[AttributeBinding]] = {}
+        for name, attributes in self._script.code.attributes.items():
+            for attribute in attributes:
+                scope = attribute.binding.scope
+                if self.is_self(attribute.base, scope):
+                    function = scope.function()
+                    owner = function.owner() if function is not None else None
+                    own.setdefault((owner, name), []).append(attribute.binding)
+                else:
+                    others.setdefault(name, []).append(attribute)
+        return own, others
 
     def is_self(self, node: ast.expr, scope: Scope) -> bool:
         """Whether `node` is the first parameter of the method that it stands in."""

@@ -354,15 +354,22 @@ class _Reader:
         assert isinstance(fit.node.func, ast.Attribute)
         loops = self._root.loops
         model = loops.origins.creations(Place(fit.node.func.value, fit.scope, fit.statement))
-        for site in self._script.sites_named("compile"):
-            if not isinstance(site.node.func, ast.Attribute):
-                continue
-            place = Place(site.node.func.value, site.scope, site.statement)
-            same = dotted(place.node) == dotted(fit.node.func.value) != ""
-            if same or not model.isdisjoint(loops.origins.creations(place)):
+        name = dotted(fit.node.func.value)
+        for site, compiled, creations in self._compiles:
+            if compiled == name != "" or not model.isdisjoint(creations):
                 given = argument(site.node, 0, "optimizer")
                 if given is not None:
                     yield Place(given, site.scope, site.statement)
+
+    @cached_property
+    def _compiles(self) -> list[tuple[Site, str, frozenset[ast.AST]]]:
+        """The calls of a model's `compile`: what the model is called, and what makes it."""
+        found = []
+        for site in self._script.sites_named("compile"):
+            if isinstance(site.node.func, ast.Attribute):
+                place = Place(site.node.func.value, site.scope, site.statement)
+                found.append((site, dotted(place.node), self._root.loops.origins.creations(place)))
+        return found
 
     # Libraries that hide the fit
 

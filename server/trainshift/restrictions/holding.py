@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from trainshift.core.creations import Creation, Held, Kind, excludes
 from trainshift.core.edit import Change, Edit
-from trainshift.core.facts import Binding, Scope, Site, Statement, arguments, dotted, last_name
+from trainshift.core.facts import Binding, Facts, Scope, Site, Statement, arguments, dotted, last_name
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.names import Class, Function, UserInstance
 from trainshift.core.program import Program
@@ -197,45 +197,24 @@ class _Rule:
     def aliased(self) -> Findings:
         """The second names, attributes and containers that objects with a name are bound to."""
         seen: set[ast.AST] = set()
-        for binding, target in self._bindings():
-            value = _part(binding)
-            if value is None:
+        for each in (each for facts in self.program.script.facts for each in facts.once(_kept_names)):
+            binding = each.binding
+            if each.target is not None:
+                yield from self._alias(binding, each.target, each.names[0])
                 continue
-            if isinstance(value, ast.List | ast.Tuple | ast.Set | ast.Dict):
-                kept = [(each, "put in a container") for each in _elements(value)]
-            elif binding.kind == "parameter":
-                kept = [(value, "the default of a parameter")]
-            elif isinstance(target, ast.Name):
-                if binding.kind == "value" and (source := _other_name(value, target)) is not None:
-                    yield from self._alias(binding, target, source)
-                continue
-            else:
-                stored = isinstance(target, ast.Attribute)
-                kept = [(value, "stored in an attribute" if stored else "put in a container")]
-            for part, how in kept:
+            for part in each.names:
                 kind = self._kind(part, binding.scope, binding.statement)
                 if kind is not None and part not in seen:
                     seen.add(part)
                     text = self.program.script.text(part, binding.scope)
-                    message = f"The {kind.value} `{text}` is also {how}; a rewrite follows it there."
+                    message = f"The {kind.value} `{text}` is also {each.how}; a rewrite follows it there."
                     span = self.program.script.span(part, binding.scope)
                     related = self._bound_at(part, binding.scope, binding.statement)
                     yield Finding(self.code, Verdict.HARMLESS, span, message, related)
 
-    def _bindings(self) -> Iterator[tuple[Binding, ast.AST | None]]:
-        """Every way in which the script binds a value, with what it binds it to."""
-        for facts in self.program.script.facts:
-            for scope in (facts.module, *facts.scopes):
-                for bindings in scope.bindings.values():
-                    yield from ((each, each.target) for each in bindings)
-            for attributes in facts.attributes.values():
-                yield from ((each.binding, each.binding.target) for each in attributes)
-            for items in facts.items.values():
-                yield from ((each.binding, None) for each in items if _adds(each.binding.target))
-
     def _kind(self, node: ast.expr, scope: Scope, statement: Statement | None) -> Kind | None:
         """What a (dotted) name stands for, if it is of the kinds asked for."""
-        if not isinstance(node, ast.Name | ast.Attribute) or not dotted(node):
+        if not dotted(node):
             return None
         found = self.program.creations.kinds(node, scope, statement)
         return next((kind for kind in self.kinds if kind in found), None)
@@ -317,12 +296,9 @@ class _Rule:
         """The objects with a name that are passed to functions of the script."""
         script = self.program.script
         named = {scope.name for scope in script.scopes} | {name for name, _ in script.code.bound_values}
-        for site in script.sites:
+        for site, given in (item for facts in script.facts for item in facts.once(_given_names)):
             if isinstance(site.node.func, ast.Attribute) and site.name not in named and not script.workspace:
                 continue  # A method or module member of this name is none of the script's.
-            given = arguments(site.node)
-            if not any(isinstance(each, ast.Name | ast.Attribute) for each in given):
-                continue
             if not self._is_own(site) or site.node in self.program.creations.by_call:
                 continue
             for part in given:
@@ -446,6 +422,53 @@ def _is_quiet(node: ast.AST) -> bool:
 
 
 # How names are bound and read
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """The (dotted) names that a binding keeps: as a second name, `target`, or `how` else."""
+
+    binding: Binding
+    names: list[ast.expr]
+    how: str
+    target: ast.Name | None = None
+
+
+def _kept_names(facts: Facts) -> list[_Kept]:
+    return [kept for binding, target in _bindings(facts) if (kept := _kept(binding, target)) and kept.names]
+
+
+def _bindings(facts: Facts) -> Iterator[tuple[Binding, ast.AST | None]]:
+    """Every way in which a chunk binds a value, with what it binds it to."""
+    for scope in (facts.module, *facts.scopes):
+        for bindings in scope.bindings.values():
+            yield from ((each, each.target) for each in bindings)
+    for attributes in facts.attributes.values():
+        yield from ((each.binding, each.binding.target) for each in attributes)
+    for items in facts.items.values():
+        yield from ((each.binding, None) for each in items if _adds(each.binding.target))
+
+
+def _kept(binding: Binding, target: ast.AST | None) -> _Kept | None:
+    value = _part(binding)
+    if value is None:
+        return None
+    if isinstance(value, ast.List | ast.Tuple | ast.Set | ast.Dict):
+        return _Kept(binding, list(filter(dotted, _elements(value))), "put in a container")
+    if binding.kind == "parameter":
+        how = "the default of a parameter"
+    elif isinstance(target, ast.Name):
+        source = _other_name(value, target) if binding.kind == "value" else None
+        return _Kept(binding, [source], "", target) if source is not None else None
+    else:
+        how = "stored in an attribute" if isinstance(target, ast.Attribute) else "put in a container"
+    return _Kept(binding, [value] if dotted(value) else [], how)
+
+
+def _given_names(facts: Facts) -> list[tuple[Site, list[ast.expr]]]:
+    """The calls that are given (dotted) names, with these."""
+    given = ((site, list(filter(dotted, arguments(site.node)))) for site in facts.sites)
+    return [(site, names) for site, names in given if names]
 
 
 def _part(binding: Binding) -> ast.expr | None:

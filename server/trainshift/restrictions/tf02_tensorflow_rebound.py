@@ -34,7 +34,7 @@ import ast
 from collections.abc import Iterator
 
 from trainshift.core.edit import Change
-from trainshift.core.facts import Binding, Scope, Site, Statement, arguments, dotted, last_name
+from trainshift.core.facts import Binding, Facts, Scope, Site, Statement, arguments, dotted, last_name
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.imports import ROOTS, Alias, catches_import_error, is_common
 from trainshift.core.names import Instance, Library, Member, Unknown, UserInstance, Value
@@ -139,35 +139,46 @@ def _parameters(program: Program) -> Iterator[tuple[Finding, Binding | None]]:
     )
     if not carriers:
         return
-    for scope in imports.scopes:
-        for bindings in scope.bindings.values():
-            for binding in bindings:
-                value = binding.value
-                if binding.kind == "parameter" and value is not None and last_name(value) in carriers:
-                    if imports.is_module(value, binding.scope, scope.statement):
-                        carriers.add(imports.target(binding).text)
-                        yield _parameter(program, binding, None), binding
+    for scope, binding, value in (item for facts in script.facts for item in facts.once(_defaults)):
+        if last_name(value) in carriers and imports.is_module(value, binding.scope, scope.statement):
+            carriers.add(imports.target(binding).text)
+            yield _parameter(program, binding, None), binding
     seen: set[ast.expr] = set()
     grown = True
     while grown:
         grown = False
-        for site in script.sites:
-            for given in arguments(site.node):
-                if given in seen or last_name(given) not in carriers:
-                    continue
-                if not imports.is_module(given, site.scope, site.statement):
-                    continue
-                seen.add(given)
-                for taken in _receiving(program, site, given):
-                    if taken is None:
-                        yield _handed_over(program, site, given), None
-                    elif script.home(taken.scope) is script:
-                        name = imports.target(taken).text
-                        grown = grown or name not in carriers
-                        carriers.add(name)
-                        yield _parameter(program, taken, script.span(given, site)), taken
-                    else:
-                        yield _handed_over(program, site, given), None
+        for site, given in (item for facts in script.facts for item in facts.once(_given_names)):
+            if last_name(given) not in carriers or given in seen:
+                continue
+            if not imports.is_module(given, site.scope, site.statement):
+                continue
+            seen.add(given)
+            for taken in _receiving(program, site, given):
+                if taken is None:
+                    yield _handed_over(program, site, given), None
+                elif script.home(taken.scope) is script:
+                    name = imports.target(taken).text
+                    grown = grown or name not in carriers
+                    carriers.add(name)
+                    yield _parameter(program, taken, script.span(given, site)), taken
+                else:
+                    yield _handed_over(program, site, given), None
+
+
+def _defaults(facts: Facts) -> list[tuple[Scope, Binding, ast.expr]]:
+    """The parameters of a chunk whose default has a name, by the functions that they are of."""
+    return [
+        (scope, binding, binding.value)
+        for scope in facts.scopes
+        for bindings in scope.bindings.values()
+        for binding in bindings
+        if binding.kind == "parameter" and binding.value is not None and last_name(binding.value)
+    ]
+
+
+def _given_names(facts: Facts) -> list[tuple[Site, ast.expr]]:
+    """The arguments of the calls of a chunk that have a name."""
+    return [(site, given) for site in facts.sites for given in arguments(site.node) if last_name(given)]
 
 
 def _parameter(program: Program, binding: Binding, given: Span | None) -> Finding:
