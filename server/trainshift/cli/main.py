@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import click
 
 from trainshift import __version__
+from trainshift.lsp.command import server
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
@@ -353,6 +354,9 @@ def rules(format_: str) -> None:
     from trainshift.cli.rules import print_rules
 
     print_rules(format_)
+
+
+cli.add_command(server)
 
 
 def _convert(

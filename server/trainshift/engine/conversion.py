@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -142,17 +142,29 @@ def analyze_script(script: Script, pause: Callable[[], None] = lambda: None) -> 
     return Analysis(program, outlook, tuple(changes), tuple(withheld), tuple(remarks), tuple(defects))
 
 
-def carry_out(analysis: Analysis, *, line: int | None = None, runtime: Runtime | None = None) -> Conversion:
-    """The conversion that an analysis leads to, of the whole script or of the statement at `line`."""
+def carry_out(
+    analysis: Analysis,
+    *,
+    line: int | None = None,
+    chosen: Sequence[Change] | None = None,
+    runtime: Runtime | None = None,
+) -> Conversion:
+    """The conversion that an analysis leads to, of the whole script, or of one part of it.
+
+    That part is the statement at the 1-based `line`, or those of the analysis' changes that are `chosen`.
+    """
     found = obstacle(analysis, runtime)
     if found is not None:
         return found
     source = analysis.program.script.source
-    changes = analysis.changes if line is None else at_line(source, analysis.changes, line)
-    if not changes:
-        reason = f"no statement at line {line} needs a change"
-        return Conversion(Status.NOTHING_FOUND, source.text, reason=reason)
-    return _apply(analysis, changes, analysis.remarks if line is None else ())
+    if line is not None:
+        chosen = at_line(source, analysis.changes, line)
+        if not chosen:
+            reason = f"no statement at line {line} needs a change"
+            return Conversion(Status.NOTHING_FOUND, source.text, reason=reason)
+    if chosen is not None:
+        return _apply(analysis, chosen, ())
+    return _apply(analysis, analysis.changes, analysis.remarks)
 
 
 def obstacle(analysis: Analysis, runtime: Runtime | None = None) -> Conversion | None:

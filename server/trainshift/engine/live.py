@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from threading import Lock
 
 from trainshift.core.code import Code
 from trainshift.core.finding import Finding
@@ -86,13 +87,15 @@ class _Full:
 class Live:
     """One script while it is edited.  Texts are without byte order mark; no method raises for their sake.
 
-    With `files` its imports are followed from `path`, which is absolute.
+    With `files` its imports are followed from `path`, which is absolute.  `at_once` may be asked on one
+    thread while `in_full` is at work on another.
     """
 
     def __init__(self, path: str = "", files: ParsedFiles | None = None) -> None:
         self.path = path
         self._files = files
         self._cache = FactsCache()
+        self._reading = Lock()
         self._full: _Full | None = None
         self._before: tuple[tuple[int, ...], tuple[Finding, ...]] | None = None
         self.linked: frozenset[str] = frozenset()
@@ -107,10 +110,11 @@ class Live:
             return check_failed(error, self.path)
 
     def _in_full(self, text: str, settings: Settings, pause: Callable[[], None]) -> CheckReport:
-        if self._files is None:
-            script = read_script(text, self._cache)
-        else:
-            script = read_linked(text, self.path, self._files, self._cache)
+        with self._reading:
+            if self._files is None:
+                script = read_script(text, self._cache)
+            else:
+                script = read_linked(text, self.path, self._files, self._cache)
         if isinstance(script, ParseFailure):
             return unread(script, self.path)
         pause()
@@ -123,13 +127,19 @@ class Live:
             self.linked = frozenset(each.path for each in script.workspace.scripts) - {self.path}
         return report_on(script, result, settings, self.path)
 
+    def script_of(self, text: str) -> Script | None:
+        """The script that the last full check was of, by itself, if that was of this text."""
+        full = self._full
+        return Script(Code(Source(text), full.chunks)) if full is not None and full.text == text else None
+
     def at_once(self, text: str, settings: Settings) -> CheckReport | None:
         """What is said of a version before it is checked in full; None if that cannot be told quickly."""
         full = self._full
         if full is None or full.settings != settings:
             return None
         try:
-            chunks = parse(text, self._cache)
+            with self._reading:
+                chunks = parse(text, self._cache)
             if isinstance(chunks, ParseFailure):
                 return unread(chunks, self.path)
             return self._at_once(text, chunks, full)

@@ -55,6 +55,7 @@ class Settings:
     Codes may be prefixes: "TF" stands for TF01 to TF10.  `severity` maps codes and prefixes to a
     severity by verdict; the longest match decides.  `per_file_ignores` pairs a pattern of files with
     codes; `exclude` are patterns of files that a walk leaves out.  Patterns are those of .gitignore.
+    `given` names the fields that somebody chose.
     """
 
     select: tuple[str, ...] = ("T",)
@@ -62,6 +63,7 @@ class Settings:
     severity: Mapping[str, SeverityByVerdict] = field(default_factory=dict)
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
     exclude: tuple[str, ...] = ()
+    given: frozenset[str] = field(default=frozenset(), compare=False)
 
     def severity_of(self, code: str, verdict: Verdict) -> Severity:
         """How loud a finding is; OFF also for a code that is not selected, or is ignored."""
@@ -72,6 +74,10 @@ class Settings:
             if chosen is not None:
                 return chosen
         return _DEFAULT[verdict]
+
+    def over(self, base: Settings) -> Settings:
+        """These settings, and those of `base` where nobody chose."""
+        return replace(base, **{name: getattr(self, name) for name in self.given})
 
     def is_on(self, code: str) -> bool:
         """Whether any finding of the code would be reported."""
@@ -102,7 +108,7 @@ def read_settings(table: Mapping[str, object], where: str) -> Settings:
         if key not in readers:
             raise SettingsError(where, key, f"is no setting.{_suggestion(key, readers)}")
         values[key.replace("-", "_")] = readers[key](where, key, value)
-    return Settings(**values)  # type: ignore[arg-type]
+    return Settings(**values, given=frozenset(values))  # type: ignore[arg-type]
 
 
 def read_codes(where: str, key: str, words: Iterable[str]) -> tuple[str, ...]:

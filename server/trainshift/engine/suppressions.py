@@ -24,6 +24,7 @@ from trainshift.core.facts import Statement
 from trainshift.core.finding import Finding, Verdict
 from trainshift.core.script import Script
 from trainshift.core.source import Source, Span
+from trainshift.engine.compiling import compiles
 from trainshift.engine.own_codes import UNKNOWN_SUPPRESSION, UNUSED_SUPPRESSION
 
 _MARK = "trainshift"
@@ -126,6 +127,34 @@ def problems(
             unused = tuple(code for code in each.codes if code in judged and (each, code) not in used)
             if unused:
                 yield _unused(source, each, unused)
+
+
+def silence(script: Script, finding: Finding) -> Edit | None:
+    """The edit that silences one finding by a comment; None where no comment can stand.
+
+    A comment that silences other codes there is added to.
+    """
+    source = script.source
+    lines = _Places(script).lines(finding)
+    for each in read_suppressions(source):
+        if (
+            each.codes
+            and not each.problem
+            and not each.whole_file
+            and source.line_of(each.span.start) in lines
+        ):
+            at = source.text.rindex("]", each.span.start, each.span.end)
+            return Edit(at, at, f", {finding.code}")
+    comment = f"  # {_MARK}: ignore[{finding.code}]"
+    for line in sorted(lines, key=lambda line: (line != source.line_of(finding.span.end), line)):
+        at = source.line_end(source.line_starts[line])
+        at -= len(source.text[source.line_starts[line] : at]) - len(
+            source.text[source.line_starts[line] : at].rstrip(" \t\f")
+        )
+        after = Source(source.text[:at] + comment + source.text[at:])
+        if compiles(after.text) and any(each.span.start == at + 2 for each in read_suppressions(after)):
+            return Edit(at, at, comment)
+    return None
 
 
 def _comments(source: Source) -> Iterator[tuple[int, str]]:

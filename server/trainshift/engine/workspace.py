@@ -34,7 +34,8 @@ class ParsedFiles:
     ) -> None:
         self._text_of = text_of
         self._entries = entries
-        self._words: dict[tuple[str, bool], list[tuple[str, frozenset[str]]]] = {}
+        self._words: dict[str, frozenset[str]] = {}
+        self._listed: dict[tuple[str, bool], list[str]] = {}
         self._parsed: OrderedDict[str, Code | None] = OrderedDict()
 
     def read(self, path: str) -> Code | None:
@@ -51,6 +52,13 @@ class ParsedFiles:
         if len(self._parsed) > _MOST_KEPT:
             self._parsed.popitem(last=False)
         return known
+
+    def forget(self, path: str, *, is_edit: bool = False) -> None:
+        """Read a file anew when it is asked for; with `is_edit` it was there before and still is."""
+        self._parsed.pop(path, None)
+        self._words.pop(path, None)
+        if not is_edit:
+            self._listed.clear()
 
     def has_file(self, path: str) -> bool:
         """Whether there is such a file."""
@@ -72,20 +80,20 @@ class ParsedFiles:
             root = posixpath.dirname(root)
         else:
             root = ""  # no project: the files beside it
-        found = self._imported_words(root, recursive=True) if root else self._imported_words(directory)
-        return any(module in names for other, names in found if other != path)
+        key = (root, True) if root else (directory, False)
+        if key not in self._listed:
+            self._listed[key] = self._files_in(*key)
+        return any(module in self._imported_words(other) for other in self._listed[key] if other != path)
 
-    def _imported_words(self, root: str, recursive: bool = False) -> list[tuple[str, frozenset[str]]]:
-        """For each file in (or also below) `root` the words of its imports."""
-        key = (root, recursive)
-        if key not in self._words:
-            self._words[key] = [
-                (path, frozenset(re.findall(r"\w+", " ".join(_IMPORT.findall(self._text_of(path) or "")))))
-                for path in self._files_in(root, recursive)
-            ]
-        return self._words[key]
+    def _imported_words(self, path: str) -> frozenset[str]:
+        """The words of a file's imports."""
+        if path not in self._words:
+            imports = _IMPORT.findall(self._text_of(path) or "")
+            self._words[path] = frozenset(re.findall(r"\w+", " ".join(imports)))
+        return self._words[path]
 
     def _files_in(self, root: str, recursive: bool) -> list[str]:
+        """The Python files in (or also below) `root`."""
         found: list[str] = []
         waiting = [root]
         for directory in waiting:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Mapping
 from functools import lru_cache
 
 from trainshift.engine.workspace import ParsedFiles
@@ -17,6 +18,30 @@ _MOST_BYTES = 2_000_000
 def files_on_disk() -> ParsedFiles:
     """The files of this machine; directories are listed once and never again."""
     return ParsedFiles(_text_of, lru_cache(_MOST_DIRECTORIES)(_entries))
+
+
+def files_under(opened: Mapping[str, str]) -> ParsedFiles:
+    """The files of this machine under those that an editor has open, by absolute path.
+
+    A directory is listed again when its time stamp changes.
+    """
+
+    @lru_cache(_MOST_DIRECTORIES)
+    def listed(directory: str, _: int) -> frozenset[str]:
+        return _entries(directory)
+
+    def entries(directory: str) -> frozenset[str]:
+        try:
+            changed = os.stat(directory).st_mtime_ns
+        except OSError:
+            return frozenset()
+        return listed(directory, changed)
+
+    def text_of(path: str) -> str | None:
+        text = opened.get(path)
+        return _text_of(path) if text is None else text
+
+    return ParsedFiles(text_of, entries)
 
 
 def absolute(path: str) -> str:

@@ -1,0 +1,1 @@
+"""The language server: a thin layer between the protocol and the engine."""

@@ -1,0 +1,236 @@
+"""Actions: the light bulb's menu for a place, and the edits behind each of its lines.
+
+A menu is made of what is known at once; the edit is worked out when a line is chosen, from the complete
+analysis of the very version that the menu was for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lsprotocol import types
+
+from trainshift.core.edit import Change, Edit, merge
+from trainshift.core.finding import Finding
+from trainshift.core.source import Span
+from trainshift.engine.checking import Diagnostic
+from trainshift.engine.conversion import Conversion, Status, at_line, carry_out
+from trainshift.engine.own_codes import OWN_CODES, UNUSED_SUPPRESSION
+from trainshift.engine.suppressions import silence
+from trainshift.lsp.capabilities import CONVERT_FILE, CONVERT_NOTEBOOK, CONVERT_STATEMENT, EXPLAIN
+from trainshift.lsp.client import Client
+from trainshift.lsp.desk import Program, State
+from trainshift.lsp.diagnostics import SOURCE, range_of, span_of
+from trainshift.lsp.documents import Part
+from trainshift.lsp.edits import single_edit, workspace_edit
+
+_OWN = frozenset(each.code for each in OWN_CODES)
+_MOST_NAMED = 3
+
+
+class NotPossible(Exception):
+    """An action that cannot be carried out, and why."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the client asks a menu for: a stretch of one document, and kinds (None for all)."""
+
+    part: Part
+    span: Span
+    only: tuple[str, ...] | None = None
+
+    def wants(self, kind: str) -> bool:
+        """Whether actions of a kind are asked for."""
+        return self.only is None or any(
+            not each or kind == each or kind.startswith(f"{each}.") for each in self.only
+        )
+
+    def names(self, kind: str) -> bool:
+        """Whether a kind was asked for by a name that is no other action's."""
+        return self.only is not None and self.wants(kind) and "" not in self.only
+
+
+def menu(state: State, wanted: Wanted, client: Client) -> list[types.CodeAction]:
+    """The actions for a place, most wanted first."""
+    found = [*_of_findings(state, wanted, client), *_of_statements(state, wanted, client)]
+    found += _of_file(state, wanted, client)
+    return [each for each in found if each.kind is not None and wanted.wants(each.kind)]
+
+
+# What stands in the menu
+
+
+def _of_findings(state: State, wanted: Wanted, client: Client) -> Iterator[types.CodeAction]:
+    """Fixes, comments and explanations of the findings at a place."""
+    near = [
+        each for each in state.report.diagnostics if _meets(span_of(state.paper, each.region), wanted.span)
+    ]
+    for diagnostic in near:
+        if diagnostic.fix is not None:
+            action = _action("fix", diagnostic.fix.title, "quickfix", state, wanted, diagnostic)
+            # Of all fixes, only that of a comment cannot change what the script does.
+            if diagnostic.code == UNUSED_SUPPRESSION.code and client.has_preferred:
+                action.is_preferred = True
+            yield action
+    for diagnostic in near:
+        if diagnostic.code not in _OWN:
+            title = f"Ignore {diagnostic.code} on this line"
+            yield _action("ignore", title, "quickfix", state, wanted, diagnostic)
+    for code in dict.fromkeys(each.code for each in near if each.url):
+        title = f"Show what {code} means"
+        command = types.Command(title, EXPLAIN, arguments=[code])
+        yield types.CodeAction(title, kind="quickfix", command=command)
+
+
+def _of_statements(state: State, wanted: Wanted, client: Client) -> Iterator[types.CodeAction]:
+    """The conversion of the statement at the cursor, or of those that are selected."""
+    chosen = _chosen(state, wanted.span)
+    if chosen:
+        statements = len({each.target for each in chosen})
+        title = _title(chosen) if statements == 1 else f"{statements} statements"
+        for kind in ("quickfix", CONVERT_STATEMENT):
+            action = _action("statement", f"Make distributed: {title}", kind, state, wanted)
+            if kind == "quickfix":
+                action.diagnostics = [_hint(state, each) for each in chosen]
+            yield action
+    elif client.has_disabled and state.outline is not None and state.outline.analysis is not None:
+        for withheld in state.outline.analysis.withheld:
+            span = state.moved(withheld.target)
+            if span is not None and _meets(span, wanted.span):
+                action = types.CodeAction(f"Make distributed: {withheld.rule}", kind=CONVERT_STATEMENT)
+                action.disabled = types.CodeActionDisabled(withheld.reason)
+                yield action
+
+
+def _of_file(state: State, wanted: Wanted, client: Client) -> Iterator[types.CodeAction]:
+    """The conversion of the whole file, or of the whole notebook."""
+    kind = CONVERT_NOTEBOOK if state.paper.is_notebook else CONVERT_FILE
+    what = "notebook" if state.paper.is_notebook else "file"
+    title = f"Make distributed (whole {what})"
+    if state.outline is None or not wanted.wants(kind):
+        return
+    obstacle = state.outline.obstacle
+    if obstacle is None:
+        yield _action("file", title, kind, state, wanted)
+    elif client.has_disabled and (obstacle.status is not Status.NOTHING_FOUND or wanted.names(kind)):
+        yield types.CodeAction(title, kind=kind, disabled=types.CodeActionDisabled(obstacle.reason))
+
+
+def _action(
+    do: str, title: str, kind: str, state: State, wanted: Wanted, diagnostic: Diagnostic | None = None
+) -> types.CodeAction:
+    """An action whose edit is still to be worked out, from what `data` says."""
+    span = wanted.span if diagnostic is None else span_of(state.paper, diagnostic.region)
+    data: dict[str, Any] = {
+        "do": do,
+        "uri": wanted.part.uri,
+        "version": wanted.part.version,
+        "span": [span.start, span.end],
+        "code": diagnostic.code if diagnostic else "",
+    }
+    action = types.CodeAction(title, kind=kind, data=data)
+    if diagnostic is not None:
+        action.diagnostics = [_protocols(state, span, diagnostic.code, diagnostic.message)]
+    return action
+
+
+def _protocols(state: State, span: Span, code: str, message: str) -> types.Diagnostic:
+    place = range_of(state.paper.part_at(span.start), span)
+    where = types.Range(types.Position(**place["start"]), types.Position(**place["end"]))
+    return types.Diagnostic(where, message, code=code, source=SOURCE)
+
+
+def _hint(state: State, change: Change) -> types.Diagnostic:
+    span = state.moved(change.target) or change.target
+    line = Span(span.start, min(span.end, state.paper.source.line_end(span.start)))
+    return _protocols(state, line, change.rule, change.title)
+
+
+def _title(changes: Sequence[Change]) -> str:
+    """What is done to one statement."""
+    titles = list(dict.fromkeys(f"{each.title[:1].lower()}{each.title[1:]}" for each in changes))
+    more = len(titles) - _MOST_NAMED
+    return ", ".join(titles[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _chosen(state: State, span: Span) -> list[Change]:
+    """The changes of the innermost statement at a cursor, or of all statements in a selection."""
+    outline = state.outline
+    if outline is None:
+        return []
+    moved = [
+        (change, target) for change in outline.changes if (target := state.moved(change.target)) is not None
+    ]
+    source = state.paper.source
+    line = source.line_of(span.start)
+    if line != source.line_of(span.end):
+        inside = (each for each in moved if span.start <= each[1].start and each[1].end <= span.end)
+        return [change for change, _ in inside]
+    targets = [replace(change, target=target) for change, target in moved]
+    at_cursor = {each.target for each in at_line(source, targets, line + 1)}
+    return [change for change, target in moved if target in at_cursor]
+
+
+def _meets(one: Span, other: Span) -> bool:
+    return one.start <= other.end and other.start <= one.end
+
+
+# What is behind a line of it
+
+
+Known = Callable[[Program, Callable[[State], bool]], Awaitable[State]]
+"""Gives the state of a program's present version once it is enough; raises Outdated."""
+
+
+async def carried_out(
+    program: Program, data: dict[str, Any], client: Client, known: Known
+) -> types.WorkspaceEdit:
+    """The edit of an action; raises NotPossible, or Outdated."""
+    start, end = data["span"]
+    span = Span(start, end)
+    if data["do"] in ("fix", "ignore"):
+        state = await known(program, lambda state: state.is_full)
+        diagnostic = _same(state, data["code"], span)
+        if data["do"] == "ignore":
+            return single_edit(state.paper, _ignoring(program, state, diagnostic), client)
+        assert diagnostic.fix is not None
+        return workspace_edit(state.paper, merge([diagnostic.fix]), client)
+    state = await known(program, lambda state: state.is_settled)
+    conversion = converted(state, _chosen(state, span) if data["do"] == "statement" else None)
+    assert conversion.plan is not None
+    return workspace_edit(state.paper, conversion.plan, client)
+
+
+def converted(state: State, chosen: Sequence[Change] | None = None) -> Conversion:
+    """The conversion of a settled program, or of some statements; raises NotPossible."""
+    outline = state.outline
+    if outline is None or outline.paper is not state.paper or outline.analysis is None:
+        raise NotPossible("the file cannot be read as Python")
+    if chosen == []:
+        raise NotPossible("no statement here needs a change any more")
+    conversion = outline.obstacle or carry_out(outline.analysis, chosen=chosen, runtime=outline.runtime)
+    if conversion.plan is None:
+        raise NotPossible(conversion.reason)
+    return conversion
+
+
+def _same(state: State, code: str, span: Span) -> Diagnostic:
+    """The finding that an action was for; the nearest of its code on the line if it has moved."""
+    source = state.paper.source
+    found = [each for each in state.report.diagnostics if each.code == code]
+    near = [each for each in found if source.line_of(span.start) + 1 == each.region.line]
+    if not near:
+        raise NotPossible(f"there is no {code} on this line any more")
+    return min(near, key=lambda each: abs(span_of(state.paper, each.region).start - span.start))
+
+
+def _ignoring(program: Program, state: State, diagnostic: Diagnostic) -> Edit:
+    script = program.live.script_of(state.paper.text)
+    finding = Finding(diagnostic.code, diagnostic.verdict, span_of(state.paper, diagnostic.region), "")
+    edit = silence(script, finding) if script is not None else None
+    if edit is None:
+        raise NotPossible("no comment can stand on this line; use `# trainshift: ignore-file[...]`")
+    return edit

@@ -1,0 +1,49 @@
+"""Capabilities: what the server tells a client that it can do, as plain JSON.
+
+They are answered before anything heavy is imported, so nothing heavy is imported here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trainshift import __version__
+from trainshift.lsp.client import Client
+
+CONVERT_STATEMENT = "refactor.rewrite.distribute"
+CONVERT_FILE = "source.makeDistributed.trainshift"
+CONVERT_NOTEBOOK = "notebook.source.makeDistributed.trainshift"
+"""The kinds of code actions."""
+
+CONVERT = "trainshift.makeDistributed"
+EXPLAIN = "trainshift.explain"
+"""The commands."""
+
+
+def initialize_result(client: Client) -> dict[str, Any]:
+    """The answer to `initialize`."""
+    capabilities: dict[str, Any] = {
+        "positionEncoding": client.encoding,
+        "textDocumentSync": {"openClose": True, "change": 2, "save": {"includeText": False}},
+        "notebookDocumentSync": {
+            "notebookSelector": [{"cells": [{"language": "python"}]}],
+            "save": False,
+        },
+        "codeActionProvider": {
+            "codeActionKinds": ["quickfix", CONVERT_STATEMENT, CONVERT_FILE, CONVERT_NOTEBOOK],
+            "resolveProvider": True,
+        }
+        if client.has_literals
+        else False,
+        "codeLensProvider": {"resolveProvider": False},
+        "hoverProvider": True,
+        "executeCommandProvider": {"commands": [CONVERT, EXPLAIN]},
+        "workspace": {"workspaceFolders": {"supported": True, "changeNotifications": True}},
+    }
+    if client.pulls:
+        capabilities["diagnosticProvider"] = {
+            "identifier": "trainshift",
+            "interFileDependencies": True,
+            "workspaceDiagnostics": True,
+        }
+    return {"capabilities": capabilities, "serverInfo": {"name": "trainshift", "version": __version__}}

@@ -1,0 +1,68 @@
+"""Client: what the other side said it can do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from trainshift.lsp.positions import PREFERRED, UTF_16
+
+
+@dataclass(frozen=True)
+class Client:
+    """The capabilities of a client, as far as it matters here."""
+
+    encoding: str = UTF_16
+    resolves_edits: bool = False
+    has_literals: bool = False
+    has_disabled: bool = False
+    has_preferred: bool = False
+    has_annotations: bool = False
+    has_versioned_edits: bool = False
+    pulls: bool = False
+    refreshes_diagnostics: bool = False
+    refreshes_lenses: bool = False
+    configures: bool = False
+    watches: bool = False
+    registers_configuration: bool = False
+    has_progress: bool = False
+    shows_documents: bool = False
+    applies_edits: bool = False
+
+
+def read_client(capabilities: object) -> Client:
+    """What the `capabilities` of an `initialize` request, plain JSON, come to; junk is not there."""
+
+    def said(path: str) -> object:
+        value: object = capabilities
+        for key in path.split("."):
+            value = value.get(key) if isinstance(value, Mapping) else None
+        return value
+
+    def has(path: str) -> bool:
+        return said(path) is True
+
+    action = "textDocument.codeAction"
+    offered = said("general.positionEncodings")
+    listed = list(offered) if isinstance(offered, Sequence) and not isinstance(offered, str) else []
+    resolvable = said(f"{action}.resolveSupport.properties")
+    return Client(
+        encoding=next((each for each in PREFERRED if each in listed), UTF_16),
+        resolves_edits=isinstance(resolvable, Sequence)
+        and "edit" in resolvable
+        and has(f"{action}.dataSupport"),
+        has_literals=said(f"{action}.codeActionLiteralSupport") is not None,
+        has_disabled=has(f"{action}.disabledSupport"),
+        has_preferred=has(f"{action}.isPreferredSupport"),
+        has_annotations=said("workspace.workspaceEdit.changeAnnotationSupport") is not None,
+        has_versioned_edits=has("workspace.workspaceEdit.documentChanges"),
+        pulls=said("textDocument.diagnostic") is not None,
+        refreshes_diagnostics=has("workspace.diagnostics.refreshSupport"),
+        refreshes_lenses=has("workspace.codeLens.refreshSupport"),
+        configures=has("workspace.configuration"),
+        watches=has("workspace.didChangeWatchedFiles.dynamicRegistration"),
+        registers_configuration=has("workspace.didChangeConfiguration.dynamicRegistration"),
+        has_progress=has("window.workDoneProgress"),
+        shows_documents=has("window.showDocument.support"),
+        applies_edits=has("workspace.applyEdit"),
+    )

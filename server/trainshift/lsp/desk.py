@@ -1,0 +1,342 @@
+"""Desk: the programs that are open, and the thread that reads them.
+
+Every version of a program is judged in three steps: at once (what the edit changed, a few milliseconds,
+on the thread of the one who asks), in full when typing pauses, and then for what could be made
+distributed.  A new version ends whatever full step is under way, so typing never waits.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+from trainshift.core.source import Span
+from trainshift.core.statements import FactsCache
+from trainshift.engine.checking import CheckReport
+from trainshift.engine.live import Live, Shift
+from trainshift.engine.own_codes import SYNTAX_ERROR
+from trainshift.engine.runtime import Runtime
+from trainshift.engine.settings import Settings
+from trainshift.lsp.documents import Paper
+
+if TYPE_CHECKING:
+    from trainshift.lsp.outline import Outline
+
+log = logging.getLogger(__name__)
+
+_PAUSE = 0.15
+"""So many seconds after the last edit of a program its full check begins."""
+
+_PROMPT = 0.015
+"""A program that is checked in full in so many seconds is never checked otherwise."""
+
+
+class Superseded(BaseException):
+    """Something more urgent than the present step has arrived."""
+
+
+class Outdated(Exception):
+    """A newer version has come, or the program was closed, before the answer to a question was ready."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What decides how a program is judged, besides its text."""
+
+    settings: Settings = field(default_factory=Settings)
+    enable: bool = True
+    hints: bool = True
+    code_lens: bool = True
+    ignores_versions: bool = False
+    runtime: Callable[[], Runtime | None] = field(default=lambda: None, compare=False)
+
+
+@dataclass(frozen=True)
+class State:
+    """What is known of one version of a program.
+
+    `outline` is that of the last version that could be read, which need not be this one.  `is_full` tells
+    that `report` is what `trainshift check` says.
+    """
+
+    paper: Paper
+    report: CheckReport
+    is_full: bool
+    outline: Outline | None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing more will become known of this version."""
+        has_outline = self.outline is not None and self.outline.paper is self.paper
+        return self.is_full and (has_outline or self.is_broken)
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the text is not Python, so that nothing else is said of it."""
+        return any(each.code == SYNTAX_ERROR.code for each in self.report.diagnostics)
+
+    def moved(self, span: Span) -> Span | None:
+        """Where a stretch of the outline's text is in this version; None if it was edited."""
+        if self.outline is None:
+            return None
+        if self.outline.paper.text == self.paper.text:
+            return span
+        return self.shift.span(span)
+
+    @cached_property
+    def shift(self) -> Shift:
+        """The edit from the outline's text to this version's."""
+        assert self.outline is not None
+        return Shift.between(self.outline.paper.text, self.paper.text)
+
+
+class Program:
+    """A program that is open: its newest version, and what is known of it."""
+
+    def __init__(self, uri: str, paper: Paper, live: Live, rules: Rules) -> None:
+        self.uri = uri
+        self.paper = paper
+        self.live = live
+        self.rules = rules
+        self.state: State | None = None
+        self.is_closed = False
+        self.answered: object = None
+        """The diagnostics that the client last pulled."""
+        self.lensed: Outline | None = None
+        """What the client's lenses were last asked to be renewed for."""
+        self._due = 0.0
+        self._cache = FactsCache()
+        self._took = _PROMPT
+        self._waiting: list[tuple[Callable[[State], bool], Future[State]]] = []
+
+    @property
+    def is_prompt(self) -> bool:
+        """Whether a full check is as quick as any other."""
+        return self._took < _PROMPT
+
+
+class Desk:
+    """Judges programs on a thread of its own; `told` is called there with every new state."""
+
+    def __init__(self, told: Callable[[Program, State], None]) -> None:
+        self._told = told
+        self._programs: list[Program] = []
+        self._chores: deque[Callable[[], None]] = deque()
+        self._background: deque[Callable[[Callable[[], None]], bool]] = deque()
+        self._changed = threading.Condition()
+        self._is_urgent = False
+        self._is_over = False
+        self._thread: threading.Thread | None = None
+
+    # What other threads ask for
+
+    def put(self, program: Program) -> None:
+        """Judge a program that was opened."""
+        with self._changed:
+            self._programs.append(program)
+            self._wake()
+
+    def touch(self, program: Program, paper: Paper) -> None:
+        """Judge a new version."""
+        with self._changed:
+            program.paper = paper
+            program._due = time.monotonic() + (0 if program.is_prompt else _PAUSE)
+            _dismiss(program)
+            self._wake()
+
+    def at_once(self, program: Program) -> State | None:
+        """Judge the present version by what the edit changed; None if the thread judges it at once."""
+        paper, rules = program.paper, program.rules
+        report = None if program.is_prompt else program.live.at_once(paper.text, rules.settings)
+        if report is None:
+            with self._changed:
+                program._due = time.monotonic()
+                self._wake(urgent=False)
+            return None
+        state = State(paper, report, False, _outline(program))
+        if state.is_broken:
+            state = replace(state, is_full=True)
+        return state if self._keep(program, state) else None
+
+    def renew(self, program: Program, rules: Rules | None = None, *, soon: bool = True) -> None:
+        """Judge the present version once more: the rules, or files that it imports, have changed.
+
+        Not `soon` where they may well change again.
+        """
+        with self._changed:
+            if rules is not None:
+                program.rules = rules
+            program.state = program.state and replace(program.state, is_full=False, outline=None)
+            program._due = time.monotonic() + (0 if soon else _PAUSE)
+            self._wake()
+
+    def close(self, program: Program) -> None:
+        """Forget a program."""
+        with self._changed:
+            program.is_closed = True
+            self._programs = [each for each in self._programs if each is not program]
+            _dismiss(program)
+
+    def known(self, program: Program, is_enough: Callable[[State], bool]) -> Future[State]:
+        """The state of the present version when it is enough, or nothing more will become known.
+
+        The future raises Outdated if a newer version comes before that.
+        """
+        future: Future[State] = Future()
+        with self._changed:
+            state = program.state if program.state and program.state.paper is program.paper else None
+            if program.is_closed:
+                future.set_exception(Outdated())
+            elif state is not None and (state.is_settled or is_enough(state)):
+                future.set_result(state)
+            else:
+                program._waiting.append((is_enough, future))
+                self._wake()
+        return future
+
+    def later(self, chore: Callable[[], None]) -> None:
+        """Do something on the thread before the next step."""
+        with self._changed:
+            self._chores.append(chore)
+            self._wake()
+
+    def in_background(self, work: Callable[[Callable[[], None]], bool]) -> None:
+        """Do something whenever nothing else is to be done, again and again until it returns False.
+
+        It is called with a function that raises when something urgent arrives.
+        """
+        with self._changed:
+            self._background.append(work)
+            self._wake(urgent=False)
+
+    def end(self) -> None:
+        """Stop the thread."""
+        with self._changed:
+            self._is_over = True
+            self._wake()
+
+    def _wake(self, urgent: bool = True) -> None:
+        self._is_urgent = self._is_urgent or urgent
+        if self._thread is None and not self._is_over:
+            self._thread = threading.Thread(target=self._run, name="trainshift-desk", daemon=True)
+            self._thread.start()
+        self._changed.notify_all()
+
+    # The thread
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                step = None
+                while not self._is_over and not self._chores and step is None:
+                    step, delay = self._next()
+                    if step is None:
+                        self._changed.wait(delay)
+                if self._is_over:
+                    return
+                chore = self._chores.popleft() if self._chores else None
+                self._is_urgent = bool(self._chores)
+            try:
+                if chore is not None:
+                    chore()
+                elif step is not None:
+                    step()
+            except Superseded:
+                continue
+            except Exception:
+                log.exception("a step failed")
+
+    def _next(self) -> tuple[Callable[[], None] | None, float | None]:
+        """The most urgent step, or how long to wait for one (None: until something happens)."""
+        now = time.monotonic()
+        soonest: float | None = None
+        for program in reversed(self._programs):
+            if _is_settled(program):
+                continue
+            if program._waiting or program._due <= now:
+                return partial(self._rest, program), None
+            soonest = min(program._due, soonest or program._due)
+        if self._background:
+            work = self._background[0]
+            return partial(self._toil, work), None
+        return None, None if soonest is None else soonest - now
+
+    def _toil(self, work: Callable[[Callable[[], None]], bool]) -> None:
+        try:
+            goes_on = work(self._pause)
+        except Exception:
+            log.exception("work in the background failed")
+            goes_on = False
+        with self._changed:
+            if not goes_on and self._background and self._background[0] is work:
+                self._background.popleft()
+
+    def _pause(self) -> None:
+        """Give up what is under way if something urgent has arrived."""
+        if self._is_urgent:
+            raise Superseded
+
+    def _rest(self, program: Program) -> None:
+        """Judge a version in full, then for what could be made distributed."""
+        state = program.state
+        if state is None or state.paper is not program.paper or not state.is_full:
+            self._check(program)
+        else:
+            self._look(program, state)
+
+    def _check(self, program: Program) -> None:
+        paper, rules = program.paper, program.rules
+        began = time.perf_counter()
+        report = program.live.in_full(paper.text, rules.settings, self._pause)
+        program._took = time.perf_counter() - began
+        self._tell(program, State(paper, report, True, _outline(program)))
+
+    def _look(self, program: Program, state: State) -> None:
+        from trainshift.lsp.outline import outline_of
+
+        outline = outline_of(state.paper, program._cache, program.rules.runtime(), self._pause)
+        self._tell(program, replace(state, outline=outline))
+
+    def _tell(self, program: Program, state: State) -> None:
+        if self._keep(program, state):
+            self._told(program, state)
+
+    def _keep(self, program: Program, state: State) -> bool:
+        """Take down what is known, and answer those who wait for it; False if it is known too late."""
+        with self._changed:
+            if program.is_closed or program.paper is not state.paper:
+                return False
+            known = program.state
+            if known is not None and known.paper is state.paper and known.is_full and not state.is_full:
+                return False
+            program.state = state
+            done = [each for each in program._waiting if state.is_settled or each[0](state)]
+            program._waiting = [each for each in program._waiting if each not in done]
+        for _, future in done:
+            if future.set_running_or_notify_cancel():
+                future.set_result(state)
+        return True
+
+
+def _is_settled(program: Program) -> bool:
+    state = program.state
+    return state is not None and state.paper is program.paper and state.is_settled
+
+
+def _outline(program: Program) -> Outline | None:
+    return program.state.outline if program.state is not None else None
+
+
+def _dismiss(program: Program) -> None:
+    """Tell those who wait for an older version that it is too late."""
+    program._waiting, waiting = [], program._waiting
+    for _, future in waiting:
+        if future.set_running_or_notify_cancel():
+            future.set_exception(Outdated())

@@ -1,0 +1,141 @@
+"""Documents: the exact text that the client has, by version, and which document each part of it is.
+
+A plain document is one part.  A notebook is several: its Python cells are one program, in order, and
+what only a notebook understands (magics, shell lines) is covered by code of the same length.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from trainshift.core.source import BOM, Source, Span
+from trainshift.core.statements import ParseFailure, parse
+from trainshift.lsp.positions import Place, Positions, joined, replaced
+
+# Lines of a cell that are no Python: magics, shell commands, questions; and those that assign one.
+_LINE = re.compile(r"(?m)^([ \t]*)([%!?][^\r\n]*|[\w.]+\?{1,2}[ \t]*)$")
+_ASSIGNED = re.compile(r"(?m)^([ \t]*[\w.,* \t()\[\]]+=[ \t]*)([%!][^\r\n]*)$")
+_CELL_MAGIC = re.compile(r"\s*%%(\w+)")
+# Magics whose cells are Python all the same.
+_PYTHON_MAGICS = ("time", "timeit", "capture", "prun")
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of a document: the text between two positions, or all of it where they are None."""
+
+    text: str
+    first: Place | None = None
+    last: Place | None = None
+
+
+@dataclass(frozen=True)
+class Part:
+    """A document of the client: its own exact text, and where it begins in the program.
+
+    `hidden` are the code points at its start that the program leaves out (a byte order mark).
+    """
+
+    uri: str
+    version: int | None
+    text: str
+    encoding: str
+    start: int = 0
+    hidden: int = 0
+
+    @cached_property
+    def source(self) -> Source:
+        """The text with its lines."""
+        return Source(self.text)
+
+    @cached_property
+    def positions(self) -> Positions:
+        """The positions of the text."""
+        return Positions(self.source, self.encoding)
+
+    @property
+    def end(self) -> int:
+        """Where the part ends in the program."""
+        return self.start + len(self.text) - self.hidden
+
+    def places(self, span: Span) -> tuple[Place, Place]:
+        """The positions of a stretch of the program, as far as it lies in this part."""
+        return tuple(  # type: ignore[return-value]
+            self.positions.place(min(max(at, self.start), self.end) - self.start + self.hidden)
+            for at in (span.start, span.end)
+        )
+
+    def offset(self, place: Place) -> int:
+        """The offset in the program of a position in this part."""
+        return self.start + max(self.positions.offset(place) - self.hidden, 0)
+
+    def changed(self, version: int | None, changes: Iterable[Change]) -> Part:
+        """The part after changes, each of which is to the text that the one before left."""
+        source = self.source
+        for change in changes:
+            if change.first is None or change.last is None:
+                source = Source(joined(change.text))
+            else:
+                source = Source(replaced(source, change.first, change.last, change.text, self.encoding))
+        return plain(self.uri, version, source.text, self.encoding)
+
+
+def plain(uri: str, version: int | None, text: str, encoding: str) -> Part:
+    """A document by itself."""
+    return Part(uri, version, text, encoding, hidden=len(BOM) if text.startswith(BOM) else 0)
+
+
+@dataclass(frozen=True)
+class Paper:
+    """One version of a program: its text, and the documents that hold it."""
+
+    text: str
+    parts: tuple[Part, ...]
+    is_notebook: bool = False
+
+    @cached_property
+    def source(self) -> Source:
+        """The program's text with its lines."""
+        return Source(self.text)
+
+    def part_at(self, offset: int) -> Part:
+        """The part that holds an offset, its end included."""
+        starts = [part.start for part in self.parts]
+        return self.parts[max(bisect_right(starts, offset) - 1, 0)]
+
+    def part_of(self, uri: str) -> Part | None:
+        """The part that is a document."""
+        return next((part for part in self.parts if part.uri == uri), None)
+
+
+def paper_of(part: Part) -> Paper:
+    """The program that a plain document holds."""
+    return Paper(part.text[part.hidden :], (part,))
+
+
+def notebook_paper(cells: Sequence[Part]) -> Paper:
+    """The program that the Python cells of a notebook are together."""
+    parts: list[Part] = []
+    texts: list[str] = []
+    at = 0
+    for cell in cells:
+        parts.append(Part(cell.uri, cell.version, cell.text, cell.encoding, at))
+        texts.append(without_magics(cell.text))
+        at += len(cell.text) + 1
+    return Paper("\n".join(texts), tuple(parts), is_notebook=True)
+
+
+def without_magics(cell: str) -> str:
+    """A cell's code with everything that is no Python covered, in the same length."""
+    if not isinstance(parse(cell), ParseFailure):
+        return cell
+    magic = _CELL_MAGIC.match(cell)
+    if magic and magic[1] not in _PYTHON_MAGICS:
+        return re.sub(r"[^\r\n]+", lambda match: "#" + match[0][1:], cell)
+    for pattern in (_ASSIGNED, _LINE):
+        cell = pattern.sub(lambda match: match[1] + "0".ljust(len(match[2])), cell)
+    return cell

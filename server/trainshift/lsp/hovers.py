@@ -1,0 +1,136 @@
+"""Hovers: what a finding's code means, and why a line that Trainshift writes is there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from lsprotocol import types
+
+from trainshift.core.facts import Site
+from trainshift.core.program import Program as Facts
+from trainshift.core.source import Span
+from trainshift.engine.own_codes import OWN_CODES
+from trainshift.lsp.desk import State
+from trainshift.lsp.diagnostics import span_of
+from trainshift.lsp.documents import Part
+from trainshift.pages import page_url
+from trainshift.restrictions import RESTRICTIONS
+from trainshift.transforms import TRANSFORMS
+
+_CODE = re.compile(r"\b(?:TF|TL|HV|TS)\d\d\b")
+_PAGES = {
+    **{rule.code: (rule.name, rule.doc) for rule in RESTRICTIONS},
+    **{rule.code: (rule.name, rule.doc) for rule in TRANSFORMS},
+    **{each.code: (each.name, each.doc) for each in OWN_CODES},
+}
+# Why Trainshift writes what: by the last part of the name of what Horovod offers.
+_REASONS = {
+    "init": ("HV01", "Horovod starts here: this process learns its rank and how many others there are."),
+    "local_rank": ("HV01", "Each process of a machine takes the GPU that has the number of its local rank."),
+    "size": ("HV02", "The number of processes: a step with averaged gradients covers that many batches."),
+    "rank": (
+        "HV07",
+        "The number of this process. What must happen once is done on rank 0 only.",
+    ),
+    "DistributedGradientTape": (
+        "HV04",
+        "The gradients of this tape are averaged over all ranks before the optimizer applies them.",
+    ),
+    "DistributedOptimizer": (
+        "HV03",
+        "The optimizer averages its gradients over all ranks before it applies them.",
+    ),
+    "broadcast_variables": ("HV05", "All ranks go on from the values that rank 0 has."),
+    "broadcast_global_variables": ("HV13", "All ranks go on from the values that rank 0 has."),
+    "broadcast_object": ("HV05", "All ranks go on with what rank 0 has."),
+    "BroadcastGlobalVariablesCallback": ("HV09", "All ranks begin with the weights that rank 0 has."),
+    "MetricAverageCallback": (
+        "HV09",
+        "The metrics of an epoch are averaged over all ranks, so that all of them stop together.",
+    ),
+    "BroadcastGlobalVariablesHook": ("HV12", "All ranks begin with the weights that rank 0 has."),
+    "allreduce": ("HV05", "The value is averaged over all ranks."),
+}
+
+
+def hover(state: State, part: Part, offset: int) -> types.Hover | None:
+    """What there is to say about the code at an offset of the program."""
+    texts = list(dict.fromkeys([*_findings(state, offset), *_mentioned(part, state, offset)]))
+    span = None
+    if not texts:
+        for text, span in _constructs(state, offset):  # noqa: B007
+            texts.append(text)
+    if not texts:
+        return None
+    content = types.MarkupContent(types.MarkupKind.Markdown, "\n\n---\n\n".join(texts))
+    return types.Hover(content, _range(part, span) if span is not None else None)
+
+
+def _range(part: Part, span: Span) -> types.Range:
+    first, last = part.places(span)
+    return types.Range(types.Position(*first), types.Position(*last))
+
+
+def _findings(state: State, offset: int) -> Iterator[str]:
+    """The codes of the findings at an offset."""
+    for each in state.report.diagnostics:
+        span = span_of(state.paper, each.region)
+        if span.start <= offset < max(span.end, span.start + 1):
+            yield explanation(each.code)
+
+
+def _mentioned(part: Part, state: State, offset: int) -> Iterator[str]:
+    """A code that a comment names at an offset."""
+    source = state.paper.source
+    start, end = source.line_start(offset), source.line_end(offset)
+    comment = source.text.find("#", start, end)
+    if comment < 0 or offset < comment:
+        return
+    for match in _CODE.finditer(source.text, comment, end):
+        if match.start() <= offset < match.end() and match[0] in _PAGES:
+            yield explanation(match[0])
+
+
+def explanation(code: str) -> str:
+    """The first paragraphs of a code's page, Markdown, with a link to the rest."""
+    name, doc = _PAGES[code]
+    paragraphs = doc.strip().split("\n\n")
+    prose = [each.replace("\n", " ") for each in paragraphs if not each.startswith(" ")]
+    url = page_url(code)
+    link = f"\n\n[More about {code}]({url})" if url else ""
+    return f"**{code}** `{name}`: " + "\n\n".join(prose[:2]) + link
+
+
+def _constructs(state: State, offset: int) -> Iterator[tuple[str, Span]]:
+    """Why a call of Horovod's at an offset is there: the innermost one."""
+    outline = state.outline
+    if outline is None or outline.analysis is None or outline.paper.text != state.paper.text:
+        return
+    facts = outline.analysis.program
+    for site in facts.script.sites_named(*_REASONS):
+        callee = facts.script.span(site.node.func, site)
+        if not callee.start <= offset < callee.end:
+            continue
+        names = facts.names.full_names(site.node.func, site.scope, site.statement)
+        if any(name.startswith("horovod.") for name in names):
+            code, reason = _reason(facts, site)
+            url = page_url(code)
+            rule = f"[{code}]({url})" if url else code
+            title = _PAGES[code][1].partition(".")[0]
+            yield f"`{facts.script.text(site.node.func, site)}`: {reason}\n\n{rule}: {title}.", callee
+
+
+def _reason(facts: Facts, site: Site) -> tuple[str, str]:
+    """The rule that writes a call of Horovod's, and why."""
+    code, reason = _REASONS[site.name]
+    if site.name == "size" and re.search(r"//\s*$", _before(facts, site)):
+        return "HV06", "The number of processes: each takes its share of the steps."
+    if site.name == "broadcast_variables":
+        return code, f"{reason} It happens once, after the first step, when the optimizer has its variables."
+    return code, reason
+
+
+def _before(facts: Facts, site: Site) -> str:
+    start = facts.script.span(site.node, site).start
+    return facts.script.source.text[max(start - 10, 0) : start]

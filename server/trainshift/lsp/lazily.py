@@ -1,0 +1,66 @@
+"""Loads lsprotocol without building the classes that nobody uses.
+
+lsprotocol defines about a thousand attrs classes, and building them all takes half a second, which a
+person would wait for at every start.  Here each is built when it is first made or looked into.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from typing import Any
+
+
+class _Fields:
+    """Stands for the attributes of a class until somebody asks for them."""
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        _build(owner)
+        return owner.__attrs_attrs__  # type: ignore[attr-defined]
+
+
+_NOT_YET = _Fields()
+
+
+@functools.cache
+def load() -> None:
+    """Import lsprotocol's types; does nothing if somebody has imported them already."""
+    import sys
+
+    import attrs
+
+    if "lsprotocol.types" in sys.modules:
+        return
+    define = attrs.define
+
+    def put_off(cls: Any = None, **options: Any) -> Any:
+        if cls is None or options:
+            return define(cls, **options)
+        cls.__attrs_attrs__ = _NOT_YET
+        cls.__init__ = _first_instance
+        return cls
+
+    importlib.import_module("cattrs")  # It has classes of its own, which it needs at once.
+    setattr(attrs, "define", put_off)  # noqa: B010
+    try:
+        importlib.import_module("lsprotocol.types")
+    finally:
+        setattr(attrs, "define", define)  # noqa: B010
+    # `_build` does for each class what this would do for all of them.
+    setattr(importlib.import_module("lsprotocol._hooks"), "_resolved_forward_references", True)  # noqa: B010
+
+
+def _first_instance(self: Any, *args: Any, **values: Any) -> None:
+    _build(type(self))
+    self.__init__(*args, **values)
+
+
+def _build(cls: Any) -> None:
+    import attrs
+    from lsprotocol import types
+
+    if cls.__dict__.get("__attrs_attrs__") is not _NOT_YET:
+        return
+    del cls.__attrs_attrs__, cls.__init__
+    attrs.define(cls, slots=False)
+    attrs.resolve_types(cls, types.ALL_TYPES_MAP, {})

@@ -1,0 +1,70 @@
+"""Outline: what could be made distributed in one version of a program, and its training loops."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from trainshift.core.edit import Change
+from trainshift.core.patterns import Pattern
+from trainshift.core.script import read_script
+from trainshift.core.source import Span
+from trainshift.core.statements import FactsCache, ParseFailure
+from trainshift.engine.conversion import Analysis, Conversion, Status, analyze_script, obstacle
+from trainshift.engine.runtime import Runtime
+from trainshift.lsp.documents import Paper
+
+log = logging.getLogger(__name__)
+
+_NAMES = {
+    Pattern.GRAD_TAPE: "GradientTape",
+    Pattern.OPTIMIZER: "Keras",
+    Pattern.ESTIMATOR: "Estimator",
+    Pattern.SESSION: "Session",
+    Pattern.MONITORED_SESSION: "MonitoredSession",
+}
+
+
+@dataclass(frozen=True)
+class Outline:
+    """What could be made distributed.
+
+    `obstacle` is what a conversion comes to where there is nothing to change; then `changes` is empty.
+    `loops` are the headers of training loops, or the calls that train, with what each is called.
+    """
+
+    paper: Paper
+    analysis: Analysis | None
+    runtime: Runtime | None
+    obstacle: Conversion | None
+    changes: tuple[Change, ...]
+    loops: tuple[tuple[Span, str], ...]
+
+
+def outline_of(
+    paper: Paper, cache: FactsCache, runtime: Runtime | None, pause: Callable[[], None] = lambda: None
+) -> Outline:
+    """The outline of a program; `pause` may raise to give up."""
+    script = read_script(paper.text, cache)
+    if isinstance(script, ParseFailure):
+        return _without(paper, runtime, f"not Python: {script.message}")
+    try:
+        analysis = analyze_script(script, pause)
+    except Exception as error:
+        log.exception("what could be made distributed cannot be told")
+        deep = isinstance(error, RecursionError)
+        reason = "the code is nested too deeply to be read" if deep else f"an internal error: {error}"
+        return _without(paper, runtime, reason)
+    found = obstacle(analysis, runtime)
+    loops = tuple(
+        (loop.span, _NAMES.get(loop.pattern, "Training"))
+        for loop in analysis.program.loops.own
+        if loop.script is script
+    )
+    return Outline(paper, analysis, runtime, found, analysis.changes if found is None else (), loops)
+
+
+def _without(paper: Paper, runtime: Runtime | None, reason: str) -> Outline:
+    refused = Conversion(Status.REFUSED, paper.text, reason=reason)
+    return Outline(paper, None, runtime, refused, (), ())

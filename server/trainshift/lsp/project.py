@@ -1,0 +1,179 @@
+"""Project: the folders of the workspace, their settings, and the files around what is open."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+from collections.abc import Callable, Iterable, Mapping
+
+from trainshift.engine.checking import check
+from trainshift.engine.live import Live
+from trainshift.engine.runtime import Runtime
+from trainshift.host import files as disk_files
+from trainshift.host.configuration import Configuration, ConfigurationProblem, Configurations
+from trainshift.host.declarations import Declarations
+from trainshift.host.disk import files_under
+from trainshift.host.files import FileProblem
+from trainshift.host.walk import collect
+from trainshift.lsp import diagnostics
+from trainshift.lsp.desk import Rules, State
+from trainshift.lsp.documents import paper_of, plain
+from trainshift.lsp.options import Options, read_options
+from trainshift.lsp.uris import path_of, uri_of
+
+log = logging.getLogger(__name__)
+
+_WAY_OUT = "switch trainshift.ignoreVersions on to convert all the same"
+_MANY = 50
+"""From this many files on a scan of the workspace shows its progress."""
+
+
+class Project:
+    """What is around the documents; `problem` is called once with each thing that is wrong with settings."""
+
+    def __init__(self, problem: Callable[[str], None]) -> None:
+        self._problem = problem
+        self._told: set[str] = set()
+        self._texts: dict[str, str] = {}
+        self.files = files_under(self._texts)
+        self.folders: list[str] = []
+        self._defaults = Options()
+        self._options: dict[str, Options] = {}
+        self._scanned: dict[str, tuple[object, list[diagnostics.Item]]] = {}
+        self.forget_settings()
+
+    # Folders and settings
+
+    def set_folders(self, uris: Iterable[str]) -> None:
+        """The workspace consists of these folders."""
+        self.folders = list(dict.fromkeys(uris))
+
+    def set_defaults(self, section: object) -> None:
+        """What the editor says where it says nothing of a folder."""
+        self._defaults = self._read(section)
+
+    def set_options(self, sections: Mapping[str, object]) -> None:
+        """What the editor says, by the URI of a folder; "" for what is in none."""
+        self._options = {
+            uri: self._defaults if section is None else self._read(section)
+            for uri, section in sections.items()
+        }
+
+    def _read(self, section: object) -> Options:
+        options, problems = read_options(section)
+        for problem in problems:
+            self._tell(problem)
+        return options
+
+    def _tell(self, problem: str) -> None:
+        if problem not in self._told:
+            self._told.add(problem)
+            self._problem(problem)
+
+    def forget_settings(self) -> None:
+        """Files of settings, or of requirements, have changed."""
+        self._configurations = Configurations()
+        self._declarations = Declarations(_WAY_OUT)
+
+    def rules_of(self, path: str) -> Rules:
+        """What decides how the file at `path` is judged ("" for one that is nowhere)."""
+        options = self._options_of(path)
+        configuration: Configuration | None = None
+        enable = options.enable
+        if path:
+            try:
+                configuration = self._configurations.of(path)
+                enable = enable and not configuration.excludes(path)
+            except ConfigurationProblem as problem:
+                self._tell(str(problem))
+        return Rules(
+            options.settings_of(path, configuration),
+            enable=enable,
+            hints=options.hints,
+            code_lens=options.code_lens,
+            ignores_versions=options.ignore_versions,
+            runtime=functools.partial(self._runtime, path, options.ignore_versions),
+        )
+
+    def _runtime(self, path: str, ignores_versions: bool) -> Runtime | None:
+        return self._declarations.of(path) if path and not ignores_versions else None
+
+    def _options_of(self, path: str) -> Options:
+        inside = [
+            (len(folder), uri)
+            for uri in self._options
+            if uri and (folder := path_of(uri)) and f"{path}/".startswith(f"{folder.rstrip('/')}/")
+        ]
+        uri = max(inside)[1] if inside else ""
+        return self._options.get(uri, self._defaults)
+
+    # Files
+
+    def live(self, path: str, *, is_linked: bool) -> Live:
+        """A script that is opened; its imports are followed if it is a file."""
+        return Live(path, self.files if path and is_linked else None)
+
+    def opened(self, path: str, text: str) -> None:
+        """A file is open with this text, whatever the disk holds."""
+        self._texts[path] = text
+
+    def closed(self, path: str) -> None:
+        """A file is no longer open."""
+        self._texts.pop(path, None)
+
+    def scan(self, encoding: str) -> Scan:
+        """A walk over the files of all folders."""
+        return Scan(self, [path for uri in self.folders if (path := path_of(uri))], encoding)
+
+
+class Scan:
+    """Checks the files of folders, one a step; what has not changed since the last scan is not read again."""
+
+    def __init__(self, project: Project, folders: list[str], encoding: str) -> None:
+        self._project = project
+        self._encoding = encoding
+        self._paths = [
+            each.path
+            for each in collect([folder for folder in folders if os.path.isdir(folder)])
+            if not each.problem and not each.nothing
+        ]
+        self.total = len(self._paths)
+        self.done = 0
+        self.found: dict[str, list[diagnostics.Item]] = {}
+
+    @property
+    def is_long(self) -> bool:
+        """Whether a person would like to know how far it is."""
+        return self.total >= _MANY and not self._project._scanned
+
+    def step(self, pause: Callable[[], None]) -> bool:
+        """Check one file; False when there are no more.  `pause` may raise to begin the step again."""
+        if self.done >= self.total:
+            return False
+        path = os.path.abspath(self._paths[self.done]).replace(os.sep, "/")
+        pause()
+        uri = uri_of(path)
+        items = self._items(path, uri)
+        if items is not None:
+            self.found[uri] = items
+        self.done += 1
+        return self.done < self.total
+
+    def _items(self, path: str, uri: str) -> list[diagnostics.Item] | None:
+        rules = self._project.rules_of(path)
+        try:
+            info = os.stat(path)
+            stamp = (info.st_mtime_ns, info.st_size, rules)
+            known = self._project._scanned.get(path)
+            if known is not None and known[0] == stamp:
+                return known[1]
+            text = disk_files.read(path).text
+        except (FileProblem, OSError) as problem:
+            log.debug("%s is not scanned: %s", path, problem)
+            return None
+        report = check(text, rules.settings, path, self._project.files)
+        paper = paper_of(plain(uri, None, text, self._encoding))
+        items = diagnostics.items_of(State(paper, report, True, None), rules)[uri]
+        self._project._scanned[path] = (stamp, items)
+        return items

@@ -1,0 +1,185 @@
+"""Protocol: pygls' handling of messages, made to bear whatever a client sends.
+
+pygls keeps documents of its own, whose lines are not the protocol's where a text holds a form feed or
+U+2028; ours are used instead.  A request that cannot be read gets an answer, and so does one that is
+asked twice; nothing that a client sends ends the process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException, JsonRpcInternalError, JsonRpcInvalidParams
+from pygls.lsp.server import LanguageServer
+from pygls.protocol import LanguageServerProtocol, lsp_method
+
+log = logging.getLogger(__name__)
+
+
+class ServerCancelled(JsonRpcException):
+    """The answer is overtaken by a newer version; the client may ask again."""
+
+    CODE = -32802
+    MESSAGE = "Server Cancelled"
+
+
+class Protocol(LanguageServerProtocol):
+    """The protocol without documents; the server's own handlers keep them."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.initialize: Callable[[dict[str, Any]], dict[str, Any]] = lambda params: {}
+        """Answers `initialize`, from and in plain JSON."""
+
+    @lsp_method(types.INITIALIZE)
+    def lsp_initialize(self, params: Any) -> Any:
+        """Answer `initialize`."""
+        if self.is_initialized:
+            raise JsonRpcException("the server is initialized already", -32600)
+        self.is_initialized = True
+        return self.initialize(params)
+
+    is_initialized = False
+
+    # The handlers of the server itself do all that is to be done.
+
+    def _own(self, method: str, params: Any) -> None:
+        handler = self.fm.features.get(method)
+        if handler is not None:
+            handler(params)
+
+    @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
+    def lsp_text_document__did_open(self, params: types.DidOpenTextDocumentParams) -> None:
+        """A document was opened."""
+        self._own(types.TEXT_DOCUMENT_DID_OPEN, params)
+
+    @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
+    def lsp_text_document__did_change(self, params: types.DidChangeTextDocumentParams) -> None:
+        """A document was changed."""
+        self._own(types.TEXT_DOCUMENT_DID_CHANGE, params)
+
+    @lsp_method(types.TEXT_DOCUMENT_DID_CLOSE)
+    def lsp_text_document__did_close(self, params: types.DidCloseTextDocumentParams) -> None:
+        """A document was closed."""
+        self._own(types.TEXT_DOCUMENT_DID_CLOSE, params)
+
+    @lsp_method(types.NOTEBOOK_DOCUMENT_DID_OPEN)
+    def lsp_notebook_document__did_open(self, params: types.DidOpenNotebookDocumentParams) -> None:
+        """A notebook was opened."""
+        self._own(types.NOTEBOOK_DOCUMENT_DID_OPEN, params)
+
+    @lsp_method(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
+    def lsp_notebook_document__did_change(self, params: types.DidChangeNotebookDocumentParams) -> None:
+        """A notebook was changed."""
+        self._own(types.NOTEBOOK_DOCUMENT_DID_CHANGE, params)
+
+    @lsp_method(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
+    def lsp_notebook_document__did_close(self, params: types.DidCloseNotebookDocumentParams) -> None:
+        """A notebook was closed."""
+        self._own(types.NOTEBOOK_DOCUMENT_DID_CLOSE, params)
+
+    @lsp_method(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
+    def lsp_workspace__did_change_workspace_folders(
+        self, params: types.DidChangeWorkspaceFoldersParams
+    ) -> None:
+        """Folders were added or removed."""
+        self._own(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS, params)
+
+    # Messages
+
+    def structure_message(self, data: dict[str, Any]) -> Any:
+        """A message as an object; None for one that cannot be read, which is answered here."""
+        if "jsonrpc" not in data:
+            return data
+        if data.get("method") == types.INITIALIZE and "id" in data:
+            # Its capabilities are read as plain JSON: no client is turned away for a new one.
+            return _Initialize(data["id"], data.get("params") or {})
+        try:
+            return super().structure_message(data)
+        except JsonRpcException as error:
+            if "method" not in data:
+                self._forget_request(data)
+            elif "id" in data:
+                invalid = JsonRpcInvalidParams(message=f"{data['method']}: the parameters cannot be read")
+                self._send_response(data["id"], None, invalid.to_response_error())
+            log.warning("a message that cannot be read was ignored: %s (%s)", data.get("method"), error)
+            return None
+
+    def _forget_request(self, data: dict[str, Any]) -> None:
+        """A request of ours that was answered by nonsense has failed."""
+        identity = data.get("id")
+        future = self._request_futures.pop(identity, None) if isinstance(identity, (str, int)) else None
+        if future is not None and not future.done():
+            future.set_exception(JsonRpcInternalError(message="the answer cannot be read"))
+
+    def handle_message(self, message: Any) -> None:
+        """Handle one message; what is none, or comes before `initialize`, is not handled."""
+        if message is None or not hasattr(message, "jsonrpc"):
+            return
+        method = getattr(message, "method", None)
+        if method is not None and not self.is_initialized and method not in (types.INITIALIZE, types.EXIT):
+            identity = getattr(message, "id", None)
+            if identity is not None:
+                error = JsonRpcException("the server is not initialized", -32002)
+                self._send_response(identity, None, error.to_response_error())
+            return
+        if isinstance(message, _Initialize):
+            try:
+                self._send_response(message.id, self.lsp_initialize(message.params))
+            except JsonRpcException as refusal:
+                self._send_response(message.id, None, refusal.to_response_error())
+            return
+        super().handle_message(message)
+
+    def receive(self, data: Any) -> None:
+        """Handle one message that came as plain JSON; whatever it is, nothing is raised but SystemExit."""
+        if not isinstance(data, dict):
+            return
+        try:
+            self.handle_message(self.structure_message(data))
+        except Exception:
+            log.exception("a message could not be handled")
+
+    def write(self, message: bytes) -> None:
+        """Send a message that is encoded already."""
+        if self.writer is None:
+            return
+        sent = self.writer.write(message)
+        if inspect.isawaitable(sent):
+            self._writing = asyncio.ensure_future(sent)
+
+    def _send_handler_result(self, future: Any, *, msg_id: Any) -> None:
+        """Answer a request; a refusal that is meant is no error of the server's."""
+        if not future.cancelled():
+            error = future.exception()
+            if isinstance(error, JsonRpcException):
+                self._request_futures.pop(msg_id, None)
+                self._send_response(msg_id, error=error.to_response_error())
+                return
+        super()._send_handler_result(future, msg_id=msg_id)
+
+
+class _Initialize:
+    """The request `initialize`, its parameters as they came."""
+
+    jsonrpc = "2.0"
+    method = types.INITIALIZE
+
+    def __init__(self, identity: Any, params: Any) -> None:
+        self.id = identity
+        self.params = params if isinstance(params, dict) else {}
+
+
+class Endpoint(LanguageServer):
+    """pygls' server, which tells errors to the log and not in a box that somebody must close."""
+
+    protocol: Protocol
+
+    def report_server_error(self, error: Exception, source: Any) -> None:
+        """Log an error."""
+        log.error("%s", error, exc_info=error if not isinstance(error, JsonRpcException) else None)
