@@ -15,13 +15,13 @@ help:  ## Show this list.
 demo: $(VENV)/.tool  ## Install the tool alone and convert a sample script.
 	$(BIN)/trainshift convert $(SAMPLE)
 
-test: $(VENV)/.proof  ## Set up everything, Horovod included, and run every test.
+test: $(VENV)/.proof $(VENV)/.editors  ## Set up everything, Horovod and editors included, and run every test.
 	$(MAKE) --no-print-directory lint
-	$(BIN)/pytest -m "not proof" -n 2
-	$(BIN)/pytest -m proof
+	$(BIN)/pytest -m "not proof and not editors" -n 2
+	$(BIN)/pytest -m "editors or proof"
 
 check: $(VENV)/.dev lint  ## The quick loop: format, lint, types and the tests that need no TensorFlow.
-	$(BIN)/pytest -q -m "not proof" -n auto --quick
+	$(BIN)/pytest -q -m "not proof and not editors" -n auto --quick
 
 .PHONY: lint
 lint: $(VENV)/.dev
@@ -83,3 +83,16 @@ $(VENV)/.proof: $(VENV)/bin/python pyproject.toml
 	    $(BIN)/pip install -q --no-build-isolation --no-cache-dir horovod==0.28.1; }
 	$(BIN)/horovodrun --check-build
 	touch $@ $(VENV)/.dev $(VENV)/.tool
+
+# The editors that the language server is tested in: Debian's packages, unless they are there.  Eglot is
+# part of Emacs from 29 on.
+APT := $(shell [ "$$(id -u)" = 0 ] || echo sudo) env DEBIAN_FRONTEND=noninteractive apt-get -qq
+HAS_EGLOT = emacs --batch --load eglot >/dev/null 2>&1
+
+$(VENV)/.editors: $(VENV)/bin/python
+	@{ command -v nvim && command -v emacsclient && $(HAS_EGLOT); } >/dev/null || { \
+	  echo "Installing Neovim and Emacs ..."; \
+	  $(APT) update && $(APT) install -y --no-install-recommends neovim emacs-nox >/dev/null && \
+	  { $(HAS_EGLOT) || $(APT) install -y --no-install-recommends elpa-eglot >/dev/null; }; }
+	@nvim --version | head -1; emacs --version | head -1; $(HAS_EGLOT)
+	touch $@

@@ -1,0 +1,112 @@
+"""What the language server must do in every editor."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from editors.session import ROOT, Editor, Shown
+from finding_fixtures import finding_cases
+
+TRAINSHIFT = Path(sys.executable).with_name("trainshift")
+MNIST = ROOT / "fixtures" / "scripts" / "mnist_tape" / "before.py"
+ALIASES = ROOT / "fixtures" / "restrictions" / "tf03_tensorflow_member_alias.md"
+# The learning rate, the tape, and a print inside a loop inside a condition.
+STATEMENTS = ("optimizer = tf.keras", "with tf.GradientTape()", 'print(f"step {step:3d}')
+
+# A plain one; one that tells UTF-16 from code points; one with Windows line ends and without a last one.
+SCRIPTS = ("mnist_tape", "emoji_bom", "crlf_tabs")
+WHOLE_FILE = "Make distributed (whole file)"
+
+Edit = Callable[[bytes], Editor]
+
+
+def converted(path: Path, *options: str) -> str:
+    """What `trainshift convert` makes of a file."""
+    command = [str(TRAINSHIFT), "convert", "--quiet", *options, "-o", "-", str(path)]
+    return subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout.decode()
+
+
+def changes(path: Path) -> list[Shown]:
+    """What `trainshift convert` would change in a file, and where."""
+    command = [str(TRAINSHIFT), "convert", "--format", "json", str(path)]
+    report = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+    return [Shown(change["rule"], change["line"]) for change in report["files"][0]["applied"]]
+
+
+def line_of(path: Path, beginning: str) -> int:
+    """The line, from 1, of the only statement that begins so."""
+    lines = enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+    (line,) = (number for number, each in lines if each.lstrip().startswith(beginning))
+    return line
+
+
+class Contract:
+    """The tests; a subclass names the editor."""
+
+    editor: type[Editor]
+
+    @pytest.fixture
+    def home(self) -> Iterator[Path]:
+        """A directory for one session; its path is short, as that of a socket must be."""
+        with tempfile.TemporaryDirectory(prefix="trainshift-", ignore_cleanup_errors=True) as directory:
+            yield Path(directory).resolve()
+
+    @pytest.fixture
+    def edit(self, home: Path) -> Iterator[Edit]:
+        """`edit(script)`: the editor, with a copy of the script open that lies in a project of its own."""
+        with ExitStack() as stack:
+
+            def start(script: bytes) -> Editor:
+                path = home / "project" / "train.py"
+                path.parent.mkdir()
+                path.write_bytes(script)
+                return stack.enter_context(self.editor(path, home))
+
+            yield start
+
+    def test_a_violated_restriction_is_shown(self, edit: Edit) -> None:
+        case = next(case for case in finding_cases(ALIASES) if case.heading == "an optimizer class")
+        assert case.findings.startswith("2:1 TF03 violated")
+        editor = edit(case.script.encode())
+        editor.wait_for(Shown("TF03", 2))
+
+    def test_what_could_be_made_distributed_is_shown(self, edit: Edit) -> None:
+        editor = edit(MNIST.read_bytes())
+        editor.wait_for(*changes(editor.path))
+
+    @pytest.mark.parametrize("statement", STATEMENTS)
+    def test_a_statement_is_made_distributed(self, edit: Edit, statement: str) -> None:
+        editor = edit(MNIST.read_bytes())
+        line = line_of(editor.path, statement)
+        editor.wait_for(*changes(editor.path))
+        editor.apply("Make distributed: ", line)
+        editor.wait_for_text(converted(editor.path, "--at", str(line)))
+        assert WHOLE_FILE in editor.ask("offered")
+
+    @pytest.mark.parametrize("name", SCRIPTS)
+    def test_the_whole_file_is_made_distributed(self, edit: Edit, name: str) -> None:
+        folder = ROOT / "fixtures" / "scripts" / name
+        editor = edit((folder / "before.py").read_bytes())
+        editor.wait_for(*changes(editor.path))
+        editor.apply(WHOLE_FILE, 1, "source.makeDistributed.trainshift")
+        editor.wait_for_text(converted(editor.path))
+        after = (folder / "after.py").read_bytes()
+        # Both editors end the last line when they save.
+        assert editor.save() in (after, after + b"\r\n")
+
+    def test_the_command_takes_the_buffer_as_it_is(self, edit: Edit) -> None:
+        editor = edit(MNIST.read_bytes())
+        line = line_of(editor.path, STATEMENTS[0])
+        editor.wait_for(*changes(editor.path))
+        editor.apply("Make distributed: ", line, "quickfix")
+        editor.wait_for_text(converted(editor.path, "--at", str(line)))
+        editor.ask("execute", "trainshift.makeDistributed")
+        editor.wait_for_text(converted(editor.path))

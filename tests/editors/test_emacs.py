@@ -1,0 +1,42 @@
+"""The language server in Emacs with Eglot, with the lines that README gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from editors.contract import Contract
+from editors.session import Editor, configurations
+
+pytestmark = pytest.mark.editors
+DRIVER = Path(__file__).with_name("driver.el")
+
+
+class Emacs(Editor):
+    """Emacs on a terminal, which emacsclient speaks to."""
+
+    def configure(self) -> None:
+        """README's lines are its init.el."""
+        (settings,) = configurations("Emacs")
+        directory = self.home / ".emacs.d"
+        directory.mkdir()
+        (directory / "init.el").write_text(settings, encoding="utf-8")
+
+    def command(self) -> list[str | Path]:
+        """It loads the driver before the file."""
+        return ["emacs", "-nw", "--load", DRIVER, self.path]
+
+    def remote(self) -> list[str]:
+        """It evaluates in the running Emacs."""
+        return ["emacsclient", f"--socket-name={self.socket}", "--eval", "(driver-call)"]
+
+    def log(self) -> str:
+        """Its messages, and what Eglot logs."""
+        return str(self.ask("log"))
+
+
+class TestEmacs(Contract):
+    """What Emacs shows and does."""
+
+    editor = Emacs
