@@ -230,7 +230,7 @@ def table(run: Run) -> Iterator[str]:
     names = [server.name for server in run.servers]
     heads = "".join(f"{name:>20}" for name in names)
     yield f"{'milliseconds, median / 95th percentile':<42}{'lines':>7}{heads}{'ours/ruff':>11}  target"
-    for measure in MEASURES:
+    for measure in (each for each in MEASURES if each.group in run.groups):
         cells, medians = "", {}
         for name in names:
             values = run.values.get((measure, name))
@@ -240,8 +240,6 @@ def table(run: Run) -> Iterator[str]:
             medians[name] = statistics.median(values)
             tail = " MB" if measure.group == "memory" else f" / {quantile(values, 0.95):,.1f}"
             cells += f"{f'{medians[name]:,.1f}{tail}':>20}"
-        if not medians:
-            continue
         both = OURS.name in medians and RUFF.name in medians
         ratio = f"{medians[OURS.name] / medians[RUFF.name]:.2f}" if both else "-"
         name = measure.name.format(f"{run.plan.wear:,}")
