@@ -56,6 +56,14 @@ class Code:
         return named
 
     @cached_property
+    def sites_by_statement(self) -> dict[Statement, list[Site]]:
+        """The calls that stand in each statement itself, not in its blocks."""
+        found: dict[Statement, list[Site]] = {}
+        for site in self.sites:
+            found.setdefault(site.statement, []).append(site)
+        return found
+
+    @cached_property
     def sites_by_node(self) -> dict[ast.Call, Site]:
         """Every call, by its node."""
         return {site.node: site for site in self.sites}

@@ -30,6 +30,13 @@ def reaching_calls(
     return list(flow.found)
 
 
+def calls_behind(script: Script, node: ast.expr, scope: Scope, statement: Statement | None) -> set[ast.Call]:
+    """Every call whose result may reach `node`, those of the script's functions included."""
+    flow: _Slice[None] = _Slice(script, {})
+    flow.follow(node, scope, statement)
+    return flow.calls
+
+
 class _Slice(Generic[T]):
     def __init__(self, script: Script, wanted: Mapping[ast.Call, T]) -> None:
         self._script = script
@@ -38,6 +45,7 @@ class _Slice(Generic[T]):
         # What the visit of one expression leads to, in order.
         self._next: list[tuple[ast.expr, Scope, Statement | None]] = []
         self.found: dict[T, None] = {}
+        self.calls: set[ast.Call] = set()
 
     def follow(self, node: ast.expr, scope: Scope, statement: Statement | None) -> None:
         """Visit the expression and all that leads to it, depth first, however long the way."""
@@ -106,6 +114,7 @@ class _Slice(Generic[T]):
         self._next.append((node, scope, statement))
 
     def _call(self, node: ast.Call, scope: Scope, statement: Statement | None) -> None:
+        self.calls.add(node)
         if node in self._wanted:
             self.found[self._wanted[node]] = None
             return

@@ -211,19 +211,22 @@ class Layout:
     def _on_header_line(self, first: Statement) -> bool:
         """Whether the first statement of a block stands on the line of the block's header."""
         start = self._script.statement_span(first).start
-        lead = self._text[self._source.line_start(start) : start]
+        line = self._source.line_start(start)
         # What a backslash joins to the header's line stands on that line too.
-        return bool(lead.strip()) or self._text[: self._source.line_start(start)].rstrip("\r\n").endswith(
-            "\\"
-        )
+        return bool(self._text[line:start].strip()) or self._is_joined(line)
+
+    def _is_joined(self, line: int) -> bool:
+        """Whether a backslash joins the line that begins at an offset to the one before."""
+        while line and self._text[line - 1] in "\r\n":
+            line -= 1
+        return line > 0 and self._text[line - 1] == "\\"
 
     def _same_line(self, end: int, start: int) -> bool:
         return ";" in self._text[end:start].partition("#")[0] and not self._own_line(start)
 
     def _own_line(self, start: int) -> bool:
         line = self._source.line_start(start)
-        joined = self._text[:line].rstrip("\r\n").endswith("\\")
-        return not self._text[line:start].strip() and not joined
+        return not self._text[line:start].strip() and not self._is_joined(line)
 
     def _lines_in_strings(self, statement: Statement) -> set[int]:
         """0-based numbers of the lines that begin inside a string of the statement."""

@@ -134,7 +134,7 @@ class LearningRates:
     def all(self) -> tuple[list[Rate], list[HiddenRate]]:
         """Every rate to scale, in the order of the script, and the rates that cannot be seen."""
         settings = [each for each in self._settings() if not self._is_within_optimizer(each)]
-        for site in self._script.sites:
+        for site in self._possible_makers:
             self._made(site, settings)
         for site in self._cases.rate_callbacks:
             self._scheduled(site)
@@ -218,6 +218,13 @@ class LearningRates:
         )
 
     # Constructors
+
+    @cached_property
+    def _possible_makers(self) -> list[Site]:
+        """The calls that may make an optimizer, by their names, and those that make what trains."""
+        named = api.last_names(*api.OPTIMIZERS, *api.OPTIMIZER_MAKERS) | {"partial"}
+        used = (self._script.site_of(value.node).name for value in self._used if isinstance(value, Instance))
+        return self._script.sites_calling(named.union(used))
 
     def _made(self, site: Site, settings: list[_Setting]) -> None:
         """The rate of what a call makes, if that is an optimizer, whichever of its classes it may be of."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from trainshift.core import api
 from trainshift.core.facts import Scope, Site, Statement, arguments, dotted
-from trainshift.core.flow import reaching_calls
+from trainshift.core.flow import calls_behind, reaching_calls
 from trainshift.core.horovod import KERAS, TENSORFLOW
 from trainshift.core.keras import DEFAULT_OPTIMIZER, Compile, Fit, hides
 from trainshift.core.names import Class, Instance, Library, Literal, Unknown, UserInstance
@@ -185,7 +185,7 @@ class Wraps:
         for site in made:
             if site.node in self._wrapped or self._program.horovod.is_call(site, _WRAPPER):
                 continue
-            if self._steps_by_hand(site):
+            if site.node in self._stepped_by_hand:
                 reason = "the optimizer serves both a tape and a fit; give each an optimizer of its own"
                 self._hide(use.site, reason)
             elif use.module == KERAS and (cls := self._loses_its_arguments(site)):
@@ -254,17 +254,15 @@ class Wraps:
             return []
         return [self._script.site_of(value.node) for value in found]
 
-    def _steps_by_hand(self, site: Site) -> bool:
-        """Whether the optimizer that the call makes also applies the gradients of a tape."""
-        wanted = {site.node: site}
-        return any(
-            step.gradients
-            and self._program.training.custom_model(step.site.scope) is None
-            and reaching_calls(
-                self._script, wanted, step.receiver, step.site.scope, step.site.statement
-            )
+    @cached_property
+    def _stepped_by_hand(self) -> set[ast.Call]:
+        """The calls that make, or lead to, what applies the gradients of a tape."""
+        behind = [
+            calls_behind(self._script, step.receiver, step.site.scope, step.site.statement)
             for step in self._program.training.steps
-        )  # fmt: skip
+            if step.gradients and self._program.training.custom_model(step.site.scope) is None
+        ]
+        return set().union(*behind)
 
     def _wrap(self, site: Site, use: _Use) -> Wrap:
         own = use.compile if use.node is site.node else None

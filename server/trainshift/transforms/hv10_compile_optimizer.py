@@ -80,10 +80,8 @@ def _can_follow(program: Program, site: Site, optimizer: Site) -> bool:
     end = program.script.span(optimizer.node, optimizer).start
     return is_plain(site.node.func.value) and not any(
         other.name in tables.ROOT_ONLY_NAMES or program.wraps.makes_optimizer(other)
-        for other in program.script.sites
-        if other.statement is site.statement
-        and other is not site
-        and program.script.span(other.node, other).start < end
+        for other in program.script.code.sites_by_statement[site.statement]
+        if other is not site and program.script.span(other.node, other).start < end
     )
 
 
