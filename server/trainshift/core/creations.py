@@ -341,7 +341,7 @@ class Creations:
         """Whether the name of what is called, alone, leaves it open that the call makes an object."""
         called = site.node.func
         if not isinstance(called, ast.Attribute):
-            return True
+            return isinstance(called, ast.Name) or self._script.may_be_callable(called)
         return called.attr[:1].isupper() or called.attr in _MAKING or called.attr in self._bound_attributes
 
     @cached_property

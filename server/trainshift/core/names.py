@@ -138,7 +138,8 @@ _TRANSPARENT = frozenset(
         "builtins.iter",
     }
 )
-
+# What calls are called that may give what they are given; `getattr` may give anything.
+PASSING_ON = frozenset(name.rpartition(".")[2] for name in _TRANSPARENT) | {"DistributedOptimizer", "getattr"}
 
 Question: TypeAlias = tuple[object, ...]
 # An end for absurd scripts.

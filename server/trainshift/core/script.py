@@ -8,8 +8,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from trainshift.core.code import Code
-from trainshift.core.facts import AttributeBinding, Binding, Facts, ItemBinding, Scope, Site, Statement
-from trainshift.core.names import Resolver
+from trainshift.core.facts import (
+    AttributeBinding,
+    Binding,
+    Facts,
+    ItemBinding,
+    Scope,
+    Site,
+    Statement,
+    last_name,
+)
+from trainshift.core.names import PASSING_ON, Resolver
 from trainshift.core.source import Source, Span
 from trainshift.core.statements import FactsCache, ParseFailure, parse
 
@@ -111,7 +120,22 @@ class Script:
         That is told by spelling: a call of another name is none, unless a linked script binds that name.
         """
         own = self._bound_names
-        return [site for site in self.sites if not site.name or site.name in last_names or site.name in own]
+        return [
+            site
+            for site in self.sites
+            if site.name in last_names
+            or site.name in own
+            or (not site.name and self.may_be_callable(site.node.func))
+        ]
+
+    def may_be_callable(self, node: ast.expr) -> bool:
+        """Whether what is called without a name may be something of a library, or of the script's own.
+
+        ``Dense(8)(x)`` calls an object: only what passes its argument on, and what the script defines, may
+        give anything else.
+        """
+        name = last_name(node.func) if isinstance(node, ast.Call) else ""
+        return not name or name in PASSING_ON or name in self._bound_names
 
     @cached_property
     def _bound_names(self) -> frozenset[str]:
