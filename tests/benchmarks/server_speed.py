@@ -68,6 +68,8 @@ PEER = Server(
 SHORT, LONG = 1_000, 10_000
 # Edits of a session that are not timed, those of a slow server, and those of a burst.
 WARM_UP, FEW, BURST = 2, 4, 50
+# Seconds that it takes to reach for the menu.
+WHILE = 0.5
 # Edits after which a server counts as used.
 USE = 100
 
@@ -87,11 +89,23 @@ FIRST = Measure("start", "`initialized` to first diagnostics", SHORT, "< 400 ms"
 EDIT = {lines: Measure("edits", "edit to fresh diagnostics", lines) for lines in (SHORT, LONG)}
 BURST_END = {lines: Measure("edits", f"last of {BURST} edits at once to the same", lines) for lines in EDIT}
 STATEMENT = Measure("actions", "action on a statement, resolved", SHORT, "< 20 ms")
+STATEMENT_AT_ONCE = Measure("actions", "the same, at once after an edit", SHORT, "< 20 ms")
 FILE = Measure("actions", "action on the file, resolved", SHORT, "< 150 ms")
+FILE_AT_ONCE = Measure("actions", "the same, at once after an edit", SHORT, "< 150 ms")
+# What to do, the measure of doing it a while after an edit, and that of doing it at once.
+ACTIONS = (
+    (Session.statement_action, STATEMENT, STATEMENT_AT_ONCE),
+    (Session.file_action, FILE, FILE_AT_ONCE),
+)
 OPENED = Measure("memory", "resident with one file", SHORT, "< 80 MB")
 USED = Measure("memory", "resident after 100 edits and two actions", SHORT)
 WORN = Measure("memory", "resident after {} edits", SHORT, "flat")
-MEASURES = [START, FIRST, *EDIT.values(), *BURST_END.values(), STATEMENT, FILE, OPENED, USED, WORN]
+MEASURES = [
+    *(START, FIRST),
+    *(*EDIT.values(), *BURST_END.values()),
+    *(STATEMENT, STATEMENT_AT_ONCE, FILE, FILE_AT_ONCE),
+    *(OPENED, USED, WORN),
+]
 GROUPS = list(dict.fromkeys(measure.group for measure in MEASURES))
 
 
@@ -101,11 +115,12 @@ class Plan:
 
     rounds: int
     edits: dict[int, int]
+    actions: int
     wear: int
 
 
-THOROUGH = Plan(rounds=5, edits={SHORT: 40, LONG: 20}, wear=10_000)
-QUICK = Plan(rounds=2, edits={SHORT: 10, LONG: 6}, wear=1_000)
+THOROUGH = Plan(rounds=5, edits={SHORT: 40, LONG: 20}, actions=8, wear=10_000)
+QUICK = Plan(rounds=2, edits={SHORT: 10, LONG: 6}, actions=3, wear=1_000)
 
 
 class Run:
@@ -145,9 +160,12 @@ class Run:
                     time.sleep(0.02)
                 self.each(fast(sessions), partial(Session.burst, edits=BURST), BURST_END[lines])
             if "actions" in self.groups and lines == SHORT:
-                for _ in range(self.plan.edits[lines] // 4):
-                    self.each(acting(sessions), Session.statement_action, STATEMENT)
-                    self.each(acting(sessions), Session.file_action, FILE)
+                for _ in range(self.plan.actions):
+                    for action, calm, at_once in ACTIONS:
+                        self.each(acting(sessions), edit(0))
+                        time.sleep(WHILE)
+                        self.each(acting(sessions), action, calm)
+                        self.each(acting(sessions), after_edit(action), at_once)
 
     def wear_out(self) -> None:
         """Measure memory before and after many edits."""
@@ -202,6 +220,16 @@ class Run:
 def edit(turn: int) -> Callable[[Session], float]:
     """An edit of a sequence: it removes the problem or brings it back."""
     return partial(Session.edit, problem=bool(turn % 2))
+
+
+def after_edit(action: Callable[[Session], float]) -> Callable[[Session], float]:
+    """The action asked for as soon as the diagnostics of an edit have come; only the action is timed."""
+
+    def both(session: Session) -> float:
+        session.edit(problem=False)
+        return action(session)
+
+    return both
 
 
 def fast(sessions: list[Session]) -> list[Session]:

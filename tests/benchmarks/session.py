@@ -108,16 +108,14 @@ class Session:
         return self.edit(problem=True)
 
     def statement_action(self) -> float:
-        """Right after an edit, ask for the actions on a statement and for what the first one changes."""
-        self.edit(problem=False)
+        """Ask for the actions on a statement and for what the first one changes."""
         line = next(i for i, line in enumerate(self.lines) if self.server.statement in line)
         column = self.lines[line].index(self.server.statement)
         context = {"diagnostics": [each for each in self.found if each["range"]["start"]["line"] == line]}
         return self._act((line, column), (line, len(self.lines[line])), context)
 
     def file_action(self) -> float:
-        """Right after an edit, ask for the action on the whole file and for what it changes."""
-        self.edit(problem=False)
+        """Ask for the action on the whole file and for what it changes."""
         context = {"diagnostics": [], "only": [self.server.file_kind]}
         return self._act((0, 0), (len(self.lines) - 1, 0), context)
 
