@@ -40,43 +40,90 @@ class Chunk:
     text: str
     facts: Facts
 
+    def moved(self, distance: int) -> Chunk:
+        """The same chunk so many code points further on."""
+        return Chunk(self.offset + distance, self.text, self.facts)
+
 
 class FactsCache:
-    """Facts by chunk text.  Equal texts at two places of one script get two readings."""
+    """The chunks of the last version of a script that could be read.
+
+    A reading is used once for each place that it is needed at: equal texts at two places of one script get
+    two.
+    """
 
     def __init__(self) -> None:
+        self.chunks: list[Chunk] = []
+
+
+class _Readings:
+    """Readings of chunks by their text, each handed out once."""
+
+    def __init__(self, chunks: list[Chunk]) -> None:
         self._known: dict[str, list[Facts]] = {}
-
-    def take(self, text: str) -> Facts | None:
-        """A reading of `text` from an earlier version of the script, handed out once."""
-        readings = self._known.get(text)
-        return readings.pop() if readings else None
-
-    def replace(self, chunks: list[Chunk]) -> None:
-        """Keep the readings of the script's present version and forget all others."""
-        self._known = {}
         for chunk in chunks:
             self._known.setdefault(chunk.text, []).append(chunk.facts)
 
-    def __bool__(self) -> bool:
-        return bool(self._known)
+    def take(self, text: str) -> Facts | None:
+        """A reading of `text` from an earlier version of the script."""
+        readings = self._known.get(text)
+        return readings.pop() if readings else None
 
 
 def parse(text: str, cache: FactsCache | None = None) -> list[Chunk] | ParseFailure:
     """The chunks of `text` in order, or why it does not parse."""
-    cache = FactsCache() if cache is None else cache
+    old = [] if cache is None else cache.chunks
+    start = 0  # Everything before is read already, and is what it was.
     try:
-        chunks = _from_cache(text, cache) or _from_tree(text, cache)
+        first, start, last, end = _edited(text, old)
+        middle = _cut(text[start:end], _Readings(old[first:last])) if old else None
+        if middle is None:
+            chunks = _from_tree(text, start, _Readings(old))
+        else:
+            chunks = [*old[:first], *(each.moved(start) for each in middle), *_tail(old[last:], end)]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return _diagnose(text)
-    cache.replace(chunks)
+        return _diagnose(text, start)
+    if cache is not None:
+        cache.chunks = chunks
     return chunks
 
 
-def _from_cache(text: str, cache: FactsCache) -> list[Chunk] | None:
+def _edited(text: str, old: list[Chunk]) -> tuple[int, int, int, int]:
+    """The first old chunk that has to be read anew and its offset, and the first after it that has not."""
+    first = at = 0
+    while first < len(old) and text.startswith(old[first].text, at):
+        at += len(old[first].text)
+        first += 1
+    if first:  # Its end may be what was edited: the next line may belong to it now.
+        first -= 1
+        at = old[first].offset
+    last, end = len(old), len(text)
+    while last > first and text.endswith(old[last - 1].text, at, end):
+        end -= len(old[last - 1].text)
+        last -= 1
+    while last < len(old) and not _begins_line(text, end):
+        end += len(old[last].text)
+        last += 1
+    return first, at, last, end
+
+
+def _begins_line(text: str, at: int) -> bool:
+    before = text[at - 1 : at]
+    return before == "\n" or not before or (before == "\r" and text[at : at + 1] != "\n")
+
+
+def _tail(chunks: list[Chunk], start: int) -> list[Chunk]:
+    """Chunks that follow each other from another offset on."""
+    if not chunks or chunks[0].offset == start:
+        return chunks
+    distance = start - chunks[0].offset
+    return [chunk.moved(distance) for chunk in chunks]
+
+
+def _cut(text: str, known: _Readings) -> list[Chunk] | None:
     """Chunks cut at lines that may begin a statement; None where that does not work out."""
-    if not cache:
-        return None
+    if not text:
+        return []
     # `re` knows line feeds only; a lone carriage return ends a line too.
     marks = [match.start() for match in _START.finditer(_LONE_RETURN.sub("\n", text))]
     if not marks or marks[0] != 0:
@@ -87,7 +134,7 @@ def _from_cache(text: str, cache: FactsCache) -> list[Chunk] | None:
     while at < len(marks) - 1:
         for end in range(at + 1, min(at + 1 + _MOST_JOINED, len(marks))):
             piece = text[marks[at] : marks[end]]
-            facts = cache.take(piece) or _read(piece)
+            facts = known.take(piece) or _read(piece)
             if facts is not None:
                 chunks.append(Chunk(marks[at], piece, facts))
                 break
@@ -97,8 +144,13 @@ def _from_cache(text: str, cache: FactsCache) -> list[Chunk] | None:
     return chunks
 
 
-def _from_tree(text: str, cache: FactsCache) -> list[Chunk]:
-    """Chunks cut where the whole file's `ast` says that statements begin and end."""
+def _from_tree(text: str, start: int, known: _Readings) -> list[Chunk]:
+    """Chunks cut where the whole file's `ast` says that statements begin and end.
+
+    What is wrong from `start` on is found before the whole is read.
+    """
+    if start:
+        _tree(text[start:])
     body = _tree(text)
     starts = Source(text).line_starts
     groups: list[tuple[int, list[ast.stmt]]] = [(0, [])]  # 0-based first line, statements
@@ -113,7 +165,7 @@ def _from_tree(text: str, cache: FactsCache) -> list[Chunk]:
     chunks = []
     for (line, statements), end in zip(groups, ends, strict=True):
         piece = text[starts[line] : end]
-        facts = cache.take(piece) or read_facts(piece, statements, line)
+        facts = known.take(piece) or read_facts(piece, statements, line)
         chunks.append(Chunk(starts[line], piece, facts))
     return chunks
 
@@ -131,12 +183,14 @@ def _tree(text: str) -> list[ast.stmt]:
         return ast.parse(text).body
 
 
-def _diagnose(text: str) -> ParseFailure:
+def _diagnose(text: str, start: int) -> ParseFailure:
+    """Why a text does not parse; it does up to the offset `start`, where a statement begins."""
     null = text.find("\0")
     if null >= 0:
         return ParseFailure("a null byte", *Source(text).position(null))
     try:
-        _tree(text)
+        # Messages name lines; as many as are left out stand in front.
+        _tree("\n" * Source(text).line_of(start) + text[start:])
     except SyntaxError as error:
         return ParseFailure(error.msg, error.lineno or 1, max(error.offset or 1, 1))
     except (ValueError, RecursionError, MemoryError):
