@@ -225,6 +225,8 @@ class Imports:
             names, dynamic = computed
             yield Alias(binding, leaf, names, not dynamic and bool(names & MODULES), dynamic)
             return
+        if isinstance(leaf, ast.Call) and not self._script.may_run(leaf):
+            return
         if _words(leaf).isdisjoint(self._carriers):
             return
         if isinstance(leaf, ast.Call) and not any(

@@ -137,6 +137,11 @@ class Script:
         name = last_name(node.func) if isinstance(node, ast.Call) else ""
         return not name or name in PASSING_ON or name in self._bound_names
 
+    def may_run(self, call: ast.Call) -> bool:
+        """Whether a call may be of a function of this script, or of a linked one, by its name."""
+        name = last_name(call.func)
+        return not name or name in self._bound_names
+
     @cached_property
     def _bound_names(self) -> frozenset[str]:
         """The names that the script, or one that it is linked to, gives to something."""

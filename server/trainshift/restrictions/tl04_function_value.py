@@ -166,6 +166,8 @@ def _passed(program: Program, site: Site, within: list[_Part], given: list[_Part
 
 def _made(program: Program, binding: Binding, call: ast.Call) -> Iterator[_Use]:
     """A call of the script's own function that returns a function: ``step = make_step(model)``."""
+    if not program.script.may_run(call):
+        return
     called = program.names.values(call.func, binding.scope, binding.statement)
     if any(isinstance(value, Function) and value.scope.returns for value in called):
         yield _Use(call, binding.scope, binding.statement, "assigned to a variable")
