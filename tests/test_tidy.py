@@ -22,7 +22,7 @@ RULES: tuple[Transform | Restriction, ...] = (*TRANSFORMS, *RESTRICTIONS)
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "server" / "trainshift"
 # `restrictions` and `transforms` stand side by side: neither imports the other.
-LAYERS = ("core", "restrictions", "transforms", "engine", "host", "cli")
+LAYERS = ("core", "restrictions", "transforms", "engine", "host", "lsp", "cli")
 # What the pure layers may import besides the standard library, by module.
 PURE_LIBRARIES = {
     "concrete.py": {"libcst"},

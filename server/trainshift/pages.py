@@ -16,6 +16,7 @@ def page(code: str) -> str:
     return path.read_text(encoding="utf-8") if path else ""
 
 
+@cache
 def page_url(code: str) -> str:
     """Where the page of a code can be opened; empty when there is none."""
     path = _path(code)

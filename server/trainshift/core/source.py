@@ -11,6 +11,7 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 
 BOM = "\ufeff"
 _NEWLINE = re.compile(r"\r\n|\n|\r")
@@ -38,6 +39,9 @@ class Source:
     @cached_property
     def line_starts(self) -> list[int]:
         """Offset of the first code point of every line; line 0 starts at 0."""
+        if "\r" not in self.text:
+            lengths = map(len, self.text.split("\n"))
+            return [0, *accumulate(map((1).__add__, lengths))][:-1]
         return [0, *(match.end() for match in _NEWLINE.finditer(self.text))]
 
     @cached_property

@@ -62,7 +62,7 @@ class Diagnostic:
     """A finding as it is reported.
 
     `code` is a restriction's (TF03) or the checker's own (TS01).  `fix` is a change to the text that
-    was checked.
+    was checked, `span` the region as offsets in it; a failure has neither.
     """
 
     code: str
@@ -73,6 +73,7 @@ class Diagnostic:
     message: str
     related: tuple[OtherPlace, ...] = ()
     fix: Change | None = None
+    span: Span | None = None
 
     @property
     def url(self) -> str:
@@ -234,6 +235,7 @@ def _diagnostic(source: Source, path: str, finding: Finding, severity: Severity)
         finding.message,
         tuple(related),
         finding.fix,
+        finding.span,
     )
 
 

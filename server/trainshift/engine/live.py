@@ -17,13 +17,14 @@ from threading import Lock
 from trainshift.core.code import Code
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
-from trainshift.core.script import Script, read_script
+from trainshift.core.script import Script
 from trainshift.core.source import Source, Span
 from trainshift.core.statements import Chunk, FactsCache, ParseFailure, parse
+from trainshift.core.workspace import Workspace
 from trainshift.engine.checking import CheckReport, check_failed, judge, report_on, unread
 from trainshift.engine.findings import Findings
 from trainshift.engine.settings import Settings
-from trainshift.engine.workspace import ParsedFiles, read_linked
+from trainshift.engine.workspace import ParsedFiles
 
 log = logging.getLogger(__name__)
 
@@ -101,54 +102,53 @@ class Live:
         self.linked: frozenset[str] = frozenset()
         """The paths of the files that the last full check read besides the script's own."""
 
-    def in_full(self, text: str, settings: Settings, pause: Callable[[], None] = lambda: None) -> CheckReport:
+    def in_full(
+        self, source: Source, settings: Settings, pause: Callable[[], None] = lambda: None
+    ) -> CheckReport:
         """What `check` says of a version; `pause` may raise to give up."""
         try:
-            return self._in_full(text, settings, pause)
+            return self._in_full(source, settings, pause)
         except Exception as error:
             self._full = None
             return check_failed(error, self.path)
 
-    def _in_full(self, text: str, settings: Settings, pause: Callable[[], None]) -> CheckReport:
+    def _in_full(self, source: Source, settings: Settings, pause: Callable[[], None]) -> CheckReport:
         with self._reading:
-            if self._files is None:
-                script = read_script(text, self._cache)
-            else:
-                script = read_linked(text, self.path, self._files, self._cache)
-        if isinstance(script, ParseFailure):
-            return unread(script, self.path)
+            chunks = parse(source.text, self._cache)
+        if isinstance(chunks, ParseFailure):
+            return unread(chunks, self.path)
         pause()
+        code = Code(source, chunks)
+        script = Script(code) if self._files is None else Workspace(self._files, self.path, code).root
         result = judge(Program(script), settings, pause)
-        code = script.code
-        chunks = [Chunk(*where, facts) for where, facts in zip(code.chunks, code.facts, strict=True)]
-        self._full = _Full(text, chunks, result, settings)
+        self._full = _Full(source.text, chunks, result, settings)
         self._before = None
         if script.workspace is not None:
             self.linked = frozenset(each.path for each in script.workspace.scripts) - {self.path}
         return report_on(script, result, settings, self.path)
 
-    def script_of(self, text: str) -> Script | None:
+    def script_of(self, source: Source) -> Script | None:
         """The script that the last full check was of, by itself, if that was of this text."""
         full = self._full
-        return Script(Code(Source(text), full.chunks)) if full is not None and full.text == text else None
+        return Script(Code(source, full.chunks)) if full is not None and full.text == source.text else None
 
-    def at_once(self, text: str, settings: Settings) -> CheckReport | None:
+    def at_once(self, source: Source, settings: Settings) -> CheckReport | None:
         """What is said of a version before it is checked in full; None if that cannot be told quickly."""
         full = self._full
         if full is None or full.settings != settings:
             return None
         try:
             with self._reading:
-                chunks = parse(text, self._cache)
+                chunks = parse(source.text, self._cache)
             if isinstance(chunks, ParseFailure):
                 return unread(chunks, self.path)
-            return self._at_once(text, chunks, full)
+            return self._at_once(source, chunks, full)
         except Exception:
             log.exception("the statements that changed could not be checked alone")
             return None
 
-    def _at_once(self, text: str, chunks: list[Chunk], full: _Full) -> CheckReport | None:
-        shift = Shift.between(full.text, text)
+    def _at_once(self, source: Source, chunks: list[Chunk], full: _Full) -> CheckReport | None:
+        shift = Shift.between(full.text, source.text)
         first, old_last, new_last = _changed(full.chunks, chunks)
         old, new = full.chunks[first:old_last], chunks[first:new_last]
         if sum(len(chunk.text) for chunk in (*old, *new)) > _MOST_CHANGED:
@@ -156,9 +156,9 @@ class Live:
         settings = full.settings
         key = tuple(id(chunk.facts) for chunk in old)
         if self._before is None or self._before[0] != key:
-            self._before = (key, _alone(full.text, full.chunks, old, settings))
+            self._before = (key, _alone(Source(full.text), full.chunks, old, settings))
         was = {_key(each): each for each in _moved(self._before[1], shift)}
-        now = {_key(each): each for each in _alone(text, chunks, new, settings)}
+        now = {_key(each): each for each in _alone(source, chunks, new, settings)}
         ended = old[-1].offset + len(old[-1].text) if old else 0
         kept = [
             each
@@ -174,7 +174,7 @@ class Live:
         known = {_key(each) for each in kept}
         kept += [each for key_, each in now.items() if key_ not in was and key_ not in known]
         kept.sort(key=lambda each: (each.span, each.code))
-        script = Script(Code(Source(text), chunks))
+        script = Script(Code(source, chunks))
         result = replace(full.result, found=tuple(kept))
         return report_on(script, result, settings, self.path)
 
@@ -192,12 +192,12 @@ def _changed(old: Sequence[Chunk], new: Sequence[Chunk]) -> tuple[int, int, int]
 
 
 def _alone(
-    text: str, chunks: Sequence[Chunk], wanted: Sequence[Chunk], settings: Settings
+    source: Source, chunks: Sequence[Chunk], wanted: Sequence[Chunk], settings: Settings
 ) -> tuple[Finding, ...]:
     """What is found in some chunks of a text when they are read with what they name and nothing else."""
     if not wanted:
         return ()
-    script = Script(Code(Source(text), _with_named(chunks, wanted)))
+    script = Script(Code(source, _with_named(chunks, wanted)))
     found = judge(Program(script), settings).found
     start, end = wanted[0].offset, wanted[-1].offset + len(wanted[-1].text)
     return tuple(each for each in found if start <= each.span.start < end)

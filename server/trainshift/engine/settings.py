@@ -70,9 +70,9 @@ class Settings:
         if not code.startswith(self.select) or code.startswith(self.ignore):
             return Severity.OFF
         for length in range(len(code), 0, -1):
-            chosen = self.severity.get(code[:length], {}).get(verdict)
-            if chosen is not None:
-                return chosen
+            chosen = self.severity.get(code[:length])
+            if chosen is not None and verdict in chosen:
+                return chosen[verdict]
         return _DEFAULT[verdict]
 
     def over(self, base: Settings) -> Settings:

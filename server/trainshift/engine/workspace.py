@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from trainshift.core.code import Code
 from trainshift.core.script import Script
 from trainshift.core.source import BOM, Source
-from trainshift.core.statements import FactsCache, ParseFailure, parse
+from trainshift.core.statements import ParseFailure, parse
 from trainshift.core.workspace import Workspace
 
 # As many parsed files are kept for the scripts that are still to come.
@@ -125,11 +125,9 @@ def files_in_memory(texts: Mapping[str, str]) -> ParsedFiles:
     return ParsedFiles(texts.get, lambda path: known.get(path, frozenset()))
 
 
-def read_linked(
-    text: str, path: str, files: ParsedFiles, cache: FactsCache | None = None
-) -> Script | ParseFailure:
+def read_linked(text: str, path: str, files: ParsedFiles) -> Script | ParseFailure:
     """Read the script at the absolute `path`; `text`, without byte order mark, is what it holds now."""
-    chunks = parse(text, cache)
+    chunks = parse(text)
     if isinstance(chunks, ParseFailure):
         return chunks
     return Workspace(files, path, Code(Source(text), chunks)).root

@@ -22,7 +22,7 @@ from trainshift.engine.suppressions import silence
 from trainshift.lsp.capabilities import CONVERT_FILE, CONVERT_NOTEBOOK, CONVERT_STATEMENT, EXPLAIN
 from trainshift.lsp.client import Client
 from trainshift.lsp.desk import Program, State
-from trainshift.lsp.diagnostics import SOURCE, range_of, span_of
+from trainshift.lsp.diagnostics import SOURCE, place_of, range_of
 from trainshift.lsp.documents import Part
 from trainshift.lsp.edits import single_edit, workspace_edit
 
@@ -65,9 +65,7 @@ def menu(state: State, wanted: Wanted, client: Client) -> list[types.CodeAction]
 
 def _of_findings(state: State, wanted: Wanted, client: Client) -> Iterator[types.CodeAction]:
     """Fixes, comments and explanations of the findings at a place."""
-    near = [
-        each for each in state.report.diagnostics if _meets(span_of(state.paper, each.region), wanted.span)
-    ]
+    near = [each for each in state.report.diagnostics if _meets(place_of(state.paper, each), wanted.span)]
     for diagnostic in near:
         if diagnostic.fix is not None:
             action = _action("fix", diagnostic.fix.title, "quickfix", state, wanted, diagnostic)
@@ -123,7 +121,7 @@ def _action(
     do: str, title: str, kind: str, state: State, wanted: Wanted, diagnostic: Diagnostic | None = None
 ) -> types.CodeAction:
     """An action whose edit is still to be worked out, from what `data` says."""
-    span = wanted.span if diagnostic is None else span_of(state.paper, diagnostic.region)
+    span = wanted.span if diagnostic is None else place_of(state.paper, diagnostic)
     data: dict[str, Any] = {
         "do": do,
         "uri": wanted.part.uri,
@@ -224,12 +222,12 @@ def _same(state: State, code: str, span: Span) -> Diagnostic:
     near = [each for each in found if source.line_of(span.start) + 1 == each.region.line]
     if not near:
         raise NotPossible(f"there is no {code} on this line any more")
-    return min(near, key=lambda each: abs(span_of(state.paper, each.region).start - span.start))
+    return min(near, key=lambda each: abs(place_of(state.paper, each).start - span.start))
 
 
 def _ignoring(program: Program, state: State, diagnostic: Diagnostic) -> Edit:
-    script = program.live.script_of(state.paper.text)
-    finding = Finding(diagnostic.code, diagnostic.verdict, span_of(state.paper, diagnostic.region), "")
+    script = program.live.script_of(state.paper.source)
+    finding = Finding(diagnostic.code, diagnostic.verdict, place_of(state.paper, diagnostic), "")
     edit = silence(script, finding) if script is not None else None
     if edit is None:
         raise NotPossible("no comment can stand on this line; use `# trainshift: ignore-file[...]`")

@@ -123,16 +123,20 @@ class Program:
 
 
 class Desk:
-    """Judges programs on a thread of its own; `told` is called there with every new state."""
+    """Judges programs on a thread of its own; `told` is called there with every new state.
 
-    def __init__(self, told: Callable[[Program, State], None]) -> None:
+    `prepare` is called there before every step.
+    """
+
+    def __init__(self, told: Callable[[Program, State], None], prepare: Callable[[], None]) -> None:
         self._told = told
+        self._prepare = prepare
         self._programs: list[Program] = []
-        self._chores: deque[Callable[[], None]] = deque()
         self._background: deque[Callable[[Callable[[], None]], bool]] = deque()
         self._changed = threading.Condition()
         self._is_urgent = False
         self._is_over = False
+        self._is_idle = False
         self._thread: threading.Thread | None = None
 
     # What other threads ask for
@@ -149,12 +153,13 @@ class Desk:
             program.paper = paper
             program._due = time.monotonic() + (0 if program.is_prompt else _PAUSE)
             _dismiss(program)
-            self._wake()
+            # Whatever is under way ends; the thread is woken when the answer at once is out.
+            self._is_urgent = True
 
     def at_once(self, program: Program) -> State | None:
         """Judge the present version by what the edit changed; None if the thread judges it at once."""
         paper, rules = program.paper, program.rules
-        report = None if program.is_prompt else program.live.at_once(paper.text, rules.settings)
+        report = None if program.is_prompt else program.live.at_once(paper.source, rules.settings)
         if report is None:
             with self._changed:
                 program._due = time.monotonic()
@@ -201,11 +206,11 @@ class Desk:
                 self._wake()
         return future
 
-    def later(self, chore: Callable[[], None]) -> None:
-        """Do something on the thread before the next step."""
-        with self._changed:
-            self._chores.append(chore)
-            self._wake()
+    def go_on(self) -> None:
+        """Let the thread see to what `touch` has left it, if it waits for nothing in particular."""
+        if self._is_idle:
+            with self._changed:
+                self._wake(urgent=False)
 
     def in_background(self, work: Callable[[Callable[[], None]], bool]) -> None:
         """Do something whenever nothing else is to be done, again and again until it returns False.
@@ -235,19 +240,18 @@ class Desk:
         while True:
             with self._changed:
                 step = None
-                while not self._is_over and not self._chores and step is None:
+                while not self._is_over and step is None:
                     step, delay = self._next()
                     if step is None:
+                        self._is_idle = delay is None
                         self._changed.wait(delay)
-                if self._is_over:
+                        self._is_idle = False
+                if self._is_over or step is None:
                     return
-                chore = self._chores.popleft() if self._chores else None
-                self._is_urgent = bool(self._chores)
+                self._is_urgent = False
             try:
-                if chore is not None:
-                    chore()
-                elif step is not None:
-                    step()
+                self._prepare()
+                step()
             except Superseded:
                 continue
             except Exception:
@@ -294,7 +298,7 @@ class Desk:
     def _check(self, program: Program) -> None:
         paper, rules = program.paper, program.rules
         began = time.perf_counter()
-        report = program.live.in_full(paper.text, rules.settings, self._pause)
+        report = program.live.in_full(paper.source, rules.settings, self._pause)
         program._took = time.perf_counter() - began
         self._tell(program, State(paper, report, True, _outline(program)))
 

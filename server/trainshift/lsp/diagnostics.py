@@ -6,9 +6,12 @@ other message is made of lsprotocol's classes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import json
+from collections.abc import Iterable, Iterator
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
 
+from trainshift.core.edit import Change
 from trainshift.core.source import Span
 from trainshift.engine.checking import Diagnostic, Region
 from trainshift.engine.settings import Severity
@@ -18,10 +21,26 @@ from trainshift.lsp.positions import Place
 from trainshift.lsp.uris import path_of, uri_of
 from trainshift.pages import page_url
 
-SOURCE = "trainshift"
-_SEVERITIES = {Severity.ERROR: 1, Severity.WARNING: 2, Severity.INFORMATION: 3, Severity.HINT: 4}
+if TYPE_CHECKING:
+    from trainshift.lsp.outline import Outline
 
-Item = dict[str, Any]
+SOURCE = "trainshift"
+# The protocol counts from errors down, the settings from hints up.
+_LOUDEST = 1 + Severity.ERROR
+
+
+class Item(dict[str, Any]):
+    """A diagnostic, which knows its own JSON once it has been sent."""
+
+    @cached_property
+    def json(self) -> str:
+        """The diagnostic as it goes over the line."""
+        return json.dumps(self, separators=(",", ":"))
+
+
+def encoded_list(items: Iterable[Item]) -> str:
+    """Diagnostics as a JSON array."""
+    return f"[{','.join([item.json for item in items])}]"
 
 
 def items_of(state: State, rules: Rules) -> dict[str, list[Item]]:
@@ -30,13 +49,18 @@ def items_of(state: State, rules: Rules) -> dict[str, list[Item]]:
     if not rules.enable:
         return found
     for diagnostic in state.report.diagnostics:
-        span = span_of(state.paper, diagnostic.region)
+        span = place_of(state.paper, diagnostic)
         part = state.paper.part_at(span.start)
         found[part.uri].append(_finding(state.paper, part, span, diagnostic))
     if rules.hints:
         for part, item in _hints(state):
             found[part.uri].append(item)
     return found
+
+
+def place_of(paper: Paper, diagnostic: Diagnostic) -> Span:
+    """The stretch of a program that a diagnostic is about."""
+    return diagnostic.span if diagnostic.span is not None else span_of(paper, diagnostic.region)
 
 
 def span_of(paper: Paper, region: Region) -> Span:
@@ -59,14 +83,15 @@ def _position(place: Place) -> dict[str, int]:
 
 
 def _finding(paper: Paper, part: Part, span: Span, diagnostic: Diagnostic) -> Item:
-    item: Item = {
-        "range": range_of(part, span),
-        "severity": _SEVERITIES[diagnostic.severity],
-        "code": diagnostic.code,
-        "source": SOURCE,
-        "message": diagnostic.message,
-        "data": {"rule": diagnostic.code, "at": span.start - part.start},
-    }
+    item = Item(
+        {
+            "range": range_of(part, span),
+            "severity": _LOUDEST - diagnostic.severity,
+            "code": diagnostic.code,
+            "source": SOURCE,
+            "message": diagnostic.message,
+        }
+    )
     if diagnostic.url:
         item["codeDescription"] = {"href": diagnostic.url}
     related = [_related(paper, part, each.path, each.region, each.message) for each in diagnostic.related]
@@ -77,7 +102,7 @@ def _finding(paper: Paper, part: Part, span: Span, diagnostic: Diagnostic) -> It
     return item
 
 
-def _related(paper: Paper, part: Part, path: str, region: Region, message: str) -> Item:
+def _related(paper: Paper, part: Part, path: str, region: Region, message: str) -> dict[str, Any]:
     if path and path_of(part.uri) != path and not paper.is_notebook:
         # Another file, of which only lines and columns in code points are at hand.
         first, last = (region.line - 1, region.column - 1), (region.end_line - 1, region.end_column - 1)
@@ -91,26 +116,57 @@ def _related(paper: Paper, part: Part, path: str, region: Region, message: str) 
 
 def _hints(state: State) -> Iterator[tuple[Part, Item]]:
     """A hint on the first line of each statement that could be made distributed, for each of its rules."""
-    if state.outline is None:
+    outline = state.outline
+    if outline is None:
         return
-    text = state.paper.source
-    is_current = state.outline.paper.text == state.paper.text
-    shift = None if is_current else state.shift
-    for change in state.outline.changes:
-        span = change.target if shift is None else shift.span(change.target)
-        if span is None:
-            continue
-        part = state.paper.part_at(span.start)
-        line = Span(span.start, min(span.end, text.line_end(span.start)))
-        item: Item = {
+    if outline.paper.text == state.paper.text and not state.paper.is_notebook:
+        yield from ((state.paper.parts[0], item) for item in _hints_of(outline))
+        return
+    if state.paper.is_notebook:
+        for change in outline.changes:
+            span = state.moved(change.target)
+            if span is not None:
+                part = state.paper.part_at(span.start)
+                yield part, _hint(state.paper, part, span, change)
+        return
+    # Lines that were not edited have the hints that they had, so many lines further on.
+    old, new, shift = outline.paper.source, state.paper.source, state.shift
+    first, last = old.line_of(shift.start), old.line_of(shift.end)
+    distance = len(new.line_starts) - len(old.line_starts)
+    part = state.paper.parts[0]
+    for change, item in zip(outline.changes, _hints_of(outline), strict=True):
+        line = item["range"]["start"]["line"]
+        if first <= line <= last:
+            span = shift.span(change.target)
+            if span is not None:
+                yield part, _hint(state.paper, part, span, change)
+        elif line < first or not distance:
+            yield part, item
+        else:
+            start, end = item["range"]["start"], item["range"]["end"]
+            where = {"start": {**start, "line": line + distance}, "end": {**end, "line": line + distance}}
+            yield part, Item({**item, "range": where})
+
+
+@lru_cache(8)
+def _hints_of(outline: Outline) -> list[Item]:
+    """The hints of a plain document's outline."""
+    part = outline.paper.parts[0]
+    return [_hint(outline.paper, part, change.target, change) for change in outline.changes]
+
+
+def _hint(paper: Paper, part: Part, span: Span, change: Change) -> Item:
+    line = Span(span.start, min(span.end, paper.source.line_end(span.start)))
+    item = Item(
+        {
             "range": range_of(part, line),
-            "severity": _SEVERITIES[Severity.HINT],
+            "severity": _LOUDEST - Severity.HINT,
             "code": change.rule,
             "source": SOURCE,
             "message": f"Can be made distributed: {change.title[:1].lower()}{change.title[1:]}",
-            "data": {"rule": change.rule, "at": span.start - part.start},
         }
-        url = page_url(change.rule)
-        if url:
-            item["codeDescription"] = {"href": url}
-        yield part, item
+    )
+    url = page_url(change.rule)
+    if url:
+        item["codeDescription"] = {"href": url}
+    return item

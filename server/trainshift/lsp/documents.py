@@ -64,9 +64,10 @@ class Part:
 
     def places(self, span: Span) -> tuple[Place, Place]:
         """The positions of a stretch of the program, as far as it lies in this part."""
-        return tuple(  # type: ignore[return-value]
-            self.positions.place(min(max(at, self.start), self.end) - self.start + self.hidden)
-            for at in (span.start, span.end)
+        start, end, hidden = self.start, self.end, self.hidden - self.start
+        return (
+            self.positions.place(min(max(span.start, start), end) + hidden),
+            self.positions.place(min(max(span.end, start), end) + hidden),
         )
 
     def offset(self, place: Place) -> int:
@@ -100,10 +101,13 @@ class Paper:
     @cached_property
     def source(self) -> Source:
         """The program's text with its lines."""
-        return Source(self.text)
+        first = self.parts[0] if self.parts else None
+        return first.source if first is not None and first.text is self.text else Source(self.text)
 
     def part_at(self, offset: int) -> Part:
         """The part that holds an offset, its end included."""
+        if len(self.parts) == 1:
+            return self.parts[0]
         starts = [part.start for part in self.parts]
         return self.parts[max(bisect_right(starts, offset) - 1, 0)]
 
@@ -114,7 +118,7 @@ class Paper:
 
 def paper_of(part: Part) -> Paper:
     """The program that a plain document holds."""
-    return Paper(part.text[part.hidden :], (part,))
+    return Paper(part.text[part.hidden :] if part.hidden else part.text, (part,))
 
 
 def notebook_paper(cells: Sequence[Part]) -> Paper:

@@ -12,7 +12,7 @@ from trainshift.core.program import Program as Facts
 from trainshift.core.source import Span
 from trainshift.engine.own_codes import OWN_CODES
 from trainshift.lsp.desk import State
-from trainshift.lsp.diagnostics import span_of
+from trainshift.lsp.diagnostics import place_of
 from trainshift.lsp.documents import Part
 from trainshift.pages import page_url
 from trainshift.restrictions import RESTRICTIONS
@@ -75,7 +75,7 @@ def _range(part: Part, span: Span) -> types.Range:
 def _findings(state: State, offset: int) -> Iterator[str]:
     """The codes of the findings at an offset."""
     for each in state.report.diagnostics:
-        span = span_of(state.paper, each.region)
+        span = place_of(state.paper, each)
         if span.start <= offset < max(span.end, span.start + 1):
             yield explanation(each.code)
 

@@ -36,6 +36,7 @@ class Project:
         self._problem = problem
         self._told: set[str] = set()
         self._texts: dict[str, str] = {}
+        self._stale: dict[str, bool] = {}
         self.files = files_under(self._texts)
         self.folders: list[str] = []
         self._defaults = Options()
@@ -117,10 +118,22 @@ class Project:
     def opened(self, path: str, text: str) -> None:
         """A file is open with this text, whatever the disk holds."""
         self._texts[path] = text
+        self.changed(path, is_edit=True)
+
+    def changed(self, path: str, *, is_edit: bool) -> None:
+        """A file holds something else; it was there before, and still is, if `is_edit`."""
+        self._stale[path] = self._stale.get(path, True) and is_edit
+
+    def refresh(self) -> None:
+        """Forget what was read of files that have changed (on the thread that reads them)."""
+        while self._stale:
+            path, is_edit = self._stale.popitem()
+            self.files.forget(path, is_edit=is_edit)
 
     def closed(self, path: str) -> None:
         """A file is no longer open."""
         self._texts.pop(path, None)
+        self.changed(path, is_edit=True)
 
     def scan(self, encoding: str) -> Scan:
         """A walk over the files of all folders."""

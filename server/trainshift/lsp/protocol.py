@@ -20,6 +20,8 @@ from pygls.protocol import LanguageServerProtocol, lsp_method
 
 log = logging.getLogger(__name__)
 
+_TAKEN_DOWN = ("/didOpen", "/didChange", "/didClose")
+
 
 class ServerCancelled(JsonRpcException):
     """The answer is overtaken by a newer version; the client may ask again."""
@@ -135,6 +137,14 @@ class Protocol(LanguageServerProtocol):
                 self._send_response(message.id, None, refusal.to_response_error())
             return
         super().handle_message(message)
+
+    def _handle_notification(self, method_name: str, params: Any) -> None:
+        """Handle a notification; what only takes something down is called without further ado."""
+        handler = self.fm.builtin_features.get(method_name)
+        if method_name.endswith(_TAKEN_DOWN) and handler is not None:
+            handler(params)
+        else:
+            super()._handle_notification(method_name, params)
 
     def receive(self, data: Any) -> None:
         """Handle one message that came as plain JSON; whatever it is, nothing is raised but SystemExit."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import hashlib
 import json
 import logging
@@ -30,7 +29,7 @@ from trainshift.lsp.desk import Desk, Outdated, Program, State
 from trainshift.lsp.documents import Change, Paper, notebook_paper, paper_of, plain
 from trainshift.lsp.project import Project
 from trainshift.lsp.protocol import Endpoint, Protocol, ServerCancelled
-from trainshift.lsp.streams import Reader, encoded
+from trainshift.lsp.streams import Reader, notification
 from trainshift.lsp.uris import path_of
 
 log = logging.getLogger(__name__)
@@ -49,8 +48,8 @@ class Server:
         self.endpoint = Endpoint("trainshift", __version__, protocol_cls=Protocol)
         self.endpoint.protocol.initialize = self._initialize
         self.client = Client()
-        self.desk = Desk(self._told)
         self.project = Project(self._show_problem)
+        self.desk = Desk(self._told, self.project.refresh)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._programs: dict[str, Program] = {}
         self._cells: dict[str, Program] = {}
@@ -243,6 +242,7 @@ class Server:
             state = self.desk.at_once(program)
             if state is not None:
                 self._show(program, state, diagnostics.items_of(state, program.rules))
+        self.desk.go_on()
 
     def _closed(self, params: types.DidCloseTextDocumentParams) -> None:
         if params.text_document.uri in self._programs:
@@ -254,7 +254,6 @@ class Server:
         path = path_of(uri)
         if path and not program.paper.is_notebook:
             self.project.closed(path)
-            self.desk.later(functools.partial(self.project.files.forget, path))
             self._renew_users(path)
         if not self.client.pulls:
             for part in program.paper.parts:
@@ -270,7 +269,6 @@ class Server:
         path = path_of(program.uri)
         if path and not program.paper.is_notebook:
             self.project.opened(path, program.paper.text)
-            self.desk.later(functools.partial(self.project.files.forget, path, is_edit=True))
             self._renew_users(path)
 
     def _renew_users(self, path: str) -> None:
@@ -291,7 +289,7 @@ class Server:
             self._reconsider()
 
     def _file_changed(self, path: str, *, is_edit: bool) -> None:
-        self.desk.later(functools.partial(self.project.files.forget, path, is_edit=is_edit))
+        self.project.changed(path, is_edit=is_edit)
         for program in self._programs.values():
             # A new file may be what an import of any program means, and one that is gone no longer.
             if path in program.live.linked or not is_edit:
@@ -391,10 +389,10 @@ class Server:
                 self.endpoint.workspace_code_lens_refresh(None)
 
     def _publish(self, uri: str, version: int | None, items: list[diagnostics.Item]) -> None:
-        params: dict[str, Any] = {"uri": uri, "diagnostics": items}
-        if version is not None:
-            params["version"] = version
-        message = encoded({"method": types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS, "params": params})
+        known = "" if version is None else f'"version":{version},'
+        listed = diagnostics.encoded_list(items)
+        params = f'{{"uri":{json.dumps(uri)},{known}"diagnostics":{listed}}}'
+        message = notification(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS, params)
         # The second and the third step often have nothing to add to what is shown.
         if self._published.get(uri) != message:
             self._published[uri] = message

@@ -78,7 +78,16 @@ class Writer:
         self._is_open = False
 
 
+def notification(method: str, params: str) -> bytes:
+    """A notification of which the parameters are JSON already."""
+    return _framed(f'{{"jsonrpc":"2.0","method":"{method}","params":{params}}}')
+
+
 def encoded(message: dict[str, Any]) -> bytes:
     """A message of plain JSON, with its header."""
-    body = json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":")).encode("ascii")
+    return _framed(json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":")))
+
+
+def _framed(text: str) -> bytes:
+    body = text.encode("ascii")
     return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
