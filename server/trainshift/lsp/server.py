@@ -442,7 +442,7 @@ class Server:
 
     async def _scan(self, token: Any) -> dict[str, list[diagnostics.Item]]:
         """The diagnostics of the files in the workspace's folders, as far as they train or are imported."""
-        scan = self.project.scan(self.client.encoding)
+        scan = await asyncio.to_thread(self.project.scan, self.client.encoding)
         done: Future[dict[str, list[diagnostics.Item]]] = Future()
         progress = await self._progress(token) if scan.is_long else None
 

@@ -6,6 +6,7 @@ can do is known without them.
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import sys
@@ -71,7 +72,9 @@ def _load() -> Server:
     sys.setswitchinterval(0.001)  # A message is not kept waiting by a check that is under way.
     from trainshift.lsp.server import Server
 
-    return Server()
+    server = Server()
+    gc.freeze()  # What was loaded stays, and need not be looked at again and again.
+    return server
 
 
 def _greet(reader: Reader, writer: Writer) -> dict[str, Any] | None:
