@@ -62,6 +62,11 @@ def test_imports_point_one_way(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_no_property_waits_for_another_thread(path: Path) -> None:
+    assert "functools.cached_property" not in imports(path), "core.lazy has one without a lock"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_the_core_does_no_io(path: Path) -> None:
     if path.relative_to(PACKAGE).parts[0] not in ("core", "restrictions", "transforms", "engine"):
         return

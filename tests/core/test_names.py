@@ -22,7 +22,7 @@ def last_value(text: str) -> tuple[Script, set[Value]]:
     return script, set(script.names.values(statement.node.value, statement.scope, statement))
 
 
-def names(text: str) -> set[str]:
+def names(text: str) -> frozenset[str]:
     """The full names that the last expression of a script resolves to."""
     script, _ = last_value(text)
     statement = next(s for s in reversed(script.statements) if isinstance(s.node, ast.Expr))

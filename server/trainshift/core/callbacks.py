@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 from trainshift.core import api, tables
 from trainshift.core.facts import Scope
 from trainshift.core.keras import Fit
+from trainshift.core.lazy import cached_property
 from trainshift.core.members import Members
 from trainshift.core.names import Instance, Unknown, UserInstance, Value
 from trainshift.core.roles import Listed, Lists, Member, Role

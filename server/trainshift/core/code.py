@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from functools import cached_property
 from typing import TypeVar
 
 from trainshift.core.facts import AttributeBinding, Binding, Facts, ItemBinding, Scope, Site, Statement
+from trainshift.core.lazy import cached_property
 from trainshift.core.source import Source
 from trainshift.core.statements import Chunk
 

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache, cached_property
+from functools import cache
 from itertools import pairwise
 
 from trainshift.core import api
@@ -29,6 +29,7 @@ from trainshift.core.facts import (
     expression_path,
     is_main_guard,
 )
+from trainshift.core.lazy import cached_property
 from trainshift.core.names import (
     Class,
     Display,

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from trainshift.core import api
 from trainshift.core.facts import Site, argument, hides_arguments
+from trainshift.core.lazy import cached_property
 from trainshift.core.names import Library, Literal
 from trainshift.core.patterns import Pattern
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import pairwise
 from typing import Literal, TypeAlias, TypeVar
 
+from trainshift.core.lazy import cached_property
 from trainshift.core.source import Source, Span
 
 T = TypeVar("T")

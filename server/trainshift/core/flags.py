@@ -9,12 +9,12 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from trainshift.core import tables
 from trainshift.core.facts import Site, Statement, arguments
 from trainshift.core.keras import is_compiled_optimizer
+from trainshift.core.lazy import cached_property
 from trainshift.core.names import Instance, UserInstance, Value
 from trainshift.core.training import Step
 

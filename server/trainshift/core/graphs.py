@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from trainshift.core import api
 from trainshift.core.facts import COMPREHENSIONS, Site, arguments, expression_path
 from trainshift.core.flow import reaching_calls
+from trainshift.core.lazy import cached_property
 from trainshift.core.names import Unknown
 from trainshift.core.patterns import GRAPH_PATTERNS
 from trainshift.core.training import Step

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from trainshift.core import api, tables
 from trainshift.core.facts import Site, argument, hides_arguments
+from trainshift.core.lazy import cached_property
 from trainshift.core.members import Element, Members
 from trainshift.core.names import Instance, UserInstance, Value
 from trainshift.core.patterns import MONITORED, Pattern

@@ -6,10 +6,10 @@ Correction C20: statements that are distributed already are recognised here and 
 from __future__ import annotations
 
 import ast
-from functools import cached_property
 from itertools import pairwise
 
 from trainshift.core.facts import Binding, Scope, Site, Statement, dotted, expression_path, last_name
+from trainshift.core.lazy import cached_property
 from trainshift.core.names import Class, UserInstance
 from trainshift.core.script import Script
 
@@ -24,6 +24,7 @@ class Horovod:
 
     def __init__(self, script: Script) -> None:
         self._script = script
+        self._asked_of: set[Scope] = set()
 
     def imported_as(self, module: str) -> tuple[str, Statement] | None:
         """The expression that is `module` (TENSORFLOW, KERAS) at module level, and its import."""
@@ -188,11 +189,18 @@ class Horovod:
                 return False
         return False
 
-    def _called_on_root(self, function: Scope, seen: frozenset[Scope] = frozenset()) -> bool:
+    def _called_on_root(self, function: Scope) -> bool:
+        """Whether a function is called on rank 0 only; a call of its own decides nothing."""
+        if function in self._asked_of:
+            return True
         sites, elsewhere = self._script.names.callers(function)
-        if elsewhere or not sites or function in seen:
+        if elsewhere or not sites:
             return False
-        return all(self.site_on_root(site) for site in sites)
+        self._asked_of.add(function)
+        try:
+            return all(self.site_on_root(site) for site in sites)
+        finally:
+            self._asked_of.discard(function)
 
     def _tells_root(self, test: ast.expr, statement: Statement, holds: bool, depth: int = 0) -> bool:
         """Whether `test` being true (or false, if not `holds`) implies that this is rank 0."""

@@ -11,7 +11,6 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 from trainshift.core.edit import Edit
 from trainshift.core.facts import (
@@ -28,6 +27,7 @@ from trainshift.core.facts import (
     root_name,
 )
 from trainshift.core.layout import Layout
+from trainshift.core.lazy import cached_property
 from trainshift.core.names import Function, Library
 from trainshift.core.readings import Readings
 from trainshift.core.script import Script

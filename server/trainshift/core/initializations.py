@@ -8,12 +8,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from trainshift.core import api
 from trainshift.core.facts import Scope, Site, Statement, argument, dotted, last_name, root_name
 from trainshift.core.flow import reaching_calls
+from trainshift.core.lazy import cached_property
 from trainshift.core.names import Display, Function, Instance, Unknown, Values
 from trainshift.core.patterns import MONITORED, Pattern
 from trainshift.core.sessions import PLAIN

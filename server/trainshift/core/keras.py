@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from trainshift.core import api
 from trainshift.core.facts import Scope, Site, Statement, argument, dotted, hides_arguments, last_name
+from trainshift.core.lazy import cached_property
 from trainshift.core.names import (
     Class,
     Display,

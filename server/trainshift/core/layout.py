@@ -10,11 +10,11 @@ import ast
 import io
 import tokenize
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 
 from trainshift.core.concrete import CallSyntax, read_call
 from trainshift.core.edit import Edit, Place
 from trainshift.core.facts import Facts, Scope, Site, Statement
+from trainshift.core.lazy import cached_property
 from trainshift.core.script import Script
 from trainshift.core.source import Span
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from trainshift.core import api
@@ -24,6 +23,7 @@ from trainshift.core.facts import (
     hides_arguments,
     last_name,
 )
+from trainshift.core.lazy import cached_property
 from trainshift.core.names import (
     Class,
     Function,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 from trainshift.core import api
@@ -21,6 +20,7 @@ from trainshift.core.facts import (
     behind_main_guard,
     last_name,
 )
+from trainshift.core.lazy import cached_property
 from trainshift.core.names import Function, Unknown
 from trainshift.core.origins import Origins, Place
 from trainshift.core.patterns import Loop, Pattern, candidates, named_function, read_loops, step_names

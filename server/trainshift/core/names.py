@@ -12,7 +12,6 @@ import builtins
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 from trainshift.core import api
@@ -27,6 +26,7 @@ from trainshift.core.facts import (
     hides_arguments,
     last_name,
 )
+from trainshift.core.lazy import cached_property
 from trainshift.core.reaching import Reaching
 
 if TYPE_CHECKING:

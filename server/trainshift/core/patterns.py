@@ -9,13 +9,13 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from trainshift.core import api
 from trainshift.core.facts import Scope, Site, Statement, argument, closure, dotted, last_name
 from trainshift.core.flow import reaching_calls
 from trainshift.core.imports import ROOTS, is_common
+from trainshift.core.lazy import cached_property
 from trainshift.core.names import (
     Function,
     Instance,

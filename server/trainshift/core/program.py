@@ -6,7 +6,6 @@ What a conversion alone asks is imported where it is first asked for, so that a 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from trainshift.core.creations import Creations
@@ -16,6 +15,7 @@ from trainshift.core.facts import Site
 from trainshift.core.horovod import KERAS, TENSORFLOW, Horovod
 from trainshift.core.imports import Imports
 from trainshift.core.layout import Layout
+from trainshift.core.lazy import cached_property
 from trainshift.core.loops import Loops
 from trainshift.core.patterns import GRAPH_PATTERNS, Pattern
 from trainshift.core.readings import Readings

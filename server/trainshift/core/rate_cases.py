@@ -10,7 +10,6 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum, Flag, auto
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from trainshift.core import api
@@ -24,6 +23,7 @@ from trainshift.core.facts import (
     hides_arguments,
     last_name,
 )
+from trainshift.core.lazy import cached_property
 from trainshift.core.names import Class, Function, Instance, Library, Literal, Unknown, UserInstance, Value
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 from trainshift.core.facts import COMPREHENSIONS, Facts, Scope, Statement
+from trainshift.core.lazy import cached_property
 from trainshift.core.script import Script
 
 # Names through which a script may read others by their text: where it has one, nothing is renamed.

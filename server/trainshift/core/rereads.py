@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from trainshift.core import api, tables
 from trainshift.core.facts import Site, argument, arguments
+from trainshift.core.lazy import cached_property
 from trainshift.core.names import Instance, Library, Literal
 from trainshift.core.root_only import may_differ
 

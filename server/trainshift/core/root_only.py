@@ -10,12 +10,12 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
 
 from trainshift.core import api, tables, writers
 from trainshift.core.effects import Effect, Effects
 from trainshift.core.facts import Site, Statement, argument, dotted, expression_path, hides_arguments
 from trainshift.core.horovod import Horovod
+from trainshift.core.lazy import cached_property
 from trainshift.core.names import Function, Instance, Library, Member, Unknown, UserInstance, Value
 from trainshift.core.script import Script
 from trainshift.core.training import LOOPS, Training, is_plain

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterator
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from trainshift.core.code import Code
@@ -18,6 +17,7 @@ from trainshift.core.facts import (
     Statement,
     last_name,
 )
+from trainshift.core.lazy import cached_property
 from trainshift.core.names import PASSING_ON, Resolver
 from trainshift.core.source import Source, Span
 from trainshift.core.statements import FactsCache, ParseFailure, parse

@@ -9,11 +9,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from trainshift.core import api
 from trainshift.core.facts import Site, Statement, argument, hides_arguments
+from trainshift.core.lazy import cached_property
 from trainshift.core.names import Instance, Library, Literal, Member, Value
 
 if TYPE_CHECKING:

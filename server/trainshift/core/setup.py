@@ -9,13 +9,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from trainshift.core import tables
 from trainshift.core.edit import Edit
 from trainshift.core.facts import Binding, Statement, arguments
 from trainshift.core.horovod import KERAS, TENSORFLOW
+from trainshift.core.lazy import cached_property
 
 if TYPE_CHECKING:
     from trainshift.core.program import Program

@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import accumulate
+
+from trainshift.core.lazy import cached_property
 
 BOM = "\ufeff"
 _NEWLINE = re.compile(r"\r\n|\n|\r")

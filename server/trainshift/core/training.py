@@ -9,13 +9,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import pairwise
 
 from trainshift.core import api
 from trainshift.core.facts import Binding, Scope, Site, Statement, argument, dotted, last_name
 from trainshift.core.flow import reaching_calls
 from trainshift.core.horovod import Horovod
+from trainshift.core.lazy import cached_property
 from trainshift.core.names import (
     WRAPPED_TAPE,
     Function,

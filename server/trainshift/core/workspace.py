@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator
-from functools import cached_property
 from typing import Protocol
 
 from trainshift.core.code import Code
 from trainshift.core.facts import Binding, Scope, for_type_checkers
+from trainshift.core.lazy import cached_property
 from trainshift.core.names import Answers
 from trainshift.core.script import Script
 

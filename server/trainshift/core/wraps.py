@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from trainshift.core import api
@@ -17,6 +16,7 @@ from trainshift.core.facts import Scope, Site, Statement, arguments, dotted
 from trainshift.core.flow import calls_behind, reaching_calls
 from trainshift.core.horovod import KERAS, TENSORFLOW
 from trainshift.core.keras import DEFAULT_OPTIMIZER, Compile, Fit, hides
+from trainshift.core.lazy import cached_property
 from trainshift.core.names import Class, Instance, Library, Literal, Unknown, UserInstance
 from trainshift.core.training import is_plain
 

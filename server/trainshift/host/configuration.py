@@ -6,9 +6,9 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
+from trainshift.core.lazy import cached_property
 from trainshift.engine.settings import Settings, SettingsError, read_settings
 from trainshift.host.files import MAX_BYTES, describe, shown_path
 from trainshift.host.walk import spec_of, verdict_of

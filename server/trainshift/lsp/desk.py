@@ -14,9 +14,10 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
+from trainshift.core.lazy import cached_property
 from trainshift.core.source import Span
 from trainshift.core.statements import FactsCache
 from trainshift.engine.checking import CheckReport

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from trainshift.core.edit import Change
+from trainshift.core.lazy import cached_property
 from trainshift.core.source import Span
 from trainshift.engine.checking import Diagnostic, Region
 from trainshift.engine.settings import Severity

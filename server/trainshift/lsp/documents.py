@@ -10,8 +10,8 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
+from trainshift.core.lazy import cached_property
 from trainshift.core.source import BOM, Source, Span
 from trainshift.core.statements import ParseFailure, parse
 from trainshift.lsp.positions import Place, Positions, joined, replaced

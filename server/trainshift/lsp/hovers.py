@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from lsprotocol import types
 
+from trainshift.core import tables
 from trainshift.core.facts import Site
 from trainshift.core.program import Program as Facts
 from trainshift.core.source import Span
@@ -128,7 +129,15 @@ def _reason(facts: Facts, site: Site) -> tuple[str, str]:
         return "HV06", "The number of processes: each takes its share of the steps."
     if site.name == "broadcast_variables":
         return code, f"{reason} It happens once, after the first step, when the optimizer has its variables."
+    if site.name == "rank" and not _prints(facts, site):
+        return "HV08", reason
     return code, reason
+
+
+def _prints(facts: Facts, site: Site) -> bool:
+    """Whether something is printed under the test of the rank."""
+    under = (each for each in facts.script.sites if site.statement in each.statement.path())
+    return any(each.name in {"print", *tables.LEVELS} for each in under)
 
 
 def _before(facts: Facts, site: Site) -> str:

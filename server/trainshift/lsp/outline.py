@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from trainshift.core.edit import Change
-from trainshift.core.patterns import Pattern
-from trainshift.core.script import read_script
+from trainshift.core.patterns import Loop, Pattern
+from trainshift.core.script import Script, read_script
 from trainshift.core.source import Span
 from trainshift.core.statements import FactsCache, ParseFailure
 from trainshift.engine.conversion import Analysis, Conversion, Status, analyze_script, obstacle
@@ -58,11 +59,18 @@ def outline_of(
         return _without(paper, runtime, reason)
     found = obstacle(analysis, runtime)
     loops = tuple(
-        (loop.span, _NAMES.get(loop.pattern, "Training"))
+        (_above(script, loop), _NAMES.get(loop.pattern, "Training"))
         for loop in analysis.program.loops.own
         if loop.script is script
     )
     return Outline(paper, analysis, runtime, found, analysis.changes if found is None else (), loops)
+
+
+def _above(script: Script, loop: Loop) -> Span:
+    """What a lens stands above: the `for` or `while`, whichever function it is in."""
+    if isinstance(loop.statement.node, ast.For | ast.While) and script.home(loop.statement.scope) is script:
+        return script.header_span(loop.statement)
+    return loop.span
 
 
 def _without(paper: Paper, runtime: Runtime | None, reason: str) -> Outline:

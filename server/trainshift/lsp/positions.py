@@ -7,8 +7,7 @@ two, and put it together again.
 
 from __future__ import annotations
 
-from functools import cached_property
-
+from trainshift.core.lazy import cached_property
 from trainshift.core.source import Source, Span
 
 UTF_8, UTF_16, UTF_32 = "utf-8", "utf-16", "utf-32"

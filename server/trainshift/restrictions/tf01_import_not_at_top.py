@@ -31,7 +31,6 @@ import builtins
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 
 from trainshift.core.edit import Change, Edit
@@ -49,6 +48,7 @@ from trainshift.core.facts import (
 )
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.imports import catches_import_error, is_common
+from trainshift.core.lazy import cached_property
 from trainshift.core.names import Instance, Library, Unknown
 from trainshift.core.program import Program
 from trainshift.core.source import Span

@@ -1,0 +1,36 @@
+"""Lazy: a property that is worked out when it is first asked for.
+
+That of functools has a lock up to Python 3.11, one for all instances of a class: while one thread works out
+a property of one program, another could not ask the same of another program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar, overload
+
+T = TypeVar("T")
+
+
+class cached_property(Generic[T]):
+    """A property whose value is kept with its instance, as functools' is."""
+
+    def __init__(self, work_out: Callable[[Any], T]) -> None:
+        self._work_out = work_out
+        self.__doc__ = work_out.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> cached_property[T]: ...
+
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+
+    def __get__(self, instance: object | None, owner: type) -> cached_property[T] | T:
+        if instance is None:
+            return self
+        value = self._work_out(instance)
+        instance.__dict__[self._name] = value
+        return value
