@@ -151,7 +151,8 @@ _DEEPEST = 120
 class Answers:
     """What is known so far, and the questions that are still open, of scripts that are linked.
 
-    After the `most` answers what is still unknown stays unknown.
+    After the `most` answers what is still unknown stays unknown.  `pause` is called before each new answer
+    is looked for, and may raise to give up whatever asks.
     """
 
     def __init__(self, most: int = _MOST_ANSWERS) -> None:
@@ -161,6 +162,7 @@ class Answers:
         self._provisional: dict[Question, tuple[Values, int]] = {}
         self._until: list[list[Question]] = []
         self._left = most
+        self.pause: Callable[[], None] = lambda: None
 
     def ask(self, question: Question, find: Callable[..., Values], *given: object) -> Values:
         """What `find` answers of what it is `given`, found once; nothing while it is being found.
@@ -182,6 +184,7 @@ class Answers:
         if self._left <= 0 or depth >= _DEEPEST:
             return _ANYTHING
         self._left -= 1
+        self.pause()
         self._open[question] = depth
         self._until.append([])
         outer, self._cut = self._cut, 0
@@ -209,7 +212,7 @@ class Resolver:
 
     def __init__(self, script: Script, answers: Answers | None = None) -> None:
         self._script = script
-        self._answers = answers or Answers()
+        self.answers = answers or Answers()
         self._callers: dict[Scope, tuple[list[Site], bool]] = {}
         self._aliases: dict[str, set[str]] | None = None
         self._reachings: dict[tuple[Scope | None, str], Reaching] = {}
@@ -225,14 +228,14 @@ class Resolver:
             if home is not self._script:
                 return home.names.values(node, scope, statement)
         question = (id(node), id(scope))
-        known = self._answers.known.get(question)
+        known = self.answers.known.get(question)
         if known is not None:
             return known
         plain = self._plain(node)
         if plain:
-            self._answers.known[question] = plain
+            self.answers.known[question] = plain
             return plain
-        return self._answers.ask(question, self._evaluate, node, scope, statement)
+        return self.answers.ask(question, self._evaluate, node, scope, statement)
 
     def site_values(self, node: ast.expr, site: Site) -> Values:
         """Everything that an expression inside a call may stand for."""
@@ -491,7 +494,7 @@ class Resolver:
     def _module_member(self, module: Module, name: str) -> Values:
         """What a module of the workspace calls `name`: one of its own names, or a module below it."""
         # Modules may import the name from each other.
-        return self._answers.ask((module, name), self._find_member, module, name)
+        return self.answers.ask((module, name), self._find_member, module, name)
 
     def _starred(self, script: Script, name: str) -> Values:
         """What `name` is through the script's star imports from the workspace; nothing if it is in none."""
@@ -521,8 +524,8 @@ class Resolver:
         if isinstance(value, Class):
             return self._class_attribute(value.scope, name) or _ANYTHING
         if isinstance(value, UserInstance):
-            own = self._answers.ask(("own", value, name), self._method, value, name)
-            bound = self._answers.ask(("bound", value, name), self._object_attribute, value, name)
+            own = self.answers.ask(("own", value, name), self._method, value, name)
+            bound = self.answers.ask(("bound", value, name), self._object_attribute, value, name)
             if own or bound:
                 return own | bound | self._overridden(value, name)
             if any(isinstance(each, str) for each in self.ancestry(value.scope)):
@@ -538,8 +541,8 @@ class Resolver:
         if owner.node is not None or all(map(_is_standard, libraries)) or not self.heirs(owner.scope):
             return _NOTHING
         alone = UserInstance(owner.scope, _NO_CALL)
-        own = self._answers.ask(("own", alone, name), self._method, alone, name)
-        bound = self._answers.ask(("bound", alone, name), self._object_attribute, alone, name)
+        own = self.answers.ask(("own", alone, name), self._method, alone, name)
+        bound = self.answers.ask(("bound", alone, name), self._object_attribute, alone, name)
         return frozenset() if own or bound else frozenset({Member(owner, name)})
 
     def _class_attribute(self, cls: Scope, name: str) -> Values:
@@ -663,7 +666,7 @@ class Resolver:
             return _ANYTHING
         if not function.returns:
             return frozenset({Literal(None)})
-        return self._answers.ask(("returned", id(function)), self._joined_returns, function)
+        return self.answers.ask(("returned", id(function)), self._joined_returns, function)
 
     def _joined_returns(self, function: Scope) -> Values:
         return self._join(self.values(value, function, statement) for value, statement in function.returns)
@@ -755,7 +758,7 @@ class Resolver:
         return values
 
     def _parameter(self, binding: Binding) -> Values:
-        return self._answers.ask(("parameter", id(binding)), self._find_parameter, binding)
+        return self.answers.ask(("parameter", id(binding)), self._find_parameter, binding)
 
     def _find_parameter(self, binding: Binding) -> Values:
         function = binding.inner
@@ -830,7 +833,7 @@ class Resolver:
 
     def heirs(self, cls: Scope) -> list[Scope]:
         """The classes of any linked script that derive from `cls`, directly or not."""
-        found = self._answers.ask(("heirs", id(cls)), self._find_heirs, cls)
+        found = self.answers.ask(("heirs", id(cls)), self._find_heirs, cls)
         return sorted((value.scope for value in found if isinstance(value, Class)), key=self._order)
 
     def _order(self, cls: Scope) -> tuple[str, int]:

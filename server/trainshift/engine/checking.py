@@ -183,7 +183,7 @@ def _check(text: str, settings: Settings, path: str, files: ParsedFiles | None) 
 def judge(program: Program, settings: Settings, pause: Callable[[], None] = lambda: None) -> Findings:
     """What the restrictions that are on say of a program, before comments silence any of it.
 
-    `pause` is called before each restriction, and may raise to give the check up.
+    `pause` is called again and again, and may raise to give the check up.
     """
     trains = _SIGNS.search(program.script.source.text) or program.loops.all
     return find(program, _codes(settings), pause) if trains else Findings(())

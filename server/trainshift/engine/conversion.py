@@ -113,9 +113,10 @@ def analyze(text: str, cache: FactsCache | None = None) -> Analysis | ParseFailu
 def analyze_script(script: Script, pause: Callable[[], None] = lambda: None) -> Analysis:
     """Run every rule; one that fails is a defect in the report and does not sink the others.
 
-    `pause` is called before each, and may raise to give the analysis up.
+    `pause` is called again and again, and may raise to give the analysis up.
     """
     program = Program(script)
+    program.names.answers.pause = pause
     outlook = look(program)
     changes: list[Change] = []
     withheld: list[Withheld] = []

@@ -31,8 +31,9 @@ def find(
 ) -> Findings:
     """Check the restrictions `codes`; one that fails is a defect and does not sink the others.
 
-    `pause` is called before each, and may raise to give the check up.
+    `pause` is called again and again, and may raise to give the check up.
     """
+    program.names.answers.pause = pause
     found: list[Finding] = []
     defects: list[str] = []
     failed: set[str] = set()

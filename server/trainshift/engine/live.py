@@ -10,7 +10,7 @@ follows has the last word.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
 
@@ -75,14 +75,18 @@ def _common(most: int, holds: Callable[[int], bool]) -> int:
     return low
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Full:
-    """A version that was checked in full."""
+    """A version that was checked in full.
+
+    `before` is what was found in some of its chunks alone, with the first of them and the end.
+    """
 
     text: str
     chunks: list[Chunk]
     result: Findings
     settings: Settings
+    before: tuple[tuple[int, int], tuple[Finding, ...]] | None = None
 
 
 class Live:
@@ -98,7 +102,6 @@ class Live:
         self._cache = FactsCache()
         self._reading = Lock()
         self._full: _Full | None = None
-        self._before: tuple[tuple[int, ...], tuple[Finding, ...]] | None = None
         self.linked: frozenset[str] = frozenset()
         """The paths of the files that the last full check read besides the script's own."""
 
@@ -113,24 +116,39 @@ class Live:
             return check_failed(error, self.path)
 
     def _in_full(self, source: Source, settings: Settings, pause: Callable[[], None]) -> CheckReport:
-        with self._reading:
-            chunks = parse(source.text, self._cache)
-        if isinstance(chunks, ParseFailure):
-            return unread(chunks, self.path)
+        read = self._read(source)
+        if isinstance(read, ParseFailure):
+            return unread(read, self.path)
+        chunks, script = read
         pause()
-        code = Code(source, chunks)
-        script = Script(code) if self._files is None else Workspace(self._files, self.path, code).root
         result = judge(Program(script), settings, pause)
         self._full = _Full(source.text, chunks, result, settings)
-        self._before = None
         if script.workspace is not None:
             self.linked = frozenset(each.path for each in script.workspace.scripts) - {self.path}
         return report_on(script, result, settings, self.path)
 
-    def script_of(self, source: Source) -> Script | None:
-        """The script that the last full check was of, by itself, if that was of this text."""
-        full = self._full
-        return Script(Code(source, full.chunks)) if full is not None and full.text == source.text else None
+    def by_itself(self, source: Source) -> Script | None:
+        """The script without the files that it imports; None if it is not Python."""
+        with self._reading:
+            chunks = parse(source.text, self._cache)
+        return None if isinstance(chunks, ParseFailure) else Script(Code(source, chunks))
+
+    def of_code(self, source: Source, settings: Settings, code: str) -> CheckReport:
+        """What `check` says of a version under one restriction alone."""
+        read = self._read(source)
+        if isinstance(read, ParseFailure):
+            return unread(read, self.path)
+        only = settings.overridden([code], ())
+        return report_on(read[1], judge(Program(read[1]), only), only, self.path)
+
+    def _read(self, source: Source) -> tuple[list[Chunk], Script] | ParseFailure:
+        """The chunks of a version, and the script that they are, linked to what it imports."""
+        with self._reading:
+            chunks = parse(source.text, self._cache)
+        if isinstance(chunks, ParseFailure):
+            return chunks
+        code = Code(source, chunks)
+        return chunks, Script(code) if self._files is None else Workspace(self._files, self.path, code).root
 
     def at_once(self, source: Source, settings: Settings) -> CheckReport | None:
         """What is said of a version before it is checked in full; None if that cannot be told quickly."""
@@ -148,34 +166,30 @@ class Live:
             return None
 
     def _at_once(self, source: Source, chunks: list[Chunk], full: _Full) -> CheckReport | None:
-        shift = Shift.between(full.text, source.text)
+        moves = _Moves(full.text, source.text)
         first, old_last, new_last = _changed(full.chunks, chunks)
         old, new = full.chunks[first:old_last], chunks[first:new_last]
         if sum(len(chunk.text) for chunk in (*old, *new)) > _MOST_CHANGED:
             return None
         settings = full.settings
-        key = tuple(id(chunk.facts) for chunk in old)
-        if self._before is None or self._before[0] != key:
-            self._before = (key, _alone(Source(full.text), full.chunks, old, settings))
-        was = {_key(each): each for each in _moved(self._before[1], shift)}
+        if full.before is None or full.before[0] != (first, old_last):
+            full.before = (first, old_last), _alone(Source(full.text), full.chunks, old, settings)
+        was = {_key(each) for each in map(moves.finding, full.before[1]) if each is not None}
         now = {_key(each): each for each in _alone(source, chunks, new, settings)}
         ended = old[-1].offset + len(old[-1].text) if old else 0
-        kept = [
-            each
-            for finding, each in zip(full.result.found, _moved_each(full.result.found, shift), strict=True)
-            if each is not None
-            and (
-                not old
-                or not old[0].offset <= finding.span.start < ended
-                or _key(each) in now
-                or _key(each) not in was
-            )
-        ]
-        known = {_key(each) for each in kept}
-        kept += [each for key_, each in now.items() if key_ not in was and key_ not in known]
-        kept.sort(key=lambda each: (each.span, each.code))
+        kept: dict[tuple[object, ...], Finding] = {}
+        for finding in full.result.found:
+            each = moves.finding(finding)
+            if each is not None:
+                key = _key(each)
+                if not (old and old[0].offset <= finding.span.start < ended) or key in now or key not in was:
+                    kept.setdefault(key, each)
+        for key, each in now.items():
+            if key not in was:
+                kept.setdefault(key, each)
+        found = sorted(kept.values(), key=lambda each: (each.span, each.code))
         script = Script(Code(source, chunks))
-        result = replace(full.result, found=tuple(kept))
+        result = replace(full.result, found=tuple(found))
         return report_on(script, result, settings, self.path)
 
 
@@ -226,24 +240,36 @@ def _key(finding: Finding) -> tuple[object, ...]:
     return finding.code, finding.verdict, finding.span, finding.message
 
 
-def _moved(findings: Iterable[Finding], shift: Shift) -> Iterable[Finding]:
-    return (each for each in _moved_each(findings, shift) if each is not None)
+class _Moves:
+    """Where what was found in a text is after an edit."""
 
+    def __init__(self, old: str, new: str) -> None:
+        self._old = old
+        self._new = new
+        self._shift = Shift.between(old, new)
 
-def _moved_each(findings: Iterable[Finding], shift: Shift) -> list[Finding | None]:
-    """Each finding where it is after an edit; None if what it underlines was cut."""
-    return [_moved_one(each, shift) for each in findings]
+    def finding(self, finding: Finding) -> Finding | None:
+        """A finding where it is now; None if what it underlines was cut."""
+        if not finding.related and finding.fix is None and finding.span.end <= self._shift.start:
+            return finding
+        span = self._span(finding.span)
+        if span is None:
+            return None
+        related = []
+        for each in finding.related:
+            there = each.span if each.script is not None else self._span(each.span)
+            if there is not None:
+                related.append(replace(each, span=there))
+        return replace(finding, span=span, related=tuple(related))
 
-
-def _moved_one(finding: Finding, shift: Shift) -> Finding | None:
-    if not finding.related and finding.fix is None and finding.span.end <= shift.start:
-        return finding
-    span = shift.span(finding.span)
-    if span is None:
-        return None
-    related = []
-    for each in finding.related:
-        there = each.span if each.script is not None else shift.span(each.span)
+    def _span(self, span: Span) -> Span | None:
+        """A stretch where it is now; between two edits it is what still reads the same, if only that does."""
+        there = self._shift.span(span)
         if there is not None:
-            related.append(replace(each, span=there))
-    return replace(finding, span=span, related=tuple(related))
+            return there
+        text = self._old[span.start : span.end]
+        end = self._shift.end + self._shift.distance + len(text)
+        at = self._new.find(text, max(self._shift.start - len(text), 0), end) if text else -1
+        if at < 0 or self._new.find(text, at + 1, end) >= 0:
+            return None
+        return Span(at, at + len(text))

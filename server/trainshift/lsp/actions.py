@@ -15,7 +15,7 @@ from lsprotocol import types
 from trainshift.core.edit import Change, Edit, merge
 from trainshift.core.finding import Finding
 from trainshift.core.source import Span
-from trainshift.engine.checking import Diagnostic
+from trainshift.engine.checking import CheckReport, Diagnostic
 from trainshift.engine.conversion import Conversion, Status, at_line, carry_out
 from trainshift.engine.own_codes import OWN_CODES, UNUSED_SUPPRESSION
 from trainshift.engine.suppressions import silence
@@ -23,7 +23,7 @@ from trainshift.lsp.capabilities import CONVERT_FILE, CONVERT_NOTEBOOK, CONVERT_
 from trainshift.lsp.client import Client
 from trainshift.lsp.desk import Program, State
 from trainshift.lsp.diagnostics import SOURCE, place_of, range_of
-from trainshift.lsp.documents import Part
+from trainshift.lsp.documents import Paper, Part
 from trainshift.lsp.edits import single_edit, workspace_edit
 
 _OWN = frozenset(each.code for each in OWN_CODES)
@@ -183,18 +183,28 @@ Known = Callable[[Program, Callable[[State], bool]], Awaitable[State]]
 """Gives the state of a program's present version once it is enough; raises Outdated."""
 
 
+Alone = Callable[[Program, str], Awaitable[CheckReport]]
+"""Gives what is said of a program's present version under one restriction; raises Outdated."""
+
+
 async def carried_out(
-    program: Program, data: dict[str, Any], client: Client, known: Known
+    program: Program, data: dict[str, Any], client: Client, known: Known, alone: Alone
 ) -> types.WorkspaceEdit:
     """The edit of an action; raises NotPossible, or Outdated."""
-    start, end = data["span"]
-    span = Span(start, end)
-    if data["do"] in ("fix", "ignore"):
-        state = await known(program, lambda state: state.is_full)
-        diagnostic = _same(state, data["code"], span)
-        if data["do"] == "ignore":
-            return single_edit(state.paper, _ignoring(program, state, diagnostic), client)
-        assert diagnostic.fix is not None
+    span = Span(*data["span"])
+    if data["do"] == "ignore":
+        state = await known(program, lambda state: True)
+        return single_edit(
+            state.paper, _ignoring(program, state, _same(state.paper, state.report, data)), client
+        )
+    if data["do"] == "fix":
+        # Findings at once are of the changed statements alone, and what mends them may be anywhere.
+        by_itself = data["code"] not in _OWN
+        state = await known(program, lambda state: state.is_full or by_itself)
+        report = state.report if state.is_full else await alone(program, data["code"])
+        diagnostic = _same(state.paper, report, data)
+        if diagnostic.fix is None:
+            raise NotPossible("nothing mends this any more")
         return workspace_edit(state.paper, merge([diagnostic.fix]), client)
     state = await known(program, lambda state: state.is_settled)
     conversion = converted(state, _chosen(state, span) if data["do"] == "statement" else None)
@@ -215,18 +225,18 @@ def converted(state: State, chosen: Sequence[Change] | None = None) -> Conversio
     return conversion
 
 
-def _same(state: State, code: str, span: Span) -> Diagnostic:
+def _same(paper: Paper, report: CheckReport, data: dict[str, Any]) -> Diagnostic:
     """The finding that an action was for; the nearest of its code on the line if it has moved."""
-    source = state.paper.source
-    found = [each for each in state.report.diagnostics if each.code == code]
-    near = [each for each in found if source.line_of(span.start) + 1 == each.region.line]
+    start = int(data["span"][0])
+    line = paper.source.line_of(start) + 1
+    near = [each for each in report.diagnostics if each.code == data["code"] and each.region.line == line]
     if not near:
-        raise NotPossible(f"there is no {code} on this line any more")
-    return min(near, key=lambda each: abs(place_of(state.paper, each).start - span.start))
+        raise NotPossible(f"there is no {data['code']} on this line any more")
+    return min(near, key=lambda each: abs(place_of(paper, each).start - start))
 
 
 def _ignoring(program: Program, state: State, diagnostic: Diagnostic) -> Edit:
-    script = program.live.script_of(state.paper.source)
+    script = program.live.by_itself(state.paper.source)
     finding = Finding(diagnostic.code, diagnostic.verdict, place_of(state.paper, diagnostic), "")
     edit = silence(script, finding) if script is not None else None
     if edit is None:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.source import Span
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from trainshift.lsp.outline import Outline
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 _PAUSE = 0.15
 """So many seconds after the last edit of a program its full check begins."""
@@ -133,6 +134,7 @@ class Desk:
         self._told = told
         self._prepare = prepare
         self._programs: list[Program] = []
+        self._errands: deque[Callable[[], None]] = deque()
         self._background: deque[Callable[[Callable[[], None]], bool]] = deque()
         self._changed = threading.Condition()
         self._is_urgent = False
@@ -213,6 +215,26 @@ class Desk:
             with self._changed:
                 self._wake(urgent=False)
 
+    def errand(self, program: Program, work: Callable[[], T]) -> Future[T]:
+        """What `work` gives, done before anything else; Outdated if a newer version comes before that."""
+        future: Future[T] = Future()
+        paper = program.paper
+
+        def run() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                if program.paper is not paper:
+                    raise Outdated
+                future.set_result(work())
+            except Exception as error:
+                future.set_exception(error)
+
+        with self._changed:
+            self._errands.append(run)
+            self._wake()
+        return future
+
     def in_background(self, work: Callable[[Callable[[], None]], bool]) -> None:
         """Do something whenever nothing else is to be done, again and again until it returns False.
 
@@ -260,6 +282,8 @@ class Desk:
 
     def _next(self) -> tuple[Callable[[], None] | None, float | None]:
         """The most urgent step, or how long to wait for one (None: until something happens)."""
+        if self._errands:
+            return self._errands.popleft(), None
         now = time.monotonic()
         soonest: float | None = None
         for program in reversed(self._programs):

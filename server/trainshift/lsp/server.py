@@ -22,6 +22,7 @@ from pygls.exceptions import JsonRpcContentModified, JsonRpcException, JsonRpcIn
 
 from trainshift import __version__
 from trainshift.core.source import Span
+from trainshift.engine.checking import CheckReport
 from trainshift.lsp import diagnostics
 from trainshift.lsp.capabilities import CONVERT, EXPLAIN, initialize_result
 from trainshift.lsp.client import Client, read_client
@@ -423,6 +424,10 @@ class Server:
     async def _known(self, program: Program, is_enough: Callable[[State], bool]) -> State:
         return await _result(self.desk.known(program, is_enough))
 
+    async def _alone(self, program: Program, code: str) -> CheckReport:
+        source, settings = program.paper.source, program.rules.settings
+        return await _result(self.desk.errand(program, lambda: program.live.of_code(source, settings, code)))
+
     async def _pulled_workspace(self, params: types.WorkspaceDiagnosticParams) -> Any:
         known = {each.uri: each.value for each in params.previous_result_ids}
         reports: list[dict[str, Any]] = []
@@ -509,7 +514,9 @@ class Server:
 
         if action.data is not None:
             try:
-                action.edit = await carried_out(program, dict(action.data), self.client, self._known)
+                action.edit = await carried_out(
+                    program, dict(action.data), self.client, self._known, self._alone
+                )
             except (NotPossible, Outdated):
                 return False
             action.data = None
@@ -528,7 +535,7 @@ class Server:
         if program is None or part is None or part.version != data["version"]:
             raise JsonRpcContentModified(message="the document has changed since; ask for the actions again")
         try:
-            action.edit = await carried_out(program, data, self.client, self._known)
+            action.edit = await carried_out(program, data, self.client, self._known, self._alone)
         except Outdated:
             raise JsonRpcContentModified(message="the document has changed meanwhile") from None
         except NotPossible as reason:
