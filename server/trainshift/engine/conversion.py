@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from trainshift.core.edit import Change, Plan, Remark, Withheld, apply, merge
+from trainshift.core.edit import Change, Edit, Plan, Remark, Withheld, apply, merge
 from trainshift.core.patterns import Pattern
 from trainshift.core.program import Program
 from trainshift.core.script import Script, read_script
@@ -209,7 +209,7 @@ def _apply(analysis: Analysis, changes: Iterable[Change], remarks: Iterable[Rema
         position = source.position(first.target.start)
         return Conversion(Status.REFUSED, source.text, reason=reason, position=position)
     text = apply(source.text, plan.edits)
-    defect = _defect(source.text, text)
+    defect = _defect(analysis.program.script, plan.edits, text)
     if defect:
         reason = f"an internal error, please report it: the result does not {defect}"
         return Conversion(Status.REFUSED, source.text, reason=reason)
@@ -245,15 +245,30 @@ def at_line(source: Source, changes: Iterable[Change], line: int) -> list[Change
     return [change for change in covering if change.target == innermost]
 
 
-def _defect(before: str, after: str) -> str:
+def _defect(script: Script, edits: Sequence[Edit], after: str) -> str:
     """What a result fails at that its original did not: "parse" or "compile"; empty if nothing."""
-    if compiles(after):
+    # Only imports from the future mind what stands elsewhere in the file.
+    alone = "__future__" not in after and all(compiles(piece) for piece in _rewritten(script, edits))
+    if alone or compiles(after):
         return ""
     try:
         ast.parse(after)
     except (SyntaxError, ValueError):
         return "parse"
-    return "compile" if compiles(before) else ""
+    return "compile" if compiles(script.source.text) else ""
+
+
+def _rewritten(script: Script, edits: Sequence[Edit]) -> Iterator[str]:
+    """The new texts of the chunks that edits touch; no edit reaches into two."""
+    at = 0
+    for start, text in script.chunks:
+        end = start + len(text)
+        first = at
+        last = end == len(script.source.text)
+        while at < len(edits) and (edits[at].start < end or last):
+            at += 1
+        if at > first:
+            yield apply(text, (edit.moved(-start) for edit in edits[first:at]))
 
 
 def _notes(

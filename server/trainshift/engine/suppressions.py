@@ -16,14 +16,16 @@ import re
 import tokenize
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
+from trainshift.core.code import Code
 from trainshift.core.edit import Change, Edit
 from trainshift.core.facts import Statement
 from trainshift.core.finding import Finding, Verdict
 from trainshift.core.script import Script
 from trainshift.core.source import Source, Span
+from trainshift.core.statements import Chunk
 from trainshift.engine.compiling import compiles
 from trainshift.engine.own_codes import UNKNOWN_SUPPRESSION, UNUSED_SUPPRESSION
 
@@ -134,23 +136,27 @@ def silence(script: Script, finding: Finding) -> Edit | None:
 
     A comment that silences other codes there is added to.
     """
+    at = bisect_right(script.chunks, finding.span.start, key=lambda chunk: chunk[0]) - 1
+    offset, text = script.chunks[at]
+    # A comment is of one statement, so only that one is read.
+    alone = Script(Code(Source(text), [Chunk(0, text, script.facts[at])]))
+    inside = Span(finding.span.start - offset, min(finding.span.end - offset, len(text)))
+    edit = _silencing(alone, replace(finding, span=inside))
+    return edit.moved(offset) if edit is not None else None
+
+
+def _silencing(script: Script, finding: Finding) -> Edit | None:
     source = script.source
     lines = _Places(script).lines(finding)
     for each in read_suppressions(source):
-        if (
-            each.codes
-            and not each.problem
-            and not each.whole_file
-            and source.line_of(each.span.start) in lines
-        ):
-            at = source.text.rindex("]", each.span.start, each.span.end)
-            return Edit(at, at, f", {finding.code}")
+        if each.codes and not each.problem and not each.whole_file:
+            if source.line_of(each.span.start) in lines:
+                at = source.text.rindex("]", each.span.start, each.span.end)
+                return Edit(at, at, f", {finding.code}")
     comment = f"  # {_MARK}: ignore[{finding.code}]"
     for line in sorted(lines, key=lambda line: (line != source.line_of(finding.span.end), line)):
-        at = source.line_end(source.line_starts[line])
-        at -= len(source.text[source.line_starts[line] : at]) - len(
-            source.text[source.line_starts[line] : at].rstrip(" \t\f")
-        )
+        start = source.line_starts[line]
+        at = start + len(source.text[start : source.line_end(start)].rstrip(" \t\f"))
         after = Source(source.text[:at] + comment + source.text[at:])
         if compiles(after.text) and any(each.span.start == at + 2 for each in read_suppressions(after)):
             return Edit(at, at, comment)
