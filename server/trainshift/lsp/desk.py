@@ -23,11 +23,11 @@ from trainshift.core.statements import FactsCache
 from trainshift.engine.checking import CheckReport
 from trainshift.engine.live import Live, Shift
 from trainshift.engine.own_codes import SYNTAX_ERROR
-from trainshift.engine.runtime import Runtime
 from trainshift.engine.settings import Settings
 from trainshift.lsp.documents import Paper
 
 if TYPE_CHECKING:
+    from trainshift.engine.runtime import Runtime
     from trainshift.lsp.outline import Outline
 
 log = logging.getLogger(__name__)

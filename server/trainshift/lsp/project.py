@@ -6,13 +6,12 @@ import functools
 import logging
 import os
 from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from trainshift.engine.checking import check
 from trainshift.engine.live import Live
-from trainshift.engine.runtime import Runtime
 from trainshift.host import files as disk_files
 from trainshift.host.configuration import Configuration, ConfigurationProblem, Configurations
-from trainshift.host.declarations import Declarations
 from trainshift.host.disk import files_under
 from trainshift.host.files import FileProblem
 from trainshift.host.walk import collect
@@ -21,6 +20,10 @@ from trainshift.lsp.desk import Rules, State
 from trainshift.lsp.documents import paper_of, plain
 from trainshift.lsp.options import Options, read_options
 from trainshift.lsp.uris import path_of, uri_of
+
+if TYPE_CHECKING:
+    from trainshift.engine.runtime import Runtime
+    from trainshift.host.declarations import Declarations
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +44,7 @@ class Project:
         self.folders: list[str] = []
         self._defaults = Options()
         self._options: dict[str, Options] = {}
+        self._declarations: Declarations | None = None
         self._scanned: dict[str, tuple[object, list[diagnostics.Item]]] = {}
         self.forget_settings()
 
@@ -75,7 +79,7 @@ class Project:
     def forget_settings(self) -> None:
         """Files of settings, or of requirements, have changed."""
         self._configurations = Configurations()
-        self._declarations = Declarations(_WAY_OUT)
+        self._declarations = None
 
     def rules_of(self, path: str) -> Rules:
         """What decides how the file at `path` is judged ("" for one that is nowhere)."""
@@ -98,7 +102,13 @@ class Project:
         )
 
     def _runtime(self, path: str, ignores_versions: bool) -> Runtime | None:
-        return self._declarations.of(path) if path and not ignores_versions else None
+        if not path or ignores_versions:
+            return None
+        if self._declarations is None:
+            from trainshift.host.declarations import Declarations
+
+            self._declarations = Declarations(_WAY_OUT)
+        return self._declarations.of(path)
 
     def _options_of(self, path: str) -> Options:
         inside = [

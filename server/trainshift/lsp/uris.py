@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from functools import lru_cache
 from urllib.parse import quote, unquote, urlsplit
-from urllib.request import url2pathname
 
 
 @lru_cache(1024)
@@ -17,7 +16,9 @@ def path_of(uri: str) -> str:
         return ""
     if parts.scheme != "file" or "\0" in unquote(parts.path):
         return ""
-    path = url2pathname(parts.path)
+    path = unquote(parts.path)
+    if os.name == "nt":  # A drive stands behind the first slash.
+        path = path.lstrip("/")
     if parts.netloc not in ("", "localhost"):
         path = f"//{parts.netloc}{path}"
     return path.replace(os.sep, "/") if os.path.isabs(path) else ""
