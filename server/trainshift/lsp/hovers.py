@@ -59,9 +59,9 @@ def hover(state: State, part: Part, offset: int) -> types.Hover | None:
     """What there is to say about the code at an offset of the program."""
     texts = list(dict.fromkeys([*_findings(state, offset), *_mentioned(part, state, offset)]))
     span = None
-    if not texts:
-        for text, span in _constructs(state, offset):  # noqa: B007
-            texts.append(text)
+    for text, callee in _constructs(state, offset):
+        span = callee if not texts else None
+        texts.append(text)
     if not texts:
         return None
     content = types.MarkupContent(types.MarkupKind.Markdown, "\n\n---\n\n".join(texts))

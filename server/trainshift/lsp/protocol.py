@@ -130,6 +130,10 @@ class Protocol(LanguageServerProtocol):
                 error = JsonRpcException("the server is not initialized", -32002)
                 self._send_response(identity, None, error.to_response_error())
             return
+        if self._shutdown and method is not None and getattr(message, "id", None) is not None:
+            error = JsonRpcException("the server was shut down", -32600)
+            self._send_response(message.id, None, error.to_response_error())
+            return
         if isinstance(message, _Initialize):
             try:
                 self._send_response(message.id, self.lsp_initialize(message.params))
@@ -191,5 +195,8 @@ class Endpoint(LanguageServer):
     protocol: Protocol
 
     def report_server_error(self, error: Exception, source: Any) -> None:
-        """Log an error."""
-        log.error("%s", error, exc_info=error if not isinstance(error, JsonRpcException) else None)
+        """Log an error; one of the client's is no more than noted."""
+        if isinstance(error, JsonRpcException) and error.code != JsonRpcInternalError.CODE:
+            log.info("%s", error)
+        else:
+            log.error("%s", error, exc_info=error if not isinstance(error, JsonRpcException) else None)

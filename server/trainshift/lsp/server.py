@@ -28,6 +28,7 @@ from trainshift.lsp.capabilities import CONVERT, EXPLAIN, initialize_result
 from trainshift.lsp.client import Client, read_client
 from trainshift.lsp.desk import Desk, Outdated, Program, State
 from trainshift.lsp.documents import Change, Paper, notebook_paper, paper_of, plain
+from trainshift.lsp.logs import ClientLog
 from trainshift.lsp.project import Project
 from trainshift.lsp.protocol import Endpoint, Protocol, ServerCancelled
 from trainshift.lsp.streams import Reader, notification
@@ -48,6 +49,8 @@ class Server:
     def __init__(self) -> None:
         self.endpoint = Endpoint("trainshift", __version__, protocol_cls=Protocol)
         self.endpoint.protocol.initialize = self._initialize
+        self.log = ClientLog(self.endpoint.protocol, self.endpoint.window_log_message)
+        logging.getLogger().addHandler(self.log)
         self.client = Client()
         self.project = Project(self._show_problem)
         self.desk = Desk(self._told, self.project.refresh)
@@ -77,6 +80,9 @@ class Server:
         if not uris:
             uris = [params.get("rootUri")]
         self.project.set_folders([each for each in uris if isinstance(each, str)])
+        if params.get("trace") in ("messages", "verbose"):
+            self.endpoint.protocol.trace = types.TraceValue(params["trace"])
+            self._traced(types.SetTraceParams(self.endpoint.protocol.trace))
         given = params.get("initializationOptions")
         self.project.set_defaults(given.get("settings", given) if isinstance(given, dict) else None)
         return initialize_result(self.client)
@@ -118,14 +124,14 @@ class Server:
 
     def _here(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
-            self._loop = asyncio.get_running_loop()
+            self._loop = self.log.loop = asyncio.get_running_loop()
         return self._loop
 
     def run(self, reader: Reader) -> int:
         """Handle messages until there are no more; returns the exit status."""
         loop = asyncio.new_event_loop()
         asyncio.set_event_loop(loop)
-        self._loop = loop
+        self._loop = self.log.loop = loop
 
         def read() -> None:
             message: Any = {}
@@ -146,6 +152,11 @@ class Server:
         finally:
             self.desk.end()
         return 0 if self.was_shut_down else 1
+
+    def _traced(self, params: types.SetTraceParams) -> None:
+        """The client wants to know more, or no more than usual."""
+        traces = params.value != types.TraceValue.Off
+        logging.getLogger("trainshift").setLevel(logging.INFO if traces else logging.NOTSET)
 
     def _shutdown(self, params: Any) -> None:
         self.was_shut_down = True
@@ -376,6 +387,11 @@ class Server:
     def _show(self, program: Program, state: State, items: dict[str, list[diagnostics.Item]]) -> None:
         if program.paper is not state.paper or program.is_closed:
             return
+        if self.endpoint.protocol.trace != types.TraceValue.Off:
+            known = "settled" if state.is_settled else "checked" if state.is_full else "checked at once"
+            number = len(state.report.diagnostics)
+            message = f"{program.uri}: version {state.paper.parts[0].version} is {known}, {number} findings"
+            self.endpoint.log_trace(types.LogTraceParams(message))
         if self.client.pulls:
             answered = program.answered
             if answered is not None and answered != items and self.client.refreshes_diagnostics:
@@ -626,16 +642,22 @@ class Server:
         program = self._program_of(params.text_document.uri)
         if program is None or not program.rules.enable:
             return None
-        state = await self._or_modified(program, lambda state: True)
-        part = state.paper.part_of(params.text_document.uri)
-        if part is None:
-            return None
-        return hover(state, part, part.offset((params.position.line, params.position.character)))
+        place = params.position.line, params.position.character
+        found = None
+        # What a name of Horovod's is for is known last.
+        for is_enough in (lambda state: True, lambda state: state.is_settled):
+            state = await self._or_modified(program, is_enough)
+            part = state.paper.part_of(params.text_document.uri)
+            found = found or (hover(state, part, part.offset(place)) if part is not None else None)
+            if found is not None or state.is_settled:
+                break
+        return found
 
     def _register(self) -> None:
         handlers: dict[str, Callable[..., Any]] = {
             types.INITIALIZED: self._initialized,
             types.SHUTDOWN: self._shutdown,
+            types.SET_TRACE: self._traced,
             types.TEXT_DOCUMENT_DID_OPEN: self._opened,
             types.TEXT_DOCUMENT_DID_CHANGE: self._changed,
             types.TEXT_DOCUMENT_DID_CLOSE: self._closed,

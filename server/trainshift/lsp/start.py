@@ -9,8 +9,10 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import socket
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from trainshift.lsp.capabilities import initialize_result
@@ -36,10 +38,26 @@ def serve_stdio() -> int:
 
     Standard output belongs to the protocol: whatever else is printed goes to standard error.
     """
-    writer = Writer(os.dup(sys.stdout.fileno()))
+    output = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     sys.stdout = sys.stderr
-    reader = Reader(sys.stdin.fileno())
+    return _serve(Reader(partial(os.read, sys.stdin.fileno())), Writer(partial(os.write, output)))
+
+
+def serve_tcp(host: str, port: int, ready: Callable[[str], None]) -> int:
+    """Serve one client that connects to a TCP port, for debugging; returns the exit status."""
+    try:
+        with socket.create_server((host, port)) as listener:
+            ready(f"listening on {host}:{listener.getsockname()[1]}")
+            connection, _ = listener.accept()
+    except OSError as error:
+        ready(f"cannot listen on {host}:{port}: {error.strerror or error}")
+        return 2
+    with connection:
+        return _serve(Reader(connection.recv), Writer(connection.send))
+
+
+def _serve(reader: Reader, writer: Writer) -> int:
     first = _greet(reader, writer)
     if first is None:
         return 1
@@ -49,20 +67,6 @@ def serve_stdio() -> int:
     protocol.receive(first)
     protocol.set_writer(writer)
     return server.run(reader)
-
-
-def serve_tcp(host: str, port: int, ready: Callable[[str], None]) -> int:
-    """Serve one client that connects to a TCP port, for debugging; returns the exit status."""
-    server = _load()
-    ready(f"listening on {host}:{port}")
-    try:
-        server.endpoint.start_tcp(host, port)
-    except OSError as error:
-        ready(f"cannot listen on {host}:{port}: {error.strerror or error}")
-        return 2
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else 0
-    return 0
 
 
 def _load() -> Server:
@@ -107,5 +111,6 @@ def log_to(path: str | None, verbose: bool) -> None:
     handler = logging.FileHandler(path, encoding="utf-8") if path else logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=level, handlers=[handler], force=True)
-    logging.getLogger("pygls").setLevel(logging.INFO if verbose else logging.WARNING)
+    # What cannot be read is told by our own protocol, in one line.
+    logging.getLogger("pygls").setLevel(logging.INFO if verbose else logging.CRITICAL)
     logging.getLogger("asyncio").setLevel(logging.WARNING)

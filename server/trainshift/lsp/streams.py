@@ -1,9 +1,9 @@
-"""Streams: messages on standard input and output."""
+"""Streams: messages on standard input and output, or on a connection."""
 
 from __future__ import annotations
 
 import json
-import os
+from collections.abc import Callable
 from typing import Any
 
 _CHUNK = 1 << 16
@@ -11,16 +11,16 @@ _LONGEST_HEADER = 1 << 13
 
 
 class Reader:
-    """Messages out of a file descriptor."""
+    """Messages out of what `read` gives: up to so many bytes, none at the end."""
 
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
+    def __init__(self, read: Callable[[int], bytes]) -> None:
+        self._read = read
         self._buffer = b""
 
     def read(self) -> Any:
         """The next message as plain JSON, {} for what is none; None when there will be no more.
 
-        Raises OSError if the descriptor cannot be read.
+        Raises OSError if nothing can be read.
         """
         while (end := self._buffer.find(b"\r\n\r\n")) < 0:
             if len(self._buffer) > _LONGEST_HEADER:  # Junk: what follows the next line may be a header.
@@ -31,7 +31,7 @@ class Reader:
         length = _length(header)
         parts, have = [self._buffer], len(self._buffer)
         while have < length:
-            more = os.read(self._descriptor, max(_CHUNK, length - have))
+            more = self._read(max(_CHUNK, length - have))
             if not more:
                 return None
             parts.append(more)
@@ -44,7 +44,7 @@ class Reader:
             return {}
 
     def _fill(self) -> bool:
-        more = os.read(self._descriptor, _CHUNK)
+        more = self._read(_CHUNK)
         self._buffer += more
         return bool(more)
 
@@ -58,10 +58,10 @@ def _length(header: bytes) -> int:
 
 
 class Writer:
-    """Messages into a file descriptor; when nobody reads them any more they are dropped."""
+    """Messages into what `write` takes, as many bytes as it tells; they are dropped when nobody reads."""
 
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
+    def __init__(self, write: Callable[[memoryview], int]) -> None:
+        self._write = write
         self._is_open = True
 
     def write(self, data: bytes) -> None:
@@ -69,7 +69,7 @@ class Writer:
         view = memoryview(data)
         try:
             while view and self._is_open:
-                view = view[os.write(self._descriptor, view) :]
+                view = view[self._write(view) :]
         except OSError:
             self._is_open = False
 
