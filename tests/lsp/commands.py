@@ -1,0 +1,65 @@
+"""What the command line says, for comparison."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from click.testing import CliRunner
+
+from fixtures import ROOT
+from trainshift.cli.main import cli
+
+SCRIPTS = ROOT / "scripts"
+QUICK = ("mnist_tape", "emoji_bom", "crlf_tabs", "session_gan", "partly_distributed")
+"""Scripts that stand for all others in the quick loop."""
+ALL = sorted(path.parent.name for path in SCRIPTS.glob("*/before.py"))
+
+
+class Place(NamedTuple):
+    """A code, and the line and column where it is said, from 0, in code points."""
+
+    code: str
+    line: int
+    column: int
+
+
+def run(*arguments: str | Path) -> bytes:
+    """What a command writes to standard output."""
+    result = CliRunner().invoke(cli, [str(each) for each in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.stdout_bytes
+
+
+@cache
+def checked(path: Path) -> list[dict[str, Any]]:
+    """The findings of `trainshift check`."""
+    (file,) = json.loads(run("check", "--format", "json", path))["files"]
+    assert file["error"] is None or file["error"]["kind"] == "syntax", file["error"]
+    return list(file["diagnostics"])
+
+
+@cache
+def report(path: Path) -> dict[str, Any]:
+    """The report of `trainshift convert`."""
+    (file,) = json.loads(run("convert", "--format", "json", path))["files"]
+    return dict(file)
+
+
+def changes(path: Path) -> set[Place]:
+    """What `trainshift convert` changes, and where."""
+    return {Place(each["rule"], each["line"] - 1, each["column"] - 1) for each in report(path)["applied"]}
+
+
+def converted(path: Path, line: int | None = None) -> str:
+    """What `trainshift convert` makes of a file, or of the statement at a line, from 0."""
+    at = () if line is None else ("--at", str(line + 1))
+    return run("convert", "--quiet", *at, "-o", "-", path).decode("utf-8")
+
+
+def text_of(path: Path) -> str:
+    """The exact text of a file."""
+    return path.read_bytes().decode("utf-8")

@@ -1,0 +1,386 @@
+"""Code actions: what a menu holds, and what its lines make of a script."""
+
+from __future__ import annotations
+
+import pytest
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException
+
+from lsp.commands import ALL, QUICK, SCRIPTS, changes, converted, report, text_of
+from lsp.session import EDITOR, PULLING, Document, Session, able, serve
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
+
+SLOWLY = [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in ALL]
+FILE = "source.makeDistributed.trainshift"
+STATEMENT = "refactor.rewrite.distribute"
+WHOLE = "Make distributed (whole file)"
+MNIST = SCRIPTS / "mnist_tape" / "before.py"
+ALIAS = "import tensorflow as tf\nAdam = tf.keras.optimizers.Adam\nopt = Adam()\n"
+FIXABLE = """\
+import tensorflow as tf
+
+def train(ds):
+    keras = tf.keras
+    opt = keras.optimizers.Adam()
+    return opt
+"""
+CONTENT_MODIFIED = -32801
+REQUEST_FAILED = -32803
+
+
+def titled(menu: list[types.CodeAction], beginning: str, kind: str = "") -> types.CodeAction:
+    """The only action whose title begins so, of a kind."""
+    (found,) = (each for each in menu if each.title.startswith(beginning) and kind in ("", each.kind))
+    return found
+
+
+def mnist(session: Session) -> Document:
+    """A script with statements of all kinds."""
+    return session.open(text_of(MNIST))
+
+
+# Statements and files
+
+
+@pytest.mark.parametrize("name", SLOWLY)
+async def test_the_whole_file_is_what_convert_makes_of_it(puller: Session, name: str) -> None:
+    path = SCRIPTS / name / "before.py"
+    document = puller.open(text_of(path), path.as_uri())
+    menu = await puller.actions(document, 0, only=[FILE])
+    after = text_of(path.with_name("after.py"))
+    if report(path)["status"] == "converted":
+        (action,) = menu
+        assert (action.title, action.kind, action.edit) == (WHOLE, FILE, None)
+        assert await puller.result(action, document) == after == converted(path)
+    else:
+        (action,) = menu
+        assert action.disabled is not None
+        assert action.disabled.reason == report(path)["reason"]
+        assert after == document.text
+    puller.close(document)
+
+
+@pytest.mark.parametrize("name", SLOWLY)
+async def test_each_statement_is_what_convert_makes_of_it(puller: Session, name: str) -> None:
+    path = SCRIPTS / name / "before.py"
+    document = puller.open(text_of(path), path.as_uri())
+    lines = sorted({place.line for place in changes(path)})
+    for line in lines if name not in QUICK else lines[::3]:
+        menu = await puller.actions(document, line)
+        action = titled(menu, "Make distributed: ", STATEMENT)
+        assert await puller.result(action, document) == converted(path, line), line
+        quick = titled(menu, action.title, "quickfix")
+        assert quick.data == action.data
+        hints = {each.code for each in quick.diagnostics or ()}
+        assert hints <= {place.code for place in changes(path)}
+        assert hints
+    puller.close(document)
+
+
+async def test_a_hint_can_be_fixed_where_it_is_shown(puller: Session) -> None:
+    document = mnist(puller)
+    for hint in await puller.pulled(document):
+        if str(hint.code).startswith("HV"):
+            menu = await puller.menu(document, hint.range, only=["quickfix"])
+            action = titled(menu, "Make distributed: ")
+            assert (hint.code, hint.range) in [(each.code, each.range) for each in action.diagnostics or ()]
+
+
+async def test_several_statements_are_converted_together(puller: Session) -> None:
+    document = mnist(puller)
+    first, last = (
+        document.line("for images, labels in dataset.take"),
+        document.line("for images, labels in test_dataset"),
+    )
+    menu = await puller.actions(document, first, last)
+    action = titled(menu, "Make distributed: ", STATEMENT)
+    assert action.title == "Make distributed: 4 statements"
+    text = await puller.result(action, document)
+    lines, after = text.splitlines(), converted(MNIST).splitlines()
+    # All of the loop is as in the converted file, all above but the set-up as it was.
+    at = lines.index("for images, labels in dataset.take(STEPS // hvd.size()):")
+    there = after.index(lines[at])
+    rest = [line for line in after[there:] if line.strip()]
+    selected = [line for line in lines[at:] if line.strip()]
+    end = next(
+        number
+        for number, line in enumerate(selected)
+        if line.startswith("for images, labels in test_dataset")
+    )
+    assert selected[:end] == rest[:end]
+    assert "DistributedGradientTape" not in text
+    assert "learning_rate=0.003)" in text
+    assert text.count("hvd.init()") == 1
+
+
+async def test_where_nothing_is_to_be_done_nothing_is_offered(puller: Session) -> None:
+    document = mnist(puller)
+    menu = await puller.actions(document, document.line("start = time.time()"))
+    assert [each.title for each in menu] == [WHOLE]
+
+
+async def test_kinds_that_are_not_asked_for_are_not_offered(puller: Session) -> None:
+    document = mnist(puller)
+    line = document.line("optimizer = tf.keras")
+    for only, kinds in (
+        (["quickfix"], {"quickfix"}),
+        (["refactor"], {STATEMENT}),
+        (["refactor.rewrite"], {STATEMENT}),
+        (["refactor.rewrite.distribute"], {STATEMENT}),
+        (["refactor.extract"], set()),
+        (["source"], {FILE}),
+        (["source.makeDistributed"], {FILE}),
+        ([FILE], {FILE}),
+        (["source.fixAll"], set()),
+        (["source.fixAll.trainshift"], set()),
+        (["source.organizeImports"], set()),
+        (["notebook"], set()),
+        (["quickfix", "source"], {"quickfix", FILE}),
+        ([""], {"quickfix", STATEMENT, FILE}),
+        ([], set()),
+        (None, {"quickfix", STATEMENT, FILE}),
+    ):
+        assert {each.kind for each in await puller.actions(document, line, only=only)} == kinds, only
+
+
+async def test_nothing_that_changes_what_a_script_does_is_preferred(puller: Session) -> None:
+    document = mnist(puller)
+    for line in range(len(document.text.splitlines())):
+        assert [each.title for each in await puller.actions(document, line) if each.is_preferred] == []
+
+
+# Findings
+
+
+async def test_a_finding_is_fixed(puller: Session) -> None:
+    document = puller.open(FIXABLE)
+    (found,) = (each for each in await puller.pulled(document) if each.code == "TF03")
+    menu = await puller.menu(document, found.range)
+    fix = next(each for each in menu if each.data is not None and each.data["do"] == "fix")
+    assert (fix.kind, fix.is_preferred) == ("quickfix", None)
+    assert [(each.code, each.range) for each in fix.diagnostics or ()] == [("TF03", found.range)]
+    text = await puller.result(fix, document)
+    assert "keras = tf.keras" not in text
+    assert "opt = tf.keras.optimizers.Adam()" in text
+    puller.write(document, text)
+    assert "TF03" not in {each.code for each in await puller.pulled(document)}
+
+
+async def test_only_the_removal_of_a_needless_comment_is_preferred(puller: Session) -> None:
+    document = puller.open(
+        "import tensorflow as tf  # trainshift: ignore[TF03]\nopt = tf.keras.optimizers.Adam()\n"
+    )
+    (found,) = await puller.pulled(document)
+    (fix,) = (each for each in await puller.menu(document, found.range) if each.is_preferred)
+    assert await puller.result(fix, document) == "import tensorflow as tf\nopt = tf.keras.optimizers.Adam()\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "after"),
+    [
+        ("Adam = tf.keras.optimizers.Adam", "Adam = tf.keras.optimizers.Adam  # trainshift: ignore[TF03]"),
+        (
+            "Adam = tf.keras.optimizers.Adam  # why",
+            "Adam = tf.keras.optimizers.Adam  # why  # trainshift: ignore[TF03]",
+        ),
+        (
+            "Adam = tf.keras.optimizers.Adam  # trainshift: ignore[TF05]",
+            "Adam = tf.keras.optimizers.Adam  # trainshift: ignore[TF05, TF03]",
+        ),
+    ],
+)
+async def test_a_finding_is_ignored_by_a_comment(puller: Session, line: str, after: str) -> None:
+    document = puller.open(f"import tensorflow as tf\n{line}\nopt = Adam()\n")
+    assert "TF03" in {each.code for each in await puller.pulled(document)}
+    action = titled(await puller.actions(document, 1), "Ignore TF03 on this line", "quickfix")
+    text = await puller.result(action, document)
+    assert text == f"import tensorflow as tf\n{after}\nopt = Adam()\n"
+    puller.write(document, text)
+    assert "TF03" not in {each.code for each in await puller.pulled(document)}
+
+
+async def test_the_page_of_a_finding_is_shown(puller: Session) -> None:
+    document = puller.open(ALIAS)
+    action = titled(await puller.actions(document, 1), "Show what TF03 means", "quickfix")
+    assert action.edit is None
+    assert action.command is not None
+    assert await puller.run(action.command.command, *action.command.arguments or ()) is None
+    shown = puller.shown_documents[-1]
+    assert shown.uri.endswith("/TF03.md")
+    with pytest.raises(JsonRpcException, match="XX99"):
+        await puller.run(action.command.command, "XX99")
+
+
+async def test_the_meaning_is_told_to_a_client_that_opens_no_documents() -> None:
+    async with serve(able({"window.showDocument": None})) as session:
+        assert await session.run("trainshift.explain", "TF03") is None
+        await session.until("it is told", lambda: session.messages)
+        assert "TF03" in session.messages[0].message
+        assert session.shown_documents == []
+
+
+# Versions and capabilities
+
+
+async def test_an_action_of_an_older_version_is_refused(puller: Session) -> None:
+    document = mnist(puller)
+    menu = await puller.actions(document, document.line("optimizer = tf.keras"))
+    puller.edit(document, "BATCH_SIZE = 32", "BATCH_SIZE = 64")
+    for action in menu:
+        with pytest.raises(JsonRpcException) as refusal:
+            await puller.resolve(action)
+        assert refusal.value.code == CONTENT_MODIFIED
+    puller.close(document)
+    with pytest.raises(JsonRpcException) as refusal:
+        await puller.resolve(menu[0])
+    assert refusal.value.code == CONTENT_MODIFIED
+
+
+async def test_while_the_text_is_broken_the_menu_stays_but_changes_nothing(puller: Session) -> None:
+    document = mnist(puller)
+    before = await puller.actions(document, document.line("optimizer = tf.keras"))
+    puller.edit(document, "BATCH_SIZE = 32", "BATCH_SIZE = (32")
+    menu = await puller.actions(document, document.line("optimizer = tf.keras"))
+    assert [each.title for each in menu] == [each.title for each in before]
+    for action in menu:
+        with pytest.raises(JsonRpcException, match="cannot be read") as refusal:
+            await puller.resolve(action)
+        assert refusal.value.code == REQUEST_FAILED
+
+
+async def test_edits_tell_their_version_and_why_each_is_made(puller: Session) -> None:
+    document = mnist(puller)
+    (action,) = await puller.actions(document, 0, only=[FILE])
+    edit = (await puller.resolve(action)).edit
+    assert edit is not None
+    (change,) = edit.document_changes or ()
+    assert isinstance(change, types.TextDocumentEdit)
+    assert (change.text_document.uri, change.text_document.version) == (document.uri, document.version)
+    notes = edit.change_annotations or {}
+    assert set(notes) == {each["rule"] for each in report(MNIST)["applied"]}
+    assert notes["HV04"].label.startswith("HV04: Wraps every tape whose gradients reach an optimizer step")
+    assert notes["HV06"].description == report(MNIST)["decisions"][0]["text"]
+    kinds = {
+        each.annotation_id: each.new_text
+        for each in change.edits
+        if isinstance(each, types.AnnotatedTextEdit)
+    }
+    assert set(kinds) == set(notes)
+    assert "DistributedGradientTape" in kinds["HV04"]
+    assert not any(note.needs_confirmation for note in notes.values())
+
+
+async def test_a_client_without_annotations_gets_plain_edits() -> None:
+    async with serve(able({"workspace.workspaceEdit.changeAnnotationSupport": None}, PULLING)) as session:
+        document = mnist(session)
+        (action,) = await session.actions(document, 0, only=[FILE])
+        edit = (await session.resolve(action)).edit
+        assert edit is not None
+        assert edit.change_annotations is None
+        (change,) = edit.document_changes or ()
+        assert isinstance(change, types.TextDocumentEdit)
+        assert {type(each) for each in change.edits} == {types.TextEdit}
+        assert session.texts_after(edit)[document.uri] == converted(MNIST)
+
+
+async def test_a_simple_client_gets_edits_at_once_and_without_versions() -> None:
+    simple = {
+        "workspace": {"workspaceEdit": {}},
+        "textDocument": {
+            "codeAction": {
+                "codeActionLiteralSupport": EDITOR["textDocument"]["codeAction"]["codeActionLiteralSupport"]
+            }
+        },
+    }
+    async with serve(simple) as session:
+        document = mnist(session)
+        menu = await session.actions(document, document.line("optimizer = tf.keras"))
+        assert {each.kind for each in menu} == {"quickfix", STATEMENT, FILE}
+        for action in menu:
+            assert action.data is None
+            assert action.edit is not None
+            assert action.edit.document_changes is None
+            line = None if action.kind == FILE else document.line("optimizer = tf.keras")
+            assert session.texts_after(action.edit)[document.uri] == converted(MNIST, line)
+        alias = session.open(ALIAS)
+        ignore = titled(await session.actions(alias, 1), "Ignore TF03")
+        assert ignore.edit is not None
+        assert "ignore[TF03]" in session.texts_after(ignore.edit)[alias.uri]
+
+
+async def test_a_menu_says_why_something_is_not_done(puller: Session) -> None:
+    path = SCRIPTS / "already_distributed" / "before.py"
+    document = puller.open(text_of(path))
+    (action,) = await puller.actions(document, 0, only=[FILE])
+    assert action.disabled is not None
+    assert action.disabled.reason == report(path)["reason"]
+    assert action.edit is action.data is None
+
+
+async def test_a_menu_without_reasons_leaves_out_what_cannot_be_done() -> None:
+    capabilities = able({"textDocument.codeAction.disabledSupport": None}, PULLING)
+    async with serve(capabilities) as session:
+        path = SCRIPTS / "already_distributed" / "before.py"
+        document = session.open(text_of(path))
+        assert await session.actions(document, 0, only=[FILE]) == []
+
+
+async def test_a_client_without_preferences_is_told_none() -> None:
+    async with serve(able({"textDocument.codeAction.isPreferredSupport": None}, PULLING)) as session:
+        document = session.open(
+            "import tensorflow as tf  # trainshift: ignore[TF03]\nopt = tf.keras.optimizers.Adam()\n"
+        )
+        (found,) = await session.pulled(document)
+        menu = await session.menu(document, found.range)
+        assert "quickfix" in {each.kind for each in menu}
+        assert {each.is_preferred for each in menu} == {None}
+
+
+# The command
+
+
+async def test_the_command_converts_the_file(puller: Session) -> None:
+    document = mnist(puller)
+    puller.edits.clear()
+    answer = await puller.run("trainshift.makeDistributed", document.uri)
+    assert document.text == converted(MNIST)
+    assert (answer["applied"], answer["reason"]) == (True, "")
+    told = [(each["rule"], each["line"], each["text"]) for each in answer["changes"]]
+    assert told == [(each["rule"], each["line"], each["text"]) for each in report(MNIST)["applied"]]
+    assert [each["text"] for each in answer["decisions"]] == [
+        each["text"] for each in report(MNIST)["decisions"]
+    ]
+    assert (answer["doubts"], answer["withheld"]) == ([], [])
+    # What is converted already is told so, and not edited.
+    answer = await puller.run("trainshift.makeDistributed", {"uri": document.uri})
+    assert answer == {
+        "applied": False,
+        "reason": "every training step, print and write is distributed already",
+    }
+    assert len(puller.edits) == 1
+    assert answer["reason"] in puller.messages[-1].message
+
+
+async def test_the_command_tells_when_the_editor_does_not_apply_its_edit(puller: Session) -> None:
+    document = mnist(puller)
+    puller.refuses = "the document is read only"
+    answer = await puller.run("trainshift.makeDistributed", {"uri": document.uri})
+    puller.refuses = ""
+    assert (answer["applied"], answer["reason"]) == (False, "the document is read only")
+    assert document.version == 1
+
+
+@pytest.mark.parametrize("arguments", [[], ["file:///nowhere.py"], [7], [{"path": 1}]])
+async def test_the_command_refuses_what_is_no_open_document(puller: Session, arguments: list[object]) -> None:
+    with pytest.raises(JsonRpcException) as refusal:
+        await puller.run("trainshift.makeDistributed", *arguments)
+    assert refusal.value.code == -32602
+
+
+@pytest.mark.parametrize(
+    "data", [{}, {"do": "fix"}, {"do": "file", "uri": 1, "version": 1, "span": 3, "code": ""}]
+)
+async def test_an_action_of_somebody_else_is_refused(puller: Session, data: object) -> None:
+    with pytest.raises(JsonRpcException):
+        await puller.resolve(types.CodeAction("x", data=data))

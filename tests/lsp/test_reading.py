@@ -1,0 +1,211 @@
+"""Code lenses and hovers: what is said about a script without being in its way."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from lsprotocol import types
+
+from lsp.commands import SCRIPTS, converted, text_of
+from lsp.session import PULLING, Session, able, serve
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
+
+LOOP = """\
+import tensorflow as tf
+Adam = tf.keras.optimizers.Adam
+opt = Adam(1e-3)
+model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+def step(x):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(model(x))
+    grads = tape.gradient(loss, model.trainable_variables)
+    opt.apply_gradients(zip(grads, model.trainable_variables))
+for i in range(10):
+    step(tf.ones([4, 2]))
+"""
+
+
+def titles(found: list[types.CodeLens]) -> list[tuple[int, str]]:
+    """The line of each lens, from 0, and its title."""
+    return [(each.range.start.line, each.command.title if each.command else "") for each in found]
+
+
+# Lenses
+
+
+async def test_a_training_loop_has_a_lens(puller: Session) -> None:
+    document = puller.open(LOOP)
+    (lens,) = await puller.lenses(document)
+    assert titles([lens]) == [(9, "GradientTape loop · Make distributed · 1 warning")]
+    assert lens.command is not None
+    again = LOOP.replace("opt = Adam(1e-3)", "SGD = tf.keras.optimizers.SGD\nopt = Adam(1e-3)")
+    puller.write(document, again)
+    await puller.pulled(document)
+    assert titles(await puller.lenses(document)) == [
+        (10, "GradientTape loop · Make distributed · 2 warnings")
+    ]
+    await puller.run(lens.command.command, *lens.command.arguments or ())
+    assert "DistributedGradientTape" in document.text
+    await puller.pulled(document)
+    line = document.line("for i in")
+    assert titles(await puller.lenses(document)) == [(line, "GradientTape loop · distributed · 2 warnings")]
+
+
+async def test_a_loop_that_cannot_be_converted_says_so_and_why(puller: Session) -> None:
+    text = LOOP.replace("opt = Adam(1e-3)", "strategy = tf.distribute.MirroredStrategy()\nopt = Adam(1e-3)")
+    document = puller.open(text)
+    (lens,) = await puller.lenses(document)
+    assert titles([lens]) == [(10, "Training loop · cannot be made distributed · 2 warnings")]
+    assert lens.command is not None
+    before = len(puller.messages)
+    answer = await puller.run(lens.command.command, *lens.command.arguments or ())
+    assert answer["applied"] is False
+    await puller.until("the reason is told", lambda: len(puller.messages) > before)
+    assert answer["reason"] in puller.messages[-1].message
+    assert "tf.distribute" in answer["reason"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("keras_mnist_callbacks", "Keras"),
+        ("estimator_mnist", "Estimator"),
+        ("session_gan", "Session"),
+        ("monitored_hooks", "MonitoredSession"),
+    ],
+)
+async def test_each_kind_of_loop_is_named(puller: Session, name: str, kind: str) -> None:
+    document = puller.open(text_of(SCRIPTS / name / "before.py"))
+    found = titles(await puller.lenses(document))
+    assert found
+    assert {title.partition(" · ")[0] for _, title in found} == {f"{kind} loop"}
+
+
+async def test_a_lens_stays_with_its_loop_while_the_text_is_broken(puller: Session) -> None:
+    document = puller.open(LOOP)
+    await puller.lenses(document)
+    puller.edit(document, "opt = Adam(1e-3)", "\n\nopt = Adam(1e-3")
+    await puller.pulled(document)
+    ((line, title),) = titles(await puller.lenses(document))
+    assert line == 11
+    assert title.startswith("GradientTape loop · Make distributed")
+
+
+async def test_the_editor_is_told_when_there_are_other_lenses(editor: Session) -> None:
+    document = editor.open("import tensorflow as tf\n")
+    await editor.until("lenses are asked for", lambda: types.WORKSPACE_CODE_LENS_REFRESH in editor.refreshes)
+    assert await editor.lenses(document) == []
+    editor.refreshes.clear()
+    editor.write(document, LOOP)
+    await editor.until("lenses are asked for", lambda: types.WORKSPACE_CODE_LENS_REFRESH in editor.refreshes)
+    assert len(await editor.lenses(document)) == 1
+
+
+# Hovers
+
+
+async def test_a_finding_is_explained_where_it_is_underlined(puller: Session) -> None:
+    document = puller.open(LOOP)
+    text = await puller.hover(document, LOOP.index("Adam ="))
+    assert text.startswith("**TF03** `tensorflow-member-alias`: Members of TensorFlow are given other names")
+    page = re.search(r"\[More about TF03\]\(file://(.*)\)", text)
+    assert page is not None
+    assert Path(page[1]).is_file()
+    assert await puller.hover(document, LOOP.index("= tf.keras.optimizers")) == ""
+    assert await puller.hover(document, LOOP.index("zip(")) == ""
+
+
+async def test_a_code_in_a_comment_is_explained(puller: Session) -> None:
+    text = (
+        "import tensorflow as tf\nAdam = tf.keras.optimizers.Adam  # 🎉 trainshift: ignore[TF05, TF03] why\n"
+    )
+    document = puller.open(text)
+    for code in ("TF05", "TF03"):
+        for at in (text.index(code), text.index(code) + 3):
+            assert f"**{code}** `" in await puller.hover(document, at)
+    assert await puller.hover(document, text.index("why")) == ""
+
+
+async def test_a_name_that_is_no_horovods_is_not_explained(puller: Session) -> None:
+    text = "class hvd:\n    def init(): pass\nimport tensorflow as tf\nhvd.init()\n"
+    assert await puller.hover(puller.open(text), text.index("init()\n")) == ""
+
+
+EXPLAINED = {
+    "init": "HV01",
+    "local_rank": "HV01",
+    "size": "HV02",
+    "rank": "HV07",
+    "DistributedGradientTape": "HV04",
+    "DistributedOptimizer": "HV03",
+    "broadcast_variables": "HV05",
+    "broadcast_global_variables": "HV13",
+    "BroadcastGlobalVariablesCallback": "HV09",
+    "MetricAverageCallback": "HV09",
+    "BroadcastGlobalVariablesHook": "HV12",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        (
+            "mnist_tape",
+            {"init", "local_rank", "size", "rank", "DistributedGradientTape", "broadcast_variables"},
+        ),
+        (
+            "keras_mnist_callbacks",
+            {"DistributedOptimizer", "BroadcastGlobalVariablesCallback", "size", "rank"},
+        ),
+        ("session_gan", {"DistributedOptimizer", "broadcast_global_variables", "local_rank"}),
+        ("estimator_mnist", {"BroadcastGlobalVariablesHook", "DistributedOptimizer"}),
+        ("monitored_hooks", {"BroadcastGlobalVariablesHook", "DistributedOptimizer"}),
+    ],
+)
+async def test_what_trainshift_writes_is_explained(puller: Session, name: str, wanted: set[str]) -> None:
+    text = text_of(SCRIPTS / name / "after.py")
+    document = puller.open(text)
+    await puller.pulled(document)
+    told: dict[str, set[str]] = {}
+    for match in re.finditer(r"\bhvd\.(?:callbacks\.)?(\w+)\(", text):
+        found = await puller.hover(document, match.start(1))
+        reason = re.search(rf"^`{re.escape(match[0][:-1])}`: [^\n]+\n\n\[(HV\d\d)\]\(file://", found, re.M)
+        assert reason is not None, (match[0], found)
+        told.setdefault(match[1], set()).add(reason[1])
+    assert wanted <= set(told)
+    for construct in wanted:
+        assert EXPLAINED[construct] in told[construct], told[construct]
+
+
+async def test_a_rank_is_explained_by_what_it_guards(puller: Session) -> None:
+    text = text_of(SCRIPTS / "mnist_tape" / "after.py")
+    document = puller.open(text)
+    await puller.pulled(document)
+    steps = await puller.hover(document, text.index("// hvd.size()") + 8)
+    assert "HV06" in steps
+    rate = await puller.hover(document, text.index("* hvd.size()") + 8)
+    assert "HV02" in rate
+
+
+async def test_a_hover_right_after_an_edit_knows_horovod(puller: Session) -> None:
+    path = SCRIPTS / "mnist_tape" / "before.py"
+    document = puller.open(text_of(path))
+    puller.write(document, converted(path))
+    assert "HV04" in await puller.hover(document, document.text.index("DistributedGradientTape"))
+
+
+async def test_nothing_is_said_where_it_is_switched_off() -> None:
+    async with serve(
+        able({"workspace.configuration": None}, PULLING), options={"codeLens": False}
+    ) as session:
+        document = session.open(LOOP)
+        assert await session.lenses(document) == []
+        assert await session.hover(document, LOOP.index("Adam =")) != ""
+        off = types.DidChangeConfigurationParams({"trainshift": {"enable": False}})
+        session.client.workspace_did_change_configuration(off)
+        assert await session.hover(document, LOOP.index("Adam =")) == ""
+        assert await session.pulled(document) == []
+        assert await session.actions(document, 1) == []
