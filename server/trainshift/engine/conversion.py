@@ -125,10 +125,12 @@ def analyze_script(script: Script, pause: Callable[[], None] = lambda: None) -> 
     defects = list(findings.defects)
     for rule in TRANSFORMS if outlook.convertible else ():
         pause()
+        codes = {guard.code for guard in rule.guards}
+        relevant = [each for each in findings.found if each.code in codes]
         try:
             for proposal in rule.propose(program):
                 if isinstance(proposal, Change):
-                    proposal = guarded(proposal, rule.guards, findings.found)
+                    proposal = guarded(proposal, rule.guards, relevant)
                 if isinstance(proposal, Change):
                     changes.append(proposal)
                 elif isinstance(proposal, Remark):
