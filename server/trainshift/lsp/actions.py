@@ -36,11 +36,15 @@ class NotPossible(Exception):
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the client asks a menu for: a stretch of one document, and kinds (None for all)."""
+    """What the client asks a menu for: a stretch of one document, and kinds (None for all).
+
+    `is_hinted` tells that it is asked for hints that are there.
+    """
 
     part: Part
     span: Span
     only: tuple[str, ...] | None = None
+    is_hinted: bool = False
 
     def wants(self, kind: str) -> bool:
         """Whether actions of a kind are asked for."""
@@ -89,7 +93,14 @@ def _of_statements(state: State, wanted: Wanted, client: Client) -> Iterator[typ
     if chosen:
         statements = len({each.target for each in chosen})
         title = _title(chosen) if statements == 1 else f"{statements} statements"
-        for kind in ("quickfix", CONVERT_STATEMENT):
+        # Asked for hints that it shows, a client that lists all kinds need not show the same twice.
+        first = state.moved(chosen[0].target)
+        lines = state.paper.source
+        is_on_hint = first is not None and lines.line_of(first.start) == lines.line_of(wanted.span.start)
+        kinds = ["quickfix"] if wanted.is_hinted or is_on_hint or wanted.names("quickfix") else []
+        if not wanted.is_hinted or wanted.names(CONVERT_STATEMENT):
+            kinds.append(CONVERT_STATEMENT)
+        for kind in kinds:
             action = _action("statement", f"Make distributed: {title}", kind, state, wanted)
             if kind == "quickfix":
                 action.diagnostics = [_hint(state, each) for each in chosen]

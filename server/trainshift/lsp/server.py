@@ -518,7 +518,11 @@ class Server:
         start, end = params.range.start, params.range.end
         first, last = part.offset((start.line, start.character)), part.offset((end.line, end.character))
         only = tuple(params.context.only) if params.context.only is not None else None
-        wanted = Wanted(part, Span(min(first, last), max(first, last)), only)
+        is_hinted = any(
+            each.source == diagnostics.SOURCE and str(each.code).startswith("HV")
+            for each in params.context.diagnostics
+        )
+        wanted = Wanted(part, Span(min(first, last), max(first, last)), only, is_hinted)
         actions = menu(state, wanted, self.client)
         if not self.client.resolves_edits:
             return [each for each in actions if await self._fill(program, each)]
