@@ -50,13 +50,17 @@ class Outdated(Exception):
 
 @dataclass(frozen=True)
 class Rules:
-    """What decides how a program is judged, besides its text."""
+    """What decides how a program is judged, besides its text.
+
+    `files` is the same as long as no file that holds settings or requirements has changed.
+    """
 
     settings: Settings = field(default_factory=Settings)
     enable: bool = True
     hints: bool = True
     code_lens: bool = True
     ignores_versions: bool = False
+    files: object = None
     runtime: Callable[[], Runtime | None] = field(default=lambda: None, compare=False)
 
 
@@ -114,6 +118,8 @@ class Program:
         self.lensed: Outline | None = None
         """What the client's lenses were last asked to be renewed for."""
         self._due = 0.0
+        self._round = 0
+        """How often the rules, or the files that it imports, have changed."""
         self._cache = FactsCache()
         self._took = _PROMPT
         self._waiting: list[tuple[Callable[[State], bool], Future[State]]] = []
@@ -140,6 +146,7 @@ class Desk:
         self._is_urgent = False
         self._is_over = False
         self._is_idle = False
+        self._busy: Program | None = None
         self._thread: threading.Thread | None = None
 
     # What other threads ask for
@@ -161,7 +168,7 @@ class Desk:
 
     def at_once(self, program: Program) -> State | None:
         """Judge the present version by what the edit changed; None if the thread judges it at once."""
-        paper, rules = program.paper, program.rules
+        paper, rules, number = program.paper, program.rules, program._round
         report = None if program.is_prompt else program.live.at_once(paper.source, rules.settings)
         if report is None:
             with self._changed:
@@ -171,7 +178,7 @@ class Desk:
         state = State(paper, report, False, _outline(program))
         if state.is_broken:
             state = replace(state, is_full=True)
-        return state if self._keep(program, state) else None
+        return state if self._keep(program, state, number) else None
 
     def renew(self, program: Program, rules: Rules | None = None, *, soon: bool = True) -> None:
         """Judge the present version once more: the rules, or files that it imports, have changed.
@@ -179,9 +186,13 @@ class Desk:
         Not `soon` where they may well change again.
         """
         with self._changed:
+            program._round += 1
+            state = program.state
             if rules is not None:
                 program.rules = rules
-            program.state = program.state and replace(program.state, is_full=False, outline=None)
+                state = state and replace(state, outline=None)
+            # What could be made distributed does not depend on other files.
+            program.state = state and replace(state, is_full=False)
             program._due = time.monotonic() + (0 if soon else _PAUSE)
             self._wake()
 
@@ -205,8 +216,10 @@ class Desk:
             elif state is not None and (state.is_settled or is_enough(state)):
                 future.set_result(state)
             else:
+                # A step that somebody waits for goes on, or questions in a row would never let it end.
+                is_awaited = self._busy is not None and (self._busy is program or self._busy._waiting)
                 program._waiting.append((is_enough, future))
-                self._wake()
+                self._wake(urgent=not is_awaited)
         return future
 
     def go_on(self) -> None:
@@ -314,33 +327,38 @@ class Desk:
 
     def _rest(self, program: Program) -> None:
         """Judge a version in full, then for what could be made distributed."""
-        state = program.state
-        if state is None or state.paper is not program.paper or not state.is_full:
-            self._check(program)
-        else:
-            self._look(program, state)
+        with self._changed:
+            state, number = program.state, program._round
+            self._busy = program
+        try:
+            if state is None or state.paper is not program.paper or not state.is_full:
+                self._check(program, number)
+            else:
+                self._look(program, state, number)
+        finally:
+            self._busy = None
 
-    def _check(self, program: Program) -> None:
+    def _check(self, program: Program, number: int) -> None:
         paper, rules = program.paper, program.rules
         began = time.perf_counter()
         report = program.live.in_full(paper.source, rules.settings, self._pause)
         program._took = time.perf_counter() - began
-        self._tell(program, State(paper, report, True, _outline(program)))
+        self._tell(program, State(paper, report, True, _outline(program)), number)
 
-    def _look(self, program: Program, state: State) -> None:
+    def _look(self, program: Program, state: State, number: int) -> None:
         from trainshift.lsp.outline import outline_of
 
-        outline = outline_of(state.paper, program._cache, program.rules.runtime(), self._pause)
-        self._tell(program, replace(state, outline=outline))
+        outline = outline_of(state.paper, program._cache, program.rules.runtime, self._pause)
+        self._tell(program, replace(state, outline=outline), number)
 
-    def _tell(self, program: Program, state: State) -> None:
-        if self._keep(program, state):
+    def _tell(self, program: Program, state: State, number: int) -> None:
+        if self._keep(program, state, number):
             self._told(program, state)
 
-    def _keep(self, program: Program, state: State) -> bool:
-        """Take down what is known, and answer those who wait for it; False if it is known too late."""
+    def _keep(self, program: Program, state: State, number: int) -> bool:
+        """Take down what became known in a round, and answer those who wait; False if it is too late."""
         with self._changed:
-            if program.is_closed or program.paper is not state.paper:
+            if program.is_closed or program.paper is not state.paper or program._round != number:
                 return False
             known = program.state
             if known is not None and known.paper is state.paper and known.is_full and not state.is_full:

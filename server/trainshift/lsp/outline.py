@@ -44,19 +44,30 @@ class Outline:
 
 
 def outline_of(
-    paper: Paper, cache: FactsCache, runtime: Runtime | None, pause: Callable[[], None] = lambda: None
+    paper: Paper,
+    cache: FactsCache,
+    runtime_of: Callable[[], Runtime | None] = lambda: None,
+    pause: Callable[[], None] = lambda: None,
 ) -> Outline:
-    """The outline of a program; `pause` may raise to give up."""
-    script = read_script(paper.text, cache)
-    if isinstance(script, ParseFailure):
-        return _without(paper, runtime, f"not Python: {script.message}")
+    """The outline of a program; `pause` may raise to give up, and nothing else raises."""
+    runtime = None
     try:
-        analysis = analyze_script(script, pause)
+        runtime = runtime_of()
+        return _outline_of(paper, cache, runtime, pause)
     except Exception as error:
         log.exception("what could be made distributed cannot be told")
         deep = isinstance(error, RecursionError)
         reason = "the code is nested too deeply to be read" if deep else f"an internal error: {error}"
         return _without(paper, runtime, reason)
+
+
+def _outline_of(
+    paper: Paper, cache: FactsCache, runtime: Runtime | None, pause: Callable[[], None]
+) -> Outline:
+    script = read_script(paper.text, cache)
+    if isinstance(script, ParseFailure):
+        return _without(paper, runtime, f"not Python: {script.message}")
+    analysis = analyze_script(script, pause)
     found = obstacle(analysis, runtime)
     loops = tuple(
         (_above(script, loop), _NAMES.get(loop.pattern, "Training"))
