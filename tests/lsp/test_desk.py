@@ -7,6 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import Future, wait
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -117,9 +118,7 @@ def test_stress(seed: int, quick: bool) -> None:
     for program in programs:
         desk.at_once(program)
         desk.go_on()
-        office.wait(
-            lambda program=program: is_settled(program), f"seed {seed}: {program.uri} is never settled"
-        )
+        office.wait(partial(is_settled, program), f"seed {seed}: {program.uri} is never settled")
     finished, open_ = wait([future for _, _, future in asked], PATIENCE)
     assert not open_, f"seed {seed}: {len(open_)} questions of {len(finished)} are never answered"
     for program, paper_, future in asked:

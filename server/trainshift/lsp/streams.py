@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
 _CHUNK = 1 << 16
+_MOST_AT_ONCE = 1 << 20
 _LONGEST_HEADER = 1 << 13
+_LONGEST_BODY = 1 << 30
+# What stands before it in a header may be the rest of a message that was longer than it said.
+_LENGTH = re.compile(rb"(?i).*content-length[ \t]*:[ \t]*([0-9]{1,19})[ \t]*(?:\r\n|\Z)", re.DOTALL)
 
 
 class Reader:
@@ -23,15 +28,15 @@ class Reader:
         Raises OSError if nothing can be read.
         """
         while (end := self._buffer.find(b"\r\n\r\n")) < 0:
-            if len(self._buffer) > _LONGEST_HEADER:  # Junk: what follows the next line may be a header.
-                self._buffer = self._buffer.partition(b"\n")[2]
+            if len(self._buffer) > _LONGEST_HEADER:  # Junk, which may end in the start of a header.
+                self._buffer = self._buffer[-_LONGEST_HEADER:]
             if not self._fill():
                 return None
         header, self._buffer = self._buffer[:end], self._buffer[end + 4 :]
         length = _length(header)
         parts, have = [self._buffer], len(self._buffer)
         while have < length:
-            more = self._read(max(_CHUNK, length - have))
+            more = self._read(min(max(_CHUNK, length - have), _MOST_AT_ONCE))
             if not more:
                 return None
             parts.append(more)
@@ -50,11 +55,10 @@ class Reader:
 
 
 def _length(header: bytes) -> int:
-    for line in header.split(b"\r\n"):
-        name, _, value = line.partition(b":")
-        if name.strip().lower() == b"content-length" and value.strip().isdigit():
-            return int(value)
-    return 0
+    """How long the message after a header is; 0 if it does not say so, or what nobody means."""
+    match = _LENGTH.match(header)
+    length = int(match[1]) if match else 0
+    return length if length <= _LONGEST_BODY else 0
 
 
 class Writer:
