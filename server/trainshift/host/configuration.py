@@ -115,13 +115,14 @@ def _read(path: str, *, is_project: bool) -> Settings | None:
         if not isinstance(table, dict):
             raise SettingsError(where, "", "has to be a table")
         settings = read_settings(table, where)
-        _check_patterns(settings, where)
+        check_patterns(settings, where)
     except SettingsError as error:
         raise ConfigurationProblem(str(error)) from error
     return settings
 
 
-def _check_patterns(settings: Settings, where: str) -> None:
+def check_patterns(settings: Settings, where: str) -> None:
+    """Raise SettingsError for a pattern that git could not read."""
     patterns = [("exclude", each) for each in settings.exclude]
     patterns += [("per-file-ignores", each) for each, _ in settings.per_file_ignores]
     for key, pattern in patterns:

@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from trainshift.engine.settings import Settings, SettingsError, read_settings
-from trainshift.host.configuration import Configuration
+from trainshift.host.configuration import Configuration, check_patterns
 
 SECTION = "trainshift"
+_WHERE = f"{SECTION} (editor settings)"
 # Keys of the section that are the editor's own business.
 _EDITORS = frozenset({"interpreter", "args", "trace", "path", "showNotifications"})
 _SWITCHES = {
@@ -40,12 +41,28 @@ class Options:
     ignore_versions: bool = False
     settings: Settings = field(default_factory=Settings)
 
-    def settings_of(self, path: str, configuration: Configuration | None) -> Settings:
-        """What is checked in the file at `path`, with the settings of its project."""
-        if configuration is None:
-            return self.settings
-        merged = replace(configuration, settings=configuration.settings.over(self.settings))
-        return merged.for_file(path, None, ())
+
+class Chosen:
+    """The options of an editor for what is in a folder, under the settings of a project.
+
+    Patterns are relative to the directory of those that chose them.
+    """
+
+    def __init__(self, options: Options, folder: str, project: Configuration | None) -> None:
+        own = Configuration(options.settings, folder or "/")
+        merged = project.settings.over(options.settings) if project is not None else options.settings
+        given = project.settings.given if project is not None else frozenset()
+        self._exclude = project if project is not None and "exclude" in given else own
+        ignores = project if project is not None and "per_file_ignores" in given else own
+        self._merged = replace(ignores, settings=merged)
+
+    def excludes(self, path: str) -> bool:
+        """Whether the file at `path` is left out."""
+        return self._exclude.excludes(path)
+
+    def settings_of(self, path: str) -> Settings:
+        """What is checked in the file at `path`."""
+        return self._merged.for_file(path, None, ())
 
 
 def read_options(section: object) -> tuple[Options, list[str]]:
@@ -67,7 +84,8 @@ def read_options(section: object) -> tuple[Options, list[str]]:
                 problems.append(f"{SECTION}.{key} has to be true or false, not {value!r}")
         elif key in _CHECKER:
             try:
-                read = read_settings({_kebab(key): value}, f"{SECTION} (editor settings)")
+                read = read_settings({_kebab(key): value}, _WHERE)
+                check_patterns(read, _WHERE)
             except SettingsError as error:
                 problems.append(str(error))
             else:

@@ -18,7 +18,7 @@ from trainshift.host.walk import collect
 from trainshift.lsp import diagnostics
 from trainshift.lsp.desk import Rules, State
 from trainshift.lsp.documents import paper_of, plain
-from trainshift.lsp.options import Options, read_options
+from trainshift.lsp.options import Chosen, Options, read_options
 from trainshift.lsp.uris import path_of, uri_of
 
 if TYPE_CHECKING:
@@ -83,21 +83,22 @@ class Project:
 
     def rules_of(self, path: str) -> Rules:
         """What decides how the file at `path` is judged ("" for one that is nowhere)."""
-        options = self._options_of(path)
-        configuration: Configuration | None = None
-        enable = options.enable
+        folder = self._folder_of(path)
+        options = self._options.get(folder, self._options.get("", self._defaults))
+        project: Configuration | None = None
         if path:
             try:
-                configuration = self._configurations.of(path)
-                enable = enable and not configuration.excludes(path)
+                project = self._configurations.of(path)
             except ConfigurationProblem as problem:
                 self._tell(str(problem))
+        chosen = Chosen(options, path_of(folder), project)
         return Rules(
-            options.settings_of(path, configuration),
-            enable=enable,
+            chosen.settings_of(path) if path else options.settings,
+            enable=options.enable and not (path and chosen.excludes(path)),
             hints=options.hints,
             code_lens=options.code_lens,
             ignores_versions=options.ignore_versions,
+            files=self._configurations,
             runtime=functools.partial(self._runtime, path, options.ignore_versions),
         )
 
@@ -110,14 +111,14 @@ class Project:
             self._declarations = Declarations(_WAY_OUT)
         return self._declarations.of(path)
 
-    def _options_of(self, path: str) -> Options:
+    def _folder_of(self, path: str) -> str:
+        """The URI of the innermost folder that holds a file; "" if none does."""
         inside = [
             (len(folder), uri)
-            for uri in self._options
-            if uri and (folder := path_of(uri)) and f"{path}/".startswith(f"{folder.rstrip('/')}/")
+            for uri in self.folders
+            if (folder := path_of(uri)) and path.startswith(f"{folder.rstrip('/')}/")
         ]
-        uri = max(inside)[1] if inside else ""
-        return self._options.get(uri, self._defaults)
+        return max(inside)[1] if inside else ""
 
     # Files
 
