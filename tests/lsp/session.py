@@ -278,16 +278,16 @@ class Session:
     ) -> list[types.Diagnostic]:
         """The diagnostics of the present version, once they are what is waited for."""
 
-        def right() -> list[types.Diagnostic] | None:
-            fits = document.shown_version == document.version and document.shown is not None
-            return document.shown if fits and holds(document.shown or []) else None
+        def right() -> bool:
+            is_fresh = document.shown_version == document.version
+            return document.shown is not None and is_fresh and bool(holds(document.shown))
 
         try:
-            found = await self.until("diagnostics are shown", right)
+            await self.until("diagnostics are shown", right)
         except AssertionError as error:
             shown = [(each.code, each.range.start.line, each.message) for each in document.shown or ()]
             raise AssertionError(f"{error}; at last, of version {document.shown_version}: {shown}") from None
-        return found or []
+        return document.shown or []
 
     async def pull(self, document: Document, known: str | None = None) -> Any:
         """The report of a document that the client asks for."""

@@ -1,0 +1,279 @@
+"""Settings: of the editor, of its folders, and of the project, which decides over them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from lsprotocol import types
+
+from lsp.commands import SCRIPTS, text_of
+from lsp.session import PULLING, Document, Session, able, serve
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
+
+TEXT = """\
+import os
+x = 1
+import tensorflow as tf
+Adam = tf.keras.optimizers.Adam
+opt = Adam()
+"""
+LOOP = """\
+import tensorflow as tf
+opt = tf.keras.optimizers.Adam(1e-3)
+model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+for x in range(10):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(model(x))
+    grads = tape.gradient(loss, model.trainable_variables)
+    opt.apply_gradients(zip(grads, model.trainable_variables))
+"""
+BOTH = {"TF01", "TF03"}
+# A client that cannot be asked for its settings.
+TELLING = able({"workspace.configuration": None, "workspace.didChangeConfiguration": None})
+ERROR = types.DiagnosticSeverity.Error
+WARNING = types.DiagnosticSeverity.Warning
+
+
+def project(path: Path, table: str = "") -> Path:
+    """A directory that is a project with such settings."""
+    path.mkdir(parents=True)
+    (path / "pyproject.toml").write_text(f"[tool.trainshift]\n{table}\n" if table else "", encoding="utf-8")
+    return path
+
+
+def script(session: Session, folder: Path, text: str = TEXT, name: str = "train.py") -> Document:
+    """A script in a directory, opened."""
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(text, encoding="utf-8")
+    return session.open(text, (folder / name).as_uri())
+
+
+async def shown(session: Session, document: Document, *codes: str, **loud: types.DiagnosticSeverity) -> None:
+    """Wait until exactly these codes are shown, some of them so loud."""
+
+    def fits(found: list[types.Diagnostic]) -> bool:
+        known = {str(each.code): each.severity for each in found}
+        return known.keys() == {*codes, *loud} and loud.items() <= known.items()
+
+    await session.shown(document, fits)
+
+
+def tell(session: Session, section: object) -> None:
+    """Tell the settings of a client that cannot be asked."""
+    session.client.workspace_did_change_configuration(types.DidChangeConfigurationParams(section))
+
+
+# Of the editor
+
+
+async def test_each_folder_has_settings_of_its_own(tmp_path: Path) -> None:
+    quiet, loud, inner = tmp_path / "quiet", tmp_path / "loud", tmp_path / "loud" / "inner"
+    for each in (quiet, loud, inner):
+        project(each)
+    settings = {
+        "": {"ignore": ["TF01"]},
+        quiet.as_uri(): {"ignore": ["TF03"]},
+        loud.as_uri(): {"severity": {"TF03": "error"}},
+        inner.as_uri(): {"select": ["TF03"]},
+    }
+    async with serve(folders=[quiet, loud, inner], settings=settings) as session:
+        await shown(session, script(session, quiet), "TF01")
+        await shown(session, script(session, loud), "TF01", TF03=ERROR)
+        await shown(session, script(session, inner), TF03=WARNING)
+        # What is in no folder has the settings of no folder.
+        outside = script(session, tmp_path / "else")
+        await shown(session, outside, "TF03")
+        untitled = session.open(TEXT)
+        await shown(session, untitled, "TF03")
+        # They change for one folder, then for what is in none.
+        session.configure({"ignore": ["TF"]}, loud.as_uri())
+        await session.until(
+            "a warning goes", lambda: session.documents[(loud / "train.py").as_uri()].shown == []
+        )
+        session.configure({"select": ["TF01"]})
+        await shown(session, untitled, "TF01")
+        await shown(session, outside, "TF01")
+        # A folder goes, and with it its settings.
+        event = types.WorkspaceFoldersChangeEvent(
+            added=[], removed=[types.WorkspaceFolder(quiet.as_uri(), "quiet")]
+        )
+        session.client.set_configuration({"ignore": ["TF01"]}, section="trainshift")
+        session.client.workspace_did_change_workspace_folders(types.DidChangeWorkspaceFoldersParams(event))
+        await shown(session, session.documents[(quiet / "train.py").as_uri()], "TF03")
+
+
+async def test_changes_of_settings_and_files_are_asked_for(editor: Session) -> None:
+    await editor.until("the server has registered", lambda: len(editor.registrations) >= 2)
+    methods = {each.method: each.register_options for each in editor.registrations}
+    assert methods.keys() == {
+        types.WORKSPACE_DID_CHANGE_CONFIGURATION,
+        types.WORKSPACE_DID_CHANGE_WATCHED_FILES,
+    }
+    watched = str(methods[types.WORKSPACE_DID_CHANGE_WATCHED_FILES])
+    for pattern in ("**/*.py", "**/pyproject.toml", "**/trainshift.toml", "requirements"):
+        assert pattern in watched
+
+
+@pytest.mark.parametrize("nested", [False, True])
+async def test_a_client_that_is_not_asked_gives_its_settings_at_the_start(nested: bool) -> None:
+    settings = {"ignore": ["TF01"], "severity": {"TF03": "error"}}
+    async with serve(TELLING, options={"settings": settings} if nested else settings) as session:
+        document = session.open(TEXT)
+        await shown(session, document, TF03=ERROR)
+        tell(session, {"trainshift": {"ignore": ["TF03"]}})
+        await shown(session, document, "TF01")
+        tell(session, {"ignore": ["TF"]})
+        await shown(session, document)
+        tell(session, {"trainshift": {}})
+        await shown(session, document, *BOTH)
+        assert session.configured == 0
+        assert session.messages == []
+
+
+async def test_hints_can_be_switched_off_alone() -> None:
+    async with serve(TELLING) as session:
+        document = session.open(LOOP + "Adam = tf.keras.optimizers.Adam\n")
+        await session.shown(document, lambda found: {"TF03", "HV04"} <= {each.code for each in found})
+        tell(session, {"trainshift": {"hints": False}})
+        await shown(session, document, "TF03")
+        menu = await session.actions(document, 4)
+        assert any(each.title.startswith("Make distributed: average") for each in menu)
+        tell(session, {"trainshift": {"enable": False}})
+        await shown(session, document)
+
+
+@pytest.mark.parametrize(
+    ("section", "told"),
+    [
+        ({"ignore": ["TF99"]}, "TF99"),
+        ({"severity": {"TF03": "loud"}}, "loud"),
+        ({"hints": "no"}, "hints"),
+        ({"ingore": ["TF03"]}, "ingore"),
+        (["TF03"], "object"),
+        ({"exclude": ["!"]}, "gitignore"),
+    ],
+    ids=str,
+)
+async def test_settings_that_cannot_be_used_are_told_once(section: object, told: str) -> None:
+    async with serve(TELLING, options={"settings": section}) as session:
+        document = session.open(TEXT)
+        await shown(session, document, *BOTH)
+        for _ in range(3):
+            tell(session, {"trainshift": {"enable": False}})
+            tell(session, {"trainshift": section})
+        await shown(session, session.open(TEXT), *BOTH)
+        assert len(session.messages) == (1 if told else 0)
+        assert all(told in each.message for each in session.messages)
+
+
+async def test_what_is_right_holds_beside_what_is_wrong() -> None:
+    async with serve(
+        TELLING, options={"ignore": ["TF03"], "select": 7, "interpreter": ["python3"]}
+    ) as session:
+        await shown(session, session.open(TEXT), "TF01")
+        (message,) = session.messages
+        assert message.type == types.MessageType.Warning
+        assert "select" in message.message
+
+
+# Of the project
+
+
+async def test_the_project_decides_key_by_key(tmp_path: Path) -> None:
+    folder = project(tmp_path / "here", 'ignore = ["TF01"]')
+    settings = {"": {"ignore": ["TF03"], "severity": {"TF03": "error"}}}
+    async with serve(folders=[folder], settings=settings) as session:
+        document = script(session, folder)
+        await shown(session, document, TF03=ERROR)
+        (folder / "pyproject.toml").write_text(
+            '[tool.trainshift.severity]\nTF01 = "hint"\n', encoding="utf-8"
+        )
+        session.watched(folder / "pyproject.toml", types.FileChangeType.Changed)
+        await shown(session, document, TF01=types.DiagnosticSeverity.Hint)
+        (folder / "trainshift.toml").write_text('ignore = ["TF03", "TF01"]\n', encoding="utf-8")
+        session.watched(folder / "trainshift.toml", types.FileChangeType.Created)
+        await shown(session, document)
+        (folder / "trainshift.toml").unlink()
+        session.watched(folder / "trainshift.toml", types.FileChangeType.Deleted)
+        await shown(session, document, "TF01")
+
+
+async def test_a_project_file_that_cannot_be_used_is_told_once(tmp_path: Path) -> None:
+    folder = project(tmp_path / "here", "ignore = 7")
+    async with serve(folders=[folder]) as session:
+        await shown(session, script(session, folder), *BOTH)
+        await shown(session, script(session, folder, name="other.py"), *BOTH)
+        session.watched(folder / "pyproject.toml", types.FileChangeType.Changed)
+        document = script(session, folder, name="third.py")
+        await shown(session, document, *BOTH)
+        (message,) = session.messages
+        assert "pyproject.toml" in message.message
+        assert "ignore" in message.message
+        (folder / "pyproject.toml").write_text('[tool.trainshift]\nignore = ["TF03"]\n', encoding="utf-8")
+        session.watched(folder / "pyproject.toml", types.FileChangeType.Changed)
+        await shown(session, document, "TF01")
+
+
+async def test_a_file_that_the_project_leaves_out_is_left_out(tmp_path: Path) -> None:
+    folder = project(
+        tmp_path / "here", 'exclude = ["old/"]\n[tool.trainshift.per-file-ignores]\n"new/*" = ["TF01"]'
+    )
+    async with serve(PULLING, folders=[folder]) as session:
+        assert await session.pulled(script(session, folder, name="old/train.py")) == []
+        assert {each.code for each in await session.pulled(script(session, folder, name="new/train.py"))} == {
+            "TF03"
+        }
+
+
+async def test_patterns_of_the_editor_are_those_of_its_folder(tmp_path: Path) -> None:
+    folder = project(tmp_path / "here")
+    settings = {folder.as_uri(): {"exclude": ["/old/"], "perFileIgnores": {"new/*.py": ["TF01"]}}}
+    async with serve(PULLING, folders=[folder], settings=settings) as session:
+        await session.until("settings are asked for", lambda: session.configured)
+        assert {each.code for each in await session.pulled(script(session, folder))} == BOTH
+        assert {each.code for each in await session.pulled(script(session, folder, name="new/a.py"))} == {
+            "TF03"
+        }
+        assert await session.pulled(script(session, folder, name="old/a.py")) == []
+        assert {
+            each.code for each in await session.pulled(script(session, folder, name="x/old/a.py"))
+        } == BOTH
+
+
+# Versions
+
+
+async def test_a_script_for_keras_3_is_refused_unless_versions_are_ignored(tmp_path: Path) -> None:
+    folder = project(tmp_path / "here")
+    (folder / "requirements.txt").write_text("tensorflow==2.16.1\n", encoding="utf-8")
+    text = text_of(SCRIPTS / "mnist_tape" / "before.py")
+    only = ["source.makeDistributed"]
+    async with serve(
+        able({"textDocument.diagnostic": {}, "workspace.diagnostics": None}), folders=[folder]
+    ) as session:
+        document = script(session, folder, text)
+        assert not any(str(each.code).startswith("HV") for each in await session.pulled(document))
+        (action,) = await session.actions(document, 0, only=only)
+        assert action.disabled is not None
+        assert "requirements.txt" in action.disabled.reason
+        assert "trainshift.ignoreVersions" in action.disabled.reason
+        assert [each.command.title for each in await session.lenses(document) if each.command] == [
+            "GradientTape loop · cannot be made distributed"
+        ]
+        answer = await session.run("trainshift.makeDistributed", {"uri": document.uri})
+        assert answer == {"applied": False, "reason": action.disabled.reason}
+        # Another version is asked for, and again the first one; then versions are ignored.
+        for content, is_refused in (("tensorflow==2.15.1\n", False), ("tensorflow==2.16.1\n", True)):
+            (folder / "requirements.txt").write_text(content, encoding="utf-8")
+            session.watched(folder / "requirements.txt", types.FileChangeType.Changed)
+            (action,) = await session.actions(document, 0, only=only)
+            assert (action.disabled is not None) == is_refused, content
+        count = session.configured
+        session.configure({"ignoreVersions": True})
+        await session.until("settings are asked for", lambda: session.configured > count)
+        (action,) = await session.actions(document, 0, only=only)
+        while action.disabled is not None:
+            (action,) = await session.actions(document, 0, only=only)
+        assert await session.result(action, document) == text_of(SCRIPTS / "mnist_tape" / "after.py")
