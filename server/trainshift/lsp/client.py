@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from trainshift.lsp.positions import PREFERRED, UTF_16
+UTF_8, UTF_16, UTF_32 = "utf-8", "utf-16", "utf-32"
+PREFERRED = (UTF_32, UTF_8, UTF_16)
+"""The encodings of positions, cheapest for us first."""
 
 
-@dataclass(frozen=True)
-class Client:
+class Client(NamedTuple):
     """The capabilities of a client, as far as it matters here."""
 
     encoding: str = UTF_16

@@ -1,4 +1,4 @@
-"""The command that starts the server; an editor waits for it, so it loads nothing more."""
+"""The command that starts the server, with its options and its help."""
 
 from __future__ import annotations
 
@@ -51,9 +51,10 @@ def server(
     if stdio and tcp is not None:
         raise click.UsageError("--stdio and --tcp exclude each other.")
     from trainshift.lsp import start
+    from trainshift.lsp.logfile import log_to
 
     try:
-        start.log_to(log_file, verbose)
+        log_to(log_file, verbose)
     except OSError as error:
         click.echo(f"Error: {log_file}: cannot be written: {error.strerror or error}", err=True)
         ctx.exit(_CANNOT_START)

@@ -9,10 +9,7 @@ from __future__ import annotations
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.source import Source, Span
-
-UTF_8, UTF_16, UTF_32 = "utf-8", "utf-16", "utf-32"
-PREFERRED = (UTF_32, UTF_8, UTF_16)
-"""The encodings of positions, cheapest for us first."""
+from trainshift.lsp.client import UTF_8, UTF_16, UTF_32
 
 _CODECS = {UTF_8: ("utf-8", 1), UTF_16: ("utf-16-le", 2), UTF_32: ("utf-32-le", 4)}
 

@@ -1,17 +1,15 @@
 """Start: answers `initialize` at once, then loads what answers everything else.
 
 Loading pygls, lsprotocol and the engine takes a while, in which an editor would wait.  What the server
-can do is known without them.
+can do is known without them, so nothing is imported on top of this file that is not needed for it.
 """
 
 from __future__ import annotations
 
 import gc
-import logging
 import os
-import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +31,11 @@ class _Nowhere:
         """Nothing to close."""
 
 
+def may_serve(arguments: Sequence[str]) -> bool:
+    """Whether a server that is started so needs no options read, and has somebody to serve."""
+    return arguments in ([], ["--stdio"]) and sys.stdin is not None and not sys.stdin.isatty()
+
+
 def serve_stdio() -> int:
     """Serve one client on standard input and output; returns the exit status.
 
@@ -46,6 +49,8 @@ def serve_stdio() -> int:
 
 def serve_tcp(host: str, port: int, ready: Callable[[str], None]) -> int:
     """Serve one client that connects to a TCP port, for debugging; returns the exit status."""
+    import socket
+
     try:
         with socket.create_server((host, port)) as listener:
             ready(f"listening on {host}:{listener.getsockname()[1]}")
@@ -73,6 +78,12 @@ def _load() -> Server:
     from trainshift.lsp.lazily import load
 
     load()
+    import logging
+
+    if not logging.getLogger().handlers:
+        from trainshift.lsp.logfile import log_to
+
+        log_to(None, verbose=False)
     sys.setswitchinterval(0.001)  # A message is not kept waiting by a check that is under way.
     from trainshift.lsp.server import Server
 
@@ -103,14 +114,3 @@ def _greet(reader: Reader, writer: Writer) -> dict[str, Any] | None:
         if identity is not None and method is not None:
             error = {"code": -32002, "message": "the server is not initialized"}
             writer.write(encoded({"id": identity, "error": error}))
-
-
-def log_to(path: str | None, verbose: bool) -> None:
-    """Write the log to a file, or errors to standard error."""
-    level = logging.DEBUG if verbose else logging.INFO if path else logging.WARNING
-    handler = logging.FileHandler(path, encoding="utf-8") if path else logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    logging.basicConfig(level=level, handlers=[handler], force=True)
-    # What cannot be read is told by our own protocol, in one line.
-    logging.getLogger("pygls").setLevel(logging.INFO if verbose else logging.CRITICAL)
-    logging.getLogger("asyncio").setLevel(logging.WARNING)
