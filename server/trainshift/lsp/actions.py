@@ -190,8 +190,8 @@ def _meets(one: Span, other: Span) -> bool:
 # What is behind a line of it
 
 
-Known = Callable[[Program, Callable[[State], bool]], Awaitable[State]]
-"""Gives the state of a program's present version once it is enough; raises Outdated."""
+Known = Callable[..., Awaitable[State]]
+"""Gives the state of a program's present version once it is enough (`Desk.known`); raises Outdated."""
 
 
 Alone = Callable[[Program, str], Awaitable[CheckReport]]
@@ -217,7 +217,7 @@ async def carried_out(
         if diagnostic.fix is None:
             raise NotPossible("nothing mends this any more")
         return workspace_edit(state.paper, merge([diagnostic.fix]), client)
-    state = await known(program, lambda state: state.is_settled)
+    state = await known(program, lambda state: state.has_outline, True)
     conversion = converted(state, _chosen(state, span) if data["do"] == "statement" else None)
     assert conversion.plan is not None
     return workspace_edit(state.paper, conversion.plan, client)

@@ -18,8 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from trainshift.core.lazy import cached_property
-from trainshift.core.source import Span
-from trainshift.core.statements import FactsCache
+from trainshift.core.source import Source, Span
 from trainshift.engine.checking import CheckReport
 from trainshift.engine.live import Live, Shift
 from trainshift.engine.own_codes import SYNTAX_ERROR
@@ -61,6 +60,7 @@ class Rules:
     code_lens: bool = True
     ignores_versions: bool = False
     files: object = None
+    source_of: Callable[[str], Source | None] = field(default=lambda path: None, compare=False)
     runtime: Callable[[], Runtime | None] = field(default=lambda: None, compare=False)
 
 
@@ -80,8 +80,12 @@ class State:
     @property
     def is_settled(self) -> bool:
         """Whether nothing more will become known of this version."""
-        has_outline = self.outline is not None and self.outline.paper is self.paper
-        return self.is_full and (has_outline or self.is_broken)
+        return self.is_full and (self.has_outline or self.is_broken)
+
+    @property
+    def has_outline(self) -> bool:
+        """Whether `outline` is of this version."""
+        return self.outline is not None and self.outline.paper is self.paper
 
     @property
     def is_broken(self) -> bool:
@@ -120,7 +124,7 @@ class Program:
         self._due = 0.0
         self._round = 0
         """How often the rules, or the files that it imports, have changed."""
-        self._cache = FactsCache()
+        self._wants_outline = False
         self._took = _PROMPT
         self._waiting: list[tuple[Callable[[State], bool], Future[State]]] = []
 
@@ -203,8 +207,12 @@ class Desk:
             self._programs = [each for each in self._programs if each is not program]
             _dismiss(program)
 
-    def known(self, program: Program, is_enough: Callable[[State], bool]) -> Future[State]:
+    def known(
+        self, program: Program, is_enough: Callable[[State], bool], *, wants_outline: bool = False
+    ) -> Future[State]:
         """The state of the present version when it is enough, or nothing more will become known.
+
+        With `wants_outline` that is worked out before the full check.
 
         The future raises Outdated if a newer version comes before that.
         """
@@ -219,6 +227,7 @@ class Desk:
                 # A step that somebody waits for goes on, or questions in a row would never let it end.
                 is_awaited = self._busy is not None and (self._busy is program or self._busy._waiting)
                 program._waiting.append((is_enough, future))
+                program._wants_outline = program._wants_outline or wants_outline
                 self._wake(urgent=not is_awaited)
         return future
 
@@ -331,7 +340,10 @@ class Desk:
             state, number = program.state, program._round
             self._busy = program
         try:
-            if state is None or state.paper is not program.paper or not state.is_full:
+            is_known = state is not None and state.paper is program.paper
+            if state is not None and is_known and program._wants_outline and not state.has_outline:
+                self._look(program, state, number)
+            elif state is None or not is_known or not state.is_full:
                 self._check(program, number)
             else:
                 self._look(program, state, number)
@@ -348,7 +360,9 @@ class Desk:
     def _look(self, program: Program, state: State, number: int) -> None:
         from trainshift.lsp.outline import outline_of
 
-        outline = outline_of(state.paper, program._cache, program.rules.runtime, self._pause)
+        script = program.live.by_itself(state.paper.source)
+        outline = outline_of(state.paper, script, program.rules.runtime, self._pause)
+        program._wants_outline = False
         self._tell(program, replace(state, outline=outline), number)
 
     def _tell(self, program: Program, state: State, number: int) -> None:

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 
 from trainshift.core.edit import Change
 from trainshift.core.patterns import Loop, Pattern
-from trainshift.core.script import Script, read_script
+from trainshift.core.script import Script
 from trainshift.core.source import Span
-from trainshift.core.statements import FactsCache, ParseFailure
 from trainshift.engine.conversion import Analysis, Conversion, Status, analyze_script, obstacle
 from trainshift.engine.runtime import Runtime
 from trainshift.lsp.documents import Paper
@@ -45,15 +44,18 @@ class Outline:
 
 def outline_of(
     paper: Paper,
-    cache: FactsCache,
+    script: Script | None,
     runtime_of: Callable[[], Runtime | None] = lambda: None,
     pause: Callable[[], None] = lambda: None,
 ) -> Outline:
-    """The outline of a program; `pause` may raise to give up, and nothing else raises."""
+    """The outline of a program, of which `script` is the reading, None if it is not Python.
+
+    `pause` may raise to give up, and nothing else raises.
+    """
     runtime = None
     try:
         runtime = runtime_of()
-        return _outline_of(paper, cache, runtime, pause)
+        return _outline_of(paper, script, runtime, pause)
     except Exception as error:
         log.exception("what could be made distributed cannot be told")
         deep = isinstance(error, RecursionError)
@@ -62,11 +64,10 @@ def outline_of(
 
 
 def _outline_of(
-    paper: Paper, cache: FactsCache, runtime: Runtime | None, pause: Callable[[], None]
+    paper: Paper, script: Script | None, runtime: Runtime | None, pause: Callable[[], None]
 ) -> Outline:
-    script = read_script(paper.text, cache)
-    if isinstance(script, ParseFailure):
-        return _without(paper, runtime, f"not Python: {script.message}")
+    if script is None:
+        return _without(paper, runtime, "not Python")
     analysis = analyze_script(script, pause)
     found = obstacle(analysis, runtime)
     loops = tuple(
