@@ -23,7 +23,7 @@ def files_on_disk() -> ParsedFiles:
 def files_under(opened: Mapping[str, str]) -> ParsedFiles:
     """The files of this machine under those that an editor has open, by absolute path.
 
-    A directory is listed again when its time stamp changes.
+    Those that are open need not be on the disk.  A directory is listed again when its time stamp changes.
     """
 
     @lru_cache(_MOST_DIRECTORIES)
@@ -31,11 +31,13 @@ def files_under(opened: Mapping[str, str]) -> ParsedFiles:
         return _entries(directory)
 
     def entries(directory: str) -> frozenset[str]:
+        inside = f"{directory.rstrip('/')}/"
+        unsaved = {path[len(inside) :].partition("/")[0] for path in list(opened) if path.startswith(inside)}
         try:
             changed = os.stat(directory).st_mtime_ns
         except OSError:
-            return frozenset()
-        return listed(directory, changed)
+            return frozenset(unsaved)
+        return listed(directory, changed) | unsaved
 
     def text_of(path: str) -> str | None:
         text = opened.get(path)

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 from trainshift.core.edit import Change
 from trainshift.core.lazy import cached_property
 from trainshift.core.source import Span
-from trainshift.engine.checking import Diagnostic, Region
+from trainshift.engine.checking import Diagnostic, OtherPlace, Region
 from trainshift.engine.settings import Severity
 from trainshift.lsp.desk import Rules, State
-from trainshift.lsp.documents import Paper, Part
+from trainshift.lsp.documents import Paper, Part, paper_of
 from trainshift.lsp.positions import Place
 from trainshift.lsp.uris import path_of, uri_of
 from trainshift.pages import page_url
@@ -52,7 +52,7 @@ def items_of(state: State, rules: Rules) -> dict[str, list[Item]]:
     for diagnostic in state.report.diagnostics:
         span = place_of(state.paper, diagnostic)
         part = state.paper.part_at(span.start)
-        found[part.uri].append(_finding(state.paper, part, span, diagnostic))
+        found[part.uri].append(_finding(state.paper, part, span, diagnostic, rules))
     if rules.hints:
         for part, item in _hints(state):
             found[part.uri].append(item)
@@ -83,7 +83,7 @@ def _position(place: Place) -> dict[str, int]:
     return {"line": place[0], "character": place[1]}
 
 
-def _finding(paper: Paper, part: Part, span: Span, diagnostic: Diagnostic) -> Item:
+def _finding(paper: Paper, part: Part, span: Span, diagnostic: Diagnostic, rules: Rules) -> Item:
     item = Item(
         {
             "range": range_of(part, span),
@@ -95,7 +95,7 @@ def _finding(paper: Paper, part: Part, span: Span, diagnostic: Diagnostic) -> It
     )
     if diagnostic.url:
         item["codeDescription"] = {"href": diagnostic.url}
-    related = [_related(paper, part, each.path, each.region, each.message) for each in diagnostic.related]
+    related = [_related(paper, part, each, rules) for each in diagnostic.related]
     if related:
         item["relatedInformation"] = related
     if diagnostic.code == "TS01":
@@ -103,16 +103,16 @@ def _finding(paper: Paper, part: Part, span: Span, diagnostic: Diagnostic) -> It
     return item
 
 
-def _related(paper: Paper, part: Part, path: str, region: Region, message: str) -> dict[str, Any]:
-    if path and path_of(part.uri) != path and not paper.is_notebook:
-        # Another file, of which only lines and columns in code points are at hand.
-        first, last = (region.line - 1, region.column - 1), (region.end_line - 1, region.end_column - 1)
-        where = {"uri": uri_of(path), "range": {"start": _position(first), "end": _position(last)}}
+def _related(paper: Paper, part: Part, other: OtherPlace, rules: Rules) -> dict[str, Any]:
+    if other.path and path_of(part.uri) != other.path and not paper.is_notebook:
+        source = rules.source_of(other.path)
+        file = Part(uri_of(other.path), None, source.text if source is not None else "", part.encoding)
+        where = {"uri": file.uri, "range": range_of(file, span_of(paper_of(file), other.region))}
     else:
-        span = span_of(paper, region)
+        span = span_of(paper, other.region)
         home = paper.part_at(span.start)
         where = {"uri": home.uri, "range": range_of(home, span)}
-    return {"location": where, "message": message}
+    return {"location": where, "message": other.message}
 
 
 def _hints(state: State) -> Iterator[tuple[Part, Item]]:

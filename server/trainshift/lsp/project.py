@@ -6,9 +6,10 @@ import functools
 import logging
 import os
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from trainshift.engine.checking import check
+from trainshift.core.source import Source
 from trainshift.engine.live import Live
 from trainshift.host import files as disk_files
 from trainshift.host.configuration import Configuration, ConfigurationProblem, Configurations
@@ -45,7 +46,7 @@ class Project:
         self._defaults = Options()
         self._options: dict[str, Options] = {}
         self._declarations: Declarations | None = None
-        self._scanned: dict[str, tuple[object, list[diagnostics.Item]]] = {}
+        self._scanned: dict[str, Scanned] = {}
         self.forget_settings()
 
     # Folders and settings
@@ -99,6 +100,7 @@ class Project:
             code_lens=options.code_lens,
             ignores_versions=options.ignore_versions,
             files=self._configurations,
+            source_of=self.source_of,
             runtime=functools.partial(self._runtime, path, options.ignore_versions),
         )
 
@@ -126,10 +128,12 @@ class Project:
         """A script that is opened; its imports are followed if it is a file."""
         return Live(path, self.files if path and is_linked else None)
 
-    def opened(self, path: str, text: str) -> None:
-        """A file is open with this text, whatever the disk holds."""
+    def opened(self, path: str, text: str) -> bool:
+        """A file is open with this text, whatever the disk holds; tells whether it was there before."""
+        is_edit = path in self._texts or os.path.exists(path)
         self._texts[path] = text
-        self.changed(path, is_edit=True)
+        self.changed(path, is_edit=is_edit)
+        return is_edit
 
     def changed(self, path: str, *, is_edit: bool) -> None:
         """A file holds something else; it was there before, and still is, if `is_edit`."""
@@ -140,15 +144,35 @@ class Project:
         while self._stale:
             path, is_edit = self._stale.popitem()
             self.files.forget(path, is_edit=is_edit)
+            for other, scanned in list(self._scanned.items()):
+                if not is_edit or path in scanned.linked:
+                    self._scanned[other] = replace(scanned, stamp=None)
 
-    def closed(self, path: str) -> None:
-        """A file is no longer open."""
+    def closed(self, path: str) -> bool:
+        """A file is no longer open; tells whether it is still there."""
         self._texts.pop(path, None)
-        self.changed(path, is_edit=True)
+        is_edit = os.path.exists(path)
+        self.changed(path, is_edit=is_edit)
+        return is_edit
+
+    def source_of(self, path: str) -> Source | None:
+        """What a file that a program imports says."""
+        code = self.files.read(path)
+        return code.source if code is not None else None
 
     def scan(self, encoding: str) -> Scan:
         """A walk over the files of all folders."""
         return Scan(self, [path for uri in self.folders if (path := path_of(uri))], encoding)
+
+
+@dataclass(frozen=True)
+class Scanned:
+    """What the last scan found in a file: of which version of it (None for one that is outdated), and with
+    which other files."""
+
+    stamp: object
+    linked: frozenset[str]
+    items: list[diagnostics.Item]
 
 
 class Scan:
@@ -190,14 +214,15 @@ class Scan:
             info = os.stat(path)
             stamp = (info.st_mtime_ns, info.st_size, rules)
             known = self._project._scanned.get(path)
-            if known is not None and known[0] == stamp:
-                return known[1]
+            if known is not None and known.stamp == stamp:
+                return known.items
             text = disk_files.read(path).text
         except (FileProblem, OSError) as problem:
             log.debug("%s is not scanned: %s", path, problem)
             return None
-        report = check(text, rules.settings, path, self._project.files)
         paper = paper_of(plain(uri, None, text, self._encoding))
+        live = self._project.live(path, is_linked=True)
+        report = live.in_full(paper.source, rules.settings)
         items = diagnostics.items_of(State(paper, report, True, None), rules)[uri]
-        self._project._scanned[path] = (stamp, items)
+        self._project._scanned[path] = Scanned(stamp, live.linked, items)
         return items

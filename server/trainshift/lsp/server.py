@@ -13,6 +13,7 @@ import json
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
@@ -41,6 +42,10 @@ _LANGUAGES = ("python",)
 _WATCHED = ("**/*.py", "**/pyproject.toml", "**/trainshift.toml", "**/requirements*.txt", "**/*.lock")
 _PROMPTLY = 0.03
 """So many seconds a pulled report waits for the full check before it is what is known at once."""
+_FAREWELL = 5.0
+"""So many seconds after the client's last word the process ends in any case."""
+_WATCH = 3.0
+"""Every so many seconds the server looks whether its client's process is still there."""
 
 
 class Server:
@@ -54,13 +59,12 @@ class Server:
         self.client = Client()
         self.project = Project(self._show_problem)
         self.desk = Desk(self._told, self.project.refresh)
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._loop = self.log.loop = asyncio.new_event_loop()
         self._programs: dict[str, Program] = {}
         self._cells: dict[str, Program] = {}
         self._notebooks: dict[str, dict[str, Any]] = {}
         self._published: dict[str, bytes] = {}
         self._fresh: dict[str, Program] = {}
-        self._parent: int | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self.was_shut_down = False
         self._register()
@@ -70,7 +74,8 @@ class Server:
     def _initialize(self, params: dict[str, Any]) -> dict[str, Any]:
         self.client = read_client(params.get("capabilities"))
         parent = params.get("processId")
-        self._parent = parent if isinstance(parent, int) and parent > 0 else None
+        if isinstance(parent, int) and parent > 0:
+            threading.Thread(target=_end_with, args=(parent,), name="trainshift-parent", daemon=True).start()
         folders = params.get("workspaceFolders")
         uris = (
             [each.get("uri") for each in folders if isinstance(each, dict)]
@@ -88,9 +93,6 @@ class Server:
         return initialize_result(self.client)
 
     async def _initialized(self, params: Any) -> None:
-        self._here()
-        if self._parent is not None:
-            self._spawn(self._end_with(self._parent))
         registrations = []
         if self.client.registers_configuration:
             options = {"section": "trainshift"}
@@ -104,34 +106,16 @@ class Server:
             self.endpoint.client_register_capability(types.RegistrationParams(registrations))
         await self._configure()
 
-    async def _end_with(self, parent: int) -> None:
-        """End when the client's process has gone without saying so."""
-        while True:
-            await asyncio.sleep(3)
-            try:
-                os.kill(parent, 0)
-            except PermissionError:
-                continue
-            except (OSError, OverflowError):
-                log.info("the client has gone")
-                os._exit(1)
-
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Do something beside the handling of messages."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _here(self) -> asyncio.AbstractEventLoop:
-        if self._loop is None:
-            self._loop = self.log.loop = asyncio.get_running_loop()
-        return self._loop
-
     def run(self, reader: Reader) -> int:
         """Handle messages until there are no more; returns the exit status."""
-        loop = asyncio.new_event_loop()
+        loop = self._loop
         asyncio.set_event_loop(loop)
-        self._loop = self.log.loop = loop
 
         def read() -> None:
             message: Any = {}
@@ -143,6 +127,8 @@ class Server:
                 call = self.endpoint.protocol.receive if message is not None else lambda _: loop.stop()
                 with contextlib.suppress(RuntimeError):  # The loop has ended.
                     loop.call_soon_threadsafe(call, message)
+            time.sleep(_FAREWELL)  # The process has ended, unless the loop writes what nobody reads.
+            os._exit(1)
 
         threading.Thread(target=read, name="trainshift-reader", daemon=True).start()
         try:
@@ -203,13 +189,11 @@ class Server:
                 types.ShowMessageParams(types.MessageType.Warning, f"Trainshift: {problem}")
             )
 
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(show)
+        self._loop.call_soon_threadsafe(show)
 
     # Documents
 
     def _opened(self, params: types.DidOpenTextDocumentParams) -> None:
-        self._here()
         document = params.text_document
         is_python = document.language_id in _LANGUAGES or path_of(document.uri).endswith((".py", ".pyi"))
         if document.uri in self._programs:
@@ -245,7 +229,7 @@ class Server:
         self.desk.touch(program, paper)
         self._text_changed(program)
         if not self._fresh:
-            self._here().call_soon(self._judge_fresh)
+            self._loop.call_soon(self._judge_fresh)
         self._fresh[program.uri] = program
 
     def _judge_fresh(self) -> None:
@@ -265,8 +249,8 @@ class Server:
         self.desk.close(program)
         path = path_of(uri)
         if path and not program.paper.is_notebook:
-            self.project.closed(path)
-            self._renew_users(path)
+            is_edit = self.project.closed(path)
+            self._renew_users(path, is_edit=is_edit)
         if not self.client.pulls:
             for part in program.paper.parts:
                 if self._published.pop(part.uri, None) is not None:
@@ -280,12 +264,15 @@ class Server:
         """Other programs may import from this one."""
         path = path_of(program.uri)
         if path and not program.paper.is_notebook:
-            self.project.opened(path, program.paper.text)
-            self._renew_users(path)
+            is_edit = self.project.opened(path, program.paper.text)
+            self._renew_users(path, is_edit=is_edit)
 
-    def _renew_users(self, path: str) -> None:
+    def _renew_users(self, path: str, *, is_edit: bool) -> None:
+        """Judge those anew that import a file, or may import one that is new or gone."""
         for other in self._programs.values():
-            if path in other.live.linked:
+            # What a program imports is known when it has been checked; it may be reading the file just now.
+            is_known = is_edit and other.state is not None and other.state.is_full
+            if path in other.live.linked or (not is_known and path_of(other.uri) != path):
                 self.desk.renew(other, soon=False)
 
     def _watched(self, params: types.DidChangeWatchedFilesParams) -> None:
@@ -316,7 +303,6 @@ class Server:
     # Notebooks
 
     def _notebook_opened(self, params: types.DidOpenNotebookDocumentParams) -> None:
-        self._here()
         uri = params.notebook_document.uri
         texts = {each.uri: each for each in params.cell_text_documents}
         cells = {
@@ -380,9 +366,8 @@ class Server:
     def _told(self, program: Program, state: State) -> None:
         """The desk knows more of a version (on the desk's thread)."""
         items = diagnostics.items_of(state, program.rules)
-        if self._loop is not None:
-            with contextlib.suppress(RuntimeError):  # The loop has ended.
-                self._loop.call_soon_threadsafe(self._show, program, state, items)
+        with contextlib.suppress(RuntimeError):  # The loop has ended.
+            self._loop.call_soon_threadsafe(self._show, program, state, items)
 
     def _show(self, program: Program, state: State, items: dict[str, list[diagnostics.Item]]) -> None:
         if program.paper is not state.paper or program.is_closed:
@@ -425,6 +410,8 @@ class Server:
             state = await self._soon(program, lambda state: state.is_settled if is_patient else state.is_full)
         except Outdated:
             raise ServerCancelled(data={"retriggerRequest": True}) from None
+        if program.state is not None and program.state.paper is state.paper:
+            state = program.state  # More may have become known since the answer was ready.
         items = diagnostics.items_of(state, program.rules)
         program.answered = items
         return _report(items.get(uri, []), params.previous_result_id)
@@ -437,8 +424,10 @@ class Server:
             return await self._known(program, lambda state: True)
         return await self._known(program, is_enough)
 
-    async def _known(self, program: Program, is_enough: Callable[[State], bool]) -> State:
-        return await _result(self.desk.known(program, is_enough))
+    async def _known(
+        self, program: Program, is_enough: Callable[[State], bool], wants_outline: bool = False
+    ) -> State:
+        return await _result(self.desk.known(program, is_enough, wants_outline=wants_outline))
 
     async def _alone(self, program: Program, code: str) -> CheckReport:
         source, settings = program.paper.source, program.rules.settings
@@ -456,7 +445,8 @@ class Server:
                     reports.append({"uri": part.uri, "version": part.version, **report})
         opened = {part.uri for each in self._programs.values() for part in each.paper.parts}
         scanned = await self._scan(params.work_done_token)
-        for uri, found in scanned.items():
+        # Of a file that is gone nothing is said any more.
+        for uri, found in {**dict.fromkeys(known, []), **scanned}.items():
             if uri not in opened and (found or uri in known):
                 reports.append({"uri": uri, "version": None, **_report(found, known.get(uri))})
         return {"items": reports}
@@ -471,9 +461,14 @@ class Server:
             if done.cancelled() or (progress is not None and progress.is_cancelled):
                 done.cancel()
                 return False
-            more = scan.step(pause)
+            try:
+                more = scan.step(pause)
+            except Exception as error:
+                with contextlib.suppress(Exception):
+                    done.set_exception(error)
+                return False
             if progress is not None:
-                self._here().call_soon_threadsafe(progress.report, scan.done, scan.total)
+                self._loop.call_soon_threadsafe(progress.report, scan.done, scan.total)
             if not more:
                 with contextlib.suppress(Exception):
                     done.set_result(scan.found)
@@ -581,7 +576,7 @@ class Server:
         if program is None:
             raise JsonRpcInvalidParams(message=f"{uri} is no open Python document")
         try:
-            state = await self._known(program, lambda state: state.is_settled)
+            state = await self._known(program, lambda state: state.has_outline, wants_outline=True)
             conversion = converted(state)
         except (NotPossible, Outdated) as error:
             reason = str(error) or "the document has changed meanwhile"
@@ -683,6 +678,19 @@ class Server:
             self.endpoint.feature(method)(_function(handler))
         self.endpoint.command(CONVERT)(_function(self._convert))
         self.endpoint.command(EXPLAIN)(_function(self._explain))
+
+
+def _end_with(parent: int) -> None:
+    """End when the client's process has gone without saying so, whatever the loop is at."""
+    while True:
+        time.sleep(_WATCH)
+        try:
+            os.kill(parent, 0)
+        except PermissionError:
+            continue
+        except (OSError, OverflowError):
+            log.info("the client has gone")
+            os._exit(1)
 
 
 def _function(method: Callable[..., Any]) -> Callable[..., Any]:
