@@ -136,7 +136,7 @@ def _action(
     data: dict[str, Any] = {
         "do": do,
         "uri": wanted.part.uri,
-        "version": wanted.part.version,
+        "version": state.paper.version,
         "span": [span.start, span.end],
         "code": diagnostic.code if diagnostic else "",
     }

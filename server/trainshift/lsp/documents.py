@@ -10,6 +10,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from hashlib import sha1
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.source import BOM, Source, Span
@@ -103,6 +104,14 @@ class Paper:
         """The program's text with its lines."""
         first = self.parts[0] if self.parts else None
         return first.source if first is not None and first.text is self.text else Source(self.text)
+
+    @cached_property
+    def version(self) -> int | str | None:
+        """What tells this version from all others: the document's, or what those of all cells come to."""
+        if not self.is_notebook:
+            return self.parts[0].version
+        versions = repr([(part.uri, part.version) for part in self.parts])
+        return sha1(versions.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
 
     def part_at(self, offset: int) -> Part:
         """The part that holds an offset, its end included."""

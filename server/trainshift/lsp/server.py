@@ -375,7 +375,7 @@ class Server:
         if self.endpoint.protocol.trace != types.TraceValue.Off:
             known = "settled" if state.is_settled else "checked" if state.is_full else "checked at once"
             number = len(state.report.diagnostics)
-            message = f"{program.uri}: version {state.paper.parts[0].version} is {known}, {number} findings"
+            message = f"{program.uri}: version {state.paper.version} is {known}, {number} findings"
             self.endpoint.log_trace(types.LogTraceParams(message))
         if self.client.pulls:
             answered = program.answered
@@ -446,7 +446,7 @@ class Server:
         opened = {part.uri for each in self._programs.values() for part in each.paper.parts}
         scanned = await self._scan(params.work_done_token)
         # Of a file that is gone nothing is said any more.
-        for uri, found in {**dict.fromkeys(known, []), **scanned}.items():
+        for uri, found in {**{each: [] for each in known}, **scanned}.items():
             if uri not in opened and (found or uri in known):
                 reports.append({"uri": uri, "version": None, **_report(found, known.get(uri))})
         return {"items": reports}
@@ -547,7 +547,7 @@ class Server:
             raise JsonRpcInvalidParams(message="this action is not one of this server's")
         program = self._program_of(str(data["uri"]))
         part = program.paper.part_of(str(data["uri"])) if program is not None else None
-        if program is None or part is None or part.version != data["version"]:
+        if program is None or part is None or program.paper.version != data["version"]:
             raise JsonRpcContentModified(message="the document has changed since; ask for the actions again")
         try:
             action.edit = await carried_out(program, data, self.client, self._known, self._alone)
