@@ -1,0 +1,337 @@
+"""Notebooks: their cells are one program, and nothing that is no Python is in its way."""
+
+from __future__ import annotations
+
+from itertools import count
+from pathlib import Path
+
+import pytest
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException
+
+from lsp.session import Document, Session
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
+
+NOTEBOOK = "notebook.source.makeDistributed.trainshift"
+STATEMENT = "refactor.rewrite.distribute"
+IMPORTS = "%matplotlib inline\n!pip install tensorflow 🎉\nimport tensorflow as tf\n"
+MODEL = "# 🎉\nopt = tf.keras.optimizers.Adam(1e-3)\nmodel = tf.keras.Sequential([tf.keras.layers.Dense(1)])"
+STEP = """\
+def step(x):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(model(x))
+    grads = tape.gradient(loss, model.trainable_variables)
+    opt.apply_gradients(zip(grads, model.trainable_variables))
+"""
+LOOP = "for i in range(10):\n    step(tf.ones([4, 2]))\n    print(i)"
+CELLS = [
+    ("python", IMPORTS),
+    ("markdown", "# Not Python: (("),
+    ("python", MODEL),
+    ("python", STEP),
+    ("python", LOOP),
+]
+ALIAS = "Adam = tf.keras.optimizers.Adam"
+NUMBERS = count()
+
+
+class Notebook:
+    """A notebook of the editor, and its cells in order."""
+
+    def __init__(
+        self, session: Session, cells: list[tuple[str, str]], prefix: str = "untitled:notebook-"
+    ) -> None:
+        self.session = session
+        self.uri = f"{prefix}{next(NUMBERS)}.ipynb"
+        self.version = 1
+        self.languages: dict[str, str] = {}
+        self.documents = [self._document(*each) for each in cells]
+        listed = [self._cell(each) for each in self.documents]
+        notebook = types.NotebookDocument(self.uri, "jupyter-notebook", 1, listed)
+        texts = [self._item(each) for each in self.documents]
+        session.client.notebook_document_did_open(types.DidOpenNotebookDocumentParams(notebook, texts))
+
+    def _document(self, language: str, text: str) -> Document:
+        name = self.uri.replace("untitled:", "").replace("file://", "")
+        document = Document(f"vscode-notebook-cell:{name}#W{next(NUMBERS)}", text)
+        self.session.documents[document.uri] = document
+        self.languages[document.uri] = language
+        return document
+
+    def _cell(self, document: Document) -> types.NotebookCell:
+        is_code = self.languages[document.uri] != "markdown"
+        kind = types.NotebookCellKind.Code if is_code else types.NotebookCellKind.Markup
+        return types.NotebookCell(kind, document.uri)
+
+    def _item(self, document: Document) -> types.TextDocumentItem:
+        return types.TextDocumentItem(
+            document.uri, self.languages[document.uri], document.version, document.text
+        )
+
+    def change(self, change: types.NotebookDocumentCellChanges) -> None:
+        """Tell a change of cells."""
+        self.version += 1
+        identifier = types.VersionedNotebookDocumentIdentifier(self.version, self.uri)
+        params = types.DidChangeNotebookDocumentParams(
+            identifier, types.NotebookDocumentChangeEvent(cells=change)
+        )
+        self.session.client.notebook_document_did_change(params)
+
+    def write(self, number: int, text: str) -> None:
+        """Put another text into a cell."""
+        document = self.documents[number]
+        document.text, document.version = text, document.version + 1
+        identifier = types.VersionedTextDocumentIdentifier(document.version, document.uri)
+        event = types.TextDocumentContentChangeWholeDocument(text)
+        content = types.NotebookDocumentCellContentChanges(identifier, [event])
+        self.change(types.NotebookDocumentCellChanges(text_content=[content]))
+
+    def edit(self, number: int, where: types.Range, new: str, text: str) -> None:
+        """Put something in place of a range of a cell, which makes it that text."""
+        document = self.documents[number]
+        document.text, document.version = text, document.version + 1
+        identifier = types.VersionedTextDocumentIdentifier(document.version, document.uri)
+        event = types.TextDocumentContentChangePartial(where, new)
+        content = types.NotebookDocumentCellContentChanges(identifier, [event])
+        self.change(types.NotebookDocumentCellChanges(text_content=[content]))
+
+    def insert(self, at: int, language: str, text: str) -> Document:
+        """A new cell."""
+        document = self._document(language, text)
+        self.documents.insert(at, document)
+        array = types.NotebookCellArrayChange(at, 0, [self._cell(document)])
+        structure = types.NotebookDocumentCellChangeStructure(array, did_open=[self._item(document)])
+        self.change(types.NotebookDocumentCellChanges(structure=structure))
+        return document
+
+    def delete(self, at: int) -> Document:
+        """One cell less."""
+        document = self.documents.pop(at)
+        array = types.NotebookCellArrayChange(at, 1)
+        structure = types.NotebookDocumentCellChangeStructure(array, did_close=[document.identifier])
+        self.change(types.NotebookDocumentCellChanges(structure=structure))
+        return document
+
+    def swap(self, at: int) -> None:
+        """Let a cell and the one after it change places."""
+        self.documents[at : at + 2] = reversed(self.documents[at : at + 2])
+        array = types.NotebookCellArrayChange(
+            at, 2, [self._cell(each) for each in self.documents[at : at + 2]]
+        )
+        structure = types.NotebookDocumentCellChangeStructure(array)
+        self.change(types.NotebookDocumentCellChanges(structure=structure))
+
+    def close(self) -> None:
+        """Close the notebook."""
+        cells = [each.identifier for each in self.documents]
+        identifier = types.NotebookDocumentIdentifier(self.uri)
+        self.session.client.notebook_document_did_close(
+            types.DidCloseNotebookDocumentParams(identifier, cells)
+        )
+
+    async def codes(self) -> list[set[object]]:
+        """The codes of each cell."""
+        return [{each.code for each in await self.session.pulled(cell)} for cell in self.documents]
+
+
+async def test_the_cells_are_one_program(puller: Session) -> None:
+    notebook = Notebook(puller, CELLS)
+    assert await notebook.codes() == [{"HV01"}, set(), {"HV02"}, {"HV04", "HV05"}, {"HV07"}]
+    for cell in notebook.documents:
+        for each in await puller.pulled(cell):
+            assert puller.underlined(cell, each).strip(), each
+
+
+async def test_what_is_pushed_is_pushed_for_each_cell(editor: Session) -> None:
+    notebook = Notebook(editor, [*CELLS, ("python", ALIAS), ("python", "x = 1")])
+    model, alias, empty = notebook.documents[2], notebook.documents[5], notebook.documents[6]
+    found = await editor.shown(model, lambda found: "HV02" in {each.code for each in found})
+    assert [editor.underlined(model, each) for each in found] == ["opt = tf.keras.optimizers.Adam(1e-3)"]
+    await editor.shown(alias, lambda found: {each.code for each in found} == {"TF03"})
+    await editor.shown(empty, lambda found: not found)
+    assert notebook.documents[1].shown is None
+    notebook.write(5, "x = 1")
+    await editor.shown(alias, lambda found: not found)
+    notebook.close()
+    await editor.until("nothing is shown", lambda: model.shown == [])
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "%matplotlib inline",
+        "%time x = 1",
+        "!ls -l | grep 'x",
+        "x = !ls (",
+        "files, = %sql select (",
+        "%%bash\necho 'not Python: (('\nfor f in *; do",
+        "%%html\n<b>(",
+        "%%time\nx = 1",
+        "tf.keras?",
+        "tf.keras??",
+        "?tf.keras",
+        "if True:\n    !echo (\n    %cd ..",
+        "print(1)\n%timeit -n 3 f(",
+        "%env A=🎉(",
+        "",
+        "   \n\n",
+        "# only a comment",
+    ],
+)
+async def test_what_only_a_notebook_understands_is_no_error(puller: Session, cell: str) -> None:
+    texts = (IMPORTS, cell, ALIAS, f"\n{cell}")
+    notebook = Notebook(puller, [("python", text) for text in texts])
+    codes = await notebook.codes()
+    assert "TS00" not in set().union(*codes)
+    assert codes[2] == {"TF03"}
+    (found,) = await puller.pulled(notebook.documents[2])
+    assert puller.underlined(notebook.documents[2], found) == "Adam"
+
+
+async def test_what_is_wrong_is_told_in_its_cell(puller: Session) -> None:
+    notebook = Notebook(puller, [*CELLS, ("python", "x = (1\n")])
+    codes = await notebook.codes()
+    assert [("TS00" in each) for each in codes] == [False] * 5 + [True]
+    (error,) = await puller.pulled(notebook.documents[5])
+    assert error.range.start.line == 0
+    notebook.write(5, "x = (1)\n")
+    assert (await notebook.codes())[5] == set()
+
+
+async def test_a_magic_that_is_timed_is_python_all_the_same(puller: Session) -> None:
+    notebook = Notebook(puller, [("python", IMPORTS), ("python", "%%time\nAdam = tf.keras.optimizers.Adam")])
+    (found,) = await puller.pulled(notebook.documents[1])
+    assert (found.code, found.range.start.line) == ("TF03", 1)
+
+
+async def test_a_statement_of_a_cell_is_converted(puller: Session) -> None:
+    notebook = Notebook(puller, CELLS)
+    model = notebook.documents[2]
+    menu = await puller.actions(model, 1)
+    assert {each.kind for each in menu} == {"quickfix", STATEMENT, NOTEBOOK}
+    action = next(each for each in menu if each.kind == STATEMENT)
+    edit = (await puller.resolve(action)).edit
+    assert edit is not None
+    after = puller.texts_after(edit)
+    assert after.keys() == {notebook.documents[0].uri, model.uri}
+    assert after[model.uri] == MODEL.replace("Adam(1e-3)", "Adam(1e-3 * hvd.size())")
+    imports = after[notebook.documents[0].uri]
+    assert imports.startswith(IMPORTS + "import horovod.tensorflow as hvd\n")
+    assert "hvd.init()" in imports
+
+
+async def test_the_whole_notebook_is_converted_by_its_own_kind_only(puller: Session) -> None:
+    notebook = Notebook(puller, CELLS)
+    model = notebook.documents[2]
+    for only in (["source"], ["source.makeDistributed"], ["source.fixAll"], ["notebook.source.fixAll"]):
+        assert await puller.actions(model, 0, only=only) == [], only
+    for only in (["notebook.source.makeDistributed"], ["notebook"], [NOTEBOOK]):
+        (action,) = await puller.actions(model, 0, only=only)
+        assert (action.kind, action.title) == (NOTEBOOK, "Make distributed (whole notebook)")
+    edit = (await puller.resolve(action)).edit
+    assert edit is not None
+    after = puller.texts_after(edit)
+    assert after.keys() == {notebook.documents[number].uri for number in (0, 2, 3, 4)}
+    assert after[notebook.documents[4].uri] == LOOP.replace(
+        "    print(i)", "    if hvd.rank() == 0:\n        print(i)"
+    )
+    step = after[notebook.documents[3].uri]
+    assert "    tape = hvd.DistributedGradientTape(tape)\n" in step
+    assert step.startswith("def step(x):\n")
+    # Applied, nothing is left to be done.
+    for number in (0, 2, 3, 4):
+        notebook.write(number, after[notebook.documents[number].uri])
+    assert not any(str(each).startswith(("HV", "TS")) for each in set().union(*await notebook.codes()))
+    (action,) = await puller.actions(model, 0, only=[NOTEBOOK])
+    assert action.disabled is not None
+
+
+async def test_an_action_for_another_version_of_a_cell_is_refused(puller: Session) -> None:
+    notebook = Notebook(puller, CELLS)
+    menu = await puller.actions(notebook.documents[2], 1)
+    notebook.write(2, MODEL + "\n")
+    for action in menu:
+        with pytest.raises(JsonRpcException) as refusal:
+            await puller.resolve(action)
+        assert refusal.value.code == -32801
+
+
+async def test_an_action_is_refused_when_another_cell_has_changed(puller: Session) -> None:
+    """Its offsets are those of the whole program."""
+    notebook = Notebook(puller, CELLS)
+    menu = await puller.actions(notebook.documents[2], 1)
+    notebook.write(0, "import tensorflow as tf\n" + "x = 1\n" * 50)
+    for action in menu:
+        with pytest.raises(JsonRpcException) as refusal:
+            await puller.resolve(action)
+        assert refusal.value.code == -32801
+
+
+async def test_cells_come_go_move_and_change(puller: Session) -> None:
+    notebook = Notebook(puller, [("python", "import tensorflow as tf"), ("python", "opt = Adam()")])
+    assert await notebook.codes() == [set(), set()]
+    notebook.insert(1, "python", ALIAS)
+    notebook.insert(1, "markdown", ALIAS)
+    assert await notebook.codes() == [set(), set(), {"TF03"}, set()]
+    # A line above it, by a range.
+    start = types.Range(types.Position(0, 0), types.Position(0, 0))
+    notebook.edit(2, start, "# why 🎉\n", "# why 🎉\nAdam = tf.keras.optimizers.Adam")
+    (found,) = await puller.pulled(notebook.documents[2])
+    assert found.range.start == types.Position(1, 0)
+    notebook.swap(2)
+    assert await notebook.codes() == [set(), set(), set(), {"TF03"}]
+    # Above the import it is the import that comes too late.
+    notebook.swap(2)
+    notebook.swap(1)
+    notebook.swap(0)
+    assert "TF01" in (await notebook.codes())[1]
+    gone = notebook.delete(0)
+    assert "TF03" not in set().union(*await notebook.codes())
+    assert await puller.pulled(gone) == []
+
+
+async def test_a_cell_that_goes_shows_nothing(editor: Session) -> None:
+    notebook = Notebook(editor, [("python", "import tensorflow as tf"), ("python", ALIAS)])
+    await editor.shown(notebook.documents[1], lambda found: {each.code for each in found} == {"TF03"})
+    gone = notebook.delete(1)
+    await editor.until("nothing is shown", lambda: gone.shown == [])
+
+
+async def test_lenses_and_hovers_are_those_of_a_cell(puller: Session) -> None:
+    notebook = Notebook(puller, [*CELLS, ("python", ALIAS)])
+    assert [len(await puller.lenses(cell)) for cell in notebook.documents] == [0, 0, 0, 0, 1, 0]
+    (lens,) = await puller.lenses(notebook.documents[4])
+    assert lens.range.start == types.Position(0, 0)
+    assert lens.command is not None
+    assert lens.command.title == "GradientTape loop · Make distributed · 1 warning"
+    assert (await puller.hover(notebook.documents[5], 0)).startswith("**TF03**")
+    assert await puller.hover(notebook.documents[1], 0) == ""
+
+
+async def test_the_command_converts_the_notebook_of_a_cell(puller: Session) -> None:
+    notebook = Notebook(puller, CELLS)
+    puller.edits.clear()
+    puller.refuses = "only the edit is looked at"
+    answer = await puller.run("trainshift.makeDistributed", {"uri": notebook.documents[4].uri})
+    puller.refuses = ""
+    assert answer["applied"] is False
+    (edit,) = puller.edits
+    assert len(puller.texts_after(edit)) == 4
+
+
+async def test_a_notebook_without_python_is_quiet(puller: Session) -> None:
+    notebook = Notebook(puller, [("markdown", "# x"), ("javascript", "let x = (")])
+    assert await notebook.codes() == [set(), set()]
+    assert await puller.actions(notebook.documents[0], 0) == []
+    added = notebook.insert(2, "python", "import tensorflow as tf\nAdam = tf.keras.optimizers.Adam")
+    assert {each.code for each in await puller.pulled(added)} == {"TF03"}
+    notebook.delete(2)
+    assert await notebook.codes() == [set(), set()]
+
+
+async def test_a_notebook_on_the_disk_is_no_module(puller: Session, tmp_path: Path) -> None:
+    notebook = Notebook(puller, CELLS, prefix=f"{tmp_path.as_uri()}/notebook-")
+    assert (await notebook.codes())[2] == {"HV02"}
+    notebook.close()
+    assert await puller.pulled(notebook.documents[2]) == []
