@@ -35,6 +35,8 @@ class Protocol(LanguageServerProtocol):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
+        self._converter.register_structure_hook(str, _text)
+        self._converter.register_structure_hook(int, _number)
         self.initialize: Callable[[dict[str, Any]], dict[str, Any]] = lambda params: {}
         """Answers `initialize`, from and in plain JSON."""
 
@@ -152,8 +154,8 @@ class Protocol(LanguageServerProtocol):
 
     def receive(self, data: Any) -> None:
         """Handle one message that came as plain JSON; whatever it is, nothing is raised but SystemExit."""
-        if not isinstance(data, dict):
-            return
+        if not isinstance(data, dict) or not isinstance(data.get("id", 0), (int, str)):
+            return  # What cannot be answered is none.
         try:
             self.handle_message(self.structure_message(data))
         except Exception:
@@ -176,6 +178,20 @@ class Protocol(LanguageServerProtocol):
                 self._send_response(msg_id, error=error.to_response_error())
                 return
         super()._send_handler_result(future, msg_id=msg_id)
+
+
+def _text(value: Any, _: type[str]) -> str:
+    """A text as it came; what is none is not made one, or a document could become `None`."""
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is no text")
+    return value
+
+
+def _number(value: Any, _: type[int]) -> int:
+    """A whole number as it came."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != int(value):
+        raise ValueError(f"{value!r} is no whole number")
+    return int(value)
 
 
 class _Initialize:

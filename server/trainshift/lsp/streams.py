@@ -22,7 +22,7 @@ class Reader:
         self._read = read
         self._buffer = b""
 
-    def read(self) -> Any:
+    def read(self) -> dict[str, Any] | None:
         """The next message as plain JSON, {} for what is none; None when there will be no more.
 
         Raises OSError if nothing can be read.
@@ -44,9 +44,10 @@ class Reader:
         whole = b"".join(parts)
         self._buffer = whole[length:]
         try:
-            return json.loads(whole[:length]) if length else {}
+            message = json.loads(whole[:length]) if length else {}
         except (ValueError, RecursionError):
             return {}
+        return message if isinstance(message, dict) else {}
 
     def _fill(self) -> bool:
         more = self._read(_CHUNK)
