@@ -6,7 +6,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from trainshift.core.edit import Change, apply, merge
 from trainshift.core.finding import Finding, Verdict
@@ -62,7 +62,8 @@ class Diagnostic:
     """A finding as it is reported.
 
     `code` is a restriction's (TF03) or the checker's own (TS01).  `fix` is a change to the text that
-    was checked, `span` the region as offsets in it; a failure has neither.
+    was checked, `span` the region as offsets in it; a failure has neither.  They
+    do not tell one diagnostic from another.
     """
 
     code: str
@@ -72,8 +73,8 @@ class Diagnostic:
     region: Region
     message: str
     related: tuple[OtherPlace, ...] = ()
-    fix: Change | None = None
-    span: Span | None = None
+    fix: Change | None = field(default=None, compare=False)
+    span: Span | None = field(default=None, compare=False)
 
     @property
     def url(self) -> str:
@@ -212,11 +213,14 @@ def report_on(script: Script, result: Findings, settings: Settings, path: str) -
             (*outcome.kept, *problems(source, comments, outcome.used, RESTRICTION_CODES, judged)),
             key=lambda each: (each.span, each.code),
         )
-    reported = [
-        _diagnostic(source, path, each, severity)
-        for each in found
-        if (severity := settings.severity_of(each.code, each.verdict))
-    ]
+    loud: dict[tuple[str, Verdict], Severity] = {}
+    reported = []
+    for each in found:
+        kind = each.code, each.verdict
+        if kind not in loud:
+            loud[kind] = settings.severity_of(*kind)
+        if loud[kind]:
+            reported.append(_diagnostic(source, path, each, loud[kind]))
     failures = [_failure(INTERNAL_ERROR.code, _report_it(defect)) for defect in result.defects]
     return CheckReport(path, (*failures, *reported), number)
 

@@ -7,6 +7,7 @@ distributed.  A new version ends whatever full step is under way, so typing neve
 
 from __future__ import annotations
 
+import gc
 import logging
 import threading
 import time
@@ -34,6 +35,9 @@ T = TypeVar("T")
 
 _PAUSE = 0.15
 """So many seconds after the last edit of a program its full check begins."""
+
+_QUIET = 1.0
+"""So many seconds after the last edit of any program memory is tidied up."""
 
 _PROMPT = 0.015
 """A program that is checked in full in so many seconds is never checked otherwise."""
@@ -150,6 +154,8 @@ class Desk:
         self._is_urgent = False
         self._is_over = False
         self._is_idle = False
+        self._is_untidy = False
+        self._quiet = 0.0
         self._busy: Program | None = None
         self._thread: threading.Thread | None = None
 
@@ -169,6 +175,7 @@ class Desk:
             _dismiss(program)
             # Whatever is under way ends; the thread is woken when the answer at once is out.
             self._is_urgent = True
+            self._quiet = time.monotonic() + _QUIET
 
     def at_once(self, program: Program) -> State | None:
         """Judge the present version by what the edit changed; None if the thread judges it at once."""
@@ -317,6 +324,10 @@ class Desk:
         if self._background:
             work = self._background[0]
             return partial(self._toil, work), None
+        if soonest is None and self._is_untidy:
+            if self._quiet <= now:
+                return self._tidy, None
+            soonest = self._quiet
         return None, None if soonest is None else soonest - now
 
     def _toil(self, work: Callable[[Callable[[], None]], bool]) -> None:
@@ -365,7 +376,19 @@ class Desk:
         program._wants_outline = False
         self._tell(program, replace(state, outline=outline), number)
 
+    def _tidy(self) -> None:
+        """Collect what nobody needs any more, and let what is left alone until the next time.
+
+        A collection looks at all that programs are made of, which takes longer than an edit may; so it comes
+        when nobody types, and between two of them only what is new is looked at.
+        """
+        self._is_untidy = False
+        gc.unfreeze()
+        gc.collect()
+        gc.freeze()
+
     def _tell(self, program: Program, state: State, number: int) -> None:
+        self._is_untidy = True
         if self._keep(program, state, number):
             self._told(program, state)
 

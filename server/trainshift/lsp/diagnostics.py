@@ -15,6 +15,7 @@ from trainshift.core.edit import Change
 from trainshift.core.lazy import cached_property
 from trainshift.core.source import Span
 from trainshift.engine.checking import Diagnostic, OtherPlace, Region
+from trainshift.engine.own_codes import UNUSED_SUPPRESSION
 from trainshift.engine.settings import Severity
 from trainshift.lsp.desk import Rules, State
 from trainshift.lsp.documents import Paper, Part, paper_of
@@ -49,7 +50,12 @@ def items_of(state: State, rules: Rules) -> dict[str, list[Item]]:
     found: dict[str, list[Item]] = {part.uri: [] for part in state.paper.parts}
     if not rules.enable:
         return found
+    first = state.paper.parts[0] if not state.paper.is_notebook else None
     for diagnostic in state.report.diagnostics:
+        if first is not None and _is_plain(first, diagnostic):
+            item = _plain_finding(first.uri, diagnostic)
+            found[first.uri].append(item)
+            continue
         span = place_of(state.paper, diagnostic)
         part = state.paper.part_at(span.start)
         found[part.uri].append(_finding(state.paper, part, span, diagnostic, rules))
@@ -83,10 +89,39 @@ def _position(place: Place) -> dict[str, int]:
     return {"line": place[0], "character": place[1]}
 
 
+def _is_plain(part: Part, diagnostic: Diagnostic) -> bool:
+    """Whether all that a finding is about is in a document in which a character is a code point."""
+    if not part.positions.is_plain or diagnostic.span is None:
+        return False
+    return all(not each.path or each.path == path_of(part.uri) for each in diagnostic.related)
+
+
+@lru_cache(2048)
+def _plain_finding(uri: str, diagnostic: Diagnostic) -> Item:
+    """The item of a finding in a plain document; an edit elsewhere leaves most of them what they were."""
+    related = [
+        {"location": {"uri": uri, "range": _range(each.region)}, "message": each.message}
+        for each in diagnostic.related
+    ]
+    return _item(_range(diagnostic.region), diagnostic, related)
+
+
+def _range(region: Region) -> dict[str, dict[str, int]]:
+    return {
+        "start": _position((region.line - 1, region.column - 1)),
+        "end": _position((region.end_line - 1, region.end_column - 1)),
+    }
+
+
 def _finding(paper: Paper, part: Part, span: Span, diagnostic: Diagnostic, rules: Rules) -> Item:
+    related = [_related(paper, part, each, rules) for each in diagnostic.related]
+    return _item(range_of(part, span), diagnostic, related)
+
+
+def _item(where: dict[str, Any], diagnostic: Diagnostic, related: list[dict[str, Any]]) -> Item:
     item = Item(
         {
-            "range": range_of(part, span),
+            "range": where,
             "severity": _LOUDEST - diagnostic.severity,
             "code": diagnostic.code,
             "source": SOURCE,
@@ -95,10 +130,9 @@ def _finding(paper: Paper, part: Part, span: Span, diagnostic: Diagnostic, rules
     )
     if diagnostic.url:
         item["codeDescription"] = {"href": diagnostic.url}
-    related = [_related(paper, part, each, rules) for each in diagnostic.related]
     if related:
         item["relatedInformation"] = related
-    if diagnostic.code == "TS01":
+    if diagnostic.code == UNUSED_SUPPRESSION.code:
         item["tags"] = [1]
     return item
 

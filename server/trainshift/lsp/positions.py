@@ -25,7 +25,7 @@ class Positions:
         self._encoding = encoding
 
     @cached_property
-    def _is_plain(self) -> bool:
+    def is_plain(self) -> bool:
         """Whether a unit is a code point everywhere in the text."""
         return self._encoding == UTF_32 or self._source.text.isascii()
 
@@ -33,7 +33,7 @@ class Positions:
         """The position of an offset."""
         line = self._source.line_of(offset)
         start = self._source.line_starts[line]
-        if self._is_plain:
+        if self.is_plain:
             return line, offset - start
         return line, units(self._source.text[start:offset], self._encoding)
 
@@ -45,7 +45,7 @@ class Positions:
             return len(self._source.text)
         start = starts[max(line, 0)]
         end = self._source.line_end(start)
-        if self._is_plain:
+        if self.is_plain:
             return min(start + max(character, 0), end)
         return start + len(cut(self._source.text[start:end], max(character, 0), self._encoding)[0])
 

@@ -63,6 +63,7 @@ def serve_tcp(host: str, port: int, ready: Callable[[str], None]) -> int:
 
 
 def _serve(reader: Reader, writer: Writer) -> int:
+    gc.disable()  # Loading leaves nothing behind that is worth a search.
     first = _greet(reader, writer)
     if first is None:
         return 1
@@ -88,7 +89,10 @@ def _load() -> Server:
     from trainshift.lsp.server import Server
 
     server = Server()
-    gc.freeze()  # What was loaded stays, and need not be looked at again and again.
+    # What was loaded stays, and is not looked at again and again; the desk tidies up when nobody types.
+    gc.freeze()
+    gc.set_threshold(20_000, 10, 50)
+    gc.enable()
     return server
 
 
