@@ -180,18 +180,19 @@ class Protocol(LanguageServerProtocol):
         super()._send_handler_result(future, msg_id=msg_id)
 
 
-def _text(value: Any, _: type[str]) -> str:
+def _text(value: Any, kind: type[str]) -> str:
     """A text as it came; what is none is not made one, or a document could become `None`."""
     if not isinstance(value, str):
         raise ValueError(f"{value!r} is no text")
-    return value
+    return kind(value)
 
 
-def _number(value: Any, _: type[int]) -> int:
-    """A whole number as it came."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != int(value):
-        raise ValueError(f"{value!r} is no whole number")
-    return int(value)
+def _number(value: Any, kind: type[int]) -> int:
+    """A whole number, or a truth value, as it came."""
+    is_number = isinstance(value, (int, float)) and value == int(value)
+    if not is_number or isinstance(value, bool) != (kind is bool):
+        raise ValueError(f"{value!r} is no {kind.__name__}")
+    return kind(value)
 
 
 class _Initialize:
