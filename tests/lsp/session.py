@@ -140,6 +140,8 @@ class Session:
     registrations: list[types.Registration] = field(default_factory=list)
     progress: list[tuple[types.ProgressToken, Any]] = field(default_factory=list)
     refreshes: list[str] = field(default_factory=list)
+    logged: list[types.LogMessageParams] = field(default_factory=list)
+    traced: list[str] = field(default_factory=list)
     edits: list[types.WorkspaceEdit] = field(default_factory=list)
     configured: int = 0
     refuses: str = ""
@@ -211,6 +213,14 @@ class Session:
             self.apply(params.edit)
             return types.ApplyWorkspaceEditResult(True)
 
+        def log(params: types.LogMessageParams) -> None:
+            self.logged.append(params)
+            self.hear()
+
+        def trace(params: types.LogTraceParams) -> None:
+            self.traced.append(params.message)
+            self.hear()
+
         def refresh_of(method: str) -> Callable[[None], None]:
             def refresh(params: None) -> None:
                 self.refreshes.append(method)
@@ -223,6 +233,8 @@ class Session:
             types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS: publish,
             types.WINDOW_SHOW_MESSAGE: show,
             types.WINDOW_SHOW_DOCUMENT: show_document,
+            types.WINDOW_LOG_MESSAGE: log,
+            types.LOG_TRACE: trace,
             types.CLIENT_REGISTER_CAPABILITY: register,
             types.WORKSPACE_CONFIGURATION: configuration,
             types.WINDOW_WORK_DONE_PROGRESS_CREATE: begin,

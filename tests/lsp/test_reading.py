@@ -209,3 +209,32 @@ async def test_nothing_is_said_where_it_is_switched_off() -> None:
         assert await session.hover(document, LOOP.index("Adam =")) == ""
         assert await session.pulled(document) == []
         assert await session.actions(document, 1) == []
+
+
+# The log
+
+
+async def test_what_is_ignored_is_in_the_clients_log(editor: Session) -> None:
+    document = editor.open(LOOP)
+    whole = types.TextDocumentContentChangeWholeDocument("x")
+    old = types.VersionedTextDocumentIdentifier(0, document.uri)
+    editor.client.text_document_did_change(types.DidChangeTextDocumentParams(old, [whole]))
+    logged = await editor.until("it is logged", lambda: [*editor.logged])
+    assert logged[-1].type == types.MessageType.Warning
+    assert document.uri in logged[-1].message
+    assert "old version 0" in logged[-1].message
+
+
+async def test_more_is_told_while_the_client_traces(editor: Session) -> None:
+    document = editor.open(LOOP)
+    await editor.shown(document, lambda found: "HV04" in {each.code for each in found})
+    assert editor.traced == []
+    editor.client.set_trace(types.SetTraceParams(types.TraceValue.Verbose))
+    editor.edit(document, "opt = Adam(1e-3)", "opt = Adam(1e-4)")
+    await editor.until("it is traced", lambda: any("version 2 is settled" in each for each in editor.traced))
+    editor.client.set_trace(types.SetTraceParams(types.TraceValue.Off))
+    await editor.lenses(document)
+    before = len(editor.traced)
+    editor.edit(document, "opt = Adam(1e-4)", "SGD = tf.keras.optimizers.SGD\nopt = Adam(1e-3)")
+    await editor.shown(document, lambda found: [each.code for each in found].count("TF03") == 2)
+    assert len(editor.traced) == before
