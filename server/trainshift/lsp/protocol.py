@@ -57,6 +57,14 @@ class Protocol(LanguageServerProtocol):
         if handler is not None:
             handler(params)
 
+    @lsp_method(types.SHUTDOWN)
+    def lsp_shutdown(self, *params: Any) -> Any:
+        """Give up whatever is under way, and begin nothing more."""
+        self._own(types.SHUTDOWN, None)
+        self._shutdown = True
+        for future in list(self._request_futures.values()):
+            future.cancel()
+
     @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
     def lsp_text_document__did_open(self, params: types.DidOpenTextDocumentParams) -> None:
         """A document was opened."""
