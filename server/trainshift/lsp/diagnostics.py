@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from trainshift.core.edit import Change
 from trainshift.core.lazy import cached_property
@@ -183,11 +184,18 @@ def _hints(state: State) -> Iterator[tuple[Part, Item]]:
             yield part, Item({**item, "range": where})
 
 
-@lru_cache(8)
+# The hints of plain documents' outlines, as long as these are there.
+_HINTS: WeakKeyDictionary[Outline, list[Item]] = WeakKeyDictionary()
+
+
 def _hints_of(outline: Outline) -> list[Item]:
     """The hints of a plain document's outline."""
-    part = outline.paper.parts[0]
-    return [_hint(outline.paper, part, change.target, change) for change in outline.changes]
+    hints = _HINTS.get(outline)
+    if hints is None:
+        part = outline.paper.parts[0]
+        hints = [_hint(outline.paper, part, change.target, change) for change in outline.changes]
+        _HINTS[outline] = hints
+    return hints
 
 
 def _hint(paper: Paper, part: Part, span: Span, change: Change) -> Item:
