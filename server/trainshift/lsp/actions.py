@@ -108,7 +108,7 @@ def _of_statements(state: State, wanted: Wanted, client: Client) -> Iterator[typ
     elif client.has_disabled and state.outline is not None and state.outline.analysis is not None:
         for withheld in state.outline.analysis.withheld:
             span = state.moved(withheld.target)
-            if span is not None and _meets(span, wanted.span):
+            if span is not None and _meets(span, _lines(state, wanted.span)):
                 action = types.CodeAction(f"Make distributed: {withheld.rule}", kind=CONVERT_STATEMENT)
                 action.disabled = types.CodeActionDisabled(withheld.reason)
                 yield action
@@ -181,6 +181,12 @@ def _chosen(state: State, span: Span) -> list[Change]:
     targets = [replace(change, target=target) for change, target in moved]
     at_cursor = {each.target for each in at_line(source, targets, line + 1)}
     return [change for change, target in moved if target in at_cursor]
+
+
+def _lines(state: State, span: Span) -> Span:
+    """The whole lines that a stretch touches, without the end of the last one."""
+    source = state.paper.source
+    return Span(source.line_start(span.start), source.line_end(span.end))
 
 
 def _meets(one: Span, other: Span) -> bool:

@@ -582,6 +582,10 @@ class Server:
             reason = str(error) or "the document has changed meanwhile"
             self._say(types.MessageType.Warning, f"Not made distributed: {reason}")
             return {"applied": False, "reason": reason}
+        if not self.client.applies_edits:
+            reason = "the editor applies no edits of a command"
+            self._say(types.MessageType.Warning, f"Not made distributed: {reason}")
+            return {"applied": False, "reason": reason}
         assert conversion.plan is not None
         edit = workspace_edit(state.paper, conversion.plan, self.client)
         answer = await self.endpoint.workspace_apply_edit_async(
