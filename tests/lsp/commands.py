@@ -13,7 +13,7 @@ from fixtures import ROOT
 from trainshift.cli.main import cli
 
 SCRIPTS = ROOT / "scripts"
-QUICK = ("mnist_tape", "emoji_bom", "crlf_tabs", "session_gan", "partly_distributed")
+QUICK = ("mnist_tape", "emoji_bom", "crlf_tabs")
 """Scripts that stand for all others in the quick loop."""
 ALL = sorted(path.parent.name for path in SCRIPTS.glob("*/before.py"))
 

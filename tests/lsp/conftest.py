@@ -1,4 +1,4 @@
-"""Fixtures: sessions that the tests of one module share."""
+"""Fixtures: sessions that all tests share, each of which finds no documents of the others."""
 
 from __future__ import annotations
 
@@ -9,15 +9,29 @@ import pytest_asyncio
 from lsp.session import PULLING, Session, serve
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def editor() -> AsyncIterator[Session]:
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def shared_editor() -> AsyncIterator[Session]:
     """A capable editor without a folder, which is pushed its diagnostics."""
     async with serve() as session:
         yield session
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def puller() -> AsyncIterator[Session]:
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def shared_puller() -> AsyncIterator[Session]:
     """A capable editor without a folder, which asks for its diagnostics."""
     async with serve(PULLING) as session:
         yield session
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def editor(shared_editor: Session) -> AsyncIterator[Session]:
+    """The editor that is pushed its diagnostics, nothing open."""
+    yield shared_editor
+    shared_editor.clear()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def puller(shared_puller: Session) -> AsyncIterator[Session]:
+    """The editor that asks for its diagnostics, nothing open."""
+    yield shared_puller
+    shared_puller.clear()

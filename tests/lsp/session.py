@@ -276,6 +276,14 @@ class Session:
         """Close a document."""
         self.client.text_document_did_close(types.DidCloseTextDocumentParams(document.identifier))
 
+    def clear(self) -> None:
+        """Close all documents, and forget what was heard."""
+        for document in self.documents.values():
+            self.close(document)
+        self.documents.clear()
+        for heard in (self.published, self.messages, self.refreshes, self.logged, self.traced, self.edits):
+            heard.clear()
+
     def save(self, document: Document) -> None:
         """Tell that a document was saved."""
         self.client.text_document_did_save(types.DidSaveTextDocumentParams(document.identifier))

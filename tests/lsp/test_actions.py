@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
@@ -9,7 +11,7 @@ from pygls.exceptions import JsonRpcException
 from lsp.commands import ALL, QUICK, SCRIPTS, changes, converted, report, text_of
 from lsp.session import EDITOR, PULLING, Document, Session, able, serve
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module")]
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 SLOWLY = [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in ALL]
 FILE = "source.makeDistributed.trainshift"
@@ -17,6 +19,17 @@ STATEMENT = "refactor.rewrite.distribute"
 WHOLE = "Make distributed (whole file)"
 MNIST = SCRIPTS / "mnist_tape" / "before.py"
 ALIAS = "import tensorflow as tf\nAdam = tf.keras.optimizers.Adam\nopt = Adam()\n"
+WITHHELD = """\
+import tensorflow as tf
+options = {"learning_rate": 0.1}
+opt = tf.keras.optimizers.Adam(**options)
+model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+for x in range(10):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(model(x))
+    grads = tape.gradient(loss, model.trainable_variables)
+    opt.apply_gradients(zip(grads, model.trainable_variables))
+"""
 FIXABLE = """\
 import tensorflow as tf
 
@@ -144,6 +157,7 @@ async def test_kinds_that_are_not_asked_for_are_not_offered(puller: Session) -> 
         assert {each.kind for each in await puller.actions(document, line, only=only)} == kinds, only
 
 
+@pytest.mark.slow
 async def test_nothing_that_changes_what_a_script_does_is_preferred(puller: Session) -> None:
     document = mnist(puller)
     for line in range(len(document.text.splitlines())):
@@ -212,6 +226,7 @@ async def test_the_page_of_a_finding_is_shown(puller: Session) -> None:
         await puller.run(action.command.command, "XX99")
 
 
+@pytest.mark.slow
 async def test_the_meaning_is_told_to_a_client_that_opens_no_documents() -> None:
     async with serve(able({"window.showDocument": None})) as session:
         assert await session.run("trainshift.explain", "TF03") is None
@@ -271,6 +286,7 @@ async def test_edits_tell_their_version_and_why_each_is_made(puller: Session) ->
     assert not any(note.needs_confirmation for note in notes.values())
 
 
+@pytest.mark.slow
 async def test_a_client_without_annotations_gets_plain_edits() -> None:
     async with serve(able({"workspace.workspaceEdit.changeAnnotationSupport": None}, PULLING)) as session:
         document = mnist(session)
@@ -318,6 +334,7 @@ async def test_a_menu_says_why_something_is_not_done(puller: Session) -> None:
     assert action.edit is action.data is None
 
 
+@pytest.mark.slow
 async def test_a_menu_without_reasons_leaves_out_what_cannot_be_done() -> None:
     capabilities = able({"textDocument.codeAction.disabledSupport": None}, PULLING)
     async with serve(capabilities) as session:
@@ -326,6 +343,7 @@ async def test_a_menu_without_reasons_leaves_out_what_cannot_be_done() -> None:
         assert await session.actions(document, 0, only=[FILE]) == []
 
 
+@pytest.mark.slow
 async def test_a_client_without_preferences_is_told_none() -> None:
     async with serve(able({"textDocument.codeAction.isPreferredSupport": None}, PULLING)) as session:
         document = session.open(
@@ -335,6 +353,22 @@ async def test_a_client_without_preferences_is_told_none() -> None:
         menu = await session.menu(document, found.range)
         assert "quickfix" in {each.kind for each in menu}
         assert {each.is_preferred for each in menu} == {None}
+
+
+async def test_a_statement_that_is_left_alone_says_why(puller: Session, tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(WITHHELD, encoding="utf-8")
+    (withheld,) = report(path)["withheld"]
+    document = puller.open(WITHHELD)
+    (action,) = await puller.actions(document, withheld["line"] - 1, only=["refactor", "quickfix"])
+    assert action.disabled is not None
+    assert action.disabled.reason == withheld["text"]
+    assert action.kind == STATEMENT
+    # All others are converted, and the user is told of this one.
+    answer = await puller.run("trainshift.makeDistributed", {"uri": document.uri})
+    assert document.text == converted(path)
+    assert [each["text"] for each in answer["withheld"]] == [withheld["text"]]
+    assert withheld["text"] in puller.messages[-1].message
 
 
 # The command
@@ -384,3 +418,13 @@ async def test_the_command_refuses_what_is_no_open_document(puller: Session, arg
 async def test_an_action_of_somebody_else_is_refused(puller: Session, data: object) -> None:
     with pytest.raises(JsonRpcException):
         await puller.resolve(types.CodeAction("x", data=data))
+
+
+@pytest.mark.slow
+async def test_the_command_needs_an_editor_that_applies_edits() -> None:
+    async with serve(able({"workspace.applyEdit": None})) as session:
+        document = mnist(session)
+        answer = await session.run("trainshift.makeDistributed", {"uri": document.uri})
+        assert answer["applied"] is False
+        assert answer["reason"] in session.messages[-1].message
+        assert session.edits == []

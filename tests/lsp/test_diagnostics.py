@@ -11,7 +11,7 @@ from lsp.commands import ALL, QUICK, SCRIPTS, Place, changes, checked, text_of
 from lsp.edits import lines_of
 from lsp.session import Session
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module")]
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 SLOWLY = [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in ALL]
 SEVERITIES = {"error": 1, "warning": 2, "information": 3, "hint": 4}

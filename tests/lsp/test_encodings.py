@@ -15,7 +15,8 @@ from lsp.edits import lines_of, offset, position, units
 from lsp.session import PULLING, Document, Session, able, serve
 
 ENCODINGS = ("utf-16", "utf-8", "utf-32")
-pytestmark = [pytest.mark.asyncio(loop_scope="module")]
+PARAMS = ["utf-8", *(pytest.param(each, marks=pytest.mark.slow) for each in ("utf-16", "utf-32"))]
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 FILE = "source.makeDistributed.trainshift"
 # A form feed and U+2028 end no line of the protocol; \r alone does.
@@ -30,7 +31,7 @@ STRANGE = (
 LINES = {"Adam": 2, "SGD": 3, "RMSprop": 5}
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=ENCODINGS)
+@pytest_asyncio.fixture(scope="session", loop_scope="session", params=PARAMS)
 async def session(request: pytest.FixtureRequest) -> AsyncIterator[Session]:
     """An editor that speaks one encoding."""
     capabilities = able({"general.positionEncodings": [request.param]}, PULLING)

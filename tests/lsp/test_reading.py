@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from lsprotocol import types
 
-from lsp.commands import SCRIPTS, converted, text_of
+from lsp.commands import ALL, SCRIPTS, converted, text_of
 from lsp.session import PULLING, Session, able, serve
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module")]
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 LOOP = """\
 import tensorflow as tf
@@ -180,6 +180,19 @@ async def test_what_trainshift_writes_is_explained(puller: Session, name: str, w
         assert EXPLAINED[construct] in told[construct], told[construct]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ALL)
+async def test_all_that_trainshift_writes_is_explained(puller: Session, name: str) -> None:
+    text = text_of(SCRIPTS / name / "after.py")
+    document = puller.open(text)
+    await puller.pulled(document)
+    found = list(re.finditer(r"^[^#\n]*?\bhvd\.(?:callbacks\.)?(\w+)\(", text, re.M))
+    assert found
+    for match in found:
+        said = await puller.hover(document, match.start(1))
+        assert re.search(r"^`\w+(?:\.\w+)*`: [^\n]+\n\n\[HV\d\d\]", said, re.M), (match[0], said)
+
+
 async def test_a_rank_is_explained_by_what_it_guards(puller: Session) -> None:
     text = text_of(SCRIPTS / "mnist_tape" / "after.py")
     document = puller.open(text)
@@ -197,6 +210,7 @@ async def test_a_hover_right_after_an_edit_knows_horovod(puller: Session) -> Non
     assert "HV04" in await puller.hover(document, document.text.index("DistributedGradientTape"))
 
 
+@pytest.mark.slow
 async def test_nothing_is_said_where_it_is_switched_off() -> None:
     async with serve(
         able({"workspace.configuration": None}, PULLING), options={"codeLens": False}

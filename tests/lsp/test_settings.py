@@ -10,7 +10,7 @@ from lsprotocol import types
 from lsp.commands import SCRIPTS, text_of
 from lsp.session import PULLING, Document, Session, able, serve
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module")]
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 TEXT = """\
 import os
@@ -116,6 +116,7 @@ async def test_changes_of_settings_and_files_are_asked_for(editor: Session) -> N
         assert pattern in watched
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nested", [False, True])
 async def test_a_client_that_is_not_asked_gives_its_settings_at_the_start(nested: bool) -> None:
     settings = {"ignore": ["TF01"], "severity": {"TF03": "error"}}
@@ -132,6 +133,7 @@ async def test_a_client_that_is_not_asked_gives_its_settings_at_the_start(nested
         assert session.messages == []
 
 
+@pytest.mark.slow
 async def test_hints_can_be_switched_off_alone() -> None:
     async with serve(TELLING) as session:
         document = session.open(LOOP + "Adam = tf.keras.optimizers.Adam\n")
@@ -147,12 +149,12 @@ async def test_hints_can_be_switched_off_alone() -> None:
 @pytest.mark.parametrize(
     ("section", "told"),
     [
-        ({"ignore": ["TF99"]}, "TF99"),
-        ({"severity": {"TF03": "loud"}}, "loud"),
-        ({"hints": "no"}, "hints"),
+        pytest.param({"ignore": ["TF99"]}, "TF99", marks=pytest.mark.slow),
+        pytest.param({"severity": {"TF03": "loud"}}, "loud", marks=pytest.mark.slow),
+        pytest.param({"hints": "no"}, "hints", marks=pytest.mark.slow),
         ({"ingore": ["TF03"]}, "ingore"),
-        (["TF03"], "object"),
-        ({"exclude": ["!"]}, "gitignore"),
+        pytest.param(["TF03"], "object", marks=pytest.mark.slow),
+        pytest.param({"exclude": ["!"]}, "gitignore", marks=pytest.mark.slow),
     ],
     ids=str,
 )
@@ -168,6 +170,7 @@ async def test_settings_that_cannot_be_used_are_told_once(section: object, told:
         assert all(told in each.message for each in session.messages)
 
 
+@pytest.mark.slow
 async def test_what_is_right_holds_beside_what_is_wrong() -> None:
     async with serve(
         TELLING, options={"ignore": ["TF03"], "select": 7, "interpreter": ["python3"]}
@@ -200,6 +203,7 @@ async def test_the_project_decides_key_by_key(tmp_path: Path) -> None:
         await shown(session, document, "TF01")
 
 
+@pytest.mark.slow
 async def test_a_project_file_that_cannot_be_used_is_told_once(tmp_path: Path) -> None:
     folder = project(tmp_path / "here", "ignore = 7")
     async with serve(folders=[folder]) as session:
@@ -216,6 +220,7 @@ async def test_a_project_file_that_cannot_be_used_is_told_once(tmp_path: Path) -
         await shown(session, document, "TF01")
 
 
+@pytest.mark.slow
 async def test_a_file_that_the_project_leaves_out_is_left_out(tmp_path: Path) -> None:
     folder = project(
         tmp_path / "here", 'exclude = ["old/"]\n[tool.trainshift.per-file-ignores]\n"new/*" = ["TF01"]'
@@ -227,6 +232,7 @@ async def test_a_file_that_the_project_leaves_out_is_left_out(tmp_path: Path) ->
         }
 
 
+@pytest.mark.slow
 async def test_patterns_of_the_editor_are_those_of_its_folder(tmp_path: Path) -> None:
     folder = project(tmp_path / "here")
     settings = {folder.as_uri(): {"exclude": ["/old/"], "perFileIgnores": {"new/*.py": ["TF01"]}}}

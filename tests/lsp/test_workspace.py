@@ -14,7 +14,7 @@ from pygls.exceptions import JsonRpcException
 from lsp.commands import run
 from lsp.session import PULLING, Document, Session, able, serve
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module")]
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 MAIN = """\
 import tensorflow as tf
@@ -106,6 +106,7 @@ async def test_a_new_file_that_is_not_on_the_disk_yet_is_followed(editor: Sessio
     await editor.shown(main, is_not_spread)
 
 
+@pytest.mark.slow
 async def test_a_client_that_does_not_watch_tells_by_saving(tmp_path: Path) -> None:
     capabilities = able({"workspace.didChangeWatchedFiles": None})
     async with serve(capabilities, folders=[tmp_path]) as session:
@@ -119,6 +120,7 @@ async def test_a_client_that_does_not_watch_tells_by_saving(tmp_path: Path) -> N
         await session.shown(main, is_spread)
 
 
+@pytest.mark.slow
 async def test_one_who_pulls_is_told_to_ask_again_for_the_other_file(tmp_path: Path) -> None:
     async with serve(able({"textDocument.diagnostic": {}}), folders=[tmp_path]) as session:
         helper = opened(session, write(tmp_path / "pretrain.py", IDLE))
@@ -200,6 +202,7 @@ async def test_all_files_of_the_folders_are_reported(tmp_path: Path) -> None:
         assert list(gone.items) == []
 
 
+@pytest.mark.slow
 async def test_reports_are_those_of_check(tmp_path: Path) -> None:
     write(tmp_path / "alias.py", "\ufeff" + ALIAS.replace("\n", "\r\n"))
     write(tmp_path / "main.py", MAIN)
@@ -220,6 +223,7 @@ async def test_reports_are_those_of_check(tmp_path: Path) -> None:
     assert {code for _, code, _, _ in told} == {"TF03", "TL01"}
 
 
+@pytest.mark.slow
 async def test_a_long_scan_tells_how_far_it_is(tmp_path: Path) -> None:
     for number in range(60):
         write(tmp_path / f"file{number}.py", "x = 1\n")
@@ -239,6 +243,7 @@ async def test_a_long_scan_tells_how_far_it_is(tmp_path: Path) -> None:
         assert session.progress == []
 
 
+@pytest.mark.slow
 async def test_a_client_may_bring_the_token_of_its_progress(tmp_path: Path) -> None:
     for number in range(60):
         write(tmp_path / f"file{number}.py", "x = 1\n")
@@ -249,6 +254,7 @@ async def test_a_client_may_bring_the_token_of_its_progress(tmp_path: Path) -> N
         assert session.progress[-1][1]["kind"] == "end"
 
 
+@pytest.mark.slow
 async def test_a_scan_can_be_cancelled(tmp_path: Path) -> None:
     for number in range(400):
         write(tmp_path / f"file{number}.py", ALIAS + f"x = {number}\n" * 50)
