@@ -105,6 +105,21 @@ async def test_the_editor_is_told_when_there_are_other_lenses(editor: Session) -
         editor.refreshes.clear()
 
 
+@pytest.mark.slow
+async def test_lenses_that_are_switched_off_go() -> None:
+    async with serve(able({"workspace.configuration": None})) as session:
+        document = session.open(LOOP)
+        refresh = types.WORKSPACE_CODE_LENS_REFRESH
+        await session.until("lenses are asked for", lambda: refresh in session.refreshes)
+        assert len(await session.lenses(document)) == 1
+        for section, number in (({"codeLens": False}, 0), ({}, 1), ({"enable": False}, 0)):
+            session.refreshes.clear()
+            changed = types.DidChangeConfigurationParams({"trainshift": section})
+            session.client.workspace_did_change_configuration(changed)
+            await session.until("lenses are asked for", lambda: refresh in session.refreshes)
+            assert len(await session.lenses(document)) == number, section
+
+
 # Hovers
 
 

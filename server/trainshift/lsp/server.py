@@ -385,9 +385,10 @@ class Server:
         else:
             for part in state.paper.parts:
                 self._publish(part.uri, part.version, items[part.uri])
-        if state.is_settled and self.client.refreshes_lenses and program.rules.code_lens:
-            if program.lensed is not state.outline:
-                program.lensed = state.outline
+        if state.is_settled and self.client.refreshes_lenses:
+            outline = state.outline if program.rules.code_lens and program.rules.enable else None
+            if program.lensed is not outline:
+                program.lensed = outline
                 self.endpoint.workspace_code_lens_refresh(None)
 
     def _publish(self, uri: str, version: int | None, items: list[diagnostics.Item]) -> None:
