@@ -237,7 +237,8 @@ async def test_patterns_of_the_editor_are_those_of_its_folder(tmp_path: Path) ->
     folder = project(tmp_path / "here")
     settings = {folder.as_uri(): {"exclude": ["/old/"], "perFileIgnores": {"new/*.py": ["TF01"]}}}
     async with serve(PULLING, folders=[folder], settings=settings) as session:
-        await session.until("settings are asked for", lambda: session.configured)
+        # The very first answer is by these settings.
+        assert await session.pulled(script(session, folder, name="old/first.py")) == []
         assert {each.code for each in await session.pulled(script(session, folder))} == BOTH
         assert {each.code for each in await session.pulled(script(session, folder, name="new/a.py"))} == {
             "TF03"

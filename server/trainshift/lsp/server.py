@@ -40,6 +40,8 @@ T = TypeVar("T")
 
 _LANGUAGES = ("python",)
 _WATCHED = ("**/*.py", "**/pyproject.toml", "**/trainshift.toml", "**/requirements*.txt", "**/*.lock")
+_TO_CONFIGURE = 2.0
+"""So many seconds a report that is pulled waits for the client's settings."""
 _PROMPTLY = 0.03
 """So many seconds a pulled report waits for the full check before it is what is known at once."""
 _FAREWELL = 5.0
@@ -66,6 +68,7 @@ class Server:
         self._published: dict[str, bytes] = {}
         self._fresh: dict[str, Program] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._configured = asyncio.Event()
         self.was_shut_down = False
         self._register()
 
@@ -152,6 +155,11 @@ class Server:
 
     async def _configure(self) -> None:
         """Ask the client for its settings, of every folder and of what is in none."""
+        await self._ask_for_settings()
+        self._configured.set()
+        self._reconsider()
+
+    async def _ask_for_settings(self) -> None:
         if self.client.configures:
             folders = self.project.folders
             items = [types.ConfigurationItem(scope_uri=uri, section="trainshift") for uri in folders]
@@ -163,7 +171,12 @@ class Server:
                 return
             plain = [_plain(each) for each in sections]
             self.project.set_options(dict(zip((*folders, ""), plain, strict=False)))
-        self._reconsider()
+
+    async def _has_settings(self) -> None:
+        """Wait for the client's settings at the start, if it does not take long to tell them."""
+        if self.client.configures and not self._configured.is_set():
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._configured.wait(), _TO_CONFIGURE)
 
     def _configuration_changed(self, params: types.DidChangeConfigurationParams) -> None:
         if not self.client.configures:
@@ -402,6 +415,7 @@ class Server:
             self.endpoint.protocol.write(message)
 
     async def _pulled(self, params: types.DocumentDiagnosticParams) -> Any:
+        await self._has_settings()
         uri = params.text_document.uri
         program = self._program_of(uri)
         if program is None:
@@ -435,6 +449,7 @@ class Server:
         return await _result(self.desk.errand(program, lambda: program.live.of_code(source, settings, code)))
 
     async def _pulled_workspace(self, params: types.WorkspaceDiagnosticParams) -> Any:
+        await self._has_settings()
         known = {each.uri: each.value for each in params.previous_result_ids}
         reports: list[dict[str, Any]] = []
         for program in list(self._programs.values()):
