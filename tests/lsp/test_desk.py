@@ -18,10 +18,12 @@ from fixtures import SCRIPTS
 from lsp.session import PATIENCE
 from trainshift.core.source import Source
 from trainshift.engine.checking import CheckReport, check
+from trainshift.engine.conversion import carry_out
 from trainshift.engine.live import Live
 from trainshift.engine.settings import Settings, read_settings
-from trainshift.lsp.desk import Desk, Outdated, Program, Rules, State
+from trainshift.lsp.desk import Desk, Outdated, Program, Rules, State, Superseded
 from trainshift.lsp.documents import Paper, paper_of, plain
+from trainshift.lsp.outline import outline_of
 from typist import Typist
 
 RULES = (Rules(), Rules(read_settings({"ignore": ["TF03", "TF05"]}, "test")))
@@ -296,3 +298,18 @@ def test_a_closed_program_is_nobodys_business() -> None:
     office.wait(lambda: is_settled(other), "never settled")
     assert office.told["a"] == []
     office.desk.end()
+
+
+def test_what_is_asked_of_an_outline_later_is_not_given_up() -> None:
+    """Only the desk's own steps are, and not what an answer on another thread is made of."""
+    is_urgent = False
+
+    def pause() -> None:
+        if is_urgent:
+            raise Superseded
+
+    outline = outline_of(paper(LONG, 1), None, pause=pause)
+    is_urgent = True
+    assert outline.analysis is not None
+    outline.analysis.program.names.answers.pause()
+    assert carry_out(outline.analysis).plan is not None

@@ -291,6 +291,12 @@ def test_a_restriction_that_fails_sinks_no_other() -> None:
         told = [each for each in found if "TF03" in each["message"]]
         assert len(told) == 1, told
         assert "on purpose" in told[0]["message"]
+        start = {"line": 0, "character": 0}
+        for version in range(2, 12):
+            change = {"range": {"start": start, "end": start}, "text": "\n"}
+            client.change("file:///nowhere/one.py", version, [change])
+            client.diagnostics("file:///nowhere/one.py")
+        assert client.said().count("TF03 failed") == 1, client.said()
         assert [each for each in found if each not in told] == [
             each for each in expected if each["code"] != "TF03"
         ]

@@ -142,6 +142,7 @@ def analyze_script(script: Script, pause: Callable[[], None] = lambda: None) -> 
         except Exception as error:
             log.exception("%s failed", rule.code)
             defects.append(f"{rule.code} failed on this script ({type(error).__name__}: {error})")
+    program.names.answers.pause = lambda: None  # What is asked later is not this analysis' to give up.
     return Analysis(program, outlook, tuple(changes), tuple(withheld), tuple(remarks), tuple(defects))
 
 

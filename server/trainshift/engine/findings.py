@@ -12,6 +12,7 @@ from trainshift.restrictions import RESTRICTIONS
 
 log = logging.getLogger(__name__)
 ALL_CODES = frozenset(rule.code for rule in RESTRICTIONS)
+_LOGGED: set[tuple[str, str, str]] = set()
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,8 @@ def find(
 
     `pause` is called again and again, and may raise to give the check up.
     """
-    program.names.answers.pause = pause
+    answers = program.names.answers
+    before, answers.pause = answers.pause, pause
     found: list[Finding] = []
     defects: list[str] = []
     failed: set[str] = set()
@@ -46,8 +48,19 @@ def find(
         except RecursionError:
             raise
         except Exception as error:
-            log.exception("%s failed", rule.code)
+            _log_once(rule.code, error)
             failed.add(rule.code)
             defects.append(f"{rule.code} failed on this script ({type(error).__name__}: {error})")
+    answers.pause = before
     found.sort(key=lambda each: (each.span, each.code))
     return Findings(tuple(found), tuple(defects), frozenset(failed))
+
+
+def _log_once(code: str, error: Exception) -> None:
+    """Log how a restriction failed; while a script is edited it does so again and again."""
+    known = code, type(error).__name__, str(error)
+    if known in _LOGGED:
+        log.debug("%s failed again: %s", code, error)
+    else:
+        _LOGGED.add(known)
+        log.exception("%s failed", code)
