@@ -16,6 +16,7 @@ import pytest
 from benchmarks.script import script
 from fixtures import SCRIPTS
 from lsp.session import PATIENCE
+from trainshift.core.script import Script, read_script
 from trainshift.core.source import Source
 from trainshift.engine.checking import CheckReport, check
 from trainshift.engine.conversion import carry_out
@@ -308,7 +309,9 @@ def test_what_is_asked_of_an_outline_later_is_not_given_up() -> None:
         if is_urgent:
             raise Superseded
 
-    outline = outline_of(paper(LONG, 1), None, pause=pause)
+    read = read_script(LONG)
+    assert isinstance(read, Script)
+    outline = outline_of(paper(LONG, 1), read, pause=pause)
     is_urgent = True
     assert outline.analysis is not None
     outline.analysis.program.names.answers.pause()
