@@ -225,3 +225,14 @@ class Endpoint(LanguageServer):
             log.info("%s", error)
         else:
             log.error("%s", error, exc_info=error if not isinstance(error, JsonRpcException) else None)
+
+
+def plain_json(value: Any) -> Any:
+    """What pygls read as an object of some kind, as plain JSON."""
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    if isinstance(value, dict):
+        return {key: plain_json(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain_json(each) for each in value]
+    return value

@@ -8,42 +8,39 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
-import json
+import functools
 import logging
 import os
 import threading
 import time
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any
 
 from lsprotocol import types
-from pygls.exceptions import JsonRpcContentModified, JsonRpcException, JsonRpcInvalidParams
 
 from trainshift import __version__
-from trainshift.core.source import Span
 from trainshift.engine.checking import CheckReport
 from trainshift.lsp import diagnostics
+from trainshift.lsp.answers import Answers
 from trainshift.lsp.capabilities import CONVERT, EXPLAIN, initialize_result
 from trainshift.lsp.client import Client, read_client
-from trainshift.lsp.desk import Desk, Outdated, Program, State
-from trainshift.lsp.documents import Change, Paper, notebook_paper, paper_of, plain
+from trainshift.lsp.desk import Desk, Program, State
+from trainshift.lsp.documents import Paper, paper_of, plain
 from trainshift.lsp.logs import ClientLog
+from trainshift.lsp.notebooks import LANGUAGES, Notebook, change_of
 from trainshift.lsp.project import Project
-from trainshift.lsp.protocol import Endpoint, Protocol, ServerCancelled
-from trainshift.lsp.streams import Reader, notification
+from trainshift.lsp.protocol import Endpoint, Protocol, plain_json
+from trainshift.lsp.reports import Reports
+from trainshift.lsp.streams import Reader
 from trainshift.lsp.uris import path_of
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
 
-_LANGUAGES = ("python",)
 _WATCHED = ("**/*.py", "**/pyproject.toml", "**/trainshift.toml", "**/requirements*.txt", "**/*.lock")
 _TO_CONFIGURE = 2.0
 """So many seconds a report that is pulled waits for the client's settings."""
-_PROMPTLY = 0.03
-"""So many seconds a pulled report waits for the full check before it is what is known at once."""
+_TO_PUSH = 0.5
+"""So many seconds what is to be pushed waits for them."""
 _FAREWELL = 5.0
 """So many seconds after the client's last word the process ends in any case."""
 _WATCH = 3.0
@@ -60,12 +57,13 @@ class Server:
         logging.getLogger().addHandler(self.log)
         self.client = Client()
         self.project = Project(self._show_problem)
-        self.desk = Desk(self._told, self.project.refresh)
-        self._loop = self.log.loop = asyncio.new_event_loop()
-        self._programs: dict[str, Program] = {}
+        self.reports = Reports(self)
+        self.answers = Answers(self)
+        self.desk = Desk(self.reports.told, self.project.refresh)
+        self.loop = self.log.loop = asyncio.new_event_loop()
+        self.programs: dict[str, Program] = {}
         self._cells: dict[str, Program] = {}
-        self._notebooks: dict[str, dict[str, Any]] = {}
-        self._published: dict[str, bytes] = {}
+        self._notebooks: dict[str, Notebook] = {}
         self._fresh: dict[str, Program] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._configured = asyncio.Event()
@@ -93,6 +91,8 @@ class Server:
             self._traced(types.SetTraceParams(self.endpoint.protocol.trace))
         given = params.get("initializationOptions")
         self.project.set_defaults(given.get("settings", given) if isinstance(given, dict) else None)
+        if not self.client.configures:
+            self.reports.begin()
         return initialize_result(self.client)
 
     async def _initialized(self, params: Any) -> None:
@@ -117,7 +117,7 @@ class Server:
 
     def run(self, reader: Reader) -> int:
         """Handle messages until there are no more; returns the exit status."""
-        loop = self._loop
+        loop = self.loop
         asyncio.set_event_loop(loop)
 
         def read() -> None:
@@ -158,6 +158,7 @@ class Server:
         await self._ask_for_settings()
         self._configured.set()
         self._reconsider()
+        self.reports.begin()
 
     async def _ask_for_settings(self) -> None:
         if self.client.configures:
@@ -169,10 +170,10 @@ class Server:
             except Exception as error:
                 log.warning("the client does not tell its settings: %s", error)
                 return
-            plain = [_plain(each) for each in sections]
+            plain = [plain_json(each) for each in sections]
             self.project.set_options(dict(zip((*folders, ""), plain, strict=False)))
 
-    async def _has_settings(self) -> None:
+    async def has_settings(self) -> None:
         """Wait for the client's settings at the start, if it does not take long to tell them."""
         if self.client.configures and not self._configured.is_set():
             with contextlib.suppress(asyncio.TimeoutError):
@@ -180,7 +181,7 @@ class Server:
 
     def _configuration_changed(self, params: types.DidChangeConfigurationParams) -> None:
         if not self.client.configures:
-            settings = _plain(params.settings)
+            settings = plain_json(params.settings)
             section = settings.get("trainshift", settings) if isinstance(settings, dict) else None
             self.project.set_defaults(section)
             self._reconsider()
@@ -189,7 +190,7 @@ class Server:
 
     def _reconsider(self) -> None:
         """Judge anew what other rules than before hold for."""
-        for program in self._programs.values():
+        for program in self.programs.values():
             rules = self.project.rules_of(path_of(program.uri))
             if rules != program.rules:
                 self.desk.renew(program, rules)
@@ -202,14 +203,14 @@ class Server:
                 types.ShowMessageParams(types.MessageType.Warning, f"Trainshift: {problem}")
             )
 
-        self._loop.call_soon_threadsafe(show)
+        self.loop.call_soon_threadsafe(show)
 
     # Documents
 
     def _opened(self, params: types.DidOpenTextDocumentParams) -> None:
         document = params.text_document
-        is_python = document.language_id in _LANGUAGES or path_of(document.uri).endswith((".py", ".pyi"))
-        if document.uri in self._programs:
+        is_python = document.language_id in LANGUAGES or path_of(document.uri).endswith((".py", ".pyi"))
+        if document.uri in self.programs:
             self._close(document.uri)
         if is_python and document.uri not in self._cells:
             part = plain(document.uri, document.version, document.text, self.client.encoding)
@@ -219,14 +220,16 @@ class Server:
         path = path_of(uri)
         live = self.project.live(path, is_linked=not paper.is_notebook)
         program = Program(uri, paper, live, self.project.rules_of(path))
-        self._programs[uri] = program
+        self.programs[uri] = program
+        if not self.reports.has_begun:
+            self.loop.call_later(_TO_PUSH, self.reports.begin)
         self._text_changed(program)
         self.desk.put(program)
         return program
 
     def _changed(self, params: types.DidChangeTextDocumentParams) -> None:
         document = params.text_document
-        program = self._programs.get(document.uri)
+        program = self.programs.get(document.uri)
         part = program.paper.part_of(document.uri) if program is not None else None
         if program is None or part is None:
             log.info("a change of %s, which is not open, was ignored", document.uri)
@@ -234,7 +237,7 @@ class Server:
         if not _is_newer(document.version, part.version):
             log.warning("a change of %s to the old version %s was ignored", document.uri, document.version)
             return
-        changes = [_change(each) for each in params.content_changes]
+        changes = [change_of(each) for each in params.content_changes]
         self._touch(program, paper_of(part.changed(document.version, changes)))
 
     def _touch(self, program: Program, paper: Paper) -> None:
@@ -242,7 +245,7 @@ class Server:
         self.desk.touch(program, paper)
         self._text_changed(program)
         if not self._fresh:
-            self._loop.call_soon(self._judge_fresh)
+            self.loop.call_soon(self._judge_fresh)
         self._fresh[program.uri] = program
 
     def _judge_fresh(self) -> None:
@@ -250,15 +253,15 @@ class Server:
         for program in programs.values():
             state = self.desk.at_once(program)
             if state is not None:
-                self._show(program, state, diagnostics.items_of(state, program.rules))
+                self.reports.show(program, state, diagnostics.items_of(state, program.rules))
         self.desk.go_on()
 
     def _closed(self, params: types.DidCloseTextDocumentParams) -> None:
-        if params.text_document.uri in self._programs:
+        if params.text_document.uri in self.programs:
             self._close(params.text_document.uri)
 
     def _close(self, uri: str) -> None:
-        program = self._programs.pop(uri)
+        program = self.programs.pop(uri)
         self.desk.close(program)
         path = path_of(uri)
         if path and not program.paper.is_notebook:
@@ -266,8 +269,7 @@ class Server:
             self._renew_users(path, is_edit=is_edit)
         if not self.client.pulls:
             for part in program.paper.parts:
-                if self._published.pop(part.uri, None) is not None:
-                    self._publish(part.uri, None, [])
+                self.reports.forget(part.uri)
 
     def _saved(self, params: types.DidSaveTextDocumentParams) -> None:
         if not self.client.watches:
@@ -282,7 +284,7 @@ class Server:
 
     def _renew_users(self, path: str, *, is_edit: bool) -> None:
         """Judge those anew that import a file, or may import one that is new or gone."""
-        for other in self._programs.values():
+        for other in self.programs.values():
             # What a program imports is known when it has been checked; it may be reading the file just now.
             is_known = is_edit and other.state is not None and other.state.is_full
             if path in other.live.linked or (not is_known and path_of(other.uri) != path):
@@ -302,7 +304,7 @@ class Server:
 
     def _file_changed(self, path: str, *, is_edit: bool) -> None:
         self.project.changed(path, is_edit=is_edit)
-        for program in self._programs.values():
+        for program in self.programs.values():
             # A new file may be what an import of any program means, and one that is gone no longer.
             if path in program.live.linked or not is_edit:
                 self.desk.renew(program)
@@ -317,360 +319,48 @@ class Server:
 
     def _notebook_opened(self, params: types.DidOpenNotebookDocumentParams) -> None:
         uri = params.notebook_document.uri
-        texts = {each.uri: each for each in params.cell_text_documents}
-        cells = {
-            cell.document: plain(cell.document, text.version, text.text, self.client.encoding)
-            for cell in params.notebook_document.cells
-            if (text := texts.get(cell.document)) is not None and text.language_id in _LANGUAGES
-        }
-        order = [cell.document for cell in params.notebook_document.cells]
-        self._notebooks[uri] = {"order": order, "cells": cells}
-        if uri in self._programs:
+        notebook = Notebook(params, self.client.encoding)
+        self._notebooks[uri] = notebook
+        if uri in self.programs:
             self._close(uri)
-        program = self._open(uri, self._paper(uri))
-        self._cells.update(dict.fromkeys(order, program))
-
-    def _paper(self, uri: str) -> Paper:
-        notebook = self._notebooks[uri]
-        order, cells = notebook["order"], notebook["cells"]
-        return notebook_paper([cells[each] for each in order if each in cells])
+        self._cells.update(dict.fromkeys(notebook.order, self._open(uri, notebook.paper())))
 
     def _notebook_changed(self, params: types.DidChangeNotebookDocumentParams) -> None:
         uri = params.notebook_document.uri
-        notebook, program = self._notebooks.get(uri), self._programs.get(uri)
-        changes = params.change.cells
-        if notebook is None or program is None or changes is None:
+        notebook, program = self._notebooks.get(uri), self.programs.get(uri)
+        if notebook is None or program is None or params.change.cells is None:
             return
-        order, cells = notebook["order"], notebook["cells"]
-        structure = changes.structure
-        if structure is not None:
-            array = structure.array
-            added = [cell.document for cell in array.cells or ()]
-            gone = order[array.start : array.start + array.delete_count]
-            order[array.start : array.start + array.delete_count] = added
-            for text in structure.did_open or ():
-                if text.language_id in _LANGUAGES:
-                    cells[text.uri] = plain(text.uri, text.version, text.text, self.client.encoding)
-            for closed in structure.did_close or ():
-                cells.pop(closed.uri, None)
-            for cell in gone:
-                if cell not in order:
-                    self._cells.pop(cell, None)
-                    if self._published.pop(cell, None) is not None:
-                        self._publish(cell, None, [])
-            self._cells.update(dict.fromkeys(order, program))
-        for content in changes.text_content or ():
-            cell = cells.get(content.document.uri)
-            if cell is not None:
-                made = [_change(each) for each in content.changes]
-                cells[content.document.uri] = cell.changed(content.document.version, made)
-        self._touch(program, self._paper(uri))
+        for cell in notebook.change(params.change.cells):
+            self._cells.pop(cell, None)
+            self.reports.forget(cell)
+        self._cells.update(dict.fromkeys(notebook.order, program))
+        self._touch(program, notebook.paper())
 
     def _notebook_closed(self, params: types.DidCloseNotebookDocumentParams) -> None:
         uri = params.notebook_document.uri
         notebook = self._notebooks.pop(uri, None)
-        for cell in notebook["order"] if notebook else ():
+        for cell in notebook.order if notebook is not None else ():
             self._cells.pop(cell, None)
-        if uri in self._programs:
+        if uri in self.programs:
             self._close(uri)
 
-    # Diagnostics
+    # For the reports and the answers
 
-    def _told(self, program: Program, state: State) -> None:
-        """The desk knows more of a version (on the desk's thread)."""
-        items = diagnostics.items_of(state, program.rules)
-        with contextlib.suppress(RuntimeError):  # The loop has ended.
-            self._loop.call_soon_threadsafe(self._show, program, state, items)
+    def program_of(self, uri: str) -> Program | None:
+        """The program that a document is, or is a cell of."""
+        return self.programs.get(uri) or self._cells.get(uri)
 
-    def _show(self, program: Program, state: State, items: dict[str, list[diagnostics.Item]]) -> None:
-        if program.paper is not state.paper or program.is_closed:
-            return
-        if self.endpoint.protocol.trace != types.TraceValue.Off:
-            known = "settled" if state.is_settled else "checked" if state.is_full else "checked at once"
-            number = len(state.report.diagnostics)
-            message = f"{program.uri}: version {state.paper.version} is {known}, {number} findings"
-            self.endpoint.log_trace(types.LogTraceParams(message))
-        if self.client.pulls:
-            answered = program.answered
-            if answered is not None and answered != items and self.client.refreshes_diagnostics:
-                program.answered = None
-                self.endpoint.workspace_diagnostic_refresh(None)
-        else:
-            for part in state.paper.parts:
-                self._publish(part.uri, part.version, items[part.uri])
-        if state.is_settled and self.client.refreshes_lenses:
-            outline = state.outline if program.rules.code_lens and program.rules.enable else None
-            if program.lensed is not outline:
-                program.lensed = outline
-                self.endpoint.workspace_code_lens_refresh(None)
-
-    def _publish(self, uri: str, version: int | None, items: list[diagnostics.Item]) -> None:
-        known = "" if version is None else f'"version":{version},'
-        listed = diagnostics.encoded_list(items)
-        params = f'{{"uri":{json.dumps(uri)},{known}"diagnostics":{listed}}}'
-        message = notification(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS, params)
-        # The second and the third step often have nothing to add to what is shown.
-        if self._published.get(uri) != message:
-            self._published[uri] = message
-            self.endpoint.protocol.write(message)
-
-    async def _pulled(self, params: types.DocumentDiagnosticParams) -> Any:
-        await self._has_settings()
-        uri = params.text_document.uri
-        program = self._program_of(uri)
-        if program is None:
-            return {"kind": "full", "items": []}
-        try:
-            is_patient = not self.client.refreshes_diagnostics
-            state = await self._soon(program, lambda state: state.is_settled if is_patient else state.is_full)
-        except Outdated:
-            raise ServerCancelled(data={"retriggerRequest": True}) from None
-        if program.state is not None and program.state.paper is state.paper:
-            state = program.state  # More may have become known since the answer was ready.
-        items = diagnostics.items_of(state, program.rules)
-        program.answered = items
-        return _report(items.get(uri, []), params.previous_result_id)
-
-    async def _soon(self, program: Program, is_enough: Callable[[State], bool]) -> State:
-        """The state of a version, less than what would be enough if that takes long and may follow."""
-        if self.client.refreshes_diagnostics:
-            with contextlib.suppress(asyncio.TimeoutError):
-                return await asyncio.wait_for(self._known(program, is_enough), _PROMPTLY)
-            return await self._known(program, lambda state: True)
-        return await self._known(program, is_enough)
-
-    async def _known(
+    async def known(
         self, program: Program, is_enough: Callable[[State], bool], wants_outline: bool = False
     ) -> State:
-        return await _result(self.desk.known(program, is_enough, wants_outline=wants_outline))
+        """As `Desk.known`."""
+        return await asyncio.wrap_future(self.desk.known(program, is_enough, wants_outline=wants_outline))
 
-    async def _alone(self, program: Program, code: str) -> CheckReport:
+    async def alone(self, program: Program, code: str) -> CheckReport:
+        """What is said of a program under one restriction."""
         source, settings = program.paper.source, program.rules.settings
-        return await _result(self.desk.errand(program, lambda: program.live.of_code(source, settings, code)))
-
-    async def _pulled_workspace(self, params: types.WorkspaceDiagnosticParams) -> Any:
-        await self._has_settings()
-        known = {each.uri: each.value for each in params.previous_result_ids}
-        reports: list[dict[str, Any]] = []
-        for program in list(self._programs.values()):
-            with contextlib.suppress(Outdated):
-                state = await self._known(program, lambda state: state.is_full)
-                items = diagnostics.items_of(state, program.rules)
-                for part in state.paper.parts:
-                    report = _report(items[part.uri], known.get(part.uri))
-                    reports.append({"uri": part.uri, "version": part.version, **report})
-        opened = {part.uri for each in self._programs.values() for part in each.paper.parts}
-        scanned = await self._scan(params.work_done_token)
-        # Of a file that is gone nothing is said any more.
-        for uri, found in {**{each: [] for each in known}, **scanned}.items():
-            if uri not in opened and (found or uri in known):
-                reports.append({"uri": uri, "version": None, **_report(found, known.get(uri))})
-        return {"items": reports}
-
-    async def _scan(self, token: Any) -> dict[str, list[diagnostics.Item]]:
-        """The diagnostics of the files in the workspace's folders, as far as they train or are imported."""
-        scan = await asyncio.to_thread(self.project.scan, self.client.encoding)
-        done: Future[dict[str, list[diagnostics.Item]]] = Future()
-        progress = await self._progress(token) if scan.is_long else None
-
-        def work(pause: Callable[[], None]) -> bool:
-            if done.cancelled() or (progress is not None and progress.is_cancelled):
-                done.cancel()
-                return False
-            try:
-                more = scan.step(pause)
-            except Exception as error:
-                with contextlib.suppress(Exception):
-                    done.set_exception(error)
-                return False
-            if progress is not None:
-                self._loop.call_soon_threadsafe(progress.report, scan.done, scan.total)
-            if not more:
-                with contextlib.suppress(Exception):
-                    done.set_result(scan.found)
-            return more
-
-        self.desk.in_background(work)
-        try:
-            return await _result(done)
-        finally:
-            if progress is not None:
-                progress.end()
-
-    async def _progress(self, token: Any) -> Progress | None:
-        """A progress bar for the first scan: the client's own, or one that it makes for us."""
-        if token is None:
-            if not self.client.has_progress:
-                return None
-            token = "trainshift/scan"
-            try:
-                await asyncio.wait_for(self.endpoint.work_done_progress.create_async(token), 1)
-            except Exception as error:
-                log.debug("no progress is shown: %s", error)
-                return None
-        return Progress(self.endpoint, token)
-
-    # Actions, lenses, hovers
-
-    def _program_of(self, uri: str) -> Program | None:
-        return self._programs.get(uri) or self._cells.get(uri)
-
-    async def _actions(self, params: types.CodeActionParams) -> list[types.CodeAction] | None:
-        from trainshift.lsp.actions import Wanted, menu
-
-        program = self._program_of(params.text_document.uri)
-        if program is None:
-            return None
-        # What a menu says may be of the version before; the edits behind it are not.
-        state = await self._or_modified(program, lambda state: state.outline is not None)
-        part = state.paper.part_of(params.text_document.uri)
-        if part is None or not program.rules.enable:
-            return None
-        start, end = params.range.start, params.range.end
-        first, last = part.offset((start.line, start.character)), part.offset((end.line, end.character))
-        only = tuple(params.context.only) if params.context.only is not None else None
-        is_hinted = any(
-            each.source == diagnostics.SOURCE and str(each.code).startswith("HV")
-            for each in params.context.diagnostics
-        )
-        wanted = Wanted(part, Span(min(first, last), max(first, last)), only, is_hinted)
-        actions = menu(state, wanted, self.client)
-        if not self.client.resolves_edits:
-            return [each for each in actions if await self._fill(program, each)]
-        return actions
-
-    async def _fill(self, program: Program, action: types.CodeAction) -> bool:
-        """Give an action its edit; False where it has none after all."""
-        from trainshift.lsp.actions import NotPossible, carried_out
-
-        if action.data is not None:
-            try:
-                action.edit = await carried_out(
-                    program, dict(action.data), self.client, self._known, self._alone
-                )
-            except (NotPossible, Outdated):
-                return False
-            action.data = None
-        return True
-
-    async def _resolve(self, action: types.CodeAction) -> types.CodeAction:
-        from trainshift.lsp.actions import NotPossible, carried_out
-
-        data = _plain(action.data)
-        if action.edit is not None or data is None:
-            return action
-        if not isinstance(data, dict) or not {"do", "uri", "version", "span", "code"} <= data.keys():
-            raise JsonRpcInvalidParams(message="this action is not one of this server's")
-        program = self._program_of(str(data["uri"]))
-        part = program.paper.part_of(str(data["uri"])) if program is not None else None
-        if program is None or part is None or program.paper.version != data["version"]:
-            raise JsonRpcContentModified(message="the document has changed since; ask for the actions again")
-        try:
-            action.edit = await carried_out(program, data, self.client, self._known, self._alone)
-        except Outdated:
-            raise JsonRpcContentModified(message="the document has changed meanwhile") from None
-        except NotPossible as reason:
-            raise JsonRpcException(f"{action.title}: {reason}", -32803) from None
-        except (TypeError, ValueError) as error:
-            raise JsonRpcInvalidParams(message=f"this action cannot be read: {error}") from None
-        return action
-
-    async def _or_modified(self, program: Program, is_enough: Callable[[State], bool]) -> State:
-        try:
-            return await self._known(program, is_enough)
-        except Outdated:
-            raise JsonRpcContentModified(message="the document has changed meanwhile") from None
-
-    async def _convert(self, *arguments: Any) -> dict[str, Any]:
-        """The command that converts a whole file: one argument, its URI or an object that holds it."""
-        from trainshift.lsp.actions import NotPossible, converted
-        from trainshift.lsp.edits import workspace_edit
-
-        given = _plain(arguments[0]) if arguments else None
-        uri = given.get("uri") if isinstance(given, dict) else given
-        program = self._program_of(uri) if isinstance(uri, str) else None
-        if program is None:
-            raise JsonRpcInvalidParams(message=f"{uri} is no open Python document")
-        try:
-            state = await self._known(program, lambda state: state.has_outline, wants_outline=True)
-            conversion = converted(state)
-        except (NotPossible, Outdated) as error:
-            reason = str(error) or "the document has changed meanwhile"
-            self._say(types.MessageType.Warning, f"Not made distributed: {reason}")
-            return {"applied": False, "reason": reason}
-        if not self.client.applies_edits:
-            reason = "the editor applies no edits of a command"
-            self._say(types.MessageType.Warning, f"Not made distributed: {reason}")
-            return {"applied": False, "reason": reason}
-        assert conversion.plan is not None
-        edit = workspace_edit(state.paper, conversion.plan, self.client)
-        answer = await self.endpoint.workspace_apply_edit_async(
-            types.ApplyWorkspaceEditParams(edit=edit, label="Make distributed")
-        )
-        reason = "" if answer.applied else answer.failure_reason or "the editor did not apply the edit"
-        notes = {
-            name: [{"rule": each.rule, "line": each.line, "text": each.text} for each in listed]
-            for name, listed in (
-                ("changes", conversion.applied),
-                ("decisions", conversion.decisions),
-                ("doubts", conversion.doubts),
-                ("withheld", conversion.withheld),
-            )
-        }
-        if answer.applied and conversion.withheld:
-            first = conversion.withheld[0]
-            more = f" (and {len(conversion.withheld) - 1} more)" if len(conversion.withheld) > 1 else ""
-            self._say(
-                types.MessageType.Info,
-                f"Made distributed, but for {first.rule} at line {first.line}: {first.text}{more}",
-            )
-        return {**notes, "applied": answer.applied, "reason": reason}
-
-    async def _explain(self, *arguments: Any) -> None:
-        """The command that shows the page of a code."""
-        from trainshift.lsp.hovers import explanation
-        from trainshift.pages import page_url
-
-        code = str(arguments[0]) if arguments else ""
-        url = page_url(code)
-        if url and self.client.shows_documents:
-            await self.endpoint.window_show_document_async(
-                types.ShowDocumentParams(uri=url, external=False, take_focus=True)
-            )
-            return
-        try:
-            self._say(types.MessageType.Info, explanation(code))
-        except KeyError:
-            raise JsonRpcInvalidParams(message=f"{code!r} is no code") from None
-
-    def _say(self, kind: types.MessageType, text: str) -> None:
-        self.endpoint.window_show_message(types.ShowMessageParams(kind, f"Trainshift: {text}"))
-
-    async def _lenses(self, params: types.CodeLensParams) -> list[types.CodeLens]:
-        from trainshift.lsp.lenses import lenses
-
-        program = self._program_of(params.text_document.uri)
-        if program is None or not program.rules.code_lens or not program.rules.enable:
-            return []
-        state = await self._or_modified(program, lambda state: state.outline is not None)
-        return list(lenses(state, params.text_document.uri))
-
-    async def _hover(self, params: types.HoverParams) -> types.Hover | None:
-        from trainshift.lsp.hovers import hover
-
-        program = self._program_of(params.text_document.uri)
-        if program is None or not program.rules.enable:
-            return None
-        place = params.position.line, params.position.character
-        found = None
-        # What a name of Horovod's is for is known last.
-        for is_enough in (lambda state: True, lambda state: state.is_settled):
-            state = await self._or_modified(program, is_enough)
-            part = state.paper.part_of(params.text_document.uri)
-            found = found or (hover(state, part, part.offset(place)) if part is not None else None)
-            if found is not None or state.is_settled:
-                break
-        return found
+        work = functools.partial(program.live.of_code, source, settings, code)
+        return await asyncio.wrap_future(self.desk.errand(program, work))
 
     def _register(self) -> None:
         handlers: dict[str, Callable[..., Any]] = {
@@ -687,17 +377,17 @@ class Server:
             types.WORKSPACE_DID_CHANGE_CONFIGURATION: self._configuration_changed,
             types.WORKSPACE_DID_CHANGE_WATCHED_FILES: self._watched,
             types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS: self._folders_changed,
-            types.TEXT_DOCUMENT_DIAGNOSTIC: self._pulled,
-            types.WORKSPACE_DIAGNOSTIC: self._pulled_workspace,
-            types.TEXT_DOCUMENT_CODE_ACTION: self._actions,
-            types.CODE_ACTION_RESOLVE: self._resolve,
-            types.TEXT_DOCUMENT_CODE_LENS: self._lenses,
-            types.TEXT_DOCUMENT_HOVER: self._hover,
+            types.TEXT_DOCUMENT_DIAGNOSTIC: self.reports.pulled,
+            types.WORKSPACE_DIAGNOSTIC: self.reports.pulled_workspace,
+            types.TEXT_DOCUMENT_CODE_ACTION: self.answers.actions,
+            types.CODE_ACTION_RESOLVE: self.answers.resolve,
+            types.TEXT_DOCUMENT_CODE_LENS: self.answers.lenses,
+            types.TEXT_DOCUMENT_HOVER: self.answers.hover,
         }
         for method, handler in handlers.items():
             self.endpoint.feature(method)(_function(handler))
-        self.endpoint.command(CONVERT)(_function(self._convert))
-        self.endpoint.command(EXPLAIN)(_function(self._explain))
+        self.endpoint.command(CONVERT)(_function(self.answers.convert))
+        self.endpoint.command(EXPLAIN)(_function(self.answers.explain))
 
 
 def _end_with(parent: int) -> None:
@@ -724,62 +414,5 @@ def _function(method: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *params: method(*params)
 
 
-class Progress:
-    """A progress bar in the client."""
-
-    def __init__(self, endpoint: Endpoint, token: Any) -> None:
-        self._progress = endpoint.work_done_progress
-        self._token = token
-        self._progress.begin(
-            token, types.WorkDoneProgressBegin(title="Trainshift: reading the workspace", cancellable=True)
-        )
-
-    @property
-    def is_cancelled(self) -> bool:
-        """Whether the user wants no more of it."""
-        future = self._progress.tokens.get(self._token)
-        return future is not None and future.cancelled()
-
-    def report(self, done: int, total: int) -> None:
-        """So many of all are done."""
-        part = types.WorkDoneProgressReport(message=f"{done}/{total}", percentage=100 * done // max(total, 1))
-        self._progress.report(self._token, part)
-
-    def end(self) -> None:
-        """It is over."""
-        self._progress.end(self._token, types.WorkDoneProgressEnd())
-
-
-def _report(items: list[diagnostics.Item], previous: str | None) -> dict[str, Any]:
-    """A report of a document; nothing but a note where it is what the client has."""
-    identity = hashlib.sha1(json.dumps(items).encode(), usedforsecurity=False).hexdigest()
-    if identity == previous:
-        return {"kind": "unchanged", "resultId": identity}
-    return {"kind": "full", "resultId": identity, "items": items}
-
-
-def _change(event: types.TextDocumentContentChangeEvent) -> Change:
-    where = getattr(event, "range", None)
-    if where is None:
-        return Change(event.text)
-    first, last = where.start, where.end
-    return Change(event.text, (first.line, first.character), (last.line, last.character))
-
-
 def _is_newer(version: int | None, than: int | None) -> bool:
     return version is None or than is None or version > than
-
-
-def _plain(value: Any) -> Any:
-    """What pygls read as an object of some kind, as plain JSON."""
-    if hasattr(value, "_asdict"):
-        value = value._asdict()
-    if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
-    return value
-
-
-async def _result(future: Future[T]) -> T:
-    return await asyncio.wrap_future(future)
