@@ -20,7 +20,7 @@ from pygls.protocol import LanguageServerProtocol, lsp_method
 
 log = logging.getLogger(__name__)
 
-_TAKEN_DOWN = ("/didOpen", "/didChange", "/didClose")
+_TAKEN_DOWN = ("/didOpen", "/didChange", "/didClose", "/didChangeWorkspaceFolders")
 
 
 class ServerCancelled(JsonRpcException):
@@ -50,8 +50,6 @@ class Protocol(LanguageServerProtocol):
 
     is_initialized = False
 
-    # The handlers of the server itself do all that is to be done.
-
     def _own(self, method: str, params: Any) -> None:
         handler = self.fm.features.get(method)
         if handler is not None:
@@ -64,43 +62,6 @@ class Protocol(LanguageServerProtocol):
         self._shutdown = True
         for future in list(self._request_futures.values()):
             future.cancel()
-
-    @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
-    def lsp_text_document__did_open(self, params: types.DidOpenTextDocumentParams) -> None:
-        """A document was opened."""
-        self._own(types.TEXT_DOCUMENT_DID_OPEN, params)
-
-    @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
-    def lsp_text_document__did_change(self, params: types.DidChangeTextDocumentParams) -> None:
-        """A document was changed."""
-        self._own(types.TEXT_DOCUMENT_DID_CHANGE, params)
-
-    @lsp_method(types.TEXT_DOCUMENT_DID_CLOSE)
-    def lsp_text_document__did_close(self, params: types.DidCloseTextDocumentParams) -> None:
-        """A document was closed."""
-        self._own(types.TEXT_DOCUMENT_DID_CLOSE, params)
-
-    @lsp_method(types.NOTEBOOK_DOCUMENT_DID_OPEN)
-    def lsp_notebook_document__did_open(self, params: types.DidOpenNotebookDocumentParams) -> None:
-        """A notebook was opened."""
-        self._own(types.NOTEBOOK_DOCUMENT_DID_OPEN, params)
-
-    @lsp_method(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
-    def lsp_notebook_document__did_change(self, params: types.DidChangeNotebookDocumentParams) -> None:
-        """A notebook was changed."""
-        self._own(types.NOTEBOOK_DOCUMENT_DID_CHANGE, params)
-
-    @lsp_method(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
-    def lsp_notebook_document__did_close(self, params: types.DidCloseNotebookDocumentParams) -> None:
-        """A notebook was closed."""
-        self._own(types.NOTEBOOK_DOCUMENT_DID_CLOSE, params)
-
-    @lsp_method(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
-    def lsp_workspace__did_change_workspace_folders(
-        self, params: types.DidChangeWorkspaceFoldersParams
-    ) -> None:
-        """Folders were added or removed."""
-        self._own(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS, params)
 
     # Messages
 
@@ -153,10 +114,9 @@ class Protocol(LanguageServerProtocol):
         super().handle_message(message)
 
     def _handle_notification(self, method_name: str, params: Any) -> None:
-        """Handle a notification; what only takes something down is called without further ado."""
-        handler = self.fm.builtin_features.get(method_name)
-        if method_name.endswith(_TAKEN_DOWN) and handler is not None:
-            handler(params)
+        """Handle a notification; what is taken down goes to the server, past pygls' documents and folders."""
+        if method_name.endswith(_TAKEN_DOWN):
+            self._own(method_name, params)
         else:
             super()._handle_notification(method_name, params)
 
