@@ -40,7 +40,10 @@ _QUIET = 1.0
 """So many seconds after the last edit of any program memory is tidied up."""
 
 _PROMPT = 0.015
-"""A program that is checked in full in so many seconds is never checked otherwise."""
+"""A short program that is checked in full in so many seconds is never checked otherwise."""
+
+_SHORT = 12_000
+"""Of a program of no more code points the client is told when all is known, which is soon enough."""
 
 
 class Superseded(BaseException):
@@ -135,7 +138,12 @@ class Program:
     @property
     def is_prompt(self) -> bool:
         """Whether a full check is as quick as any other."""
-        return self._took < _PROMPT
+        return self._took < _PROMPT and self.is_short
+
+    @property
+    def is_short(self) -> bool:
+        """Whether all that is to be known is known as soon as anything."""
+        return len(self.paper.text) <= _SHORT
 
 
 class Desk:
@@ -366,7 +374,11 @@ class Desk:
         began = time.perf_counter()
         report = program.live.in_full(paper.source, rules.settings, self._pause)
         program._took = time.perf_counter() - began
-        self._tell(program, State(paper, report, True, _outline(program)), number)
+        state = State(paper, report, True, _outline(program))
+        if program.is_short and not state.is_settled:
+            self._look(program, state, number)
+        else:
+            self._tell(program, state, number)
 
     def _look(self, program: Program, state: State, number: int) -> None:
         from trainshift.lsp.outline import outline_of
