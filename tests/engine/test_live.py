@@ -88,6 +88,7 @@ class Tally:
                 assert live.in_full(Source(text), SETTINGS) == full, note
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [1, 5, 20])
 def test_what_is_said_at_once_is_nearly_always_what_check_says(every: int, quick: bool) -> None:
     tally = Tally()

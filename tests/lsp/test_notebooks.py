@@ -11,7 +11,7 @@ from pygls.exceptions import JsonRpcException
 
 from lsp.session import Document, Session
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
 NOTEBOOK = "notebook.source.makeDistributed.trainshift"
 STATEMENT = "refactor.rewrite.distribute"

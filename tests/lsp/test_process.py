@@ -14,6 +14,8 @@ import pytest
 from lsp.raw import EXIT, INITIALIZED, SHUTDOWN, decoded, encoded, initialize, python, talk
 from lsp.session import EDITOR, PATIENCE, PULLING, SERVER, Json, able, serve
 
+pytestmark = pytest.mark.slow
+
 KINDS = [
     "quickfix",
     "refactor.rewrite.distribute",

@@ -30,6 +30,8 @@ REQUESTS = (
     "workspace/executeCommand",
     "no/such/method",
 )
+
+pytestmark = pytest.mark.slow
 NONSENSE: tuple[Any, ...] = (
     None,
     {},

@@ -10,7 +10,7 @@ from lsprotocol import types
 from lsp.commands import SCRIPTS, text_of
 from lsp.session import PULLING, Document, Session, able, serve
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
 TEXT = """\
 import os

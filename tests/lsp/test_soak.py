@@ -28,6 +28,8 @@ from lsp.soak_client import (
 from lsp.soak_edits import Vandal
 from trainshift.lsp.documents import Change, plain
 
+pytestmark = pytest.mark.slow
+
 PROBE = "#TF03"
 
 

@@ -14,7 +14,7 @@ from pygls.exceptions import JsonRpcException
 from lsp.commands import run
 from lsp.session import PULLING, Document, Session, able, serve
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
 MAIN = """\
 import tensorflow as tf
