@@ -7,7 +7,6 @@ import os
 import re
 import stat
 import sys
-import tempfile
 import tokenize
 from contextlib import suppress
 from dataclasses import dataclass
@@ -235,6 +234,8 @@ def _replace(
     hold these bytes right before the rename.  Raises OSError or FileProblem, and then leaves no trace.
     """
     directory = os.path.dirname(target)
+    import tempfile  # Writing alone needs it, and it is slow to load.
+
     descriptor, temporary = tempfile.mkstemp(prefix=".trainshift-", dir=directory)
     try:
         with os.fdopen(descriptor, "wb") as stream:

@@ -10,7 +10,6 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from hashlib import sha1
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.source import BOM, Source, Span
@@ -110,6 +109,8 @@ class Paper:
         """What tells this version from all others: the document's, or what those of all cells come to."""
         if not self.is_notebook:
             return self.parts[0].version
+        from hashlib import sha1
+
         versions = repr([(part.uri, part.version) for part in self.parts])
         return sha1(versions.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
 

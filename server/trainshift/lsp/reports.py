@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import json
 import logging
 from collections.abc import Callable
@@ -206,7 +205,9 @@ class Progress:
 
 def _report(items: list[diagnostics.Item], previous: str | None) -> dict[str, Any]:
     """A report of a document; nothing but a note where it is what the client has."""
-    identity = hashlib.sha1(json.dumps(items).encode(), usedforsecurity=False).hexdigest()
+    from hashlib import sha1
+
+    identity = sha1(json.dumps(items).encode(), usedforsecurity=False).hexdigest()
     if identity == previous:
         return {"kind": "unchanged", "resultId": identity}
     return {"kind": "full", "resultId": identity, "items": items}
