@@ -119,7 +119,7 @@ class Setup:
             edits += self._insert_block([f"{self.hvd}.init()", *pinning, *missing])
         else:
             if not pinned:
-                edits.append(self._layout.after(self._start, self._pinning()))
+                edits.append(self._layout.after(self._pinned_below, self._pinning()))
             if missing:
                 edits += self._insert_flags(missing, [name for name, _ in flags])
         return tuple(edits)
@@ -180,6 +180,15 @@ class Setup:
     @cached_property
     def _start(self) -> Statement:
         return self._horovod.calls("init")[0].statement
+
+    @property
+    def _pinned_below(self) -> Statement:
+        """The start of Horovod, or the import of TensorFlow where that comes after it."""
+        own = self._tensorflow[1]
+        if own is None or self._start.scope.kind != "module":
+            return self._start
+        place = self._script.top_index
+        return max(self._start, own, key=lambda each: place[self._top(each)])
 
     def _pinning(self) -> list[str]:
         devices, device = self.fresh("gpus"), self.fresh("gpu")
