@@ -75,6 +75,7 @@ class Editor(ABC):
         return {
             "HOME": str(self.home),
             "LANG": "C.UTF-8",
+            "NVIM_LOG_FILE": str(self.home / "nvim.log"),
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
             "TERM": "linux",
             "TMPDIR": str(self.home),
