@@ -75,7 +75,7 @@ def test_a_piped_run_does_not_load_rich(script: Path) -> None:
         capture_output=True,
         check=True,
     )
-    assert b"tempfile" in result.stderr
+    assert b"trainshift.engine.conversion" in result.stderr
     assert b"rich" not in result.stderr
 
 
