@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from trainshift.core.edit import Change, apply, merge
 from trainshift.core.finding import Finding, Verdict
 from trainshift.core.program import Program
-from trainshift.core.script import Script, read_script
+from trainshift.core.script import Script
 from trainshift.core.source import BOM, Source, Span
 from trainshift.core.statements import ParseFailure
 from trainshift.engine.compiling import compiles
@@ -111,7 +111,7 @@ def program_of(text: str, path: str = "", files: ParsedFiles | None = None) -> P
 
     With `files` its imports are followed from `path`, which is absolute; without, it stands alone.
     """
-    script = read_script(text) if files is None else read_linked(text, path, files)
+    script = read_linked(text, path, files)
     return script if isinstance(script, ParseFailure) else Program(script)
 
 

@@ -20,11 +20,10 @@ from trainshift.core.program import Program
 from trainshift.core.script import Script
 from trainshift.core.source import Source, Span
 from trainshift.core.statements import Chunk, FactsCache, ParseFailure, parse
-from trainshift.core.workspace import Workspace
 from trainshift.engine.checking import CheckReport, check_failed, judge, report_on, unread
 from trainshift.engine.findings import Findings
 from trainshift.engine.settings import Settings
-from trainshift.engine.workspace import ParsedFiles
+from trainshift.engine.workspace import ParsedFiles, linked
 
 log = logging.getLogger(__name__)
 
@@ -129,8 +128,7 @@ class Live:
 
     def by_itself(self, source: Source) -> Script | None:
         """The script without the files that it imports; None if it is not Python."""
-        with self._reading:
-            chunks = parse(source.text, self._cache)
+        chunks = self._chunks(source)
         return None if isinstance(chunks, ParseFailure) else Script(Code(source, chunks))
 
     def of_code(self, source: Source, settings: Settings, code: str) -> CheckReport:
@@ -143,12 +141,14 @@ class Live:
 
     def _read(self, source: Source) -> tuple[list[Chunk], Script] | ParseFailure:
         """The chunks of a version, and the script that they are, linked to what it imports."""
-        with self._reading:
-            chunks = parse(source.text, self._cache)
+        chunks = self._chunks(source)
         if isinstance(chunks, ParseFailure):
             return chunks
-        code = Code(source, chunks)
-        return chunks, Script(code) if self._files is None else Workspace(self._files, self.path, code).root
+        return chunks, linked(Code(source, chunks), self.path, self._files)
+
+    def _chunks(self, source: Source) -> list[Chunk] | ParseFailure:
+        with self._reading:
+            return parse(source.text, self._cache)
 
     def at_once(self, source: Source, settings: Settings) -> CheckReport | None:
         """What is said of a version before it is checked in full; None if that cannot be told quickly."""
@@ -156,8 +156,7 @@ class Live:
         if full is None or full.settings != settings:
             return None
         try:
-            with self._reading:
-                chunks = parse(source.text, self._cache)
+            chunks = self._chunks(source)
             if isinstance(chunks, ParseFailure):
                 return unread(chunks, self.path)
             return self._at_once(source, chunks, full)

@@ -125,9 +125,12 @@ def files_in_memory(texts: Mapping[str, str]) -> ParsedFiles:
     return ParsedFiles(texts.get, lambda path: known.get(path, frozenset()))
 
 
-def read_linked(text: str, path: str, files: ParsedFiles) -> Script | ParseFailure:
+def read_linked(text: str, path: str, files: ParsedFiles | None) -> Script | ParseFailure:
     """Read the script at the absolute `path`; `text`, without byte order mark, is what it holds now."""
     chunks = parse(text)
-    if isinstance(chunks, ParseFailure):
-        return chunks
-    return Workspace(files, path, Code(Source(text), chunks)).root
+    return chunks if isinstance(chunks, ParseFailure) else linked(Code(Source(text), chunks), path, files)
+
+
+def linked(code: Code, path: str, files: ParsedFiles | None) -> Script:
+    """The script that some code at the absolute `path` is, linked to what it imports if there are `files`."""
+    return Script(code) if files is None else Workspace(files, path, code).root

@@ -101,11 +101,7 @@ class State:
 
     def moved(self, span: Span) -> Span | None:
         """Where a stretch of the outline's text is in this version; None if it was edited."""
-        if self.outline is None:
-            return None
-        if self.outline.paper.text == self.paper.text:
-            return span
-        return self.shift.span(span)
+        return self.shift.span(span) if self.outline is not None else None
 
     @cached_property
     def shift(self) -> Shift:
@@ -359,13 +355,12 @@ class Desk:
             state, number = program.state, program._round
             self._busy = program
         try:
-            is_known = state is not None and state.paper is program.paper
-            if state is not None and is_known and program._wants_outline and not state.has_outline:
-                self._look(program, state, number)
-            elif state is None or not is_known or not state.is_full:
+            if state is None or state.paper is not program.paper:
                 self._check(program, number)
-            else:
+            elif state.is_full or (program._wants_outline and not state.has_outline):
                 self._look(program, state, number)
+            else:
+                self._check(program, number)
         finally:
             self._busy = None
 

@@ -120,17 +120,7 @@ def _finding(paper: Paper, part: Part, span: Span, diagnostic: Diagnostic, rules
 
 
 def _item(where: dict[str, Any], diagnostic: Diagnostic, related: list[dict[str, Any]]) -> Item:
-    item = Item(
-        {
-            "range": where,
-            "severity": _LOUDEST - diagnostic.severity,
-            "code": diagnostic.code,
-            "source": SOURCE,
-            "message": diagnostic.message,
-        }
-    )
-    if diagnostic.url:
-        item["codeDescription"] = {"href": diagnostic.url}
+    item = _bare_item(where, diagnostic.severity, diagnostic.code, diagnostic.message)
     if related:
         item["relatedInformation"] = related
     if diagnostic.code == UNUSED_SUPPRESSION.code:
@@ -200,16 +190,22 @@ def _hints_of(outline: Outline) -> list[Item]:
 
 def _hint(paper: Paper, part: Part, span: Span, change: Change) -> Item:
     line = Span(span.start, min(span.end, paper.source.line_end(span.start)))
+    message = f"Can be made distributed: {change.title[:1].lower()}{change.title[1:]}"
+    return _bare_item(range_of(part, line), Severity.HINT, change.rule, message)
+
+
+def _bare_item(where: dict[str, Any], severity: Severity, code: str, message: str) -> Item:
+    """What every diagnostic has."""
     item = Item(
         {
-            "range": range_of(part, line),
-            "severity": _LOUDEST - Severity.HINT,
-            "code": change.rule,
+            "range": where,
+            "severity": _LOUDEST - severity,
+            "code": code,
             "source": SOURCE,
-            "message": f"Can be made distributed: {change.title[:1].lower()}{change.title[1:]}",
+            "message": message,
         }
     )
-    url = page_url(change.rule)
+    url = page_url(code)
     if url:
         item["codeDescription"] = {"href": url}
     return item

@@ -7,8 +7,6 @@ asked twice; nothing that a client sends ends the process.
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -131,11 +129,8 @@ class Protocol(LanguageServerProtocol):
 
     def write(self, message: bytes) -> None:
         """Send a message that is encoded already."""
-        if self.writer is None:
-            return
-        sent = self.writer.write(message)
-        if inspect.isawaitable(sent):
-            self._writing = asyncio.ensure_future(sent)
+        if self.writer is not None:
+            self.writer.write(message)
 
     def _send_handler_result(self, future: Any, *, msg_id: Any) -> None:
         """Answer a request; a refusal that is meant is no error of the server's."""
