@@ -16,6 +16,8 @@ from trainshift.lsp.protocol import plain_json
 if TYPE_CHECKING:
     from trainshift.lsp.server import Server
 
+_CHANGED = "the document has changed meanwhile"
+
 
 class Answers:
     """What a server answers; what that needs is loaded when it is first asked."""
@@ -49,13 +51,11 @@ class Answers:
 
     async def _fill(self, program: Program, action: types.CodeAction) -> bool:
         """Give an action its edit; False where it has none after all."""
-        from trainshift.lsp.actions import NotPossible, carried_out
+        from trainshift.lsp.actions import NotPossible
 
         if action.data is not None:
             try:
-                action.edit = await carried_out(
-                    program, dict(action.data), self._server.client, self._server.known, self._server.alone
-                )
+                action.edit = await self._edit(program, dict(action.data))
             except (NotPossible, Outdated):
                 return False
             action.data = None
@@ -63,7 +63,7 @@ class Answers:
 
     async def resolve(self, action: types.CodeAction) -> types.CodeAction:
         """The edit of an action."""
-        from trainshift.lsp.actions import NotPossible, carried_out
+        from trainshift.lsp.actions import NotPossible
 
         data = plain_json(action.data)
         if action.edit is not None or data is None:
@@ -75,21 +75,26 @@ class Answers:
         if program is None or part is None or program.paper.version != data["version"]:
             raise JsonRpcContentModified(message="the document has changed since; ask for the actions again")
         try:
-            known, alone = self._server.known, self._server.alone
-            action.edit = await carried_out(program, data, self._server.client, known, alone)
+            action.edit = await self._edit(program, data)
         except Outdated:
-            raise JsonRpcContentModified(message="the document has changed meanwhile") from None
+            raise JsonRpcContentModified(message=_CHANGED) from None
         except NotPossible as reason:
             raise JsonRpcException(f"{action.title}: {reason}", -32803) from None
         except (TypeError, ValueError) as error:
             raise JsonRpcInvalidParams(message=f"this action cannot be read: {error}") from None
         return action
 
+    async def _edit(self, program: Program, data: dict[str, Any]) -> types.WorkspaceEdit:
+        """The edit behind what an action says of itself; raises NotPossible, or Outdated."""
+        from trainshift.lsp.actions import carried_out
+
+        return await carried_out(program, data, self._server.client, self._server.known, self._server.alone)
+
     async def _or_modified(self, program: Program, is_enough: Callable[[State], bool]) -> State:
         try:
             return await self._server.known(program, is_enough)
         except Outdated:
-            raise JsonRpcContentModified(message="the document has changed meanwhile") from None
+            raise JsonRpcContentModified(message=_CHANGED) from None
 
     async def convert(self, *arguments: Any) -> dict[str, Any]:
         """The command that converts a whole file: one argument, its URI or an object that holds it."""
@@ -105,13 +110,9 @@ class Answers:
             state = await self._server.known(program, lambda state: state.has_outline, wants_outline=True)
             conversion = converted(state)
         except (NotPossible, Outdated) as error:
-            reason = str(error) or "the document has changed meanwhile"
-            self._say(types.MessageType.Warning, f"Not made distributed: {reason}")
-            return {"applied": False, "reason": reason}
+            return self._not_converted(str(error) or _CHANGED)
         if not self._server.client.applies_edits:
-            reason = "the editor applies no edits of a command"
-            self._say(types.MessageType.Warning, f"Not made distributed: {reason}")
-            return {"applied": False, "reason": reason}
+            return self._not_converted("the editor applies no edits of a command")
         assert conversion.plan is not None
         edit = workspace_edit(state.paper, conversion.plan, self._server.client)
         answer = await self._server.endpoint.workspace_apply_edit_async(
@@ -135,6 +136,11 @@ class Answers:
                 f"Made distributed, but for {first.rule} at line {first.line}: {first.text}{more}",
             )
         return {**notes, "applied": answer.applied, "reason": reason}
+
+    def _not_converted(self, reason: str) -> dict[str, Any]:
+        """Tell the user why nothing was converted, and the client."""
+        self._say(types.MessageType.Warning, f"Not made distributed: {reason}")
+        return {"applied": False, "reason": reason}
 
     async def explain(self, *arguments: Any) -> None:
         """The command that shows the page of a code."""
