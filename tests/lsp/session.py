@@ -25,6 +25,7 @@ from pytest_lsp import ClientServerConfig, LanguageClient
 from pytest_lsp.client import DEFAULT_CLIENT_FEATURES, register_lsp_features
 
 from lsp.edits import TextEdit, applied, position, span
+from trainshift.lsp.protocol import plain_json
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -103,6 +104,11 @@ def able(changes: Mapping[str, object], base: Json = EDITOR) -> Json:
 
 PULLING = able({"textDocument.diagnostic": {}, "workspace.diagnostics": None})
 """An editor that asks for diagnostics, and is not told when to ask again: an answer has to be complete."""
+
+
+def structured(edit: Json) -> types.WorkspaceEdit:
+    """An edit in an answer of a command."""
+    return get_converter().structure(edit, types.WorkspaceEdit)
 
 
 @dataclass
@@ -356,6 +362,15 @@ class Session:
         """What a command returns."""
         params = types.ExecuteCommandParams(command, list(arguments))
         return await self.ask(self.client.workspace_execute_command_async(params))
+
+    async def request(self, method: str, params: object = None) -> Any:
+        """What a request is answered that is no other server's, as plain JSON."""
+        sent = self.client.protocol.send_request_async(method, params)  # type: ignore[no-untyped-call]
+        return plain_json(await self.ask(sent))
+
+    async def outline(self, uri: str) -> Any:
+        """What is said of a program as a whole."""
+        return await self.request("trainshift/outline", {"textDocument": {"uri": uri}})
 
     async def lenses(self, document: Document) -> list[types.CodeLens]:
         """The lenses of a document."""

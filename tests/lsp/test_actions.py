@@ -9,7 +9,8 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
 from lsp.commands import ALL, QUICK, SCRIPTS, changes, converted, report, text_of
-from lsp.session import EDITOR, PULLING, Document, Session, able, serve
+from lsp.edits import lines_of, units
+from lsp.session import EDITOR, PULLING, Document, Session, able, serve, structured
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -38,7 +39,11 @@ def train(ds):
     opt = keras.optimizers.Adam()
     return opt
 """
+REFUSED = WITHHELD.replace("variables)\n    opt", "variables, unconnected_gradients='zero')\n    opt")
+NOTES = {"changes": "applied", "decisions": "decisions", "doubts": "doubts", "withheld": "withheld"}
+"""What the command and `trainshift convert` call the same."""
 CONTENT_MODIFIED = -32801
+INVALID_PARAMS = -32602
 REQUEST_FAILED = -32803
 
 
@@ -222,8 +227,12 @@ async def test_the_page_of_a_finding_is_shown(puller: Session) -> None:
     assert await puller.run(action.command.command, *action.command.arguments or ()) is None
     shown = puller.shown_documents[-1]
     assert shown.uri.endswith("/TF03.md")
-    with pytest.raises(JsonRpcException, match="XX99"):
-        await puller.run(action.command.command, "XX99")
+    await puller.run(action.command.command, "hv04")
+    assert puller.shown_documents[-1].uri.endswith("/HV04.md")
+    for nonsense in ("XX99", "../../README", 7):
+        with pytest.raises(JsonRpcException, match=str(nonsense)) as refusal:
+            await puller.run(action.command.command, nonsense)
+        assert refusal.value.code == INVALID_PARAMS
 
 
 @pytest.mark.slow
@@ -379,7 +388,7 @@ async def test_the_command_converts_the_file(puller: Session) -> None:
     puller.edits.clear()
     answer = await puller.run("trainshift.makeDistributed", document.uri)
     assert document.text == converted(MNIST)
-    assert (answer["applied"], answer["reason"]) == (True, "")
+    assert (answer["applied"], answer["reason"], answer["status"]) == (True, "", "converted")
     told = [(each["rule"], each["line"], each["text"]) for each in answer["changes"]]
     assert told == [(each["rule"], each["line"], each["text"]) for each in report(MNIST)["applied"]]
     assert [each["text"] for each in answer["decisions"]] == [
@@ -391,6 +400,8 @@ async def test_the_command_converts_the_file(puller: Session) -> None:
     assert answer == {
         "applied": False,
         "reason": "every training step, print and write is distributed already",
+        "status": "already distributed",
+        **{name: [] for name in NOTES},
     }
     assert len(puller.edits) == 1
     assert answer["reason"] in puller.messages[-1].message
@@ -405,11 +416,89 @@ async def test_the_command_tells_when_the_editor_does_not_apply_its_edit(puller:
     assert document.version == 1
 
 
-@pytest.mark.parametrize("arguments", [[], ["file:///nowhere.py"], [7], [{"path": 1}]])
+@pytest.mark.parametrize("name", SLOWLY)
+async def test_the_edit_alone_is_what_convert_makes_of_it(puller: Session, name: str) -> None:
+    path = SCRIPTS / name / "before.py"
+    document = puller.open(text_of(path), path.as_uri())
+    puller.messages.clear()
+    puller.edits.clear()
+    answer = await puller.run("trainshift.makeDistributed", {"uri": document.uri, "apply": False})
+    outline = await puller.outline(document.uri)
+    assert (document.version, puller.edits, puller.messages) == (1, [], [])
+    told = report(path)
+    assert (answer["applied"], answer["status"], answer["reason"]) == (False, told["status"], told["reason"])
+    assert outline["reason"] == told["reason"]
+    assert outline["changes"] == len(told["applied"])
+    if told["status"] == "converted":
+        (action,) = await puller.actions(document, 0, only=[FILE])
+        edit = structured(answer["edit"])
+        assert edit == (await puller.resolve(action)).edit
+        assert puller.texts_after(edit)[document.uri] == converted(path)
+        assert outline["status"] == "convertible"
+    else:
+        assert answer["edit"] is None
+        assert outline["status"] == told["status"]
+    lines = lines_of(document.text)
+    for mine, theirs in NOTES.items():
+        wanted = [
+            {
+                "rule": each["rule"],
+                "uri": document.uri,
+                "line": each["line"],
+                "column": units(lines[each["line"] - 1][: each["column"] - 1], puller.encoding) + 1,
+                "text": each["text"],
+            }
+            for each in told[theirs]
+        ]
+        assert answer[mine] == wanted, mine
+    puller.close(document)
+
+
+@pytest.mark.parametrize("applies", [True, False])
+async def test_the_command_says_what_a_refused_script_is_refused_for(
+    puller: Session, tmp_path: Path, applies: bool
+) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(REFUSED, encoding="utf-8")
+    told = report(path)
+    assert told["status"] == "refused"
+    document = puller.open(REFUSED)
+    puller.messages.clear()
+    answer = await puller.run("trainshift.makeDistributed", {"uri": document.uri, "apply": applies})
+    assert await puller.lenses(document)  # Whatever there is to be shown has been shown.
+    assert answer.keys() == {"applied", "reason", "status", *NOTES, *([] if applies else ["edit"])}
+    assert (answer["applied"], answer["status"], answer["reason"]) == (False, "refused", told["reason"])
+    assert answer.get("edit") is None
+    assert [(each["rule"], each["line"], each["column"], each["text"]) for each in answer["withheld"]] == [
+        (each["rule"], each["line"], each["column"], each["text"]) for each in told["withheld"]
+    ]
+    assert answer["withheld"]
+    assert [told["reason"] in each.message for each in puller.messages] == [True] * applies
+
+
+async def test_a_text_that_is_not_python_has_no_edit(puller: Session) -> None:
+    document = mnist(puller)
+    await puller.outline(document.uri)
+    puller.edit(document, "BATCH_SIZE = 32", "BATCH_SIZE = (32")
+    answer = await puller.run("trainshift.makeDistributed", {"uri": document.uri, "apply": False})
+    assert (answer["edit"], answer["status"]) == (None, "refused")
+    assert "cannot be read" in answer["reason"]
+
+
+@pytest.mark.parametrize("arguments", [[], ["file:///nowhere.py"], [7], [{"path": 1}], [{"apply": False}]])
 async def test_the_command_refuses_what_is_no_open_document(puller: Session, arguments: list[object]) -> None:
     with pytest.raises(JsonRpcException) as refusal:
         await puller.run("trainshift.makeDistributed", *arguments)
-    assert refusal.value.code == -32602
+    assert refusal.value.code == INVALID_PARAMS
+
+
+@pytest.mark.parametrize("applies", [None, 0, "no", []])
+async def test_the_command_refuses_to_guess_whether_to_apply(puller: Session, applies: object) -> None:
+    document = mnist(puller)
+    with pytest.raises(JsonRpcException) as refusal:
+        await puller.run("trainshift.makeDistributed", {"uri": document.uri, "apply": applies})
+    assert refusal.value.code == INVALID_PARAMS
+    assert document.version == 1
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
-from lsp.session import Document, Session
+from lsp.session import Document, Session, structured
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
@@ -323,10 +323,54 @@ async def test_the_command_converts_the_notebook_of_a_cell(puller: Session) -> N
     assert len(puller.texts_after(edit)) == 4
 
 
+async def test_the_edit_alone_tells_the_cell_of_each_note(puller: Session) -> None:
+    notebook = Notebook(puller, CELLS)
+    import_, _, model, step, loop = notebook.documents
+    for uri in (loop.uri, notebook.uri):
+        answer = await puller.run("trainshift.makeDistributed", {"uri": uri, "apply": False})
+        told = [(each["rule"], each["uri"], each["line"], each["column"]) for each in answer["changes"]]
+        assert told == [
+            ("HV01", import_.uri, 3, 1),
+            ("HV02", model.uri, 2, 1),
+            ("HV04", step.uri, 2, 5),
+            ("HV05", step.uri, 5, 5),
+            ("HV07", loop.uri, 3, 5),
+        ]
+        after = puller.texts_after(structured(answer["edit"]))
+        assert after.keys() == {each.uri for each in (import_, model, step, loop)}
+        assert "    tape = hvd.DistributedGradientTape(tape)\n" in after[step.uri]
+
+
+async def test_the_outline_tells_the_cell_of_each_loop(puller: Session) -> None:
+    notebook = Notebook(puller, [*CELLS, ("python", ALIAS)])
+    loop = notebook.documents[4]
+    wanted = {
+        "loops": [
+            {
+                "name": "GradientTape",
+                "uri": loop.uri,
+                "range": {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 19}},
+            }
+        ],
+        "status": "convertible",
+        "reason": "",
+        "changes": 5,
+        "warnings": 1,
+    }
+    assert await puller.outline(notebook.uri) == {**wanted, "version": None}
+    notebook.write(2, MODEL + "\n")
+    assert await puller.outline(notebook.documents[2].uri) == {**wanted, "version": 2}
+    assert await puller.outline(loop.uri) == {**wanted, "version": 1}
+    # Any cell stands for its notebook, as for the command; one that is not read has no version.
+    assert await puller.outline(notebook.documents[1].uri) == {**wanted, "version": None}
+
+
 async def test_a_notebook_without_python_is_quiet(puller: Session) -> None:
     notebook = Notebook(puller, [("markdown", "# x"), ("javascript", "let x = (")])
     assert await notebook.codes() == [set(), set()]
     assert await puller.actions(notebook.documents[0], 0) == []
+    outline = await puller.outline(notebook.uri)
+    assert (outline["loops"], outline["status"]) == ([], "nothing found")
     added = notebook.insert(2, "python", "import tensorflow as tf\nAdam = tf.keras.optimizers.Adam")
     assert {each.code for each in await puller.pulled(added)} == {"TF03"}
     notebook.delete(2)

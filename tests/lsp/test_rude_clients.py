@@ -28,6 +28,8 @@ REQUESTS = (
     "textDocument/diagnostic",
     "workspace/diagnostic",
     "workspace/executeCommand",
+    "trainshift/outline",
+    "trainshift/rules",
     "no/such/method",
 )
 
@@ -46,6 +48,10 @@ NONSENSE: tuple[Any, ...] = (
     {"command": None, "arguments": {}},
     {"command": "trainshift.makeDistributed", "arguments": [None]},
     {"command": "trainshift.makeDistributed"},
+    {
+        "command": "trainshift.makeDistributed",
+        "arguments": [{"uri": "file:///nowhere/one.py", "apply": "no"}],
+    },
     {"command": "trainshift.explain", "arguments": [[[]]]},
     {"command": "no.such.command", "arguments": []},
     {"title": 3},

@@ -270,7 +270,8 @@ async def test_a_script_for_keras_3_is_refused_unless_versions_are_ignored(tmp_p
             "GradientTape loop · cannot be made distributed"
         ]
         answer = await session.run("trainshift.makeDistributed", {"uri": document.uri})
-        assert answer == {"applied": False, "reason": action.disabled.reason}
+        assert (answer["applied"], answer["status"]) == (False, "refused")
+        assert answer["reason"] == action.disabled.reason
         # Another version is asked for, and again the first one; then versions are ignored.
         for content, is_refused in (("tensorflow==2.15.1\n", False), ("tensorflow==2.16.1\n", True)):
             (folder / "requirements.txt").write_text(content, encoding="utf-8")

@@ -156,7 +156,7 @@ class Soak:
             for _ in range(2)
         ]
         document = {"textDocument": {"uri": uri}}
-        deed = self.random.randrange(5)
+        deed = self.random.randrange(6)
         if deed == 0:
             number = self.client.ask("textDocument/hover", {**document, "position": places[0]})
         elif deed == 1:
@@ -167,6 +167,8 @@ class Soak:
             number = self.client.ask("textDocument/codeLens", document)
         elif deed == 3:
             number = self.client.ask("textDocument/diagnostic", document)
+        elif deed == 4:
+            number = self.client.ask("trainshift/outline", document)
         else:
             arguments = {"command": "trainshift.makeDistributed", "arguments": [{"uri": uri}]}
             number = self.client.ask("workspace/executeCommand", arguments)

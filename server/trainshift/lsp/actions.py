@@ -16,7 +16,7 @@ from trainshift.core.edit import Change, Edit, merge
 from trainshift.core.finding import Finding
 from trainshift.core.source import Span
 from trainshift.engine.checking import CheckReport, Diagnostic
-from trainshift.engine.conversion import Conversion, Status, at_line, carry_out
+from trainshift.engine.conversion import Status, at_line
 from trainshift.engine.own_codes import OWN_CODES, UNUSED_SUPPRESSION
 from trainshift.engine.suppressions import silence
 from trainshift.lsp.capabilities import CONVERT_FILE, CONVERT_NOTEBOOK, CONVERT_STATEMENT, EXPLAIN
@@ -25,6 +25,7 @@ from trainshift.lsp.desk import Program, State
 from trainshift.lsp.diagnostics import SOURCE, place_of, range_of
 from trainshift.lsp.documents import Paper, Part
 from trainshift.lsp.edits import single_edit, workspace_edit
+from trainshift.lsp.summary import conversion_of
 
 _OWN = frozenset(each.code for each in OWN_CODES)
 _MOST_NAMED = 3
@@ -224,22 +225,10 @@ async def carried_out(
             raise NotPossible("nothing mends this any more")
         return workspace_edit(state.paper, merge([diagnostic.fix]), client)
     state = await known(program, lambda state: state.has_outline, True)
-    conversion = converted(state, _chosen(state, span) if data["do"] == "statement" else None)
-    assert conversion.plan is not None
-    return workspace_edit(state.paper, conversion.plan, client)
-
-
-def converted(state: State, chosen: Sequence[Change] | None = None) -> Conversion:
-    """The conversion of a settled program, or of some statements; raises NotPossible."""
-    outline = state.outline
-    if outline is None or outline.paper is not state.paper or outline.analysis is None:
-        raise NotPossible("the file cannot be read as Python")
-    if chosen == []:
-        raise NotPossible("no statement here needs a change any more")
-    conversion = outline.obstacle or carry_out(outline.analysis, chosen=chosen, runtime=outline.runtime)
+    conversion = conversion_of(state, _chosen(state, span) if data["do"] == "statement" else None)
     if conversion.plan is None:
         raise NotPossible(conversion.reason)
-    return conversion
+    return workspace_edit(state.paper, conversion.plan, client)
 
 
 def _same(paper: Paper, report: CheckReport, data: dict[str, Any]) -> Diagnostic:

@@ -97,67 +97,65 @@ class Answers:
             raise JsonRpcContentModified(message=_CHANGED) from None
 
     async def convert(self, *arguments: Any) -> dict[str, Any]:
-        """The command that converts a whole file: one argument, its URI or an object that holds it."""
-        from trainshift.lsp.actions import NotPossible, converted
+        """The command that converts a whole file: one argument, its URI or an object that holds it.
+
+        An object whose `apply` is false asks for the edit alone, of which the user is told nothing.
+        """
         from trainshift.lsp.edits import workspace_edit
+        from trainshift.lsp.outline import refused
+        from trainshift.lsp.summary import account, conversion_of
 
         given = plain_json(arguments[0]) if arguments else None
-        uri = given.get("uri") if isinstance(given, dict) else given
+        given = given if isinstance(given, dict) else {"uri": given}
+        uri, applies = given.get("uri"), given.get("apply", True)
         program = self._server.program_of(uri) if isinstance(uri, str) else None
         if program is None:
             raise JsonRpcInvalidParams(message=f"{uri} is no open Python document")
+        if not isinstance(applies, bool):
+            raise JsonRpcInvalidParams(message=f"`apply` is {applies!r}, neither true nor false")
+        paper, client = program.paper, self._server.client
         try:
             state = await self._server.known(program, lambda state: state.has_outline, wants_outline=True)
-            conversion = converted(state)
-        except (NotPossible, Outdated) as error:
-            return self._not_converted(str(error) or _CHANGED)
-        if not self._server.client.applies_edits:
-            return self._not_converted("the editor applies no edits of a command")
-        assert conversion.plan is not None
-        edit = workspace_edit(state.paper, conversion.plan, self._server.client)
+            conversion = conversion_of(state)
+        except Outdated:
+            conversion = refused(paper, _CHANGED)
+        told = account(paper, conversion)
+        edit = workspace_edit(paper, conversion.plan, client) if conversion.plan is not None else None
+        if not applies:
+            return {**told, "edit": edit}
+        if edit is None or not client.applies_edits:
+            reason = conversion.reason or "the editor applies no edits of a command"
+            self._say(types.MessageType.Warning, f"Not made distributed: {reason}")
+            return {**told, "reason": reason}
         answer = await self._server.endpoint.workspace_apply_edit_async(
             types.ApplyWorkspaceEditParams(edit=edit, label="Make distributed")
         )
-        reason = "" if answer.applied else answer.failure_reason or "the editor did not apply the edit"
-        notes = {
-            name: [{"rule": each.rule, "line": each.line, "text": each.text} for each in listed]
-            for name, listed in (
-                ("changes", conversion.applied),
-                ("decisions", conversion.decisions),
-                ("doubts", conversion.doubts),
-                ("withheld", conversion.withheld),
-            )
-        }
-        if answer.applied and conversion.withheld:
-            first = conversion.withheld[0]
-            more = f" (and {len(conversion.withheld) - 1} more)" if len(conversion.withheld) > 1 else ""
-            self._say(
-                types.MessageType.Info,
-                f"Made distributed, but for {first.rule} at line {first.line}: {first.text}{more}",
-            )
-        return {**notes, "applied": answer.applied, "reason": reason}
-
-    def _not_converted(self, reason: str) -> dict[str, Any]:
-        """Tell the user why nothing was converted, and the client."""
-        self._say(types.MessageType.Warning, f"Not made distributed: {reason}")
-        return {"applied": False, "reason": reason}
+        if not answer.applied:
+            return {**told, "reason": answer.failure_reason or "the editor did not apply the edit"}
+        if told["withheld"]:
+            first, *others = told["withheld"]
+            more = f" (and {len(others)} more)" if others else ""
+            where = f"{first['rule']} at line {first['line']}"
+            self._say(types.MessageType.Info, f"Made distributed, but for {where}: {first['text']}{more}")
+        return {**told, "applied": True}
 
     async def explain(self, *arguments: Any) -> None:
-        """The command that shows the page of a code."""
+        """The command that shows the page of a code, which may be in lower case."""
+        from trainshift.lsp.codes import CODES
         from trainshift.lsp.hovers import explanation
         from trainshift.pages import page_url
 
-        code = str(arguments[0]) if arguments else ""
+        given = arguments[0] if arguments else None
+        code = str(given).upper()
+        if code not in CODES:
+            raise JsonRpcInvalidParams(message=f"{given!r} is no code")
         url = page_url(code)
         if url and self._server.client.shows_documents:
             await self._server.endpoint.window_show_document_async(
                 types.ShowDocumentParams(uri=url, external=False, take_focus=True)
             )
-            return
-        try:
+        else:
             self._say(types.MessageType.Info, explanation(code))
-        except KeyError:
-            raise JsonRpcInvalidParams(message=f"{code!r} is no code") from None
 
     def _say(self, kind: types.MessageType, text: str) -> None:
         self._server.endpoint.window_show_message(types.ShowMessageParams(kind, f"Trainshift: {text}"))
@@ -171,6 +169,26 @@ class Answers:
             return []
         state = await self._or_modified(program, lambda state: state.outline is not None)
         return list(lenses(state, params.text_document.uri))
+
+    async def outline(self, params: Any) -> dict[str, Any] | None:
+        """The request for what is said of a program as a whole."""
+        from trainshift.lsp.summary import summary
+
+        await self._server.has_settings()
+        match plain_json(params):
+            case {"textDocument": {"uri": str(uri)}}:
+                program = self._server.program_of(uri)
+            case _:
+                raise JsonRpcInvalidParams(message="a textDocument with its uri is needed")
+        if program is None or not program.rules.enable:
+            return None
+        return summary(await self._or_modified(program, lambda state: state.is_settled), uri)
+
+    def rules(self, params: Any) -> list[dict[str, str]]:
+        """The request for everything that has a code, whatever its parameters."""
+        from trainshift.lsp.codes import listed
+
+        return listed()
 
     async def hover(self, params: types.HoverParams) -> types.Hover | None:
         """What there is to say of a place."""

@@ -19,6 +19,10 @@ CONVERT = "trainshift.makeDistributed"
 EXPLAIN = "trainshift.explain"
 """The commands."""
 
+OUTLINE = "trainshift/outline"
+RULES = "trainshift/rules"
+"""The requests that are no other server's."""
+
 
 def initialize_result(client: Client) -> dict[str, Any]:
     """The answer to `initialize`."""

@@ -11,20 +11,13 @@ from trainshift.core import tables
 from trainshift.core.facts import Site
 from trainshift.core.program import Program as Facts
 from trainshift.core.source import Span
-from trainshift.engine.own_codes import OWN_CODES
+from trainshift.lsp.codes import CODES
 from trainshift.lsp.desk import State
 from trainshift.lsp.diagnostics import place_of
 from trainshift.lsp.documents import Part
 from trainshift.pages import page_url
-from trainshift.restrictions import RESTRICTIONS
-from trainshift.transforms import TRANSFORMS
 
 _CODE = re.compile(r"\b(?:TF|TL|HV|TS)\d\d\b")
-_PAGES = {
-    **{rule.code: (rule.name, rule.doc) for rule in RESTRICTIONS},
-    **{rule.code: (rule.name, rule.doc) for rule in TRANSFORMS},
-    **{each.code: (each.name, each.doc) for each in OWN_CODES},
-}
 # Why Trainshift writes what: by the last part of the name of what Horovod offers.
 _REASONS = {
     "init": ("HV01", "Horovod starts here: this process learns its rank and how many others there are."),
@@ -89,18 +82,18 @@ def _mentioned(part: Part, state: State, offset: int) -> Iterator[str]:
     if comment < 0 or offset < comment:
         return
     for match in _CODE.finditer(source.text, comment, end):
-        if match.start() <= offset < match.end() and match[0] in _PAGES:
+        if match.start() <= offset < match.end() and match[0] in CODES:
             yield explanation(match[0])
 
 
 def explanation(code: str) -> str:
     """The first paragraphs of a code's page, Markdown, with a link to the rest."""
-    name, doc = _PAGES[code]
-    paragraphs = doc.strip().split("\n\n")
+    found = CODES[code]
+    paragraphs = found.doc.strip().split("\n\n")
     prose = [each.replace("\n", " ") for each in paragraphs if not each.startswith(" ")]
     url = page_url(code)
     link = f"\n\n[More about {code}]({url})" if url else ""
-    return f"**{code}** `{name}`: " + "\n\n".join(prose[:2]) + link
+    return f"**{code}** `{found.name}`: " + "\n\n".join(prose[:2]) + link
 
 
 def _constructs(state: State, offset: int) -> Iterator[tuple[str, Span]]:
@@ -118,8 +111,8 @@ def _constructs(state: State, offset: int) -> Iterator[tuple[str, Span]]:
             code, reason = _reason(facts, site)
             url = page_url(code)
             rule = f"[{code}]({url})" if url else code
-            title = _PAGES[code][1].partition(".")[0]
-            yield f"`{facts.script.text(site.node.func, site)}`: {reason}\n\n{rule}: {title}.", callee
+            title = CODES[code].title
+            yield f"`{facts.script.text(site.node.func, site)}`: {reason}\n\n{rule}: {title}", callee
 
 
 def _reason(facts: Facts, site: Site) -> tuple[str, str]:

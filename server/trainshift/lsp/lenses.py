@@ -7,28 +7,24 @@ from collections.abc import Iterator
 from lsprotocol import types
 
 from trainshift.engine.conversion import Status
-from trainshift.engine.settings import Severity
 from trainshift.lsp.capabilities import CONVERT
 from trainshift.lsp.desk import State
 from trainshift.lsp.outline import Outline
+from trainshift.lsp.summary import loops, warnings
 
 
 def lenses(state: State, uri: str) -> Iterator[types.CodeLens]:
     """The lenses of one document of a program."""
     outline = state.outline
-    part = state.paper.part_of(uri)
-    if outline is None or part is None:
+    if outline is None:
         return
-    loud = sum(each.severity >= Severity.WARNING for each in state.report.diagnostics)
-    warnings = f" · {loud} warning{'s' if loud > 1 else ''}" if loud else ""
-    for span, name in outline.loops:
-        moved = state.moved(span)
-        if moved is None or state.paper.part_at(moved.start) is not part:
-            continue
-        first, _ = part.places(moved)
-        where = types.Range(types.Position(first[0], first[1]), types.Position(first[0], first[1]))
-        title = f"{name} loop · {_doing(outline)}{warnings}"
-        yield types.CodeLens(where, types.Command(title, *_command(outline, uri)))
+    loud = warnings(state)
+    also = f" · {loud} warning{'s' if loud > 1 else ''}" if loud else ""
+    for part, span, name in loops(state):
+        if part.uri == uri:
+            first = types.Position(*part.places(span)[0])
+            title = f"{name} loop · {_doing(outline)}{also}"
+            yield types.CodeLens(types.Range(first, first), types.Command(title, *_command(outline, uri)))
 
 
 def _doing(outline: Outline) -> str:

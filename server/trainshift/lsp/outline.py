@@ -86,5 +86,9 @@ def _above(script: Script, loop: Loop) -> Span:
 
 
 def _without(paper: Paper, runtime: Runtime | None, reason: str) -> Outline:
-    refused = Conversion(Status.REFUSED, paper.text, reason=reason)
-    return Outline(paper, None, runtime, refused, (), ())
+    return Outline(paper, None, runtime, refused(paper, reason), (), ())
+
+
+def refused(paper: Paper, reason: str) -> Conversion:
+    """What a conversion comes to that cannot even be tried."""
+    return Conversion(Status.REFUSED, paper.text, reason=reason)

@@ -67,6 +67,8 @@ class Protocol(LanguageServerProtocol):
         """A message as an object; None for one that cannot be read, which is answered here."""
         if "jsonrpc" not in data:
             return data
+        if "method" in data:  # To pygls, only its own messages may do without parameters.
+            data = {"params": None, **data}
         if data.get("method") == types.INITIALIZE and "id" in data:
             # Its capabilities are read as plain JSON: no client is turned away for a new one.
             return _Initialize(data["id"], data.get("params") or {})

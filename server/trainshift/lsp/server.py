@@ -22,7 +22,7 @@ from trainshift import __version__
 from trainshift.engine.checking import CheckReport
 from trainshift.lsp import diagnostics
 from trainshift.lsp.answers import Answers
-from trainshift.lsp.capabilities import CONVERT, EXPLAIN, initialize_result
+from trainshift.lsp.capabilities import CONVERT, EXPLAIN, OUTLINE, RULES, initialize_result
 from trainshift.lsp.client import Client, read_client
 from trainshift.lsp.desk import Desk, Program, State
 from trainshift.lsp.documents import Paper, paper_of, plain
@@ -383,6 +383,8 @@ class Server:
             types.CODE_ACTION_RESOLVE: self.answers.resolve,
             types.TEXT_DOCUMENT_CODE_LENS: self.answers.lenses,
             types.TEXT_DOCUMENT_HOVER: self.answers.hover,
+            OUTLINE: self.answers.outline,
+            RULES: self.answers.rules,
         }
         for method, handler in handlers.items():
             self.endpoint.feature(method)(_function(handler))

@@ -1,0 +1,23 @@
+"""Codes: everything that has one, in the order in which clients list it."""
+
+from __future__ import annotations
+
+from trainshift.engine.own_codes import OWN_CODES, OwnCode
+from trainshift.pages import page_url
+from trainshift.restrictions import RESTRICTIONS
+from trainshift.restrictions.restriction import Restriction
+from trainshift.transforms import TRANSFORMS
+from trainshift.transforms.rule import Transform
+
+_ALL: tuple[Restriction | OwnCode | Transform, ...] = (*RESTRICTIONS, *OWN_CODES, *TRANSFORMS)
+
+CODES = {each.code: each for each in _ALL}
+"""What each code is of."""
+
+
+def listed() -> list[dict[str, str]]:
+    """All codes, as the client is told of them."""
+    return [
+        {"code": each.code, "name": each.name, "title": each.title, "url": page_url(each.code)}
+        for each in _ALL
+    ]

@@ -1,0 +1,187 @@
+"""Requests of our own: the outline of a program, and everything that has a code."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from pygls.exceptions import JsonRpcException
+
+from lsp.commands import SCRIPTS, run, text_of
+from lsp.raw import EXIT, INITIALIZED, SHUTDOWN, initialize, talk
+from lsp.session import PULLING, Document, Session, serve
+from trainshift.pages import page
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+OUTLINE = "trainshift/outline"
+RULES = "trainshift/rules"
+TWO_FORMS = """\
+import tensorflow as tf
+Adam = tf.keras.optimizers.Adam
+opt = tf.keras.optimizers.Adam(1e-3)
+teacher = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+teacher.compile(tf.keras.optimizers.SGD(0.1), "mse")
+note = "🎉"; teacher.fit(tf.ones([4, 2]), tf.ones([4, 1]))
+model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+for i in range(10):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(model(tf.ones([4, 2])))
+    grads = tape.gradient(loss, model.trainable_variables)
+    opt.apply_gradients(zip(grads, model.trainable_variables))
+"""
+FIT = "teacher.fit(tf.ones([4, 2]), tf.ones([4, 1]))"
+CONTENT_MODIFIED = -32801
+INVALID_PARAMS = -32602
+
+
+def place(line: int, start: int, end: int) -> dict[str, Any]:
+    """A range in one line."""
+    return {"start": {"line": line, "character": start}, "end": {"line": line, "character": end}}
+
+
+# The outline
+
+
+async def test_an_outline_names_the_loops_of_all_forms(puller: Session) -> None:
+    document = puller.open(TWO_FORMS)
+    first = await puller.outline(document.uri)
+    start = TWO_FORMS.splitlines()[5].index(FIT) + 1  # The emoji is two units long.
+    assert first["loops"] == [
+        {"name": "Keras", "uri": document.uri, "range": place(5, start, start + len(FIT))},
+        {"name": "GradientTape", "uri": document.uri, "range": place(7, 0, len("for i in range(10):"))},
+    ]
+    # It says what the lenses say, and counts what they count.
+    titles = [each.command.title for each in await puller.lenses(document) if each.command]
+    assert titles == [f"{each['name']} loop · Make distributed · 1 warning" for each in first["loops"]]
+    assert first["warnings"] == 1
+    # It is of the version that is there when it is asked for.
+    puller.write(document, f"\n{TWO_FORMS}")
+    second = await puller.outline(document.uri)
+    assert [each["range"]["start"]["line"] for each in second["loops"]] == [6, 8]
+    assert second == {**first, "version": 2, "loops": second["loops"]}
+    assert (first["version"], first["status"], first["reason"]) == (1, "convertible", "")
+
+
+async def test_an_outline_tells_that_there_is_nothing_to_convert(puller: Session) -> None:
+    bare = puller.open("import tensorflow as tf\n")
+    found = await puller.outline(bare.uri)
+    assert found.pop("reason").startswith("no training loop")
+    assert found == {"version": 1, "loops": [], "status": "nothing found", "changes": 0, "warnings": 0}
+    done = puller.open(text_of(SCRIPTS / "mnist_tape" / "after.py"))
+    found = await puller.outline(done.uri)
+    assert [each["name"] for each in found["loops"]] == ["GradientTape"]
+    assert (found["status"], found["changes"]) == ("already distributed", 0)
+    assert "distributed already" in found["reason"]
+
+
+async def test_the_outline_of_a_broken_text_keeps_the_loops_and_promises_nothing(puller: Session) -> None:
+    document = puller.open(TWO_FORMS)
+    loops = (await puller.outline(document.uri))["loops"]
+    puller.edit(document, "opt = tf", "opt = (tf")
+    found = await puller.outline(document.uri)
+    assert found == {
+        "version": 2,
+        "loops": loops,
+        "status": "refused",
+        "reason": "the file cannot be read as Python",
+        "changes": 0,
+        "warnings": 1,
+    }
+    assert [each.code for each in await puller.pulled(document)][:1] == ["TS00"]
+    never_read = puller.open("x = (")
+    assert (await puller.outline(never_read.uri)) == {**found, "version": 1, "loops": []}
+
+
+async def test_there_is_no_outline_of_what_is_not_open_or_not_python(puller: Session) -> None:
+    text = puller.open("import tensorflow as tf\n", language="plaintext")
+    assert await puller.outline(text.uri) is None
+    assert await puller.outline("file:///nowhere/train.py") is None
+    document = puller.open(TWO_FORMS)
+    puller.close(document)
+    assert await puller.outline(document.uri) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("section", "is_told"), [({"codeLens": False}, True), ({"enable": False}, False)])
+async def test_the_very_first_outline_is_by_the_settings(section: object, is_told: bool) -> None:
+    async with serve(PULLING, settings={"": section}) as session:
+        document = session.open(TWO_FORMS)
+        found = await session.outline(document.uri)
+        assert (found is not None) == is_told
+        assert not is_told or len(found["loops"]) == 2
+        assert await session.lenses(document) == []
+
+
+@pytest.mark.slow
+async def test_an_outline_that_is_overtaken_is_to_be_asked_for_again(puller: Session) -> None:
+    document = puller.open(TWO_FORMS + "".join(f"print(tf.constant({number}))\n" for number in range(4000)))
+    params = {"textDocument": {"uri": document.uri}}
+    sent = puller.client.protocol.send_request(OUTLINE, params)
+    assert await puller.lenses(Document("untitled:nothing", "")) == []  # It waits for the check now.
+    puller.edit(document, "opt = tf", "best = tf")
+    with pytest.raises(JsonRpcException) as refusal:
+        await puller.ask(asyncio.wrap_future(sent))
+    assert refusal.value.code == CONTENT_MODIFIED
+    assert (await puller.outline(document.uri))["version"] == 2
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        None,
+        {},
+        [],
+        7,
+        "text",
+        {"uri": "untitled:x"},
+        {"textDocument": "untitled:x"},
+        {"textDocument": None},
+        {"textDocument": {"uri": None}},
+        {"textDocument": {"uri": {"uri": "x"}}},
+        {"type_name": "no name", "textDocument": {"uri": "x"}},
+    ],
+)
+async def test_nonsense_is_refused(puller: Session, params: object) -> None:
+    with pytest.raises(JsonRpcException) as refusal:
+        await puller.request(OUTLINE, params)
+    assert refusal.value.code == INVALID_PARAMS
+    document = puller.open(TWO_FORMS)
+    assert await puller.outline(document.uri) is not None
+
+
+# The codes
+
+
+async def test_the_codes_are_those_of_the_command_line(puller: Session) -> None:
+    found = await puller.request(RULES)
+    listed = json.loads(run("rules", "--format", "json"))["rules"]
+    kinds = ("restriction", "check", "rule")
+    assert [{key: each[key] for key in ("code", "name", "title")} for each in found] == [
+        {key: each[key] for key in ("code", "name", "title")}
+        for kind in kinds
+        for each in listed
+        if each["kind"] == kind
+    ]
+    assert len(found) == len(listed)
+    for each in found:
+        assert each["url"].startswith("file:///")
+        assert each["url"].endswith(f"/{each['code']}.md")
+        assert page(each["code"])
+    assert await puller.request(RULES, {}) == found
+
+
+async def test_a_request_may_come_without_parameters() -> None:
+    heard = talk(
+        initialize(),
+        INITIALIZED,
+        {"id": "rules", "method": RULES},
+        {"id": "no", "method": "trainshift/no"},
+        SHUTDOWN,
+        EXIT,
+    )
+    assert heard.status == 0
+    assert {"code": "TF01"}.items() <= heard.answer("rules")["result"][0].items()
+    assert heard.answer("no")["error"]["code"] == -32601
