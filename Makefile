@@ -7,7 +7,7 @@ BENCH := .venv-bench
 BIN := $(VENV)/bin
 SAMPLE := fixtures/scripts/mnist_tape/before.py
 
-.PHONY: help demo test check format fixtures docs api bench clean
+.PHONY: help demo test check format fixtures docs api bench vsix clean
 
 help:  ## Show this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -15,9 +15,12 @@ help:  ## Show this list.
 demo: $(VENV)/.tool  ## Install the tool alone and convert a sample script.
 	$(BIN)/trainshift convert $(SAMPLE)
 
-test: $(VENV)/.proof $(VENV)/.editors  ## Set up everything, Horovod and editors included, and run every test.
+test: $(VENV)/.proof $(VENV)/.editors $(VENV)/.vscode  ## Set up everything, Horovod and editors included, and run every test.
 	$(MAKE) --no-print-directory lint
+	$(MAKE) --no-print-directory vsix
+	cd $(EXTENSION) && $(NPM) run -s check
 	$(BIN)/pytest -m "not proof and not editors" -n 2
+	cd $(EXTENSION) && $(NPM) run -s test
 	$(BIN)/pytest -m "editors or proof"
 
 check: $(VENV)/.dev lint  ## The quick loop: format, lint, types and the tests that need no TensorFlow.
@@ -29,9 +32,10 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check -q .
 	$(BIN)/mypy
 
-format: $(VENV)/.dev  ## Format and fix what can be fixed.
+format: $(VENV)/.dev $(VENV)/.extension  ## Format and fix what can be fixed.
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+	cd $(EXTENSION) && $(NPM) run -s format
 
 fixtures: $(VENV)/.dev  ## Rewrite what the fixtures expect; read the diff.
 	$(BIN)/pytest -q tests/test_fixtures.py tests/test_restrictions.py --update-fixtures
@@ -49,6 +53,7 @@ bench: $(VENV)/.dev $(BENCH)/.done  ## Time the server, a conversion and a check
 
 clean:  ## Remove the environment and every cache.
 	rm -rf $(VENV) $(BENCH) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	cd $(EXTENSION) && rm -rf bundled dist trainshift.vsix node_modules test/out test/artifacts test/code-server/node_modules
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -95,4 +100,47 @@ $(VENV)/.editors: $(VENV)/bin/python
 	  $(APT) update && $(APT) install -y --no-install-recommends neovim emacs-nox >/dev/null && \
 	  { $(HAS_EGLOT) || $(APT) install -y --no-install-recommends elpa-eglot >/dev/null; }; }
 	@nvim --version | head -1; emacs --version | head -1; $(HAS_EGLOT)
+	touch $@
+
+# The extension for VS Code, with the wheel of the server in it.
+EXTENSION := vscode-extension
+CODE_SERVER := $(EXTENSION)/test/code-server
+VSCODE := $(CODE_SERVER)/node_modules/code-server/lib/vscode
+NPM := npm --no-audit --no-fund --no-update-notifier --loglevel=error
+
+$(VENV)/.extension: $(VENV)/bin/python $(EXTENSION)/package-lock.json
+	@command -v npm >/dev/null || { \
+	  echo "Installing Node ..."; $(APT) update && $(APT) install -y --no-install-recommends nodejs npm >/dev/null; }
+	@node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' || { \
+	  echo "The extension needs Node 20 or later to be built and tested; this is $$(node --version)."; exit 1; }
+	cd $(EXTENSION) && $(NPM) ci --ignore-scripts >/dev/null
+	touch $@
+
+vsix: $(VENV)/.extension  ## Package the extension for VS Code, vscode-extension/trainshift.vsix.
+	@rm -rf $(EXTENSION)/bundled $(EXTENSION)/dist $(EXTENSION)/trainshift.vsix
+	$(BIN)/pip wheel -q --no-deps -w $(EXTENSION)/bundled .
+	cp LICENSE $(EXTENSION)/LICENSE
+	cd $(EXTENSION) && $(NPM) run -s package
+	@echo "Install it with: code --install-extension $(EXTENSION)/trainshift.vsix"
+
+# The VS Code that the extension is tested in: the web build in the npm package code-server, in the window that
+# Debian's Chromium gives it.  Of what would have to be compiled, terminals are; spdlog.js stands for the log.
+HAS_WINDOW = { test -x /usr/bin/chromium && test -e /usr/share/fonts/truetype/dejavu/DejaVuSansMono.ttf && \
+  command -v rg >/dev/null; }
+
+$(VENV)/.vscode: $(VENV)/.extension $(CODE_SERVER)/package-lock.json
+	@$(HAS_WINDOW) || { \
+	  echo "Installing Chromium ..."; \
+	  $(APT) update && $(APT) install -y --no-install-recommends chromium fonts-dejavu-core ripgrep >/dev/null && \
+	  $(HAS_WINDOW); }
+	@echo "Installing VS Code (1 to 5 minutes) ..."
+	cd $(CODE_SERVER) && $(NPM) ci --ignore-scripts >/dev/null
+	cd $(VSCODE) && $(NPM) install --ignore-scripts --omit=dev >/dev/null
+	cd $(VSCODE)/node_modules/node-pty && home="$$(dirname "$$(dirname "$$(readlink -f "$$(command -v node)")")")" && \
+	  npx --yes --loglevel=error node-gyp@11 rebuild $$(test ! -d "$$home/include/node" || echo "--nodedir=$$home") \
+	  >/dev/null 2>&1 || { echo "node-pty, for VS Code's terminals, could not be compiled; is there a C++ compiler?"; exit 1; }
+	mkdir -p $(VSCODE)/node_modules/@vscode/ripgrep/bin
+	ln -sfn node_modules $(VSCODE)/node_modules.asar
+	ln -sf "$$(command -v rg)" $(VSCODE)/node_modules/@vscode/ripgrep/bin/rg
+	ln -sf $(CURDIR)/$(CODE_SERVER)/spdlog.js $(VSCODE)/node_modules/@vscode/spdlog/index.js
 	touch $@

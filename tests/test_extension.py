@@ -1,0 +1,99 @@
+"""What the VS Code extension declares is what the server means: settings, defaults, codes, versions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import trainshift
+from trainshift.core.finding import Verdict
+from trainshift.engine.settings import CODES, SEVERITIES
+from trainshift.lsp.codes import listed
+from trainshift.lsp.options import Options, read_options
+
+MANIFEST: dict[str, Any] = json.loads(
+    (Path(__file__).parent.parent / "vscode-extension" / "package.json").read_text(encoding="utf-8")
+)
+PROPERTIES: dict[str, Any] = MANIFEST["contributes"]["configuration"]["properties"]
+# What a server has no use for.
+OF_THE_EDITOR = {"interpreter", "args", "trace"}
+
+
+def defaults() -> dict[str, Any]:
+    """The section `trainshift` as VS Code sends it when nobody has set anything."""
+    section: dict[str, Any] = {}
+    for name, declared in PROPERTIES.items():
+        *parents, key = name.removeprefix("trainshift.").split(".")
+        home = section
+        for parent in parents:
+            home = home.setdefault(parent, {})
+        home[key] = declared["default"]
+    return section
+
+
+def test_the_server_takes_the_defaults_for_its_own() -> None:
+    """One by one, so that a default which differs is named."""
+    options, problems = read_options(defaults())
+    assert problems == []
+    usual = Options()
+    for name in ("enable", "hints", "code_lens", "ignore_versions"):
+        assert getattr(options, name) == getattr(usual, name), name
+    for name in ("ignore", "severity", "per_file_ignores", "exclude"):
+        assert getattr(options.settings, name) == getattr(usual.settings, name), name
+    for code in CODES:
+        for verdict in Verdict:
+            assert options.settings.severity_of(code, verdict) is usual.settings.severity_of(code, verdict)
+
+
+def test_every_setting_of_the_server_is_declared() -> None:
+    """A setting that the README documents can be set in the editor's own settings."""
+    known = {"enable", "hints", "codeLens", "ignoreVersions"}
+    known |= {"select", "ignore", "severity", "perFileIgnores", "exclude"}
+    declared = {name.removeprefix("trainshift.").split(".")[0] for name in PROPERTIES}
+    assert declared == known | OF_THE_EDITOR
+
+
+@pytest.mark.parametrize("name", [name for name in PROPERTIES if "enum" in PROPERTIES[name]])
+def test_a_default_is_one_of_what_can_be_chosen(name: str) -> None:
+    """And each choice has its description."""
+    declared = PROPERTIES[name]
+    assert declared["default"] in declared["enum"]
+    assert len(declared["enumDescriptions"]) == len(declared["enum"])
+
+
+def test_every_setting_says_what_it_is() -> None:
+    """In a sentence."""
+    for name, declared in PROPERTIES.items():
+        text = declared.get("markdownDescription") or declared["description"]
+        assert len(text) > 30, name
+        assert text.endswith((".", ")")), name
+
+
+def test_severities_are_those_of_the_checker() -> None:
+    """Every code, with its name and title, and every level."""
+    offered = PROPERTIES["trainshift.severity"]["properties"]
+    titles = {each["code"]: f"{each['name']}: {each['title']}" for each in listed()}
+    assert {code for code in offered if len(code) > 2} == set(CODES)
+    assert {code: offered[code]["description"] for code in CODES} == {code: titles[code] for code in CODES}
+    for code, declared in offered.items():
+        assert set(declared["enum"]) == set(SEVERITIES), code
+        options, problems = read_options({"severity": {code: declared["enum"][0]}})
+        assert problems == []
+        assert options.settings.severity
+
+
+def test_the_versions_are_one() -> None:
+    """The extension brings the wheel of its own version."""
+    assert MANIFEST["version"] == trainshift.__version__
+
+
+def test_workspaces_that_are_not_trusted_choose_no_program() -> None:
+    """Each setting that says what is run is restricted."""
+    limited = MANIFEST["capabilities"]["untrustedWorkspaces"]
+    assert limited["supported"] == "limited"
+    assert set(limited["restrictedConfigurations"]) == {"trainshift.interpreter", "trainshift.args"}
+    assert all(PROPERTIES[name]["scope"] == "window" for name in limited["restrictedConfigurations"])
+    assert MANIFEST["capabilities"]["virtualWorkspaces"]["supported"] is False

@@ -1,0 +1,34 @@
+"""What an interpreter has, as JSON on one line: its version, and whether the language server could run.
+
+Run with any Python from 2.7 on, so that one which is too old can say so.
+"""
+
+import json
+import os
+import sys
+
+found = {"executable": sys.executable, "version": list(sys.version_info[:3])}
+if sys.version_info >= (3, 10):
+    import sysconfig
+    from importlib.metadata import PackageNotFoundError, version
+    from importlib.util import find_spec
+
+    # What `python -m trainshift.lsp` imports; distributions that are half removed lack some of it.
+    needed = ("libcst", "pygls", "lsprotocol", "click", "packaging", "pathspec")
+
+    def distribution(name):
+        try:
+            return version(name)
+        except PackageNotFoundError:
+            return None
+
+    is_virtual = sys.prefix != sys.base_prefix
+    marker = os.path.join(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED")
+    found.update(
+        trainshift=distribution("trainshift") if find_spec("trainshift") else None,
+        missing=[name for name in needed if find_spec(name) is None],
+        hasPip=find_spec("pip") is not None,
+        isManaged=os.path.exists(marker) and not is_virtual,
+        packages={name: distribution(name) for name in needed + ("tensorflow", "tensorflow-cpu", "horovod")},
+    )
+print(json.dumps(found))

@@ -1,0 +1,68 @@
+/** The extension: puts the parts together, and says which command does what. */
+
+import * as vscode from "vscode";
+
+import { Converter, makeStatementDistributed } from "./conversion";
+import { reportEnvironment } from "./environmentReport";
+import { runWithHorovod } from "./horovod";
+import { Interpreters, SETTING } from "./interpreter";
+import { LoopStatus } from "./loops";
+import { explain, Pages } from "./pages";
+import { APPLY, DISCARD, Preview, REVEAL, reveal } from "./preview";
+import { MAKE_DISTRIBUTED } from "./protocol";
+import { Server } from "./server";
+import { serverStatus } from "./status";
+import { WorkspaceCheck } from "./workspaceCheck";
+
+/** The settings that a running server cannot take over. */
+const RESTARTING = ["trainshift.enable", "trainshift.args", SETTING];
+
+let server: Server | undefined;
+
+export function activate(context: vscode.ExtensionContext): void {
+  const log = vscode.window.createOutputChannel("Trainshift", { log: true });
+  const interpreters = new Interpreters(vscode.Uri.joinPath(context.globalStorageUri, "environment"), log);
+  const check = new WorkspaceCheck();
+  const running = (server = new Server(context, interpreters, check, log));
+  const pages = new Pages();
+  const loops = new LoopStatus(running);
+  const restart = () => void running.restart();
+  const preview = new Preview();
+  const converter = new Converter(running, preview, pages);
+  const commands: Record<string, (...given: unknown[]) => unknown> = {
+    [MAKE_DISTRIBUTED]: (given) => converter.makeDistributed(given),
+    [APPLY]: () => preview.decide(true),
+    [DISCARD]: () => preview.decide(false),
+    [REVEAL]: (uri, line) => reveal(String(uri), Number(line)),
+    "trainshift.makeStatementDistributed": () => makeStatementDistributed(running),
+    "trainshift.checkWorkspace": () => check.run(running),
+    "trainshift.explain": (code) => explain(running, code),
+    "trainshift.runWithHorovod": () => runWithHorovod(running, interpreters, converter, context.extensionUri),
+    "trainshift.restart": () => running.restart(),
+    "trainshift.showLogs": () => log.show(),
+    "trainshift.showLoops": () => loops.choose(),
+    "trainshift.reportEnvironment": () => reportEnvironment(running, context.extension),
+  };
+  context.subscriptions.push(
+    ...Object.entries(commands).map(([id, run]) => vscode.commands.registerCommand(id, run)),
+    interpreters.onDidChange(restart),
+    vscode.workspace.onDidGrantWorkspaceTrust(restart),
+    vscode.workspace.onDidChangeConfiguration((event) => {
+      if (RESTARTING.some((setting) => event.affectsConfiguration(setting))) {
+        restart();
+      }
+    }),
+    serverStatus(running),
+    loops,
+    pages,
+    preview,
+    interpreters,
+    running,
+    log,
+  );
+  restart();
+}
+
+export async function deactivate(): Promise<void> {
+  await server?.stop();
+}

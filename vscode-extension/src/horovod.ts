@@ -1,0 +1,116 @@
+/** "Run With Horovod…": the script in front, on several processes, in a terminal. */
+
+import { existsSync } from "node:fs";
+import { basename, delimiter, dirname, join } from "node:path";
+
+import * as vscode from "vscode";
+
+import { Converter, plan } from "./conversion";
+import { Probe, probe } from "./installation";
+import { Interpreter, Interpreters } from "./interpreter";
+import { Server } from "./server";
+import { runInTerminal } from "./terminal";
+
+const LAUNCHER = process.platform === "win32" ? "horovodrun.exe" : "horovodrun";
+const DEFAULT_PROCESSES = 2;
+const MOST_PROCESSES = 1024;
+
+/** Ask for the number of processes and run the script, once all that it takes is there. */
+export async function runWithHorovod(
+  server: Server,
+  interpreters: Interpreters,
+  converter: Converter,
+  extension: vscode.Uri,
+): Promise<void> {
+  const document = vscode.window.activeTextEditor?.document;
+  if (document?.languageId !== "python" || document.uri.scheme !== "file") {
+    void vscode.window.showInformationMessage(
+      "Trainshift: open the Python script that is to be run; save it first.",
+    );
+    return;
+  }
+  const interpreter = await interpreters.find();
+  const launcher = await launcherOf(interpreter, extension);
+  if (launcher === undefined || !(await isReady(server, converter, document))) {
+    return;
+  }
+  const number = await askForProcesses(document);
+  if (number === undefined || !(await document.save())) {
+    return;
+  }
+  const script = document.uri.fsPath;
+  const cwd = vscode.workspace.getWorkspaceFolder(document.uri)?.uri.fsPath ?? dirname(script);
+  const command = [launcher, "-np", number, ...interpreter.command, script] as const;
+  await runInTerminal(`horovodrun -np ${number} ${basename(script)}`, [command], cwd);
+}
+
+async function askForProcesses(document: vscode.TextDocument): Promise<string | undefined> {
+  return vscode.window.showInputBox({
+    title: `Run ${basename(document.uri.path)} With Horovod`,
+    prompt: "Number of processes; usually one for each GPU",
+    value: String(DEFAULT_PROCESSES),
+    validateInput: (text) =>
+      /^[1-9]\d*$/.test(text) && Number(text) <= MOST_PROCESSES
+        ? undefined
+        : `A whole number from 1 to ${MOST_PROCESSES}`,
+  });
+}
+
+/** A script that is not distributed would be trained by each process for itself: offer to convert it first. */
+async function isReady(
+  server: Server,
+  converter: Converter,
+  document: vscode.TextDocument,
+): Promise<boolean> {
+  const client = server.running;
+  const conversion = client && (await plan(client, document.uri).catch(() => undefined));
+  if (!conversion?.edit) {
+    return true;
+  }
+  const choice = await vscode.window.showWarningMessage(
+    `${basename(document.uri.path)} is not distributed yet: each process would train a model of its own.`,
+    { modal: true },
+    "Make Distributed",
+    "Run Anyway",
+  );
+  if (choice === "Make Distributed") {
+    await converter.makeDistributed(document.uri);
+  }
+  return choice === "Run Anyway";
+}
+
+/** Where `horovodrun` is: beside the interpreter, else on the path; tells what is missing where it is nowhere. */
+async function launcherOf(interpreter: Interpreter, extension: vscode.Uri): Promise<string | undefined> {
+  let found: Probe | undefined;
+  try {
+    found = await probe(interpreter, extension);
+  } catch {
+    void vscode.window.showErrorMessage(
+      `Trainshift: ${interpreter.command.join(" ")} is no Python that can be run.`,
+    );
+    return undefined;
+  }
+  const folders = [dirname(found.executable), ...(process.env.PATH ?? "").split(delimiter)];
+  const launcher = folders.map((folder) => join(folder, LAUNCHER)).find((path) => existsSync(path));
+  const missing = [
+    ...(launcher === undefined ? [LAUNCHER] : []),
+    ...["tensorflow", "horovod"].filter(
+      (name) => !found.packages?.[name] && !found.packages?.[`${name}-cpu`],
+    ),
+  ];
+  if (missing.length === 0) {
+    return launcher;
+  }
+  const choice = await vscode.window.showErrorMessage(
+    `Trainshift: ${found.executable} (${interpreter.origin}) has no ${missing.join(", no ")}. ` +
+      "Horovod is built in the environment that has TensorFlow: HOROVOD_WITH_TENSORFLOW=1 " +
+      "pip install --no-build-isolation horovod==0.28.1",
+    "Installation Guide",
+  );
+  if (choice !== undefined) {
+    await vscode.env.openExternal(
+      vscode.Uri.parse("https://horovod.readthedocs.io/en/stable/install_include.html"),
+    );
+  }
+  return undefined;
+}

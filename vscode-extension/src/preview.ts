@@ -1,0 +1,238 @@
+/** What a conversion would do, before anything is changed: a diff, and a list of the changes by rule. */
+
+import { basename } from "node:path";
+
+import * as vscode from "vscode";
+
+import { Conversion, Note, Rule } from "./protocol";
+import { counted } from "./words";
+
+const VIEW = "trainshift.preview";
+const CONTEXT = "trainshift.isPreviewing";
+const SCHEME = "trainshift-preview";
+
+export const APPLY = "trainshift.applyPreview";
+export const DISCARD = "trainshift.discardPreview";
+export const REVEAL = "trainshift.revealChange";
+
+/** A line of the list: a rule with its places, or a place. */
+interface Row {
+  readonly item: vscode.TreeItem;
+  readonly rows: readonly Row[];
+}
+
+/** A document and what it would become. */
+interface Pair {
+  readonly before: vscode.Uri;
+  readonly after: vscode.Uri;
+  readonly text: string;
+}
+
+interface Shown {
+  readonly title: string;
+  readonly texts: ReadonlyMap<string, string>;
+  readonly decide: (isApplied: boolean) => void;
+}
+
+/** Shows one conversion at a time, until the person has decided. */
+export class Preview
+  implements vscode.TextDocumentContentProvider, vscode.TreeDataProvider<Row>, vscode.Disposable
+{
+  private readonly rowsChanged = new vscode.EventEmitter<void>();
+  private readonly view: vscode.TreeView<Row>;
+  private readonly disposables: vscode.Disposable[];
+  private rows: readonly Row[] = [];
+  private shown: Shown | undefined;
+  private number = 0;
+  private last: Promise<boolean> = Promise.resolve(false);
+
+  readonly onDidChangeTreeData = this.rowsChanged.event;
+
+  constructor() {
+    this.view = vscode.window.createTreeView(VIEW, { treeDataProvider: this, showCollapseAll: true });
+    this.disposables = [
+      this.rowsChanged,
+      this.view,
+      vscode.workspace.registerTextDocumentContentProvider(SCHEME, this),
+      vscode.window.tabGroups.onDidChangeTabs(({ closed }) => {
+        const title = this.shown?.title;
+        if (title !== undefined && closed.some((tab) => isDiff(tab, title))) {
+          this.decide(false);
+        }
+      }),
+    ];
+  }
+
+  dispose(): void {
+    this.shown?.decide(false);
+    this.disposables.forEach((each) => void each.dispose());
+  }
+
+  provideTextDocumentContent(uri: vscode.Uri): string {
+    return this.shown?.texts.get(uri.path) ?? "";
+  }
+
+  getTreeItem(row: Row): vscode.TreeItem {
+    return row.item;
+  }
+
+  getChildren(row?: Row): Row[] {
+    return [...(row?.rows ?? this.rows)];
+  }
+
+  /** Whether the person wants a conversion of what is called `name`; closing the diff says no. */
+  ask(
+    name: string,
+    edit: vscode.WorkspaceEdit,
+    conversion: Conversion,
+    rules: readonly Rule[],
+  ): Promise<boolean> {
+    this.shown?.decide(false);
+    this.last = this.last.then(() => this.run(name, edit, conversion, rules));
+    return this.last;
+  }
+
+  /** The person has decided. */
+  decide(isApplied: boolean): void {
+    this.shown?.decide(isApplied);
+  }
+
+  private async run(
+    name: string,
+    edit: vscode.WorkspaceEdit,
+    conversion: Conversion,
+    rules: readonly Rule[],
+  ): Promise<boolean> {
+    const pairs = await Promise.all(edit.entries().map(([uri, edits]) => this.pair(uri, edits)));
+    const texts = new Map(pairs.map(({ after, text }) => [after.path, text]));
+    const title = `${name} ↔ made distributed`;
+    const decided = new Promise<boolean>((decide) => (this.shown = { title, texts, decide }));
+    this.rows = rowsOf(conversion, rules);
+    this.rowsChanged.fire();
+    this.view.description = name;
+    this.view.message = messageOf(conversion);
+    await vscode.commands.executeCommand("setContext", CONTEXT, true);
+    try {
+      await vscode.commands.executeCommand(`${VIEW}.focus`);
+      await showDiff(title, pairs);
+      return await decided;
+    } finally {
+      this.shown = undefined;
+      // Else the panel would go on to show another view, which nobody has asked for.
+      await vscode.commands.executeCommand("workbench.action.closePanel");
+      await vscode.commands.executeCommand("setContext", CONTEXT, false);
+      const tabs = vscode.window.tabGroups.all.flatMap((group) => group.tabs);
+      await vscode.window.tabGroups.close(
+        tabs.filter((tab) => isDiff(tab, title)),
+        true,
+      );
+    }
+  }
+
+  private async pair(before: vscode.Uri, edits: readonly vscode.TextEdit[]): Promise<Pair> {
+    const text = edited(await vscode.workspace.openTextDocument(before), edits);
+    // The path of a notebook is that of all of its cells; what follows a name without a suffix would be none.
+    const path = `/${++this.number}/${basename(before.path).replace(/\.ipynb$/, ".py")}`;
+    return { before, after: vscode.Uri.from({ scheme: SCHEME, path }), text };
+  }
+}
+
+async function showDiff(title: string, pairs: readonly Pair[]): Promise<void> {
+  const [first] = pairs;
+  if (pairs.length === 1 && first !== undefined) {
+    const { before, after } = first;
+    await vscode.commands.executeCommand("vscode.diff", before, after, title, { preview: false });
+  } else {
+    const listed = pairs.map(({ before, after }) => [before, before, after]);
+    await vscode.commands.executeCommand("vscode.changes", title, listed);
+  }
+}
+
+/** Whether a tab shows a diff: that of several files has nothing to know it by but its title and their number. */
+function isDiff(tab: vscode.Tab, title: string): boolean {
+  return tab.label === title || tab.label.startsWith(`${title} (`);
+}
+
+/** Show a line, counted from 0, on the left side of the diff. */
+export function reveal(uri: string, line: number): void {
+  const range = new vscode.Range(line, 0, line, 0);
+  for (const editor of vscode.window.visibleTextEditors) {
+    if (editor.document.uri.toString() === uri) {
+      editor.revealRange(range, vscode.TextEditorRevealType.InCenter);
+    }
+  }
+}
+
+/** A document's text with edits made, which do not overlap; of several at a place the first comes first. */
+function edited(document: vscode.TextDocument, edits: readonly vscode.TextEdit[]): string {
+  const text = document.getText();
+  const placed = edits
+    .map(({ range, newText }) => ({
+      start: document.offsetAt(range.start),
+      end: document.offsetAt(range.end),
+      newText,
+    }))
+    .sort((one, other) => one.start - other.start || one.end - other.end);
+  let done = 0;
+  const parts: string[] = [];
+  for (const { start, end, newText } of placed) {
+    parts.push(text.slice(done, start), newText);
+    done = end;
+  }
+  return [...parts, text.slice(done)].join("");
+}
+
+function rowsOf(conversion: Conversion, rules: readonly Rule[]): Row[] {
+  const titles = new Map(rules.map((rule) => [rule.code, rule]));
+  const codes = [...new Set(conversion.changes.map((note) => note.rule))].sort();
+  const byRule = codes.map((code) => {
+    const notes = conversion.changes.filter((note) => note.rule === code);
+    const reasons = [...conversion.decisions, ...conversion.doubts].filter((note) => note.rule === code);
+    return ruleRow(code, titles.get(code)?.title ?? "", [
+      ...notes.map((note) => noteRow(note, "edit")),
+      ...reasons.map((note) => noteRow(note, "info")),
+    ]);
+  });
+  const left = conversion.withheld.map((note) => noteRow(note, "warning"));
+  return [
+    actionRow(`Apply ${counted(conversion.changes.length, "Change")}`, "check", APPLY),
+    actionRow("Discard", "discard", DISCARD),
+    ...(left.length > 0 ? [headRow("Left alone", "these may need your attention", left)] : []),
+    ...byRule,
+  ];
+}
+
+function actionRow(label: string, icon: string, command: string): Row {
+  const item = new vscode.TreeItem(label);
+  item.iconPath = new vscode.ThemeIcon(icon);
+  item.command = { title: label, command };
+  return { item, rows: [] };
+}
+
+function ruleRow(code: string, title: string, rows: readonly Row[]): Row {
+  const row = headRow(title, code, rows);
+  row.item.contextValue = "rule";
+  row.item.id = code;
+  return row;
+}
+
+function headRow(label: string, description: string, rows: readonly Row[]): Row {
+  const item = new vscode.TreeItem(label, vscode.TreeItemCollapsibleState.Expanded);
+  item.description = description;
+  item.tooltip = `${label} (${description})`;
+  return { item, rows };
+}
+
+function noteRow(note: Note, icon: string): Row {
+  const item = new vscode.TreeItem(note.text);
+  item.description = `line ${note.line}`;
+  item.tooltip = note.text;
+  item.iconPath = new vscode.ThemeIcon(icon);
+  item.command = { title: "Show", command: REVEAL, arguments: [note.uri, note.line - 1] };
+  return { item, rows: [] };
+}
+
+function messageOf({ changes, withheld }: Conversion): string {
+  const left = withheld.length > 0 ? `, ${withheld.length} left alone` : "";
+  return `${counted(changes.length, "change")}${left}. Nothing is changed until you apply them.`;
+}

@@ -1,0 +1,51 @@
+/** What the server answers beyond the protocol; `README.md` of the project, "In an editor", describes it. */
+
+import { Range, RequestType, WorkspaceEdit } from "vscode-languageclient/node";
+
+/** The kind of the action that converts a statement, and of the command that converts a file. */
+export const STATEMENT_KIND = "refactor.rewrite.distribute";
+export const MAKE_DISTRIBUTED = "trainshift.makeDistributed";
+
+/** Something said of a place: `line` and `column` count from 1, in the document `uri`. */
+export interface Note {
+  readonly rule: string;
+  readonly line: number;
+  readonly column?: number;
+  readonly uri?: string;
+  readonly text: string;
+}
+
+/** What a conversion does, or why there is none (`reason`, with no `edit`). */
+export interface Conversion {
+  readonly applied: boolean;
+  readonly reason: string;
+  readonly status: string;
+  readonly edit?: WorkspaceEdit | null;
+  readonly changes: readonly Note[];
+  readonly decisions: readonly Note[];
+  readonly doubts: readonly Note[];
+  readonly withheld: readonly Note[];
+}
+
+/** The training loops of a document, and what a conversion of it would come to. */
+export interface Outline {
+  readonly version: number | null;
+  readonly loops: readonly { readonly name: string; readonly uri: string; readonly range: Range }[];
+  readonly status: string;
+  readonly reason: string;
+  readonly changes: number;
+  readonly warnings: number;
+}
+
+/** A code, and the URI of its page. */
+export interface Rule {
+  readonly code: string;
+  readonly name: string;
+  readonly title: string;
+  readonly url: string;
+}
+
+export const OutlineRequest = new RequestType<{ textDocument: { uri: string } }, Outline | null, void>(
+  "trainshift/outline",
+);
+export const RulesRequest = new RequestType<object, Rule[], void>("trainshift/rules");

@@ -1,0 +1,30 @@
+/** The server's state, in the language status of Python documents. */
+
+import * as vscode from "vscode";
+
+import { SELECTOR, Server, State } from "./server";
+
+const SEVERITY: Readonly<Record<State["kind"], vscode.LanguageStatusSeverity>> = {
+  off: vscode.LanguageStatusSeverity.Information,
+  starting: vscode.LanguageStatusSeverity.Information,
+  ready: vscode.LanguageStatusSeverity.Information,
+  failed: vscode.LanguageStatusSeverity.Error,
+};
+
+/** The item that says whether the server runs; a click shows its log, or tries again where it does not run. */
+export function serverStatus(server: Server): vscode.Disposable {
+  const item = vscode.languages.createLanguageStatusItem("trainshift.server", SELECTOR);
+  item.name = "Trainshift Language Server";
+  const show = (state: State) => {
+    item.text = `Trainshift: ${state.text}`;
+    item.detail = state.detail ?? "";
+    item.severity = SEVERITY[state.kind];
+    item.busy = state.kind === "starting";
+    item.command =
+      state.kind === "failed"
+        ? { title: "Restart Server", command: "trainshift.restart" }
+        : { title: "Show Logs", command: "trainshift.showLogs" };
+  };
+  show(server.state);
+  return vscode.Disposable.from(item, server.onDidChangeState(show));
+}

@@ -1,0 +1,273 @@
+import assert from "node:assert/strict";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { type Browser, chromium, type Locator, type Page } from "playwright-core";
+import { ARTIFACTS, CHROMIUM } from "./paths";
+import { TIME_LIMIT, until } from "./until";
+
+const FLAGS = [
+  "--headless",
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+const SIZE = { width: 1280, height: 800 };
+/** How long a menu or a list may take to show what it will show. */
+const MENU_LIMIT = 4_000;
+
+const MENU = ".action-widget:not(.action-list-submenu-panel)";
+const QUICK_INPUT = ".quick-input-widget";
+
+export type Severity = "error" | "warning" | "info" | "hint";
+
+/** What a title may be asked for by: all of it, or a pattern. */
+type Label = string | RegExp;
+
+/** The browser that all windows are opened in. */
+export async function launchBrowser(): Promise<Browser> {
+  return chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+}
+
+/** A window of VS Code, used by key and eye. */
+export class Workbench {
+  private readonly console: string[] = [];
+
+  private constructor(
+    readonly page: Page,
+    readonly workspace: string,
+  ) {
+    page.setDefaultTimeout(TIME_LIMIT);
+    page.on("console", (message) => this.console.push(`${message.type()}: ${message.text()}`));
+  }
+
+  /** A window with a profile of its own; `expose` gives the page functions before it loads. */
+  static async open(
+    browser: Browser,
+    url: string,
+    workspace: string,
+    expose: Record<string, (...parameters: unknown[]) => void> = {},
+  ): Promise<Workbench> {
+    const context = await browser.newContext({ viewport: SIZE });
+    await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+    const page = await context.newPage();
+    for (const [name, call] of Object.entries(expose)) await page.exposeFunction(name, call);
+    const workbench = new Workbench(page, workspace);
+    await page.goto(url);
+    return workbench;
+  }
+
+  async close(): Promise<void> {
+    await this.page.context().close();
+  }
+
+  /** Wait until the window can be used, with this file open if one is to be. */
+  async ready(file?: string): Promise<void> {
+    await this.page.locator(".monaco-workbench").waitFor();
+    await this.page.locator(".part.statusbar .statusbar-item").first().waitFor();
+    if (file !== undefined) await this.shows(file);
+  }
+
+  /** Open a file of the workspace, or go to it where it is open. */
+  async openFile(file: string): Promise<void> {
+    await this.askFor("Control+P", join(this.workspace, file), basename(file));
+    await this.shows(file);
+  }
+
+  /** Put the cursor at a place of the open file; both count from 1. */
+  async placeCursor(line: number, column = 1): Promise<void> {
+    await this.focusEditor();
+    await until(`the cursor is on line ${line}`, async () => {
+      await this.askFor("Control+G", `:${line}:${column}`);
+      return shown(this.page.locator(".part.statusbar").getByText(`Ln ${line},`));
+    });
+  }
+
+  async focusEditor(): Promise<void> {
+    await this.runCommand("View: Focus Active Editor Group");
+  }
+
+  async press(...keys: string[]): Promise<void> {
+    for (const key of keys) await this.page.keyboard.press(key);
+  }
+
+  /** Choose a command in the palette, where its title stands with its category. */
+  async runCommand(title: string): Promise<void> {
+    await this.askFor("F1", `>${title}`, title);
+  }
+
+  async waitForSquiggle(severity: Severity = "warning"): Promise<void> {
+    await this.page.locator(`.monaco-editor .squiggly-${severity}`).first().waitFor();
+  }
+
+  async waitForNoSquiggle(severity: Severity = "warning"): Promise<void> {
+    await until(`no ${severity} is shown`, async () => {
+      return (await this.page.locator(`.monaco-editor .squiggly-${severity}`).count()) === 0;
+    });
+  }
+
+  /** The rows of the Problems panel, files among them, which this opens. */
+  async problems(): Promise<string[]> {
+    await this.showProblems();
+    return this.page.locator(".markers-panel .monaco-list-row").allInnerTexts();
+  }
+
+  /** A row of the Problems panel with this text, once there is one. */
+  async problem(text: string | RegExp): Promise<Locator> {
+    await this.showProblems();
+    const row = this.page.locator(".markers-panel .monaco-list-row", { hasText: text }).first();
+    await row.waitFor();
+    return row;
+  }
+
+  /** What the light bulb offers at the cursor. */
+  async quickFixes(): Promise<string[]> {
+    await this.openMenu("Control+.");
+    const titles = await this.page.locator(`${MENU} .monaco-list-row.action .title`).allInnerTexts();
+    await this.press("Escape");
+    return titles;
+  }
+
+  async quickFix(label: Label): Promise<void> {
+    await this.chooseAction("Control+.", label);
+  }
+
+  async refactor(label: Label): Promise<void> {
+    await this.chooseAction("Control+Shift+R", label);
+  }
+
+  async sourceAction(label: Label): Promise<void> {
+    await this.chooseAction(() => this.runCommand("Source Action..."), label);
+  }
+
+  /** A notification with this text, once there is one. */
+  async toast(text: string | RegExp): Promise<Locator> {
+    const toast = this.page
+      .locator(".notifications-toasts .notification-list-item", { hasText: text })
+      .first();
+    await toast.waitFor();
+    return toast;
+  }
+
+  /** Press a button of a notification. */
+  async answerToast(text: string | RegExp, button: string): Promise<void> {
+    const toast = await this.toast(text);
+    await toast.locator(".monaco-button", { hasText: button }).click();
+  }
+
+  /** All of the text in the editor that has the focus, whether it is saved or can be. */
+  async editorText(): Promise<string> {
+    await this.page.evaluate('navigator.clipboard.writeText("")');
+    await this.focusEditor();
+    await this.press("Control+A", "Control+C");
+    const text = await until("the text is on the clipboard", () =>
+      this.page.evaluate<string>("navigator.clipboard.readText()"),
+    );
+    await this.press("Control+U");
+    return text;
+  }
+
+  /** Wait until that is the text of the editor that has the focus. */
+  async waitForText(wanted: string): Promise<void> {
+    let text = "";
+    const holds = async (): Promise<boolean> => (text = await this.editorText()) === wanted;
+    await until("the editor holds the text", holds).catch(() => assert.equal(text, wanted));
+  }
+
+  /** Save the open file; what it holds then. */
+  async savedText(file: string): Promise<string> {
+    await this.runCommand("File: Save");
+    await this.page.locator(".tabs-container .tab.active:not(.dirty)", { hasText: basename(file) }).waitFor();
+    return readFile(join(this.workspace, file), "utf8");
+  }
+
+  /** Keep a picture of the window as `NAME.png` among the artifacts. */
+  async screenshot(name: string): Promise<void> {
+    const path = join(ARTIFACTS, `${name}.png`);
+    await mkdir(dirname(path), { recursive: true });
+    await this.page.screenshot({ path, animations: "disabled" });
+  }
+
+  async keepConsole(folder: string): Promise<void> {
+    await mkdir(folder, { recursive: true });
+    await writeFile(join(folder, "console.log"), this.console.join("\n"));
+  }
+
+  private async shows(file: string): Promise<void> {
+    await this.page.locator(".tabs-container .tab.active", { hasText: basename(file) }).waitFor();
+    await this.page.locator(".editor-instance .monaco-editor .view-line").first().waitFor();
+  }
+
+  private async showProblems(): Promise<void> {
+    const panel = this.page.locator(".markers-panel");
+    if (!(await panel.isVisible())) await this.press("Control+Shift+M");
+    await panel.waitFor();
+  }
+
+  /** Enter a text into the input that a key opens, and take the row with this label, else the first. */
+  private async askFor(key: string, text: string, label?: string): Promise<void> {
+    const input = this.page.locator(`${QUICK_INPUT} input[type=text]`);
+    await this.tryUntil(`"${text}" can be chosen`, async () => {
+      await this.press(key);
+      if (!(await shown(input))) return false;
+      await input.fill(text);
+      return label === undefined || this.moveTo(`${QUICK_INPUT} .monaco-list-row`, ".label-name", label);
+    });
+    await this.press("Enter");
+    await this.page.locator(QUICK_INPUT).waitFor({ state: "hidden" });
+  }
+
+  private async chooseAction(open: string | (() => Promise<void>), label: Label): Promise<void> {
+    await this.tryUntil(`the action ${String(label)} can be chosen`, async () => {
+      await this.openMenu(open);
+      return this.moveTo(`${MENU} .monaco-list-row`, ".title", label);
+    });
+    await this.press("Enter");
+    await this.page.locator(MENU).waitFor({ state: "hidden" });
+  }
+
+  /** Open a menu of actions, again where it closes by itself. */
+  private async openMenu(open: string | (() => Promise<void>)): Promise<void> {
+    await this.tryUntil("a menu of actions is open", async () => {
+      await (typeof open === "string" ? this.press(open) : open());
+      return shown(this.page.locator(`${MENU} .monaco-list-row.action`).first());
+    });
+  }
+
+  /** Escape from what an attempt has left open before the next one. */
+  private async tryUntil(what: string, attempt: () => Promise<boolean>): Promise<void> {
+    await until(what, async () => {
+      const done = await attempt();
+      if (!done) await this.press("Escape");
+      return done;
+    });
+  }
+
+  /** Press ArrowDown until the row with this label is the chosen one; a click on a row of a menu hangs. */
+  private async moveTo(row: string, part: string, label: Label): Promise<boolean> {
+    const wanted = this.page.locator(`${row} ${part}`).filter({ hasText: exactly(label) });
+    if (!(await shown(wanted.first()))) return false;
+    const chosen = this.page.locator(`${row}.focused ${part}`).filter({ hasText: exactly(label) });
+    const rows = await this.page.locator(row).count();
+    for (let step = 0; step <= rows; step += 1) {
+      if ((await chosen.count()) > 0) return true;
+      await this.press("ArrowDown");
+    }
+    return false;
+  }
+}
+
+async function shown(locator: Locator): Promise<boolean> {
+  return locator.waitFor({ timeout: MENU_LIMIT }).then(
+    () => true,
+    () => false,
+  );
+}
+
+function exactly(label: Label): RegExp {
+  if (label instanceof RegExp) return label;
+  return new RegExp(`^\\s*${label.replace(/[.*+?^${}()|[\]\\]/g, "\\$&").replaceAll(" ", "\\s")}\\s*$`);
+}

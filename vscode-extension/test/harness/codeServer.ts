@@ -1,0 +1,238 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { rmSync } from "node:fs";
+import { chmod, cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { VSCODE } from "./paths";
+import type { Launch } from "./suite";
+
+const START_LIMIT = 120_000;
+const STOP_LIMIT = 5_000;
+
+const QUIET_SETTINGS = {
+  "chat.commandCenter.enabled": false,
+  "chat.disableAIFeatures": true,
+  "extensions.autoCheckUpdates": false,
+  "extensions.ignoreRecommendations": true,
+  "files.autoSave": "off",
+  "security.workspace.trust.startupPrompt": "never",
+  "telemetry.telemetryLevel": "off",
+  "update.mode": "none",
+  "workbench.colorTheme": "Default Dark Modern",
+  "workbench.enableExperiments": false,
+  "workbench.startupEditor": "none",
+  "workbench.tips.enabled": false,
+};
+
+const running = new Set<CodeServer>();
+process.once("exit", () => {
+  for (const server of running) server.abandon();
+});
+
+/** A VS Code server of its own, with all that it reads and writes in one temporary folder. */
+export class CodeServer {
+  readonly workspace: string;
+  private readonly environment: NodeJS.ProcessEnv;
+  private process: ChildProcess | undefined;
+  private output = "";
+  private port = "";
+
+  private constructor(
+    private readonly folder: string,
+    private readonly launch: Launch,
+    environment: NodeJS.ProcessEnv,
+  ) {
+    this.workspace = join(folder, "project");
+    this.environment = this.environmentWith(environment);
+  }
+
+  /** Install the extension of that package, start VS Code, and wait until it answers. */
+  static async start(launch: Launch, vsix: string, environment: NodeJS.ProcessEnv): Promise<CodeServer> {
+    const folder = await mkdtemp(join(tmpdir(), "trainshift-vscode-"));
+    const server = new CodeServer(folder, launch, environment);
+    try {
+      await server.writeWorkspace();
+      await server.writeSettings();
+      await server.install(vsix);
+      await server.serve();
+    } catch (error) {
+      await server.stop();
+      throw new Error(`VS Code did not start:\n${server.output}`, { cause: error });
+    }
+    return server;
+  }
+
+  /** The address of a window on the workspace, with more entries of the window's payload. */
+  url(...payload: [string, string][]): string {
+    const open = this.launch.open;
+    const opened = open === undefined ? [] : [["openFile", this.remote(join(this.workspace, open))]];
+    const query = new URLSearchParams({
+      folder: this.workspace,
+      payload: JSON.stringify([...opened, ...payload]),
+    });
+    return `http://127.0.0.1:${this.port}/?${query.toString()}`;
+  }
+
+  /** How a window calls a file of this machine. */
+  remote(path: string): string {
+    return `vscode-remote://127.0.0.1:${this.port}${path}`;
+  }
+
+  /** Copy what the server, the extension host and the extension have logged. */
+  async keepLogs(folder: string): Promise<void> {
+    await mkdir(folder, { recursive: true });
+    await writeFile(join(folder, "server.log"), this.output);
+    await cp(join(this.folder, "data", "logs"), join(folder, "logs"), { recursive: true, force: true }).catch(
+      () => undefined,
+    );
+  }
+
+  /** End the server and all that it started, and remove the folder. */
+  async stop(): Promise<void> {
+    const child = this.process;
+    if (child?.exitCode === null && child.signalCode === null) {
+      const ended = once(child, "exit");
+      this.signal("SIGTERM");
+      await Promise.race([ended, sleep(STOP_LIMIT, undefined, { ref: false })]);
+    }
+    this.signal("SIGKILL");
+    running.delete(this);
+    await rm(this.folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
+  }
+
+  private async writeWorkspace(): Promise<void> {
+    await mkdir(this.workspace);
+    for (const [name, text] of Object.entries(this.launch.workspace ?? {})) {
+      const path = join(this.workspace, name);
+      await mkdir(dirname(path), { recursive: true });
+      await writeFile(path, text);
+      if (text.startsWith("#!")) await chmod(path, 0o755);
+    }
+    await this.launch.prepare?.(this.workspace);
+  }
+
+  private async writeSettings(): Promise<void> {
+    const restricted = this.launch.trusted === false;
+    const settings = {
+      ...QUIET_SETTINGS,
+      "security.workspace.trust.enabled": restricted,
+      ...this.launch.settings,
+    };
+    const folder = join(this.folder, "data", "User");
+    await mkdir(folder, { recursive: true });
+    await writeFile(join(folder, "settings.json"), this.filled(JSON.stringify(settings, null, 2)));
+  }
+
+  private async install(vsix: string): Promise<void> {
+    const [status] = (await once(this.spawn("--install-extension", vsix), "exit")) as [number | null];
+    if (status !== 0) throw new Error(`installing ${vsix} ended with status ${String(status)}`);
+    for (const folder of this.launch.extensions ?? []) await this.copyExtension(folder);
+  }
+
+  /** An extension that VS Code does not install itself has to be entered in its list. */
+  private async copyExtension(source: string): Promise<void> {
+    const extensions = join(this.folder, "extensions");
+    const { publisher, name, version } = JSON.parse(await readFile(join(source, "package.json"), "utf8")) as {
+      publisher: string;
+      name: string;
+      version: string;
+    };
+    const relativeLocation = `${publisher}.${name}-${version}`;
+    const path = join(extensions, relativeLocation);
+    await cp(source, path, { recursive: true });
+    const list = join(extensions, "extensions.json");
+    const installed = JSON.parse(await readFile(list, "utf8")) as unknown[];
+    const location = { $mid: 1, path, scheme: "file" };
+    installed.push({ identifier: { id: `${publisher}.${name}` }, version, location, relativeLocation });
+    await writeFile(list, JSON.stringify(installed));
+  }
+
+  private async serve(): Promise<void> {
+    const trust = this.launch.trusted === false ? [] : ["--disable-workspace-trust"];
+    this.spawn(
+      "--host=127.0.0.1",
+      "--port=0",
+      "--without-connection-token",
+      "--accept-server-license-terms",
+      "--telemetry-level=off",
+      "--enable-smoke-test-driver",
+      ...trust,
+    );
+    await this.until(() => {
+      this.port = /Extension host agent listening on (\d+)/.exec(this.output)?.[1] ?? "";
+      return this.port !== "";
+    });
+    await this.until(async () => {
+      const answer = await fetch(`http://127.0.0.1:${this.port}/version`).catch(() => undefined);
+      return answer?.ok === true;
+    });
+  }
+
+  private async until(holds: () => boolean | Promise<boolean>): Promise<void> {
+    const end = Date.now() + START_LIMIT;
+    while (!(await holds())) {
+      if (Date.now() > end || this.process?.exitCode !== null) throw new Error("no answer");
+      await sleep(50);
+    }
+  }
+
+  /** Run the server's program in a process group of its own, so that all it starts can be ended with it. */
+  private spawn(...parameters: string[]): ChildProcess {
+    const folders = [
+      `--server-data-dir=${join(this.folder, "server")}`,
+      `--user-data-dir=${join(this.folder, "data")}`,
+      `--extensions-dir=${join(this.folder, "extensions")}`,
+    ];
+    const main = join(VSCODE, "out", "server-main.js");
+    const child = spawn(process.execPath, [main, ...folders, ...parameters], {
+      cwd: this.folder,
+      env: this.environment,
+      detached: true,
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.on("data", (part: Buffer) => (this.output += part.toString()));
+    }
+    this.process = child;
+    running.add(this);
+    return child;
+  }
+
+  /** Stop at once, for a process that is about to end. */
+  abandon(): void {
+    this.signal("SIGKILL");
+    rmSync(this.folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
+  }
+
+  private signal(signal: NodeJS.Signals): void {
+    const group = this.process?.pid;
+    if (group === undefined) return;
+    try {
+      process.kill(-group, signal);
+    } catch {
+      // Nothing is left of the group.
+    }
+  }
+
+  private environmentWith(more: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+    const inherited = Object.entries(process.env).filter(([name]) => !/^(VSCODE_|npm_)/.test(name));
+    // Without VSCODE_CLI the extension host asks a login shell for the environment, and loses PATH.
+    const environment: NodeJS.ProcessEnv = {
+      ...Object.fromEntries(inherited),
+      EXTENSIONS_GALLERY: JSON.stringify({ serviceUrl: "" }),
+      HOME: this.folder,
+      VSCODE_CLI: "1",
+      ...more,
+    };
+    for (const [name, value] of Object.entries(this.launch.env ?? {})) {
+      environment[name] = value === undefined ? undefined : this.filled(value);
+    }
+    return environment;
+  }
+
+  private filled(text: string): string {
+    return text.replaceAll("<workspace>", this.workspace);
+  }
+}

@@ -1,0 +1,20 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+/** The extension's folder; the bundles of the tests lie at several depths below it. */
+export const EXTENSION = __dirname.slice(0, __dirname.lastIndexOf("/test/out"));
+
+export const VSIX = join(EXTENSION, "trainshift.vsix");
+export const OUT = join(EXTENSION, "test", "out");
+export const ARTIFACTS = join(EXTENSION, "test", "artifacts");
+export const DRIVER = join(EXTENSION, "test", "host", "driver");
+export const VSCODE = join(EXTENSION, "test", "code-server", "node_modules", "code-server", "lib", "vscode");
+export const CHROMIUM = "/usr/bin/chromium";
+
+/** An interpreter that has the package `trainshift`. */
+export const PYTHON = process.env.TRAINSHIFT_TEST_PYTHON ?? join(EXTENSION, "..", ".venv", "bin", "python");
+
+/** The text of a file under `fixtures/`. */
+export function fixture(path: string): string {
+  return readFileSync(join(EXTENSION, "..", "fixtures", path), "utf8");
+}
