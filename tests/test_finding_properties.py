@@ -26,6 +26,7 @@ TEXTS |= {case.name: case.text for case in TRANSFORM_CASES}
 
 
 @pytest.mark.parametrize("name", [*LONG, *(case.name for case in TRANSFORM_CASES)])
+@pytest.mark.sampled
 def test_a_rewrite_breaks_no_restriction_anew(name: str) -> None:
     conversion = convert(TEXTS[name])
     if conversion.status is Status.CONVERTED:
@@ -34,6 +35,7 @@ def test_a_rewrite_breaks_no_restriction_anew(name: str) -> None:
 
 
 @pytest.mark.parametrize("case", FINDING_CASES, ids=lambda case: case.name)
+@pytest.mark.sampled
 def test_layout_does_not_change_the_verdict(case: FindingCase, quick: bool) -> None:
     judged = _judged(program_of(case.script, case.others), case)
     at = len(case.name) % len(MUTATIONS)

@@ -27,6 +27,7 @@ TEXTS |= {case.name: case.text for case in TRANSFORM_CASES}
 
 
 @pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.sampled
 def test_the_properties_hold_on_every_mutation(name: str, quick: bool) -> None:
     original = convert(TEXTS[name])
     for mutate in (None, *(() if quick else MUTATIONS)):
@@ -39,6 +40,7 @@ def test_the_properties_hold_on_every_mutation(name: str, quick: bool) -> None:
 
 
 @pytest.mark.parametrize("name", [*SHORT, *(pytest.param(name, marks=pytest.mark.slow) for name in LONG)])
+@pytest.mark.sampled
 def test_statement_by_statement_in_any_order_is_the_whole_file(name: str) -> None:
     text = TEXTS[name].removeprefix(BOM)
     conversion = convert(text)

@@ -24,6 +24,7 @@ def test_case_is_judged_as_it_says(case: FindingCase, update_fixtures: bool) -> 
 
 
 @pytest.mark.parametrize("case", [case for case in FINDING_CASES if case.fixed], ids=lambda case: case.name)
+@pytest.mark.sampled
 def test_what_was_fixed_parses_and_is_not_fixed_again(case: FindingCase) -> None:
     compile(case.fixed, "<fixed>", "exec", dont_inherit=True)
     assert fixed(case.fixed, case.others, case.code) == ""

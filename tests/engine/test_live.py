@@ -216,6 +216,7 @@ def test_imports_are_followed_in_a_full_check_only() -> None:
 
 
 @pytest.mark.parametrize("seed", range(200))
+@pytest.mark.sampled
 def test_a_shift_leads_from_one_text_to_the_other(seed: int) -> None:
     random = Random(seed)
     old = "".join(random.choices("ab\n", k=random.randrange(30)))
