@@ -1,10 +1,14 @@
 /** "Make Distributed": the whole file, with a preview before it and a summary after it. */
 
-import { basename } from "node:path";
-
 import * as vscode from "vscode";
-import { ExecuteCommandRequest, LanguageClient } from "vscode-languageclient/node";
+import {
+  ExecuteCommandRequest,
+  LanguageClient,
+  TextDocumentEdit,
+  WorkspaceEdit,
+} from "vscode-languageclient/node";
 
+import { inFront, isLookedAt, nameOf, notebookOf, placed } from "./documents";
 import { Pages } from "./pages";
 import { Preview } from "./preview";
 import { Conversion, MAKE_DISTRIBUTED, Note, RulesRequest, STATEMENT_KIND } from "./protocol";
@@ -21,39 +25,49 @@ export class Converter {
 
   /** Convert a document: the one that is given by a URI or an object that holds one, else the one in front. */
   async makeDistributed(given?: unknown): Promise<void> {
-    const uri = uriOf(given);
+    const uri = await opened(given);
     if (uri === undefined) {
-      void vscode.window.showInformationMessage(
-        "Trainshift: open a Python script or a notebook to make it distributed.",
-      );
+      const text = "Trainshift: open a Python script or a notebook to make it distributed.";
+      void vscode.window.showInformationMessage(text);
       return;
     }
     const client = await this.server.ready();
     if (client === undefined) {
       return;
     }
-    if (!isNotebook(uri)) {
-      // The server knows what is open.
-      await vscode.window.showTextDocument(uri, { preview: false });
-    }
-    const name = basename(uri.path);
-    const conversion = await plan(client, uri);
-    if (!conversion.edit) {
-      await this.tell("warning", `${name} is not changed: ${conversion.reason}`, name, conversion);
+    const name = nameOf(uri);
+    let conversion: Conversion;
+    try {
+      conversion = await planned(client, uri, name);
+    } catch (error) {
+      void this.tell("warning", `${name} could not be read: ${String(error)}`, name);
       return;
     }
-    const edit = await client.protocol2CodeConverter.asWorkspaceEdit(conversion.edit);
-    const versions = versionsOf(edit);
-    const rules = await client.sendRequest(RulesRequest, {});
-    if (!(await this.preview.ask(name, edit, conversion, rules))) {
-      return;
-    }
-    if (versionsOf(edit).join() !== versions.join()) {
-      await this.tell("warning", `${name} has changed since; nothing was converted. Ask for it again.`, name);
-    } else if (!(await vscode.workspace.applyEdit(edit))) {
-      await this.tell("warning", `${name} is not changed: VS Code has refused the edit.`, name);
+    if (conversion.edit) {
+      await this.propose(client, name, conversion, conversion.edit);
     } else {
-      await this.tell("information", `${name} is distributed: ${outcome(conversion)}.`, name, conversion);
+      void this.tell("warning", `${name} is not changed: ${conversion.reason}`, name, conversion);
+    }
+  }
+
+  /** Show what would be changed, and change it if that is wanted. */
+  private async propose(
+    client: LanguageClient,
+    name: string,
+    conversion: Conversion,
+    wanted: WorkspaceEdit,
+  ): Promise<void> {
+    const edit = await client.protocol2CodeConverter.asWorkspaceEdit(wanted);
+    const rules = await client.sendRequest(RulesRequest, {});
+    if (isCurrent(wanted) && !(await this.preview.ask(name, edit, conversion, rules))) {
+      return;
+    }
+    if (!isCurrent(wanted)) {
+      void this.tell("warning", `${name} has changed since; nothing was converted. Ask for it again.`, name);
+    } else if (!(await vscode.workspace.applyEdit(edit))) {
+      void this.tell("warning", `${name} is not changed: VS Code has refused the edit.`, name);
+    } else {
+      void this.tell("information", `${name} is distributed: ${outcome(conversion)}.`, name, conversion);
     }
   }
 
@@ -91,21 +105,43 @@ export function plan(client: LanguageClient, uri: vscode.Uri): Promise<Conversio
   }) as Promise<Conversion>;
 }
 
+/** As `plan`, with progress in the status bar. */
+function planned(client: LanguageClient, uri: vscode.Uri, name: string): Promise<Conversion> {
+  const options = { location: vscode.ProgressLocation.Window, title: `Trainshift: reading ${name}` };
+  return Promise.resolve(vscode.window.withProgress(options, () => plan(client, uri)));
+}
+
+/** What is to be converted, open so that the server knows it; undefined where that is nothing of Python. */
+async function opened(given: unknown): Promise<vscode.Uri | undefined> {
+  const uri = uriOf(given) ?? vscode.window.activeNotebookEditor?.notebook.uri ?? inFront()?.uri;
+  const notebook = uri && notebookOf(uri);
+  if (uri === undefined || notebook !== undefined) {
+    return notebook?.uri;
+  }
+  const document = await vscode.workspace.openTextDocument(uri);
+  if (!isLookedAt(document)) {
+    return undefined;
+  }
+  await vscode.window.showTextDocument(document, { preview: false });
+  return uri;
+}
+
 function uriOf(given: unknown): vscode.Uri | undefined {
   if (given instanceof vscode.Uri) {
     return given;
   }
-  if (typeof given === "object" && given !== null && "uri" in given && typeof given.uri === "string") {
-    return vscode.Uri.parse(given.uri);
-  }
-  return vscode.window.activeNotebookEditor?.notebook.uri ?? vscode.window.activeTextEditor?.document.uri;
+  const isHolder =
+    typeof given === "object" && given !== null && "uri" in given && typeof given.uri === "string";
+  return isHolder ? vscode.Uri.parse(given.uri as string) : undefined;
 }
 
-function isNotebook(uri: vscode.Uri): boolean {
-  return (
-    uri.scheme === "vscode-notebook-cell" ||
-    vscode.workspace.notebookDocuments.some((each) => each.uri.toString() === uri.toString())
-  );
+/** Whether the documents are still of the versions that an edit was worked out for. */
+function isCurrent({ documentChanges = [] }: WorkspaceEdit): boolean {
+  const open = vscode.workspace.textDocuments;
+  return documentChanges.filter(TextDocumentEdit.is).every(({ textDocument: { uri, version } }) => {
+    const document = open.find((each) => each.uri.toString() === vscode.Uri.parse(uri).toString());
+    return document?.version === version;
+  });
 }
 
 function outcome(conversion: Conversion): string {
@@ -119,12 +155,6 @@ function outcome(conversion: Conversion): string {
   return parts.filter((part) => part !== "").join(", ");
 }
 
-/** The versions of the documents that an edit changes. */
-function versionsOf(edit: vscode.WorkspaceEdit): (number | undefined)[] {
-  const open = vscode.workspace.textDocuments;
-  return edit.entries().map(([uri]) => open.find((each) => each.uri.toString() === uri.toString())?.version);
-}
-
 /** What was done, why, and what was not. */
 function summary(name: string, text: string, conversion: Conversion): string {
   const sections: [heading: string, lead: string, notes: readonly Note[]][] = [
@@ -136,10 +166,16 @@ function summary(name: string, text: string, conversion: Conversion): string {
   const shown = sections
     .filter(([, , notes]) => notes.length > 0)
     .map(([heading, lead, notes]) => [`## ${heading}`, lead, notes.map(item).join("\n")].join("\n\n"));
-  return [`# ${name}`, text, ...shown, "Lines are those before the conversion."].join("\n\n") + "\n";
+  return (
+    [`# ${plain(name)}`, plain(text), ...shown, "Lines are those before the conversion."].join("\n\n") + "\n"
+  );
 }
 
 function item(note: Note): string {
-  const text = note.text.replaceAll(/[\\`*_{}[\]<>#|]/g, "\\$&");
-  return `- **${note.rule}** line ${note.line}: ${text}`;
+  return `- **${note.rule}** ${placed(note.uri, note.line)}: ${plain(note.text)}`;
+}
+
+/** A text as Markdown that means nothing but the text. */
+function plain(text: string): string {
+  return text.replaceAll(/[\\`*_{}[\]<>#|!]/g, "\\$&");
 }

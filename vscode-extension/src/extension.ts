@@ -15,15 +15,15 @@ import { serverStatus } from "./status";
 import { WorkspaceCheck } from "./workspaceCheck";
 
 /** The settings that a running server cannot take over. */
-const RESTARTING = ["trainshift.enable", "trainshift.args", SETTING];
+const RESTARTING = ["trainshift.enable", "trainshift.args", "trainshift.trace", SETTING];
 
 let server: Server | undefined;
 
 export function activate(context: vscode.ExtensionContext): void {
   const log = vscode.window.createOutputChannel("Trainshift", { log: true });
   const interpreters = new Interpreters(vscode.Uri.joinPath(context.globalStorageUri, "environment"), log);
-  const check = new WorkspaceCheck();
-  const running = (server = new Server(context, interpreters, check, log));
+  const running = (server = new Server(context.extensionUri, interpreters, log));
+  const check = new WorkspaceCheck(running);
   const pages = new Pages();
   const loops = new LoopStatus(running);
   const restart = () => void running.restart();
@@ -35,7 +35,7 @@ export function activate(context: vscode.ExtensionContext): void {
     [DISCARD]: () => preview.decide(false),
     [REVEAL]: (uri, line) => reveal(String(uri), Number(line)),
     "trainshift.makeStatementDistributed": () => makeStatementDistributed(running),
-    "trainshift.checkWorkspace": () => check.run(running),
+    "trainshift.checkWorkspace": () => check.run(),
     "trainshift.explain": (code) => explain(running, code),
     "trainshift.runWithHorovod": () => runWithHorovod(running, interpreters, converter, context.extensionUri),
     "trainshift.restart": () => running.restart(),
@@ -45,8 +45,8 @@ export function activate(context: vscode.ExtensionContext): void {
   };
   context.subscriptions.push(
     ...Object.entries(commands).map(([id, run]) => vscode.commands.registerCommand(id, run)),
-    interpreters.onDidChange(restart),
-    vscode.workspace.onDidGrantWorkspaceTrust(restart),
+    interpreters.onDidChange(() => void running.reconsider()),
+    vscode.workspace.onDidGrantWorkspaceTrust(() => void running.reconsider()),
     vscode.workspace.onDidChangeConfiguration((event) => {
       if (RESTARTING.some((setting) => event.affectsConfiguration(setting))) {
         restart();
@@ -56,6 +56,7 @@ export function activate(context: vscode.ExtensionContext): void {
     loops,
     pages,
     preview,
+    check,
     interpreters,
     running,
     log,

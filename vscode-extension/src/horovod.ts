@@ -1,17 +1,18 @@
 /** "Run With Horovod…": the script in front, on several processes, in a terminal. */
 
 import { existsSync } from "node:fs";
-import { basename, delimiter, dirname, join } from "node:path";
+import { basename, delimiter, dirname, isAbsolute, join } from "node:path";
 
 import * as vscode from "vscode";
 
 import { Converter, plan } from "./conversion";
+import { nameOf } from "./documents";
 import { Probe, probe } from "./installation";
 import { Interpreter, Interpreters } from "./interpreter";
 import { Server } from "./server";
 import { runInTerminal } from "./terminal";
 
-const LAUNCHER = process.platform === "win32" ? "horovodrun.exe" : "horovodrun";
+const LAUNCHER = "horovodrun";
 const DEFAULT_PROCESSES = 2;
 const MOST_PROCESSES = 1024;
 
@@ -29,7 +30,13 @@ export async function runWithHorovod(
     );
     return;
   }
-  const interpreter = await interpreters.find();
+  if (process.platform === "win32") {
+    void vscode.window.showInformationMessage(
+      "Trainshift: Horovod runs on Linux and macOS; on Windows, use WSL.",
+    );
+    return;
+  }
+  const interpreter = await interpreters.forScript(document.uri);
   const launcher = await launcherOf(interpreter, extension);
   if (launcher === undefined || !(await isReady(server, converter, document))) {
     return;
@@ -41,12 +48,12 @@ export async function runWithHorovod(
   const script = document.uri.fsPath;
   const cwd = vscode.workspace.getWorkspaceFolder(document.uri)?.uri.fsPath ?? dirname(script);
   const command = [launcher, "-np", number, ...interpreter.command, script] as const;
-  await runInTerminal(`horovodrun -np ${number} ${basename(script)}`, [command], cwd);
+  await runInTerminal(`${LAUNCHER} ${basename(script)}`, [command], cwd);
 }
 
 async function askForProcesses(document: vscode.TextDocument): Promise<string | undefined> {
   return vscode.window.showInputBox({
-    title: `Run ${basename(document.uri.path)} With Horovod`,
+    title: `Run ${nameOf(document.uri)} With Horovod`,
     prompt: "Number of processes; usually one for each GPU",
     value: String(DEFAULT_PROCESSES),
     validateInput: (text) =>
@@ -68,7 +75,7 @@ async function isReady(
     return true;
   }
   const choice = await vscode.window.showWarningMessage(
-    `${basename(document.uri.path)} is not distributed yet: each process would train a model of its own.`,
+    `${nameOf(document.uri)} is not distributed yet: each process would train a model of its own.`,
     { modal: true },
     "Make Distributed",
     "Run Anyway",
@@ -90,13 +97,14 @@ async function launcherOf(interpreter: Interpreter, extension: vscode.Uri): Prom
     );
     return undefined;
   }
-  const folders = [dirname(found.executable), ...(process.env.PATH ?? "").split(delimiter)];
-  const launcher = folders.map((folder) => join(folder, LAUNCHER)).find((path) => existsSync(path));
+  const onPath = (process.env.PATH ?? "").split(delimiter).filter(isAbsolute);
+  const launcher = [dirname(found.executable), ...onPath]
+    .map((folder) => join(folder, LAUNCHER))
+    .find((path) => existsSync(path));
   const missing = [
     ...(launcher === undefined ? [LAUNCHER] : []),
-    ...["tensorflow", "horovod"].filter(
-      (name) => !found.packages?.[name] && !found.packages?.[`${name}-cpu`],
-    ),
+    ...(found.hasTensorflow ? [] : ["tensorflow"]),
+    ...(found.hasHorovod ? [] : ["horovod"]),
   ];
   if (missing.length === 0) {
     return launcher;

@@ -8,15 +8,18 @@ import { promisify } from "node:util";
 import * as vscode from "vscode";
 
 import { Interpreter, ownPython } from "./interpreter";
-import { CommandLine } from "./terminal";
+import { CommandLine, typed } from "./terminal";
 
 /** The oldest Python that the language server runs on. */
-export const FLOOR = [3, 10] as const;
+const FLOOR = [3, 10] as const;
+const PROBE_LIMIT_MS = 30_000;
 
-/** What `python/probe.py` says of an interpreter; what comes after `version` is missing below the floor. */
+/** What `python/probe.py` says of an interpreter; what comes after `version` is missing where it is too old. */
 export interface Probe {
   readonly executable: string;
   readonly version: readonly number[];
+  readonly hasTensorflow?: boolean;
+  readonly hasHorovod?: boolean;
   readonly trainshift?: string | null;
   readonly missing?: readonly string[];
   readonly hasPip?: boolean;
@@ -24,31 +27,79 @@ export interface Probe {
   readonly packages?: Readonly<Record<string, string | null>>;
 }
 
-const run = promisify(execFile);
-const PROBE_TIMEOUT_MS = 30_000;
-
-/** Ask an interpreter what it has; rejects where it cannot be run. */
-export async function probe(interpreter: Interpreter, extension: vscode.Uri): Promise<Probe> {
-  const [program, ...rest] = interpreter.command;
-  const script = vscode.Uri.joinPath(extension, "python", "probe.py").fsPath;
-  // Not the workspace's folder, from which Python might import.
-  const options = { cwd: serverFolder(extension), timeout: PROBE_TIMEOUT_MS, windowsHide: true };
-  const { stdout } = await run(program, [...rest, script], options);
-  return JSON.parse(stdout) as Probe;
+/** A language server that cannot be started: why, in short, and the command lines that would help. */
+export class NotStarted extends Error {
+  constructor(
+    message: string,
+    readonly text: string,
+    readonly install: readonly CommandLine[] = [],
+  ) {
+    super(message);
+  }
 }
 
-/** The folder that the server is started in: nothing in it can be imported in place of a library. */
-export function serverFolder(extension: vscode.Uri): string {
+/** The places that belong to the extension: where it is installed, and the environment that it may make. */
+export interface Home {
+  readonly extension: vscode.Uri;
+  readonly environment: vscode.Uri;
+}
+
+/** The folder that Python is run in: nothing in it can be imported in place of a library, as in a workspace. */
+export function safeFolder(extension: vscode.Uri): string {
   return vscode.Uri.joinPath(extension, "python").fsPath;
 }
 
-export function isTooOld(found: Probe): boolean {
-  const [major = 0, minor = 0] = found.version;
-  return major < FLOOR[0] || (major === FLOOR[0] && minor < FLOOR[1]);
+/** Ask an interpreter what it has; rejects where it cannot be run. */
+export async function probe({ command }: Interpreter, extension: vscode.Uri): Promise<Probe> {
+  const [program, ...rest] = command;
+  const cwd = safeFolder(extension);
+  const options = { cwd, timeout: PROBE_LIMIT_MS, windowsHide: true };
+  const { stdout } = await promisify(execFile)(program, [...rest, join(cwd, "probe.py")], options);
+  // What starts Python may have something to say first.
+  return JSON.parse(stdout.trim().split("\n").at(-1) ?? "") as Probe;
 }
 
-export function isInstalled(found: Probe): boolean {
-  return found.trainshift !== null && found.trainshift !== undefined && found.missing?.length === 0;
+/** What an interpreter has that the language server can run in; rejects with NotStarted where it cannot. */
+export async function inspect(interpreter: Interpreter, home: Home): Promise<Probe> {
+  const shown = `${typed(interpreter.command)} (${interpreter.origin})`;
+  let found: Probe;
+  try {
+    found = await probe(interpreter, home.extension);
+  } catch (error) {
+    const reason = (error instanceof Error ? error.message : String(error)).trim().split("\n").at(-1);
+    throw new NotStarted(`${shown} is no Python that can be run: ${reason}`, "No Python");
+  }
+  const version = found.version.join(".");
+  if (isOlder(found.version, FLOOR)) {
+    throw new NotStarted(
+      `${shown} is Python ${version}; the language server needs ${FLOOR.join(".")} or later.`,
+      `Python ${version} is too old`,
+    );
+  }
+  const wheel = bundledWheel(home.extension);
+  const lack = lackOf(found, wheel.version);
+  if (lack !== undefined) {
+    const install = installing(interpreter, found, home, wheel.path);
+    throw new NotStarted(
+      `${shown} ${lack}. To install it: ${install.map(typed).join(" && ")}`,
+      "Not installed",
+      install,
+    );
+  }
+  return found;
+}
+
+/** What an interpreter lacks of the language server, if anything. */
+function lackOf({ trainshift, missing = [] }: Probe, wanted: string): string | undefined {
+  if (!trainshift) {
+    return "has no trainshift";
+  }
+  if (missing.length > 0) {
+    return `lacks ${missing.join(", ")}, which trainshift needs`;
+  }
+  return isOlder(numbers(trainshift), numbers(wanted))
+    ? `has trainshift ${trainshift}, and this extension needs ${wanted}`
+    : undefined;
 }
 
 /**
@@ -56,22 +107,30 @@ export function isInstalled(found: Probe): boolean {
  * from the package index.  Where an interpreter takes no packages (PEP 668, or no pip), an environment of the
  * extension's own is made from it.
  */
-export function installing(
-  interpreter: Interpreter,
-  found: Probe,
-  extension: vscode.Uri,
-  ownFolder: vscode.Uri,
-): CommandLine[] {
-  const folder = join(extension.fsPath, "bundled");
-  const wheel = readdirSync(folder).find((name) => name.endsWith(".whl"));
-  if (wheel === undefined) {
-    throw new Error(`${folder} holds no wheel; install the extension again`);
-  }
-  const pip = ["-m", "pip", "install", "--upgrade", join(folder, wheel)];
+function installing(interpreter: Interpreter, found: Probe, home: Home, wheel: string): CommandLine[] {
+  const pip = ["-m", "pip", "install", "--upgrade", wheel];
   return found.hasPip && !found.isManaged
     ? [[...interpreter.command, ...pip]]
     : [
-        [...interpreter.command, "-m", "venv", ownFolder.fsPath],
-        [ownPython(ownFolder), ...pip],
+        [...interpreter.command, "-m", "venv", "--clear", home.environment.fsPath],
+        [ownPython(home.environment), ...pip],
       ];
+}
+
+function bundledWheel(extension: vscode.Uri): { path: string; version: string } {
+  const folder = join(extension.fsPath, "bundled");
+  const name = readdirSync(folder).find((each) => each.endsWith(".whl"));
+  if (name === undefined) {
+    throw new Error(`${folder} holds no wheel; install the extension again`);
+  }
+  return { path: join(folder, name), version: name.split("-")[1] ?? "" };
+}
+
+function numbers(version: string): number[] {
+  return version.split(".").map((part) => parseInt(part, 10) || 0);
+}
+
+function isOlder(one: readonly number[], other: readonly number[]): boolean {
+  const place = other.findIndex((number, index) => number !== (one[index] ?? 0));
+  return place >= 0 && (one[place] ?? 0) < (other[place] ?? 0);
 }

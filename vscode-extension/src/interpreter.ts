@@ -2,26 +2,33 @@
 
 import { existsSync } from "node:fs";
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { isAbsolute, join, relative } from "node:path";
 
 import { EXTENSION_ID as ENVIRONMENTS_ID, PythonEnvironments } from "@vscode/python-environments";
 import { PVSC_EXTENSION_ID as PYTHON_ID, PythonExtension } from "@vscode/python-extension";
 import * as vscode from "vscode";
 
-/** A command that starts a Python, its arguments included, and who chose it. */
+import { CommandLine } from "./terminal";
+
+/** A command that starts a Python, its arguments included, and who names it; `isChosen` where the person did. */
 export interface Interpreter {
-  readonly command: readonly [string, ...string[]];
+  readonly command: CommandLine;
   readonly origin: string;
+  readonly isChosen: boolean;
 }
 
-const ON_PATH = process.platform === "win32" ? "python" : "python3";
-
 export const SETTING = "trainshift.interpreter";
+const ON_PATH = process.platform === "win32" ? "python" : "python3";
+const ANSWER_LIMIT_MS = 10_000;
 
 /** Finds the interpreter and tells when another one may be the right one. */
 export class Interpreters implements vscode.Disposable {
   private readonly changed = new vscode.EventEmitter<void>();
-  private readonly disposables: vscode.Disposable[] = [this.changed];
+  private readonly disposables: vscode.Disposable[] = [
+    this.changed,
+    // An extension that was installed or enabled just now may know an environment.
+    vscode.extensions.onDidChange(() => this.changed.fire()),
+  ];
   private readonly listening = new Set<string>();
 
   readonly onDidChange = this.changed.event;
@@ -29,19 +36,7 @@ export class Interpreters implements vscode.Disposable {
   constructor(
     readonly ownFolder: vscode.Uri,
     private readonly log: vscode.LogOutputChannel,
-  ) {
-    this.disposables.push(
-      // An extension that was installed or enabled just now may know an environment.
-      vscode.extensions.onDidChange(() => {
-        const isNew = [ENVIRONMENTS_ID, PYTHON_ID].some(
-          (id) => !this.listening.has(id) && vscode.extensions.getExtension(id) !== undefined,
-        );
-        if (isNew) {
-          this.changed.fire();
-        }
-      }),
-    );
-  }
+  ) {}
 
   dispose(): void {
     this.disposables.forEach((each) => void each.dispose());
@@ -50,28 +45,43 @@ export class Interpreters implements vscode.Disposable {
   /** The environment that the extension keeps for itself, for interpreters into which nothing can be installed. */
   own(): Interpreter | undefined {
     const path = ownPython(this.ownFolder);
-    return existsSync(path) ? { command: [path], origin: "the extension's own environment" } : undefined;
+    const origin = "the extension's own environment";
+    return existsSync(path) ? { command: [path], origin, isChosen: false } : undefined;
   }
 
-  /** The setting, else what the extensions for Python have selected, else `python3` on the path. */
+  /** What is to run the server: the setting, else what the extensions for Python have selected, else the path. */
   async find(): Promise<Interpreter> {
-    return (
-      fromSetting() ??
-      (await this.fromExtensions()) ?? { command: [ON_PATH], origin: `${ON_PATH} on the PATH` }
-    );
+    return this.fromSetting() ?? (await this.fromExtensions()) ?? onPath();
   }
 
-  private async fromExtensions(): Promise<Interpreter | undefined> {
+  /** What is to run a script: what the extensions for Python have selected for it, else the setting, else the path. */
+  async forScript(script: vscode.Uri): Promise<Interpreter> {
+    return (await this.fromExtensions(script)) ?? this.fromSetting() ?? onPath();
+  }
+
+  private fromSetting(): Interpreter | undefined {
+    const given = vscode.workspace.getConfiguration().get<string[]>(SETTING, []);
+    const words = given.map(expanded).filter((word) => word !== "");
+    if (!vscode.workspace.isTrusted && words.some(isInWorkspace)) {
+      this.log.warn(`${SETTING} names what is in the workspace, which is not trusted; it is not used`);
+      return undefined;
+    }
+    const [program, ...rest] = words;
+    const origin = `the setting ${SETTING}`;
+    return program === undefined ? undefined : { command: [program, ...rest], origin, isChosen: true };
+  }
+
+  private async fromExtensions(scope?: vscode.Uri): Promise<Interpreter | undefined> {
     // An environment may lie inside of the workspace; one that is not trusted must not name what is run.
     if (!vscode.workspace.isTrusted) {
       return undefined;
     }
-    const folder = vscode.workspace.workspaceFolders?.[0]?.uri;
+    const of = scope ?? vscode.workspace.workspaceFolders?.[0]?.uri;
     for (const ask of [this.fromEnvironments.bind(this), this.fromPython.bind(this)]) {
       try {
-        const command = await ask(folder);
-        if (command !== undefined) {
-          return command;
+        const found = await within(ANSWER_LIMIT_MS, ask(of));
+        if (found !== undefined) {
+          return found;
         }
       } catch (error) {
         this.log.warn(`An extension for Python does not tell its environment: ${String(error)}`);
@@ -80,27 +90,28 @@ export class Interpreters implements vscode.Disposable {
     return undefined;
   }
 
-  private async fromEnvironments(folder: vscode.Uri | undefined): Promise<Interpreter | undefined> {
+  private async fromEnvironments(scope: vscode.Uri | undefined): Promise<Interpreter | undefined> {
     if (vscode.extensions.getExtension(ENVIRONMENTS_ID) === undefined) {
       return undefined;
     }
     const api = await PythonEnvironments.api();
     this.listen(ENVIRONMENTS_ID, (changed) => api.onDidChangeEnvironment(changed));
-    const run = (await api.getEnvironment(folder))?.execInfo.run;
-    return (
-      run && { command: [run.executable, ...(run.args ?? [])], origin: "the Python Environments extension" }
-    );
+    const run = (await api.getEnvironment(scope))?.execInfo.run;
+    const origin = "the Python Environments extension";
+    return run && { command: [run.executable, ...(run.args ?? [])], origin, isChosen: false };
   }
 
-  private async fromPython(folder: vscode.Uri | undefined): Promise<Interpreter | undefined> {
+  private async fromPython(scope: vscode.Uri | undefined): Promise<Interpreter | undefined> {
     if (vscode.extensions.getExtension(PYTHON_ID) === undefined) {
       return undefined;
     }
     const { environments } = await PythonExtension.api();
     this.listen(PYTHON_ID, (changed) => environments.onDidChangeActiveEnvironmentPath(changed));
-    const active = await environments.resolveEnvironment(environments.getActiveEnvironmentPath(folder));
+    const active = await environments.resolveEnvironment(environments.getActiveEnvironmentPath(scope));
     const path = active?.executable.uri?.fsPath;
-    return path === undefined ? undefined : { command: [path], origin: "the Python extension" };
+    return path === undefined
+      ? undefined
+      : { command: [path], origin: "the Python extension", isChosen: false };
   }
 
   private listen(id: string, subscribe: (changed: () => void) => vscode.Disposable): void {
@@ -111,19 +122,15 @@ export class Interpreters implements vscode.Disposable {
   }
 }
 
+function onPath(): Interpreter {
+  return { command: [ON_PATH], origin: `${ON_PATH} on the PATH`, isChosen: false };
+}
+
 /** Where the Python of the extension's own environment is, or would be. */
 export function ownPython(folder: vscode.Uri): string {
   return process.platform === "win32"
     ? join(folder.fsPath, "Scripts", "python.exe")
     : join(folder.fsPath, "bin", "python");
-}
-
-function fromSetting(): Interpreter | undefined {
-  const words = vscode.workspace.getConfiguration().get<string[]>(SETTING, []).map(expanded);
-  const [program, ...rest] = words.filter((word) => word !== "");
-  return program === undefined
-    ? undefined
-    : { command: [program, ...rest], origin: `the setting ${SETTING}` };
 }
 
 /** A word of a setting with VS Code's usual variables replaced. */
@@ -134,4 +141,19 @@ function expanded(word: string): string {
     .replaceAll("${workspaceFolder}", folder)
     .replaceAll("${userHome}", homedir())
     .replace(/\$\{env:([^}]+)\}/g, (_, name: string) => process.env[name] ?? "");
+}
+
+function isInWorkspace(word: string): boolean {
+  return (vscode.workspace.workspaceFolders ?? []).some(({ uri }) => {
+    const path = relative(uri.fsPath, word);
+    return isAbsolute(word) && !path.startsWith("..") && !isAbsolute(path);
+  });
+}
+
+function within<T>(milliseconds: number, answer: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const late = new Error(`no answer within ${milliseconds / 1000} seconds`);
+    const timer = setTimeout(() => reject(late), milliseconds);
+    answer.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
 }

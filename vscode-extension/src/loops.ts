@@ -2,8 +2,9 @@
 
 import * as vscode from "vscode";
 
+import { inFront, placed } from "./documents";
 import { MAKE_DISTRIBUTED, Outline, OutlineRequest } from "./protocol";
-import { SELECTOR, Server } from "./server";
+import { Server } from "./server";
 import { counted } from "./words";
 
 const PAUSE_MS = 300;
@@ -17,7 +18,7 @@ export class LoopStatus implements vscode.Disposable {
   );
   private readonly disposables: vscode.Disposable[] = [this.item];
   private timer: NodeJS.Timeout | undefined;
-  private asked = 0;
+  private asking: vscode.CancellationTokenSource | undefined;
 
   constructor(private readonly server: Server) {
     this.item.name = "Trainshift Training Loops";
@@ -26,8 +27,9 @@ export class LoopStatus implements vscode.Disposable {
     this.disposables.push(
       server.onDidChangeState(soon),
       vscode.window.onDidChangeActiveTextEditor(soon),
+      vscode.window.onDidChangeActiveNotebookEditor(soon),
       vscode.workspace.onDidChangeTextDocument(({ document }) => {
-        if (document === vscode.window.activeTextEditor?.document) {
+        if (document === inFront()) {
           this.soon();
         }
       }),
@@ -47,36 +49,19 @@ export class LoopStatus implements vscode.Disposable {
 
   /** Show the loops in a list, from which one can go to each, or convert the file. */
   async choose(): Promise<void> {
-    const editor = vscode.window.activeTextEditor;
-    const outline = editor && (await this.outline(editor.document));
-    if (editor === undefined || !outline) {
-      void vscode.window.showInformationMessage(
-        "Trainshift: open a Python script to see its training loops.",
-      );
+    const document = inFront();
+    const outline = document && (await this.outline(document, undefined).catch(() => undefined));
+    if (document === undefined || !outline) {
+      const text = "Trainshift: open a Python script or a notebook to see its training loops.";
+      void vscode.window.showInformationMessage(text);
       return;
     }
-    const loops = outline.loops.map((loop) => ({
-      label: `$(sync) ${loop.name} loop`,
-      description: `line ${loop.range.start.line + 1}`,
-      detail: lineOf(loop.uri, loop.range.start.line),
-      act: () => reveal(loop.uri, loop.range.start.line),
-    }));
-    const [icon, detail] = judged(outline);
-    const whole = {
-      label: outline.status === "convertible" ? `${icon} Make Distributed` : `${icon} ${detail}`,
-      description: outline.status === "convertible" ? counted(outline.changes, "change") : "",
-      detail:
-        outline.status === "convertible" ? "Shows the changes before anything is changed" : outline.reason,
-      act: () => vscode.commands.executeCommand(MAKE_DISTRIBUTED, { uri: editor.document.uri.toString() }),
-    };
-    const problems = {
-      label: `$(warning) ${counted(outline.warnings, "warning")}`,
-      description: "",
-      detail: "Places that break a restriction; shown in Problems",
-      act: () => vscode.commands.executeCommand("workbench.actions.view.problems"),
-    };
-    const items = [...loops, whole, ...(outline.warnings > 0 ? [problems] : [])];
-    const title = outline.loops.length > 0 ? summary(outline) : "No training loop was found";
+    const items = [
+      ...outline.loops.map(loopItem),
+      wholeItem(outline, document.uri),
+      ...(outline.warnings > 0 ? [warningsItem(outline)] : []),
+    ];
+    const title = outline.loops.length > 0 ? headline(outline) : "No training loop was found";
     const chosen = await vscode.window.showQuickPick(items, { title, matchOnDetail: true });
     await chosen?.act();
   }
@@ -87,39 +72,81 @@ export class LoopStatus implements vscode.Disposable {
   }
 
   private async show(): Promise<void> {
-    const number = ++this.asked;
-    const document = vscode.window.activeTextEditor?.document;
-    const outline = document && (await this.outline(document));
-    if (number !== this.asked) {
-      return;
+    this.asking?.cancel();
+    const asking = (this.asking = new vscode.CancellationTokenSource());
+    const document = inFront();
+    try {
+      const outline = document && (await this.outline(document, asking.token));
+      if (asking === this.asking) {
+        this.display(outline);
+      }
+    } catch {
+      // The version has passed: what is shown stays until the next one is known.
+      if (asking === this.asking && this.server.running !== undefined) {
+        this.soon();
+      }
     }
+  }
+
+  private display(outline: Outline | null | undefined): void {
     if (!outline || outline.loops.length === 0) {
       this.item.hide();
       return;
     }
     const [icon, judgement] = judged(outline);
-    this.item.text = `${icon} ${summary(outline)}`;
     const warnings = outline.warnings > 0 ? `, ${counted(outline.warnings, "warning")}` : "";
+    this.item.text = `${icon} ${headline(outline)}`;
     this.item.tooltip = `Trainshift: ${judgement}${warnings}`;
-    this.item.accessibilityInformation = { label: `${summary(outline)}: ${judgement}${warnings}` };
+    this.item.accessibilityInformation = { label: `${headline(outline)}: ${judgement}${warnings}` };
     this.item.show();
   }
 
-  private async outline(document: vscode.TextDocument): Promise<Outline | null | undefined> {
-    const client = this.server.running;
-    if (client === undefined || vscode.languages.match(SELECTOR, document) === 0) {
-      return undefined;
-    }
-    try {
-      return await client.sendRequest(OutlineRequest, { textDocument: { uri: document.uri.toString() } });
-    } catch {
-      return undefined; // The version has passed, and the next one is asked about.
-    }
+  private async outline(
+    { uri }: vscode.TextDocument,
+    token: vscode.CancellationToken | undefined,
+  ): Promise<Outline | null | undefined> {
+    return this.server.running?.sendRequest(OutlineRequest, { textDocument: { uri: uri.toString() } }, token);
   }
 }
 
+/** A line of the list, and what choosing it does. */
+interface Item extends vscode.QuickPickItem {
+  readonly act: () => unknown;
+}
+
+function loopItem({ name, uri, range }: Outline["loops"][number]): Item {
+  const { line } = range.start;
+  return {
+    label: `$(sync) ${name} loop`,
+    description: placed(uri, line + 1),
+    detail: lineOf(uri, line),
+    act: () => reveal(uri, line),
+  };
+}
+
+function wholeItem(outline: Outline, uri: vscode.Uri): Item {
+  const [icon, text] = judged(outline);
+  const act = () => vscode.commands.executeCommand(MAKE_DISTRIBUTED, { uri: uri.toString() });
+  return outline.status === "convertible"
+    ? {
+        label: `${icon} Make Distributed`,
+        description: counted(outline.changes, "change"),
+        detail: "Shows the changes before anything is changed",
+        act,
+      }
+    : { label: `${icon} ${text}`, act };
+}
+
+function warningsItem({ warnings }: Outline): Item {
+  return {
+    label: `$(warning) ${counted(warnings, "warning")}`,
+    detail: "Places that break a restriction; shown in Problems",
+    act: () => vscode.commands.executeCommand("workbench.actions.view.problems"),
+  };
+}
+
 /** "GradientTape · 1 loop"; the names of several kinds are listed. */
-function summary(outline: Outline): string {
+function headline(outline: Outline): string {
   const names = [...new Set(outline.loops.map((loop) => loop.name))].join(", ");
   return `${names} · ${counted(outline.loops.length, "loop")}`;
 }

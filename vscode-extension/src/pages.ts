@@ -21,7 +21,7 @@ export class Pages implements vscode.TextDocumentContentProvider, vscode.Disposa
   }
 
   provideTextDocumentContent(uri: vscode.Uri): string {
-    return this.texts.get(uri.path) ?? "";
+    return this.texts.get(uri.path) ?? "This page is of an earlier session; ask for it again.\n";
   }
 
   /** Show a Markdown text under a title. */

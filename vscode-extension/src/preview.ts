@@ -1,9 +1,8 @@
 /** What a conversion would do, before anything is changed: a diff, and a list of the changes by rule. */
 
-import { basename } from "node:path";
-
 import * as vscode from "vscode";
 
+import { nameOf, placed } from "./documents";
 import { Conversion, Note, Rule } from "./protocol";
 import { counted } from "./words";
 
@@ -44,12 +43,14 @@ export class Preview
   private rows: readonly Row[] = [];
   private shown: Shown | undefined;
   private number = 0;
+  private turn = 0;
   private last: Promise<boolean> = Promise.resolve(false);
 
   readonly onDidChangeTreeData = this.rowsChanged.event;
 
   constructor() {
     this.view = vscode.window.createTreeView(VIEW, { treeDataProvider: this, showCollapseAll: true });
+    void vscode.window.tabGroups.close(leftOver());
     this.disposables = [
       this.rowsChanged,
       this.view,
@@ -57,7 +58,8 @@ export class Preview
       vscode.window.tabGroups.onDidChangeTabs(({ closed }) => {
         const title = this.shown?.title;
         if (title !== undefined && closed.some((tab) => isDiff(tab, title))) {
-          this.decide(false);
+          // A tab that is moved is closed in one place and opened in another.
+          setTimeout(() => title === this.shown?.title && tabsOf(title).length === 0 && this.decide(false));
         }
       }),
     ];
@@ -88,8 +90,10 @@ export class Preview
     rules: readonly Rule[],
   ): Promise<boolean> {
     this.shown?.decide(false);
-    this.last = this.last.then(() => this.run(name, edit, conversion, rules));
-    return this.last;
+    const turn = ++this.turn;
+    const mine = this.last.then(() => turn === this.turn && this.run(name, edit, conversion, rules));
+    this.last = mine.catch(() => false);
+    return mine;
   }
 
   /** The person has decided. */
@@ -110,7 +114,7 @@ export class Preview
     this.rows = rowsOf(conversion, rules);
     this.rowsChanged.fire();
     this.view.description = name;
-    this.view.message = messageOf(conversion);
+    this.view.message = introduction(conversion);
     await vscode.commands.executeCommand("setContext", CONTEXT, true);
     try {
       await vscode.commands.executeCommand(`${VIEW}.focus`);
@@ -118,21 +122,19 @@ export class Preview
       return await decided;
     } finally {
       this.shown = undefined;
-      // Else the panel would go on to show another view, which nobody has asked for.
-      await vscode.commands.executeCommand("workbench.action.closePanel");
+      if (this.view.visible) {
+        // Else the panel would go on to show another view, which nobody has asked for.
+        await vscode.commands.executeCommand("workbench.action.closePanel");
+      }
       await vscode.commands.executeCommand("setContext", CONTEXT, false);
-      const tabs = vscode.window.tabGroups.all.flatMap((group) => group.tabs);
-      await vscode.window.tabGroups.close(
-        tabs.filter((tab) => isDiff(tab, title)),
-        true,
-      );
+      await vscode.window.tabGroups.close(tabsOf(title), true);
     }
   }
 
   private async pair(before: vscode.Uri, edits: readonly vscode.TextEdit[]): Promise<Pair> {
     const text = edited(await vscode.workspace.openTextDocument(before), edits);
     // The path of a notebook is that of all of its cells; what follows a name without a suffix would be none.
-    const path = `/${++this.number}/${basename(before.path).replace(/\.ipynb$/, ".py")}`;
+    const path = `/${++this.number}/${nameOf(before).replace(/\.ipynb$/, ".py")}`;
     return { before, after: vscode.Uri.from({ scheme: SCHEME, path }), text };
   }
 }
@@ -148,6 +150,18 @@ async function showDiff(title: string, pairs: readonly Pair[]): Promise<void> {
   }
 }
 
+/** The diffs of an earlier session, of which the right side is lost. */
+function leftOver(): vscode.Tab[] {
+  const tabs = vscode.window.tabGroups.all.flatMap((group) => group.tabs);
+  return tabs.filter(
+    ({ input }) => input instanceof vscode.TabInputTextDiff && input.modified.scheme === SCHEME,
+  );
+}
+
+function tabsOf(title: string): vscode.Tab[] {
+  return vscode.window.tabGroups.all.flatMap((group) => group.tabs).filter((tab) => isDiff(tab, title));
+}
+
 /** Whether a tab shows a diff: that of several files has nothing to know it by but its title and their number. */
 function isDiff(tab: vscode.Tab, title: string): boolean {
   return tab.label === title || tab.label.startsWith(`${title} (`);
@@ -158,6 +172,7 @@ export function reveal(uri: string, line: number): void {
   const range = new vscode.Range(line, 0, line, 0);
   for (const editor of vscode.window.visibleTextEditors) {
     if (editor.document.uri.toString() === uri) {
+      editor.selection = new vscode.Selection(range.start, range.start);
       editor.revealRange(range, vscode.TextEditorRevealType.InCenter);
     }
   }
@@ -225,14 +240,14 @@ function headRow(label: string, description: string, rows: readonly Row[]): Row 
 
 function noteRow(note: Note, icon: string): Row {
   const item = new vscode.TreeItem(note.text);
-  item.description = `line ${note.line}`;
+  item.description = placed(note.uri, note.line);
   item.tooltip = note.text;
   item.iconPath = new vscode.ThemeIcon(icon);
   item.command = { title: "Show", command: REVEAL, arguments: [note.uri, note.line - 1] };
   return { item, rows: [] };
 }
 
-function messageOf({ changes, withheld }: Conversion): string {
+function introduction({ changes, withheld }: Conversion): string {
   const left = withheld.length > 0 ? `, ${withheld.length} left alone` : "";
   return `${counted(changes.length, "change")}${left}. Nothing is changed until you apply them.`;
 }

@@ -1,29 +1,11 @@
 /** The language server's life: found, started, restarted, ended; and what state it is in. */
 
 import * as vscode from "vscode";
-import {
-  CloseAction,
-  DynamicFeature,
-  ErrorAction,
-  ExecuteCommandRequest,
-  LanguageClient,
-  LanguageClientOptions,
-  RevealOutputChannelOn,
-  State as ClientState,
-  StaticFeature,
-  TransportKind,
-} from "vscode-languageclient/node";
 
-import { FLOOR, installing, isInstalled, isTooOld, Probe, probe, serverFolder } from "./installation";
+import { Client } from "./client";
+import { Home, inspect, NotStarted, Probe, safeFolder } from "./installation";
 import { Interpreter, Interpreters, SETTING } from "./interpreter";
 import { CommandLine, runInTerminal, typed } from "./terminal";
-import { WorkspaceCheck } from "./workspaceCheck";
-
-/** The languages and schemes of what is sent to the server. */
-export const SELECTOR = ["file", "untitled", "vscode-notebook-cell"].map((scheme) => ({
-  scheme,
-  language: "python",
-}));
 
 /** What is to be said of the server, `text` in a few words. */
 export interface State {
@@ -32,51 +14,34 @@ export interface State {
   readonly detail?: string;
 }
 
-/** A language server that cannot be started; `install` holds what would help. */
-class NotStarted extends Error {
-  constructor(
-    message: string,
-    readonly text: string,
-    readonly install: readonly CommandLine[] = [],
-  ) {
-    super(message);
-  }
-}
-
 const MOST_CRASHES = 4;
 const CRASHES_WITHIN_MS = 3 * 60_000;
-
-/** The client without the server's commands: they are the extension's, and there whatever the server's state. */
-class Client extends LanguageClient {
-  override registerFeature(feature: StaticFeature | DynamicFeature<unknown>): void {
-    const isCommands =
-      "registrationType" in feature && feature.registrationType.method === ExecuteCommandRequest.method;
-    if (!isCommands) {
-      super.registerFeature(feature);
-    }
-  }
-}
 
 /** One server for all folders: it does not run what it reads, so any interpreter that has it will do. */
 export class Server implements vscode.Disposable {
   private readonly changed = new vscode.EventEmitter<State>();
+  private readonly home: Home;
   private current: State = { kind: "off", text: "Not started" };
+  private problem: NotStarted | undefined;
   private client: Client | undefined;
   private work: Promise<void> = Promise.resolve();
   private isWaiting = false;
   private isLaunching = false;
   private crashes: number[] = [];
+  private chosen: Interpreter | undefined;
 
   readonly onDidChangeState = this.changed.event;
+  /** What runs the server, or is to, and what it has. */
   interpreter: Interpreter | undefined;
   found: Probe | undefined;
 
   constructor(
-    private readonly context: vscode.ExtensionContext,
+    extension: vscode.Uri,
     private readonly interpreters: Interpreters,
-    private readonly check: WorkspaceCheck,
     readonly log: vscode.LogOutputChannel,
-  ) {}
+  ) {
+    this.home = { extension, environment: interpreters.ownFolder };
+  }
 
   get state(): State {
     return this.current;
@@ -88,26 +53,17 @@ export class Server implements vscode.Disposable {
   }
 
   /** The running client; undefined where there is none. */
-  get running(): LanguageClient | undefined {
+  get running(): Client | undefined {
     return this.current.kind === "ready" ? this.client : undefined;
   }
 
-  /** The running client, once what is under way is done; tells the user and resolves to undefined where there is none. */
-  async ready(): Promise<LanguageClient | undefined> {
+  /** The running client, once what is under way is done; else tells the user why there is none, and what would help. */
+  async ready(): Promise<Client | undefined> {
     await this.work;
-    if (this.running === undefined) {
-      const choice = await vscode.window.showWarningMessage(
-        `Trainshift's language server does not run: ${this.current.detail ?? this.current.text}`,
-        "Restart Server",
-        "Show Logs",
-      );
-      if (choice === "Restart Server") {
-        await this.restart();
-        return this.running;
-      }
-      if (choice === "Show Logs") {
-        this.log.show();
-      }
+    if (this.current.kind === "failed" && this.problem !== undefined) {
+      void this.offerHelp(this.problem);
+    } else if (this.current.kind === "off") {
+      void this.offerToTurnOn();
     }
     return this.running;
   }
@@ -118,222 +74,173 @@ export class Server implements vscode.Disposable {
       this.isWaiting = true;
       this.work = this.work.then(async () => {
         this.isWaiting = false;
-        await this.stop();
+        await this.end();
         await this.start();
       });
     }
     return this.work;
   }
 
-  async stop(): Promise<void> {
-    const client = this.client;
-    this.client = undefined;
-    if (client !== undefined) {
-      this.become({ kind: "off", text: "Stopped" });
-      try {
-        await client.stop();
-      } catch (error) {
-        this.log.warn(`The server did not end in an orderly way: ${String(error)}`);
-      }
-      await client.dispose().catch(() => undefined);
+  /** Restart if another interpreter than before is the right one now. */
+  async reconsider(): Promise<void> {
+    await this.work;
+    const now = await this.interpreters.find();
+    if (now.command.join("\0") !== this.chosen?.command.join("\0")) {
+      await this.restart();
     }
+  }
+
+  /** End what runs, after what is under way. */
+  stop(): Promise<void> {
+    return (this.work = this.work.then(() => this.end()));
   }
 
   dispose(): void {
     this.changed.dispose();
   }
 
+  private async end(): Promise<void> {
+    const client = this.client;
+    this.client = undefined;
+    if (client !== undefined) {
+      // One that has ended by itself cannot be stopped, and need not be.
+      await client.dispose().catch((error) => this.log.info(`The server has ended: ${String(error)}`));
+    }
+  }
+
   private async start(): Promise<void> {
-    if (!vscode.workspace.getConfiguration("trainshift").get("enable", true)) {
+    if (!isWanted()) {
       this.become({ kind: "off", text: "Turned off by the setting trainshift.enable" });
       return;
     }
     this.become({ kind: "starting", text: "Starting" });
     try {
       await this.choose();
-      this.isLaunching = true;
       await this.launch();
-      this.becomeReady();
+      this.become({ kind: "ready", text: `Ready (server ${this.version ?? "?"})`, detail: this.described() });
     } catch (error) {
       this.failed(error);
+    }
+  }
+
+  /** Find the interpreter, and see that it has the server, or that the environment that was made for it has. */
+  private async choose(): Promise<void> {
+    this.found = undefined;
+    this.interpreter = this.chosen = await this.interpreters.find();
+    try {
+      this.found = await inspect(this.interpreter, this.home);
+    } catch (error) {
+      const own = this.interpreters.own();
+      const isRemedy =
+        error instanceof NotStarted && error.install.some(([program]) => program === own?.command[0]);
+      if (own === undefined || (this.interpreter.isChosen && !isRemedy)) {
+        throw error;
+      }
+      this.found = await inspect(own, this.home).catch(() => {
+        throw error;
+      });
+      this.interpreter = own;
+    }
+  }
+
+  private async launch(): Promise<void> {
+    const [program, ...rest] = this.interpreter?.command ?? [""];
+    const more = vscode.workspace.getConfiguration("trainshift").get<string[]>("args", []);
+    const command = [program, ...rest, "-m", "trainshift.lsp", ...more] as const;
+    this.log.info(`Starting ${typed(command)}, which ${this.interpreter?.origin ?? ""} names`);
+    const client = new Client(command, safeFolder(this.home.extension), this.log, () => {
+      if (this.client === client && !this.isLaunching) {
+        this.crashed();
+      }
+    });
+    this.client = client;
+    this.isLaunching = true;
+    try {
+      await client.launch();
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new NotStarted(`The language server could not be started: ${reason}`, "Could not be started");
     } finally {
       this.isLaunching = false;
     }
   }
 
-  /** Find the interpreter, and see that it has the server. */
-  private async choose(): Promise<void> {
-    this.interpreter = await this.interpreters.find();
-    this.found = undefined;
-    try {
-      this.found = await this.checked(this.interpreter);
-    } catch (error) {
-      const own = this.interpreters.own();
-      const isChosen = this.interpreter.origin.includes(SETTING);
-      if (own === undefined || isChosen || !(error instanceof NotStarted)) {
-        throw error;
-      }
-      this.interpreter = own;
-      this.found = await this.checked(own);
-    }
-  }
-
-  private async checked(interpreter: Interpreter): Promise<Probe> {
-    const shown = `${typed(interpreter.command)} (${interpreter.origin})`;
-    let found: Probe;
-    try {
-      found = await probe(interpreter, this.context.extensionUri);
-    } catch (error) {
-      this.log.error(`${shown}: ${String(error)}`);
-      throw new NotStarted(`${shown} is no Python that can be run.`, "No Python");
-    }
-    const version = found.version.join(".");
-    if (isTooOld(found)) {
-      throw new NotStarted(
-        `${shown} is Python ${version}; the language server needs ${FLOOR.join(".")} or later.`,
-        `Python ${version} is too old`,
-      );
-    }
-    if (!isInstalled(found)) {
-      const install = installing(interpreter, found, this.context.extensionUri, this.interpreters.ownFolder);
-      const missing = found.trainshift ? `lacks ${(found.missing ?? []).join(", ")}` : "has no trainshift";
-      throw new NotStarted(
-        `${shown} ${missing}. To install it: ${install.map(typed).join("   then   ")}`,
-        "Not installed",
-        install,
-      );
-    }
-    return found;
-  }
-
-  private async launch(): Promise<void> {
-    const [command, ...rest] = this.interpreter?.command ?? [""];
-    const more = vscode.workspace.getConfiguration("trainshift").get<string[]>("args", []);
-    const args = [...rest, "-m", "trainshift.lsp", ...more];
-    const options = { cwd: serverFolder(this.context.extensionUri) };
-    this.log.info(`Starting ${typed([command, ...args])}, which ${this.interpreter?.origin ?? ""} names`);
-    const client = new Client(
-      "trainshift",
-      "Trainshift",
-      { command, args, options, transport: TransportKind.stdio },
-      this.clientOptions(),
-    );
-    this.client = client;
-    client.onDidChangeState(({ newState }) => {
-      if (this.client === client && !this.isLaunching) {
-        if (newState === ClientState.Running) {
-          this.becomeReady();
-        } else if (newState === ClientState.Starting) {
-          this.become({ kind: "starting", text: "Starting again after a crash" });
-        }
-      }
-    });
-    try {
-      await client.start();
-    } catch (error) {
-      throw new NotStarted(
-        `The language server could not be started: ${messageOf(error)}`,
-        "Could not be started",
-      );
-    }
-  }
-
-  private clientOptions(): LanguageClientOptions {
-    return {
-      documentSelector: SELECTOR,
-      outputChannel: this.log,
-      traceOutputChannel: this.log,
-      revealOutputChannelOn: RevealOutputChannelOn.Never,
-      markdown: { isTrusted: { enabledCommands: ["trainshift.explain"] } },
-      initializationFailedHandler: (error) => {
-        this.log.error(messageOf(error));
-        return false;
-      },
-      errorHandler: {
-        error: () => ({ action: ErrorAction.Continue, handled: true }),
-        closed: () => this.crashed(),
-      },
-      middleware: {
-        provideWorkspaceDiagnostics: (known, token, report, next) =>
-          this.check.provide(known, token, report, next),
-      },
-    };
-  }
-
   /** The server has ended by itself. */
-  private crashed(): { action: CloseAction; handled: boolean } {
-    if (this.isLaunching) {
-      return { action: CloseAction.DoNotRestart, handled: true };
-    }
+  private crashed(): void {
     const now = Date.now();
     this.crashes = [...this.crashes.filter((time) => now - time < CRASHES_WITHIN_MS), now];
     if (this.crashes.length <= MOST_CRASHES) {
       this.log.warn("The server has ended unexpectedly and is started again");
-      return { action: CloseAction.Restart, handled: true };
+      this.become({ kind: "starting", text: "Starting again after a crash" });
+      void this.restart();
+      return;
     }
+    const minutes = CRASHES_WITHIN_MS / 60_000;
+    const message = `The language server has ended unexpectedly ${this.crashes.length} times in ${minutes} minutes.`;
     this.crashes = [];
-    this.failed(
-      new NotStarted(
-        `The language server has ended unexpectedly ${MOST_CRASHES + 1} times in ${CRASHES_WITHIN_MS / 60_000} minutes.`,
-        "Crashed",
-      ),
-    );
-    return { action: CloseAction.DoNotRestart, handled: true };
+    this.failed(new NotStarted(message, "Crashed"));
   }
 
   private failed(error: unknown): void {
-    const message = messageOf(error);
-    this.log.error(message);
-    this.become({
-      kind: "failed",
-      text: error instanceof NotStarted ? error.text : "Could not be started",
-      detail: message,
-    });
-    void this.offerHelp(message, error instanceof NotStarted ? error.install : []);
+    const problem =
+      error instanceof NotStarted ? error : new NotStarted(String(error), "Could not be started");
+    this.problem = problem;
+    this.log.error(problem.message);
+    this.become({ kind: "failed", text: problem.text, detail: problem.message });
+    void this.offerHelp(problem);
   }
 
-  private async offerHelp(message: string, install: readonly CommandLine[]): Promise<void> {
-    const remedy = install.length > 0 ? "Install in Terminal" : "Restart Server";
+  /** The one message: what is wrong, and buttons for what would help. */
+  private async offerHelp(problem: NotStarted): Promise<void> {
+    const remedy = problem.install.length > 0 ? "Install in Terminal" : "Restart Server";
     const choice = await vscode.window.showErrorMessage(
-      `Trainshift: ${message}`,
+      `Trainshift: ${problem.message}`,
       remedy,
-      "Choose Interpreter",
+      "Open Settings",
       "Show Logs",
     );
+    if (this.problem !== problem || this.current.kind !== "failed") {
+      return; // The message is of another time.
+    }
     if (choice === "Install in Terminal") {
-      await this.install(install);
+      this.install(problem.install);
     } else if (choice === "Restart Server") {
       await this.restart();
-    } else if (choice === "Choose Interpreter") {
+    } else if (choice === "Open Settings") {
       await vscode.commands.executeCommand("workbench.action.openSettings", SETTING);
     } else if (choice === "Show Logs") {
       this.log.show();
     }
   }
 
-  private async install(commands: readonly CommandLine[]): Promise<void> {
-    this.become({ kind: "starting", text: "Installing the server" });
-    const status = await runInTerminal("Install", commands);
-    if (status === 0) {
-      await this.restart();
-    } else {
-      this.failed(
-        new NotStarted(
-          `The installation has failed with status ${status}; the terminal shows why. It was: ${commands.map(typed).join("   then   ")}`,
-          "Not installed",
-          commands,
-        ),
-      );
+  private async offerToTurnOn(): Promise<void> {
+    const choice = await vscode.window.showInformationMessage(
+      `Trainshift: ${this.current.text}.`,
+      "Open Settings",
+    );
+    if (choice !== undefined) {
+      await vscode.commands.executeCommand("workbench.action.openSettings", "trainshift.enable");
     }
   }
 
-  private becomeReady(): void {
-    const python = `Python ${this.found?.version.join(".") ?? "?"}, ${this.found?.executable ?? ""}`;
-    this.become({
-      kind: "ready",
-      text: `Ready (server ${this.version ?? "?"})`,
-      detail: `${python} (${this.interpreter?.origin ?? ""})`,
+  /** Install the server in a terminal, then start it. */
+  private install(commands: readonly CommandLine[]): void {
+    this.work = this.work.then(async () => {
+      this.become({ kind: "starting", text: "Installing the server" });
+      const status = await runInTerminal("Install Trainshift", commands, safeFolder(this.home.extension));
+      if (status === 0) {
+        await this.start();
+      } else {
+        const lines = commands.map(typed).join(" && ");
+        const message = `The installation has failed with status ${status}; the terminal shows why. It was: ${lines}`;
+        this.failed(new NotStarted(message, "Not installed", commands));
+      }
     });
+  }
+
+  private described(): string {
+    const python = `Python ${this.found?.version.join(".") ?? "?"}, ${this.found?.executable ?? ""}`;
+    return `${python} (${this.interpreter?.origin ?? ""})`;
   }
 
   private become(state: State): void {
@@ -342,6 +249,10 @@ export class Server implements vscode.Disposable {
   }
 }
 
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+/** Whether anything is to be reported in any folder. */
+function isWanted(): boolean {
+  const folders = (vscode.workspace.workspaceFolders ?? []).map((folder) => folder.uri);
+  return [undefined, ...folders].some((scope) =>
+    vscode.workspace.getConfiguration("trainshift", scope).get("enable", true),
+  );
 }

@@ -2,7 +2,8 @@
 
 import * as vscode from "vscode";
 
-import { SELECTOR, Server, State } from "./server";
+import { SELECTOR } from "./documents";
+import { Server, State } from "./server";
 
 const SEVERITY: Readonly<Record<State["kind"], vscode.LanguageStatusSeverity>> = {
   off: vscode.LanguageStatusSeverity.Information,

@@ -1,66 +1,107 @@
 /** Command lines that run in a terminal, where the person sees them. */
 
-import { randomUUID } from "node:crypto";
+import { ChildProcess, spawn } from "node:child_process";
 
 import * as vscode from "vscode";
 
 /** A program and its arguments. */
 export type CommandLine = readonly [string, ...string[]];
 
-/** A command line as one would type it. */
+const INTERRUPT = "\x03";
+
+/** A command line as one would type it in the shell that is usual here. */
 export function typed(command: CommandLine): string {
-  return command.map((word) => (/^[\w@%+=:,./\\~-]+$/.test(word) ? word : `"${word}"`)).join(" ");
+  const isWindows = process.platform === "win32";
+  const words = command.map((word) => {
+    if (/^[\w@%+=:,./\\~-]+$/.test(word)) {
+      return word;
+    }
+    return isWindows ? `"${word}"` : `'${word.replaceAll("'", "'\\''")}'`;
+  });
+  return `${isWindows && words[0] !== command[0] ? "& " : ""}${words.join(" ")}`;
 }
 
-/** Runs one command line after the other; resolves to the first exit status that is not 0, or to 0. */
-export async function runInTerminal(
-  name: string,
-  commands: readonly CommandLine[],
-  cwd?: string,
-): Promise<number> {
-  for (const command of commands) {
-    const status = await runOne(name, command, cwd);
-    if (status !== 0) {
-      return status;
+/**
+ * Run command lines one after the other in a terminal of their own, in the folder `cwd`; resolves to the first exit
+ * status that is not 0, else to 0.
+ *
+ * Tasks would save the files that are open, and wait for ever where the workspace is not trusted.
+ */
+export function runInTerminal(name: string, commands: readonly CommandLine[], cwd: string): Promise<number> {
+  return new Promise((resolve) => {
+    const pty = new ProcessTerminal(commands, cwd, resolve);
+    vscode.window.createTerminal({ name, pty, iconPath: new vscode.ThemeIcon("sync") }).show(true);
+  });
+}
+
+/** A terminal that shows what processes say; Ctrl+C interrupts them, and closing it ends them. */
+class ProcessTerminal implements vscode.Pseudoterminal {
+  private readonly written = new vscode.EventEmitter<string>();
+  private readonly closed = new vscode.EventEmitter<void>();
+  private child: ChildProcess | undefined;
+  private isOver = false;
+
+  readonly onDidWrite = this.written.event;
+  readonly onDidClose = this.closed.event;
+
+  constructor(
+    private readonly commands: readonly CommandLine[],
+    private readonly cwd: string,
+    private readonly ended: (status: number) => void,
+  ) {}
+
+  open(): void {
+    void this.runAll();
+  }
+
+  close(): void {
+    this.isOver = true;
+    this.child?.kill();
+    this.ended(1);
+  }
+
+  handleInput(input: string): void {
+    if (this.child === undefined) {
+      this.closed.fire();
+    } else if (input === INTERRUPT) {
+      this.child.kill("SIGINT");
+    } else {
+      this.child.stdin?.write(input);
     }
   }
-  return 0;
-}
 
-async function runOne(name: string, [program, ...rest]: CommandLine, cwd?: string): Promise<number> {
-  const id = randomUUID();
-  // A process, not a line for a shell: nothing has to be quoted.
-  const execution = new vscode.ProcessExecution(program, rest, cwd === undefined ? {} : { cwd });
-  const task = new vscode.Task(
-    { type: "trainshift", id },
-    vscode.TaskScope.Workspace,
-    name,
-    "Trainshift",
-    execution,
-  );
-  task.presentationOptions = { reveal: vscode.TaskRevealKind.Always, focus: false };
-  const subscriptions: vscode.Disposable[] = [];
-  const ended = new Promise<number>((resolve) => {
-    const isOurs = (event: vscode.TaskEndEvent) => event.execution.task.definition.id === id;
-    let status = 1; // What could not be started ends without a process.
-    subscriptions.push(
-      vscode.tasks.onDidEndTaskProcess((event) => {
-        if (isOurs(event)) {
-          status = event.exitCode ?? 1;
-          resolve(status);
-        }
-      }),
-      vscode.tasks.onDidEndTask((event) => {
-        if (isOurs(event)) {
-          setTimeout(() => resolve(status), 200);
-        }
-      }),
-    );
-  });
-  try {
-    await vscode.tasks.executeTask(task);
-    return await ended;
-  } finally {
-    subscriptions.forEach((each) => void each.dispose());
+  private async runAll(): Promise<void> {
+    let status = 0;
+    for (const command of this.commands) {
+      if (status === 0 && !this.isOver) {
+        this.write(`\x1b[1m> ${typed(command)}\x1b[0m\n`);
+        status = await this.run(command);
+      }
+    }
+    this.child = undefined;
+    const [colour, text] = status === 0 ? [32, "Done."] : [31, `Failed with status ${status}.`];
+    this.write(`\n\x1b[${colour}m${text}\x1b[0m Press any key to close the terminal.\n`);
+    this.ended(status);
+  }
+
+  private run([program, ...rest]: CommandLine): Promise<number> {
+    // Python writes to a pipe late, unless it is told otherwise.
+    const env = { ...process.env, PYTHONUNBUFFERED: "1" };
+    const child = spawn(program, rest, { cwd: this.cwd, env, windowsHide: true });
+    this.child = child;
+    const write = (data: Buffer) => this.write(data.toString());
+    child.stdout.on("data", write);
+    child.stderr.on("data", write);
+    return new Promise((resolve) => {
+      child.once("error", (error) => {
+        this.write(`${error.message}\n`);
+        resolve(1);
+      });
+      child.once("close", (status) => resolve(status ?? 1));
+    });
+  }
+
+  private write(text: string): void {
+    this.written.fire(text.replaceAll(/\r?\n/g, "\r\n"));
   }
 }

@@ -1,69 +1,103 @@
-/** "Check Workspace": the findings of all files of the workspace, from when they are asked for on. */
+/** "Check Workspace": the findings of all files of the workspace, those that are not open too. */
 
 import * as vscode from "vscode";
-import { vsdiag } from "vscode-languageclient/node";
+import {
+  WorkDoneProgress,
+  WorkDoneProgressReport,
+  WorkspaceDiagnosticReport,
+  WorkspaceDiagnosticRequest,
+} from "vscode-languageclient/node";
 
-import type { Server } from "./server";
+import { Client } from "./client";
+import { Server } from "./server";
 import { counted } from "./words";
 
-/**
- * Lets the client's requests for the whole workspace through once somebody has asked for it.
- *
- * The client asks by itself, two seconds after it had its last answer, and keeps what it is told in Problems.
- */
-export class WorkspaceCheck {
-  private isWanted = false;
-  private waiting: (() => void)[] = [];
+const PROGRESS = "trainshift/checkWorkspace";
 
-  /** The command: ask for the findings of all files, and show Problems when they are there. */
-  async run(server: Server): Promise<void> {
-    const client = await server.ready();
-    if (client === undefined) {
+/** The findings of files that are not open; those of open ones are the client's. */
+export class WorkspaceCheck implements vscode.Disposable {
+  private readonly collection = vscode.languages.createDiagnosticCollection("trainshift.workspace");
+  private readonly disposables: vscode.Disposable[];
+
+  constructor(private readonly server: Server) {
+    this.disposables = [
+      this.collection,
+      vscode.workspace.onDidOpenTextDocument(({ uri }) => this.collection.delete(uri)),
+      server.onDidChangeState(() => this.collection.clear()),
+    ];
+  }
+
+  dispose(): void {
+    this.disposables.forEach((each) => void each.dispose());
+  }
+
+  /** The command. */
+  async run(): Promise<void> {
+    if (vscode.workspace.workspaceFolders === undefined) {
+      void vscode.window.showInformationMessage("Trainshift: open a folder to check it.");
       return;
     }
-    await vscode.window.withProgress(
-      { location: vscode.ProgressLocation.Window, title: "Trainshift: checking the workspace" },
-      () => this.begin(),
-    );
-    const found = vscode.languages
-      .getDiagnostics()
-      .map(([, listed]) => listed.filter((each) => each.source === "trainshift" && isLoud(each)).length)
-      .filter((number) => number > 0);
-    const total = found.reduce((sum, number) => sum + number, 0);
-    const text =
-      total > 0 ? `${counted(total, "warning")} in ${counted(found.length, "file")}` : "no warnings";
-    await vscode.commands.executeCommand("workbench.actions.view.problems");
-    void vscode.window.showInformationMessage(`Trainshift: ${text} in the workspace.`);
-  }
-
-  /** Ask for the findings of all files; resolves when they are in Problems. */
-  private begin(): Promise<void> {
-    this.isWanted = true;
-    return new Promise((resolve) => this.waiting.push(resolve));
-  }
-
-  /** The middleware of the client's requests. */
-  async provide(
-    known: vsdiag.PreviousResultId[],
-    token: vscode.CancellationToken,
-    report: vsdiag.ResultReporter,
-    next: (
-      known: vsdiag.PreviousResultId[],
-      token: vscode.CancellationToken,
-      report: vsdiag.ResultReporter,
-    ) => vscode.ProviderResult<vsdiag.WorkspaceDiagnosticReport>,
-  ): Promise<vsdiag.WorkspaceDiagnosticReport> {
-    if (!this.isWanted) {
-      return { items: [] };
+    const client = await this.server.ready();
+    const report = client && (await ask(client));
+    if (client === undefined || report === undefined) {
+      return;
     }
-    const waiting = this.waiting;
-    this.waiting = [];
-    const answer = await next(known, token, report);
-    waiting.forEach((resolve) => resolve());
-    return answer ?? { items: [] };
+    await this.show(client, report);
+    await vscode.commands.executeCommand("workbench.actions.view.problems");
+    void vscode.window.showInformationMessage(`Trainshift: ${countedIn(report)}.`);
+  }
+
+  private async show(client: Client, report: WorkspaceDiagnosticReport): Promise<void> {
+    const open = new Set(vscode.workspace.textDocuments.map((each) => each.uri.toString()));
+    this.collection.clear();
+    for (const item of report.items) {
+      const uri = client.protocol2CodeConverter.asUri(item.uri);
+      if (item.kind === "full" && !open.has(uri.toString())) {
+        this.collection.set(uri, await client.protocol2CodeConverter.asDiagnostics(item.items));
+      }
+    }
   }
 }
 
-function isLoud(diagnostic: vscode.Diagnostic): boolean {
-  return diagnostic.severity <= vscode.DiagnosticSeverity.Warning;
+/** The server's report on all files; undefined where the person has enough of waiting, or the server has ended. */
+async function ask(client: Client): Promise<WorkspaceDiagnosticReport | undefined> {
+  const location = vscode.ProgressLocation.Notification;
+  return vscode.window.withProgress(
+    { location, title: "Trainshift: checking the workspace", cancellable: true },
+    async (progress, token) => {
+      let done = 0;
+      const listening = client.onProgress(WorkDoneProgress.type, PROGRESS, (value) => {
+        const { message, percentage = 0 } = value as WorkDoneProgressReport;
+        progress.report({ ...(message && { message }), increment: percentage - done });
+        done = percentage;
+      });
+      const params = { previousResultIds: [], workDoneToken: PROGRESS };
+      try {
+        return await client.sendRequest(WorkspaceDiagnosticRequest.type, params, token);
+      } catch (error) {
+        if (!token.isCancellationRequested) {
+          void vscode.window.showErrorMessage(
+            `Trainshift: the workspace could not be checked: ${String(error)}`,
+          );
+        }
+        return undefined;
+      } finally {
+        listening.dispose();
+      }
+    },
+  );
+}
+
+/** "2 errors and 3 warnings in 4 files of the workspace". */
+function countedIn(report: WorkspaceDiagnosticReport): string {
+  const found = report.items.flatMap((item) => (item.kind === "full" ? [item.items] : []));
+  const severities = found.flat().map((each) => each.severity);
+  const parts = (["error", "warning"] as const)
+    .map((what, index) => [severities.filter((each) => each === index + 1).length, what] as const)
+    .filter(([number]) => number > 0)
+    .map(([number, what]) => counted(number, what));
+  const files = found.filter((items) => items.some(({ severity = 4 }) => severity <= 2)).length;
+  return parts.length > 0
+    ? `${parts.join(" and ")} in ${counted(files, "file")} of the workspace`
+    : "no warnings in the workspace";
 }

@@ -1,0 +1,111 @@
+/** The library's client of one server process, made to leave to the extension what is the extension's. */
+
+import { ChildProcess, spawn } from "node:child_process";
+
+import * as vscode from "vscode";
+import {
+  CloseAction,
+  DocumentDiagnosticRequest,
+  DynamicFeature,
+  ErrorAction,
+  ExecuteCommandRequest,
+  LanguageClient,
+  LanguageClientOptions,
+  RevealOutputChannelOn,
+  ServerCapabilities,
+  StaticFeature,
+} from "vscode-languageclient/node";
+
+import { SELECTOR } from "./documents";
+import { CommandLine } from "./terminal";
+
+const START_LIMIT_MS = 60_000;
+
+/** A client that starts one process and never another one; what comes after its end is its owner's affair. */
+export class Client extends LanguageClient {
+  private process: ChildProcess | undefined;
+
+  constructor(command: CommandLine, cwd: string, log: vscode.LogOutputChannel, closed: () => void) {
+    super("trainshift", "Trainshift", () => this.spawn(command, cwd), options(log, closed));
+  }
+
+  /** Start the server; rejects where it ends at once, or does not answer for long. */
+  async launch(): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      const seconds = START_LIMIT_MS / 1000;
+      timer = setTimeout(
+        () => reject(new Error(`it did not answer within ${seconds} seconds`)),
+        START_LIMIT_MS,
+      );
+    });
+    try {
+      await Promise.race([this.start(), late]);
+    } catch (error) {
+      this.process?.kill();
+      throw error;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** The commands are the extension's, there whatever the server's state; so is the check of the workspace. */
+  override registerFeature(feature: StaticFeature | DynamicFeature<unknown>): void {
+    const method = "registrationType" in feature ? feature.registrationType.method : undefined;
+    if (method === DocumentDiagnosticRequest.method) {
+      const initialize = feature.initialize.bind(feature);
+      feature.initialize = (capabilities, selector) => initialize(ofOpenFiles(capabilities), selector);
+    }
+    if (method !== ExecuteCommandRequest.method) {
+      super.registerFeature(feature);
+    }
+  }
+
+  /** What goes wrong is told once, by the extension. */
+  override error(message: string, data?: unknown): void {
+    super.error(message, data, false);
+  }
+
+  private spawn([program, ...rest]: CommandLine, cwd: string): Promise<ChildProcess> {
+    const child = spawn(program, rest, { cwd, windowsHide: true });
+    this.process = child;
+    return new Promise((resolve, reject) => {
+      child.once("spawn", () => resolve(child));
+      child.once("error", reject);
+    });
+  }
+}
+
+/** What a server can do, but for reports on files that are not open: the client would ask for them all the time. */
+function ofOpenFiles(capabilities: ServerCapabilities): ServerCapabilities {
+  const { diagnosticProvider } = capabilities;
+  return diagnosticProvider === undefined
+    ? capabilities
+    : { ...capabilities, diagnosticProvider: { ...diagnosticProvider, workspaceDiagnostics: false } };
+}
+
+function options(log: vscode.LogOutputChannel, closed: () => void): LanguageClientOptions {
+  return {
+    documentSelector: SELECTOR,
+    outputChannel: log,
+    traceOutputChannel: traced(log),
+    revealOutputChannelOn: RevealOutputChannelOn.Never,
+    initializationFailedHandler: () => false,
+    errorHandler: {
+      error: () => ({ action: ErrorAction.Continue, handled: true }),
+      closed: () => {
+        closed();
+        return { action: CloseAction.DoNotRestart, handled: true };
+      },
+    },
+  };
+}
+
+/** The log as the library traces to it: by the setting `trainshift.trace.server`, and not by the log's level. */
+function traced(log: vscode.LogOutputChannel): vscode.LogOutputChannel {
+  const isWanted = vscode.workspace.getConfiguration("trainshift").get("trace.server") !== "off";
+  return Object.create(log, {
+    logLevel: { value: isWanted ? vscode.LogLevel.Trace : vscode.LogLevel.Info },
+    trace: { value: log.info.bind(log) },
+  }) as vscode.LogOutputChannel;
+}

@@ -1,0 +1,46 @@
+/** Which documents are looked at, and the one that the person has in front. */
+
+import { basename } from "node:path";
+
+import * as vscode from "vscode";
+
+/** The languages and schemes of what is sent to the server. */
+export const SELECTOR = ["file", "untitled", "vscode-notebook-cell"].map((scheme) => ({
+  scheme,
+  language: "python",
+}));
+
+/** Whether the server is told of a document. */
+export function isLookedAt(document: vscode.TextDocument): boolean {
+  return vscode.languages.match(SELECTOR, document) > 0;
+}
+
+/** The Python document in front; of a notebook its first cell of Python, where none is being edited. */
+export function inFront(): vscode.TextDocument | undefined {
+  const cells = vscode.window.activeNotebookEditor?.notebook.getCells() ?? [];
+  const documents = [vscode.window.activeTextEditor?.document, ...cells.map((cell) => cell.document)];
+  return documents.find((document) => document !== undefined && isLookedAt(document));
+}
+
+/** The notebook that a URI names, or that holds the cell that it names. */
+export function notebookOf(uri: vscode.Uri): vscode.NotebookDocument | undefined {
+  const wanted = uri.toString();
+  return vscode.workspace.notebookDocuments.find(
+    (notebook) =>
+      notebook.uri.toString() === wanted ||
+      notebook.getCells().some((cell) => cell.document.uri.toString() === wanted),
+  );
+}
+
+/** Where a line is, as a person would say it: "line 3", or "cell 2, line 3"; `line` counts from 1. */
+export function placed(uri: string | undefined, line: number): string {
+  const parsed = uri === undefined ? undefined : vscode.Uri.parse(uri);
+  const cells = parsed && notebookOf(parsed)?.getCells();
+  const index = cells?.findIndex((cell) => cell.document.uri.toString() === uri) ?? -1;
+  return index < 0 ? `line ${line}` : `cell ${index + 1}, line ${line}`;
+}
+
+/** The name of a document's file, without its folders. */
+export function nameOf(uri: vscode.Uri): string {
+  return basename(uri.path);
+}
