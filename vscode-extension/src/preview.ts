@@ -118,7 +118,8 @@ export class Preview
     await vscode.commands.executeCommand("setContext", CONTEXT, true);
     try {
       await vscode.commands.executeCommand(`${VIEW}.focus`);
-      await showDiff(title, pairs);
+      // VS Code gives no answer where another editor takes the place of the diff before it is there.
+      await Promise.race([decided, showDiff(title, pairs)]);
       return await decided;
     } finally {
       this.shown = undefined;
