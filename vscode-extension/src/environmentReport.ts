@@ -6,6 +6,7 @@ import * as vscode from "vscode";
 
 import { Server } from "./server";
 import { typed } from "./terminal";
+import { counted } from "./words";
 
 /** Open a document that tells versions, the interpreter, settings and the server's state. */
 export async function reportEnvironment(server: Server, extension: vscode.Extension<unknown>): Promise<void> {
@@ -19,7 +20,7 @@ export async function reportEnvironment(server: Server, extension: vscode.Extens
 function environment(server: Server, extension: vscode.Extension<unknown>): string {
   const { found, interpreter, state } = server;
   const packages = Object.entries(found?.packages ?? {}).map(
-    ([name, version]) => `${name} ${version ?? "-"}`,
+    ([name, version]) => `${name} ${version ?? "none"}`,
   );
   const rows: [name: string, value: string][] = [
     ["Extension", versionOf(extension)],
@@ -33,7 +34,7 @@ function environment(server: Server, extension: vscode.Extension<unknown>): stri
     ],
     ["Python", found === undefined ? "-" : `${found.version.join(".")}, ${found.executable}`],
     ["Packages", packages.join(", ") || "-"],
-    ["Workspace", `${vscode.workspace.workspaceFolders?.length ?? 0} folders, ${trust()}`],
+    ["Workspace", `${counted(vscode.workspace.workspaceFolders?.length ?? 0, "folder")}, ${trust()}`],
   ];
   const settings = Object.entries(changedSettings(extension)).map(
     ([key, value]) => `${key}: ${JSON.stringify(value)}`,

@@ -18,7 +18,8 @@ export function serverStatus(server: Server): vscode.Disposable {
   item.name = "Trainshift Language Server";
   const show = (state: State) => {
     item.text = `Trainshift: ${state.text}`;
-    item.detail = state.detail ?? "";
+    // A long text would push the command out of sight; the log and a message have it.
+    item.detail = state.kind === "failed" ? "" : (state.detail ?? "");
     item.severity = SEVERITY[state.kind];
     item.busy = state.kind === "starting";
     item.command =
