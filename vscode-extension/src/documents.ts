@@ -32,12 +32,17 @@ export function notebookOf(uri: vscode.Uri): vscode.NotebookDocument | undefined
   );
 }
 
+/** The number of a notebook's cell, as VS Code counts them; undefined for what is no cell. */
+export function cellNumber(uri: string): number | undefined {
+  const cells = vscode.workspace.notebookDocuments.flatMap((notebook) => notebook.getCells());
+  const cell = cells.find((each) => each.document.uri.toString() === uri);
+  return cell && cell.index + 1;
+}
+
 /** Where a line is, as a person would say it: "line 3", or "cell 2, line 3"; `line` counts from 1. */
 export function placed(uri: string | undefined, line: number): string {
-  const parsed = uri === undefined ? undefined : vscode.Uri.parse(uri);
-  const cells = parsed && notebookOf(parsed)?.getCells();
-  const index = cells?.findIndex((cell) => cell.document.uri.toString() === uri) ?? -1;
-  return index < 0 ? `line ${line}` : `cell ${index + 1}, line ${line}`;
+  const cell = uri === undefined ? undefined : cellNumber(uri);
+  return `${cell === undefined ? "" : `cell ${cell}, `}line ${line}`;
 }
 
 /** The name of a document's file, without its folders. */

@@ -8,7 +8,7 @@ import { runWithHorovod } from "./horovod";
 import { Interpreters, SETTING } from "./interpreter";
 import { LoopStatus } from "./loops";
 import { explain, Pages } from "./pages";
-import { APPLY, DISCARD, Preview, REVEAL, reveal } from "./preview";
+import { APPLY, DISCARD, Preview, REVEAL } from "./preview";
 import { MAKE_DISTRIBUTED } from "./protocol";
 import { Server } from "./server";
 import { serverStatus } from "./status";
@@ -33,7 +33,7 @@ export function activate(context: vscode.ExtensionContext): void {
     [MAKE_DISTRIBUTED]: (given) => converter.makeDistributed(given),
     [APPLY]: () => preview.decide(true),
     [DISCARD]: () => preview.decide(false),
-    [REVEAL]: (uri, line) => reveal(String(uri), Number(line)),
+    [REVEAL]: (uri, line) => preview.reveal(String(uri), Number(line)),
     "trainshift.makeStatementDistributed": () => makeStatementDistributed(running),
     "trainshift.checkWorkspace": () => check.run(),
     "trainshift.explain": (code) => explain(running, code),

@@ -23,6 +23,11 @@ export async function runWithHorovod(
   converter: Converter,
   extension: vscode.Uri,
 ): Promise<void> {
+  // Key bindings and links in pages do not ask whether a command is enabled.
+  if (!vscode.workspace.isTrusted) {
+    void vscode.window.showWarningMessage("Trainshift: nothing is run in a workspace that is not trusted.");
+    return;
+  }
   const document = vscode.window.activeTextEditor?.document;
   if (document?.languageId !== "python" || document.uri.scheme !== "file") {
     void vscode.window.showInformationMessage(

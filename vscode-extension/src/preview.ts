@@ -2,7 +2,7 @@
 
 import * as vscode from "vscode";
 
-import { nameOf, placed } from "./documents";
+import { cellNumber, nameOf, placed } from "./documents";
 import { Conversion, Note, Rule } from "./protocol";
 import { counted } from "./words";
 
@@ -20,15 +20,17 @@ interface Row {
   readonly rows: readonly Row[];
 }
 
-/** A document and what it would become. */
+/** A document, and the two sides that show what it would become. */
 interface Pair {
+  readonly document: vscode.Uri;
   readonly before: vscode.Uri;
   readonly after: vscode.Uri;
-  readonly text: string;
+  readonly texts: readonly [uri: vscode.Uri, text: string][];
 }
 
 interface Shown {
   readonly title: string;
+  readonly pairs: readonly Pair[];
   readonly texts: ReadonlyMap<string, string>;
   readonly decide: (isApplied: boolean) => void;
 }
@@ -71,7 +73,7 @@ export class Preview
   }
 
   provideTextDocumentContent(uri: vscode.Uri): string {
-    return this.shown?.texts.get(uri.path) ?? "";
+    return this.shown?.texts.get(uri.toString()) ?? "";
   }
 
   getTreeItem(row: Row): vscode.TreeItem {
@@ -96,6 +98,18 @@ export class Preview
     return mine;
   }
 
+  /** Show a line of a document, counted from 0, on the left side of the diff. */
+  reveal(uri: string, line: number): void {
+    const pair = this.shown?.pairs.find(({ document }) => document.toString() === uri);
+    const range = new vscode.Range(line, 0, line, 0);
+    for (const editor of vscode.window.visibleTextEditors) {
+      if (editor.document.uri.toString() === pair?.before.toString()) {
+        editor.selection = new vscode.Selection(range.start, range.start);
+        editor.revealRange(range, vscode.TextEditorRevealType.InCenter);
+      }
+    }
+  }
+
   /** The person has decided. */
   decide(isApplied: boolean): void {
     this.shown?.decide(isApplied);
@@ -108,10 +122,14 @@ export class Preview
     rules: readonly Rule[],
   ): Promise<boolean> {
     const pairs = await Promise.all(edit.entries().map(([uri, edits]) => this.pair(uri, edits)));
-    const texts = new Map(pairs.map(({ after, text }) => [after.path, text]));
+    const texts = new Map(pairs.flatMap((pair) => pair.texts).map(([uri, text]) => [uri.toString(), text]));
     const title = `${name} ↔ made distributed`;
-    const decided = new Promise<boolean>((decide) => (this.shown = { title, texts, decide }));
-    this.rows = rowsOf(conversion, rules);
+    const decided = new Promise<boolean>((decide) => (this.shown = { title, pairs, texts, decide }));
+    this.rows = [
+      actionRow(`Apply ${counted(conversion.changes.length, "Change")}`, "check", APPLY, this.turn),
+      actionRow("Discard", "discard", DISCARD, this.turn),
+      ...rowsOf(conversion, rules),
+    ];
     this.rowsChanged.fire();
     this.view.description = name;
     this.view.message = introduction(conversion);
@@ -132,11 +150,24 @@ export class Preview
     }
   }
 
-  private async pair(before: vscode.Uri, edits: readonly vscode.TextEdit[]): Promise<Pair> {
-    const text = edited(await vscode.workspace.openTextDocument(before), edits);
-    // The path of a notebook is that of all of its cells; what follows a name without a suffix would be none.
-    const path = `/${++this.number}/${nameOf(before).replace(/\.ipynb$/, ".py")}`;
-    return { before, after: vscode.Uri.from({ scheme: SCHEME, path }), text };
+  private async pair(uri: vscode.Uri, edits: readonly vscode.TextEdit[]): Promise<Pair> {
+    const document = await vscode.workspace.openTextDocument(uri);
+    const text = edited(document, edits);
+    const cell = cellNumber(uri.toString());
+    const query = String(++this.number);
+    if (cell === undefined) {
+      const after = vscode.Uri.from({ scheme: SCHEME, path: `/${nameOf(uri)}`, query });
+      return { document: uri, before: uri, after, texts: [[after, text]] };
+    }
+    // Sides of different paths would be shown as a file that was renamed.
+    const side = { scheme: SCHEME, path: `/${nameOf(uri)}/Cell ${cell}.py` };
+    const before = vscode.Uri.from({ ...side, query: `${query}-before` });
+    const after = vscode.Uri.from({ ...side, query });
+    const texts: Pair["texts"] = [
+      [before, document.getText()],
+      [after, text],
+    ];
+    return { document: uri, before, after, texts };
   }
 }
 
@@ -146,7 +177,7 @@ async function showDiff(title: string, pairs: readonly Pair[]): Promise<void> {
     const { before, after } = first;
     await vscode.commands.executeCommand("vscode.diff", before, after, title, { preview: false });
   } else {
-    const listed = pairs.map(({ before, after }) => [before, before, after]);
+    const listed = pairs.map(({ document, before, after }) => [document, before, after]);
     await vscode.commands.executeCommand("vscode.changes", title, listed);
   }
 }
@@ -166,17 +197,6 @@ function tabsOf(title: string): vscode.Tab[] {
 /** Whether a tab shows a diff: that of several files has nothing to know it by but its title and their number. */
 function isDiff(tab: vscode.Tab, title: string): boolean {
   return tab.label === title || tab.label.startsWith(`${title} (`);
-}
-
-/** Show a line, counted from 0, on the left side of the diff. */
-export function reveal(uri: string, line: number): void {
-  const range = new vscode.Range(line, 0, line, 0);
-  for (const editor of vscode.window.visibleTextEditors) {
-    if (editor.document.uri.toString() === uri) {
-      editor.selection = new vscode.Selection(range.start, range.start);
-      editor.revealRange(range, vscode.TextEditorRevealType.InCenter);
-    }
-  }
 }
 
 /** A document's text with edits made, which do not overlap; of several at a place the first comes first. */
@@ -211,15 +231,15 @@ function rowsOf(conversion: Conversion, rules: readonly Rule[]): Row[] {
   });
   const left = conversion.withheld.map((note) => noteRow(note, "warning"));
   return [
-    actionRow(`Apply ${counted(conversion.changes.length, "Change")}`, "check", APPLY),
-    actionRow("Discard", "discard", DISCARD),
     ...(left.length > 0 ? [headRow("Left alone", "these may need your attention", left)] : []),
     ...byRule,
   ];
 }
 
-function actionRow(label: string, icon: string, command: string): Row {
+/** A row of its own for each conversion: the one that was clicked last time is not chosen. */
+function actionRow(label: string, icon: string, command: string, turn: number): Row {
   const item = new vscode.TreeItem(label);
+  item.id = `${command} ${turn}`;
   item.iconPath = new vscode.ThemeIcon(icon);
   item.command = { title: label, command };
   return { item, rows: [] };

@@ -117,7 +117,11 @@ export class Server implements vscode.Disposable {
     try {
       await this.choose();
       await this.launch();
-      this.become({ kind: "ready", text: `Ready (server ${this.version ?? "?"})`, detail: this.described() });
+      this.become({
+        kind: "ready",
+        text: `Ready (server ${this.version ?? "?"})`,
+        detail: `Python ${this.found?.version.join(".") ?? "?"}`,
+      });
     } catch (error) {
       this.failed(error);
     }
@@ -236,11 +240,6 @@ export class Server implements vscode.Disposable {
         this.failed(new NotStarted(message, "Not installed", commands));
       }
     });
-  }
-
-  private described(): string {
-    const python = `Python ${this.found?.version.join(".") ?? "?"}, ${this.found?.executable ?? ""}`;
-    return `${python} (${this.interpreter?.origin ?? ""})`;
   }
 
   private become(state: State): void {
