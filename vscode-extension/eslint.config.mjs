@@ -11,6 +11,10 @@ export default defineConfig(
     languageOptions: { parserOptions: { projectService: true } },
   },
   {
+    files: ["test/host/extensions/**/*.js"],
+    languageOptions: { sourceType: "commonjs" },
+  },
+  {
     files: ["**/*.mjs"],
     languageOptions: { globals: { process: "readonly", console: "readonly", URL: "readonly" } },
   },
