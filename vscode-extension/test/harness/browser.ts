@@ -213,11 +213,15 @@ export class Workbench {
     await this.tryUntil(`"${text}" can be chosen`, async () => {
       await this.press(key);
       if (!(await shown(input))) return false;
-      await input.fill(text);
+      // What takes the focus closes the input.
+      if (!(await succeeds(input.fill(text, { timeout: MENU_LIMIT })))) return false;
       return label === undefined || this.moveTo(`${QUICK_INPUT} .monaco-list-row`, ".label-name", label);
     });
     await this.press("Enter");
-    await this.page.locator(QUICK_INPUT).waitFor({ state: "hidden" });
+    // A command may go on with a list of its own.
+    await until(`"${text}" is taken`, async () => {
+      return !(await input.isVisible()) || (await input.inputValue()) !== text;
+    });
   }
 
   private async chooseAction(open: string | (() => Promise<void>), label: Label): Promise<void> {
@@ -261,7 +265,11 @@ export class Workbench {
 }
 
 async function shown(locator: Locator): Promise<boolean> {
-  return locator.waitFor({ timeout: MENU_LIMIT }).then(
+  return succeeds(locator.waitFor({ timeout: MENU_LIMIT }));
+}
+
+async function succeeds(attempt: Promise<void>): Promise<boolean> {
+  return attempt.then(
     () => true,
     () => false,
   );

@@ -43,15 +43,21 @@ export class CodeServer {
     private readonly folder: string,
     private readonly launch: Launch,
     environment: NodeJS.ProcessEnv,
+    private readonly flags: string[],
   ) {
     this.workspace = join(folder, "project");
     this.environment = this.environmentWith(environment);
   }
 
-  /** Install the extension of that package, start VS Code, and wait until it answers. */
-  static async start(launch: Launch, vsix: string, environment: NodeJS.ProcessEnv): Promise<CodeServer> {
+  /** Install the extension of that package, start VS Code with those flags, and wait until it answers. */
+  static async start(
+    launch: Launch,
+    vsix: string,
+    environment: NodeJS.ProcessEnv,
+    flags: string[] = [],
+  ): Promise<CodeServer> {
     const folder = await mkdtemp(join(tmpdir(), "trainshift-vscode-"));
-    const server = new CodeServer(folder, launch, environment);
+    const server = new CodeServer(folder, launch, environment, flags);
     try {
       await server.writeWorkspace();
       await server.writeSettings();
@@ -157,8 +163,8 @@ export class CodeServer {
       "--without-connection-token",
       "--accept-server-license-terms",
       "--telemetry-level=off",
-      "--enable-smoke-test-driver",
       ...trust,
+      ...this.flags,
     );
     await this.until(() => {
       this.port = /Extension host agent listening on (\d+)/.exec(this.output)?.[1] ?? "";

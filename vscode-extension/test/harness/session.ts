@@ -9,6 +9,8 @@ import { described, type Result, runTests } from "./mocha";
 import { ARTIFACTS, DRIVER, OUT } from "./paths";
 import type { HostSuite, Launch, UiSuite } from "./suite";
 
+/** What tests in the extension host need; with it VS Code refuses to show a dialog. */
+const DRIVER_FLAG = "--enable-smoke-test-driver";
 /** How long the extension host may say nothing: longer than a test may take. */
 const SILENCE_LIMIT = 300_000;
 
@@ -26,7 +28,7 @@ export interface Run {
 /** Run a suite's tests in the extension host of a VS Code of its own; `file` is their bundle. */
 export async function runHostSuite(run: Run, suite: HostSuite, file: string): Promise<void> {
   const environment = { [FILE]: file, [SUITE]: suite.name, [TITLE]: run.title };
-  await inSession(run, suite, environment, async (session, tell) => {
+  await inSession(run, suite, environment, [DRIVER_FLAG], async (session, tell) => {
     let heard = Date.now();
     let status: number | undefined;
     const { server } = session;
@@ -53,7 +55,7 @@ export async function runHostSuite(run: Run, suite: HostSuite, file: string): Pr
 
 /** Run a suite's tests on the window of a VS Code of its own. */
 export async function runUiSuite(run: Run, suite: UiSuite): Promise<void> {
-  await inSession(run, suite, {}, async (session, tell) => {
+  await inSession(run, suite, {}, [], async (session, tell) => {
     const workbench = await session.open(session.server.url());
     await workbench.ready(suite.open);
     const define = (): void => {
@@ -102,6 +104,7 @@ async function inSession(
   run: Run,
   suite: Launch,
   environment: NodeJS.ProcessEnv,
+  flags: string[],
   body: (session: Session, tell: Run["tell"]) => Promise<void>,
 ): Promise<void> {
   const started = Date.now();
@@ -115,7 +118,7 @@ async function inSession(
   };
   let session: Session | undefined;
   try {
-    session = new Session(await CodeServer.start(suite, run.vsix, environment), run.browser);
+    session = new Session(await CodeServer.start(suite, run.vsix, environment, flags), run.browser);
     await body(session, tell);
     if (told === 0 && run.title === undefined) throw new Error("it has no tests");
   } catch (error) {

@@ -1,0 +1,106 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { chmod, mkdir, readFile, rename, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { PYTHON } from "../harness/paths";
+import type { UiSuite } from "../harness/suite";
+import { until } from "../harness/until";
+import { DATA, TRAIN } from "./project";
+import { change, waitForPreview } from "./window";
+
+const COMMAND = "Trainshift: Run With Horovod…";
+const SITE = "import site, sysconfig; print(sysconfig.get_path('purelib'))";
+const LAUNCHER = `#!/bin/sh
+printf '%s\n' "$@" > "$(dirname "$0")/arguments"
+echo "trained on $2 processes"
+`;
+
+const run = promisify(execFile);
+
+/** An environment with the server, and what tells of TensorFlow and Horovod. */
+async function environment(workspace: string): Promise<void> {
+  const bin = join(workspace, ".venv", "bin");
+  await run(PYTHON, ["-m", "venv", "--without-pip", join(workspace, ".venv")]);
+  const packages = (await run(join(bin, "python"), ["-c", SITE])).stdout.trim();
+  const server = (await run(PYTHON, ["-c", SITE])).stdout.trim();
+  await writeFile(join(packages, "server.pth"), `import site; site.addsitedir(${JSON.stringify(server)})\n`);
+  for (const [name, version] of [
+    ["tensorflow", "2.15.1"],
+    ["horovod", "0.28.1"],
+  ] as const) {
+    const folder = join(packages, `${name}-${version}.dist-info`);
+    await mkdir(folder);
+    await writeFile(join(folder, "METADATA"), `Metadata-Version: 2.1\nName: ${name}\nVersion: ${version}\n`);
+  }
+  await writeFile(join(bin, "launcher"), LAUNCHER);
+  await chmod(join(bin, "launcher"), 0o755);
+}
+
+export const suites: UiSuite[] = [
+  {
+    name: "horovod",
+    workspace: { "train.py": TRAIN, "data.py": DATA },
+    prepare: environment,
+    open: "train.py",
+    settings: {
+      "trainshift.interpreter": ["<workspace>/.venv/bin/python"],
+      // Else the terminal's text is only a picture.
+      "terminal.integrated.gpuAcceleration": "off",
+    },
+    tests(workbench) {
+      const { page } = workbench;
+      const bin = join(workbench.workspace, ".venv", "bin");
+
+      it("says what is missing", async () => {
+        await workbench.waitForSquiggle();
+        await workbench.runCommand(COMMAND);
+        await workbench.toast(/has no horovodrun\./);
+        await workbench.screenshot("no horovodrun");
+        await workbench.runCommand("Notifications: Clear All Notifications");
+      });
+
+      it("offers to make a script distributed first", async () => {
+        await rename(join(bin, "launcher"), join(bin, "horovodrun"));
+        await workbench.runCommand(COMMAND);
+        const dialog = page.locator(".monaco-dialog-box", { hasText: "train.py is not distributed yet" });
+        await dialog.waitFor();
+        await workbench.screenshot("not distributed");
+        await dialog.locator(".monaco-button", { hasText: "Make Distributed" }).click();
+        await waitForPreview(workbench);
+        await change(workbench, /^Apply/).click();
+        await workbench.toast("train.py is distributed");
+        await workbench.runCommand("Notifications: Clear All Notifications");
+      });
+
+      it("runs a script on as many processes as one wants", async () => {
+        await workbench.runCommand(COMMAND);
+        const input = page.locator(".quick-input-widget input[type=text]");
+        const message = page.locator(".quick-input-widget .quick-input-message");
+        await until("the number is asked for", async () => (await input.inputValue()) === "2");
+        for (const refused of ["0", "x", "1025"]) {
+          await input.fill(refused);
+          await until(`${refused} is refused`, async () => /A whole number/.test(await message.innerText()));
+        }
+        await workbench.screenshot("refused");
+        await input.fill("3");
+        await until("3 is taken", async () => /usually one for each GPU/.test(await message.innerText()));
+        await workbench.screenshot("processes");
+        await workbench.press("Enter");
+        await page.locator(".part.panel .terminal-wrapper, .part.panel .terminal").first().waitFor();
+        const given = await until("it has run", () =>
+          readFile(join(bin, "arguments"), "utf8").catch(() => undefined),
+        );
+        await until("the terminal shows it", async () =>
+          /trained on 3 processes/.test(
+            (await page.locator(".part.panel .xterm-rows").innerText()).replaceAll("\u00a0", " "),
+          ),
+        );
+        await workbench.screenshot("run");
+        const script = join(workbench.workspace, "train.py");
+        assert.deepEqual(given.trimEnd().split("\n"), ["-np", "3", join(bin, "python"), script]);
+        assert.match(await readFile(script, "utf8"), /hvd\.init/);
+      });
+    },
+  },
+];

@@ -1,0 +1,101 @@
+/** What the tests look at and click besides what the harness knows. */
+
+import type { FrameLocator, Locator } from "playwright-core";
+import type { Workbench } from "../harness/browser";
+import { until } from "../harness/until";
+
+/** A line above a training loop. */
+export function lens(workbench: Workbench, text: string | RegExp): Locator {
+  return workbench.page.locator(".codelens-decoration a", { hasText: text }).first();
+}
+
+/** A row of the list "Make Distributed". */
+export function change(workbench: Workbench, text: string | RegExp): Locator {
+  return workbench.page.locator(".part.panel .tree-explorer-viewlet-tree-view .monaco-list-row", {
+    hasText: text,
+  });
+}
+
+/** The tab of a title. */
+export function tab(workbench: Workbench, title: string | RegExp): Locator {
+  return workbench.page.locator(".tabs-container .tab", { hasText: title });
+}
+
+export async function waitForPreview(workbench: Workbench): Promise<void> {
+  await tab(workbench, "made distributed").waitFor();
+  await change(workbench, /^Apply \d+ Change/).waitFor();
+  await workbench.page.locator(".monaco-diff-editor .line-insert").first().waitFor();
+}
+
+/** Decide against a conversion. */
+export async function discard(workbench: Workbench): Promise<void> {
+  await change(workbench, /^Discard/).click();
+  await tab(workbench, "made distributed").waitFor({ state: "hidden" });
+}
+
+/** An item of the status bar. */
+export function status(workbench: Workbench, text: string | RegExp): Locator {
+  return workbench.page.locator(".part.statusbar .statusbar-item", { hasText: text }).first();
+}
+
+/** The rows of the list that is open, once there are any. */
+export async function choices(workbench: Workbench): Promise<string[]> {
+  const rows = workbench.page.locator(".quick-input-widget .monaco-list-row");
+  await rows.first().waitFor();
+  return rows.allInnerTexts();
+}
+
+/** Take a row of the list that is open. */
+export async function choose(workbench: Workbench, text: string | RegExp): Promise<void> {
+  await workbench.page.locator(".quick-input-widget .monaco-list-row", { hasText: text }).first().click();
+}
+
+/** What a web page in the editor holds, such as rendered Markdown. */
+export function page(workbench: Workbench): FrameLocator {
+  return workbench.page.frameLocator("iframe.webview.ready").last().frameLocator("#active-frame");
+}
+
+/** Point at something until a hover shows a text; the hover. */
+export async function hover(workbench: Workbench, at: Locator, text: string | RegExp): Promise<Locator> {
+  const shown = workbench.page.locator(".monaco-hover:not(.hidden)", { hasText: text }).first();
+  await until(`a hover shows ${String(text)}`, async () => {
+    await workbench.page.mouse.move(2, 2);
+    await at.hover();
+    return appears(shown);
+  });
+  return shown;
+}
+
+/** Send away the notifications that are shown. */
+export async function clearToasts(workbench: Workbench): Promise<void> {
+  await workbench.runCommand("Notifications: Clear All Notifications");
+  await workbench.page
+    .locator(".notifications-toasts .notification-list-item")
+    .first()
+    .waitFor({ state: "hidden" });
+}
+
+export async function closeEditors(workbench: Workbench): Promise<void> {
+  await workbench.runCommand("View: Close All Editors");
+  await workbench.page.locator(".tabs-container .tab").first().waitFor({ state: "hidden" });
+}
+
+/** Drag the upper edge of the panel, so that it is that high. */
+export async function resizePanel(workbench: Workbench, height: number): Promise<void> {
+  const panel = await workbench.page.locator(".part.panel").boundingBox();
+  if (panel === null) throw new Error("no panel is shown");
+  const { mouse } = workbench.page;
+  await mouse.move(panel.x + panel.width / 2, panel.y);
+  await mouse.down();
+  await mouse.move(panel.x + panel.width / 2, panel.y + panel.height - height, { steps: 5 });
+  await mouse.up();
+  await mouse.move(panel.x + panel.width / 2, 10);
+}
+
+/** Whether something is there within a moment. */
+export async function appears(locator: Locator): Promise<boolean> {
+  return locator.waitFor({ timeout: 3_000 }).then(
+    () => true,
+    () => false,
+  );
+}
