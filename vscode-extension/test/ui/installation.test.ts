@@ -58,7 +58,7 @@ export const suites: UiSuite[] = [
         await workbench.screenshot("managed");
         assert.match(
           await toast.innerText(),
-          /managed -m venv \S+environment.&&.*environment\S+ -m pip install/s,
+          /managed -m venv --clear \S+environment.&&.*environment\S+ -m pip install/s,
         );
         await workbench.waitForNoSquiggle();
         await workbench.answerToast(/managed.* has no trainshift/, "Install in Terminal");
