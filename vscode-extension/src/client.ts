@@ -20,6 +20,7 @@ import { SELECTOR } from "./documents";
 import { CommandLine } from "./terminal";
 
 const START_LIMIT_MS = 60_000;
+const END_LIMIT_MS = 2_000;
 
 /** A client that starts one process and never another one; what comes after its end is its owner's affair. */
 export class Client extends LanguageClient {
@@ -29,7 +30,7 @@ export class Client extends LanguageClient {
     super("trainshift", "Trainshift", () => this.spawn(command, cwd), options(log, closed));
   }
 
-  /** Start the server; rejects where it ends at once, or does not answer for long. */
+  /** Start the server; rejects, and ends it, where it ends at once or does not answer for long. */
   async launch(): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
@@ -41,6 +42,9 @@ export class Client extends LanguageClient {
     });
     try {
       await Promise.race([this.start(), late]);
+      if (!this.isRunning()) {
+        throw new Error("it has ended at once");
+      }
     } catch (error) {
       this.process?.kill();
       throw error;
@@ -64,6 +68,18 @@ export class Client extends LanguageClient {
   /** What goes wrong is told once, by the extension. */
   override error(message: string, data?: unknown): void {
     super.error(message, data, false);
+  }
+
+  /** End the server, by force where it does not end by itself. */
+  override async dispose(timeout?: number): Promise<void> {
+    try {
+      await super.dispose(timeout);
+    } finally {
+      const child = this.process;
+      child?.stdin?.destroy();
+      const isThere = () => child?.exitCode === null && child.signalCode === null;
+      setTimeout(() => isThere() && child?.kill("SIGKILL"), END_LIMIT_MS).unref();
+    }
   }
 
   private spawn([program, ...rest]: CommandLine, cwd: string): Promise<ChildProcess> {
@@ -95,7 +111,7 @@ function options(log: vscode.LogOutputChannel, closed: () => void): LanguageClie
       error: () => ({ action: ErrorAction.Continue, handled: true }),
       closed: () => {
         closed();
-        return { action: CloseAction.DoNotRestart, handled: true };
+        return { action: CloseAction.DoNotRestart, handled: true, message: "The server has ended." };
       },
     },
   };
@@ -107,5 +123,6 @@ function traced(log: vscode.LogOutputChannel): vscode.LogOutputChannel {
   return Object.create(log, {
     logLevel: { value: isWanted ? vscode.LogLevel.Trace : vscode.LogLevel.Info },
     trace: { value: log.info.bind(log) },
+    onDidChangeLogLevel: { value: () => new vscode.Disposable(() => undefined) },
   }) as vscode.LogOutputChannel;
 }

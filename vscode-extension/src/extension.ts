@@ -17,12 +17,12 @@ import { WorkspaceCheck } from "./workspaceCheck";
 /** The settings that a running server cannot take over. */
 const RESTARTING = ["trainshift.enable", "trainshift.args", "trainshift.trace", SETTING];
 
-let server: Server | undefined;
+let ended: (() => Promise<void>) | undefined;
 
 export function activate(context: vscode.ExtensionContext): void {
   const log = vscode.window.createOutputChannel("Trainshift", { log: true });
   const interpreters = new Interpreters(vscode.Uri.joinPath(context.globalStorageUri, "environment"), log);
-  const running = (server = new Server(context.extensionUri, interpreters, log));
+  const running = new Server(context.extensionUri, interpreters, log);
   const check = new WorkspaceCheck(running);
   const pages = new Pages();
   const loops = new LoopStatus(running);
@@ -59,11 +59,12 @@ export function activate(context: vscode.ExtensionContext): void {
     check,
     interpreters,
     running,
-    log,
   );
+  // What is subscribed is disposed of before the server has ended, which still has something to log.
+  ended = () => running.stop().finally(() => log.dispose());
   restart();
 }
 
 export async function deactivate(): Promise<void> {
-  await server?.stop();
+  await ended?.();
 }

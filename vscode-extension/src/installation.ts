@@ -66,8 +66,7 @@ export async function inspect(interpreter: Interpreter, home: Home): Promise<Pro
   try {
     found = await probe(interpreter, home.extension);
   } catch (error) {
-    const reason = (error instanceof Error ? error.message : String(error)).trim().split("\n").at(-1);
-    throw new NotStarted(`${shown} is no Python that can be run: ${reason}`, "No Python");
+    throw new NotStarted(`${shown} is no Python that can be run: ${reasonOf(error)}`, "No Python");
   }
   const version = found.version.join(".");
   if (isOlder(found.version, FLOOR)) {
@@ -87,6 +86,15 @@ export async function inspect(interpreter: Interpreter, home: Home): Promise<Pro
     );
   }
   return found;
+}
+
+/** Why a program has not run, in a line. */
+function reasonOf(error: unknown): string {
+  const isLate = error instanceof Error && "killed" in error && error.killed === true;
+  const message = error instanceof Error ? error.message : String(error);
+  return isLate
+    ? `it did not answer within ${PROBE_LIMIT_MS / 1000} seconds`
+    : (message.trim().split("\n").at(-1) ?? "");
 }
 
 /** What an interpreter lacks of the language server, if anything. */

@@ -60,8 +60,9 @@ export class Interpreters implements vscode.Disposable {
   }
 
   private fromSetting(): Interpreter | undefined {
-    const given = vscode.workspace.getConfiguration().get<string[]>(SETTING, []);
-    const words = given.map(expanded).filter((word) => word !== "");
+    const words = listed(SETTING)
+      .map(expanded)
+      .filter((word) => word !== "");
     if (!vscode.workspace.isTrusted && words.some(isInWorkspace)) {
       this.log.warn(`${SETTING} names what is in the workspace, which is not trusted; it is not used`);
       return undefined;
@@ -78,13 +79,18 @@ export class Interpreters implements vscode.Disposable {
     }
     const of = scope ?? vscode.workspace.workspaceFolders?.[0]?.uri;
     for (const ask of [this.fromEnvironments.bind(this), this.fromPython.bind(this)]) {
+      const answer = ask(of);
       try {
-        const found = await within(ANSWER_LIMIT_MS, ask(of));
+        const found = await within(ANSWER_LIMIT_MS, answer);
         if (found !== undefined) {
           return found;
         }
       } catch (error) {
         this.log.warn(`An extension for Python does not tell its environment: ${String(error)}`);
+        answer.then(
+          () => this.changed.fire(), // It was late.
+          () => undefined,
+        );
       }
     }
     return undefined;
@@ -131,6 +137,11 @@ export function ownPython(folder: vscode.Uri): string {
   return process.platform === "win32"
     ? join(folder.fsPath, "Scripts", "python.exe")
     : join(folder.fsPath, "bin", "python");
+}
+
+/** The words of a setting, which may be a single one. */
+export function listed(setting: string): string[] {
+  return [vscode.workspace.getConfiguration().get<unknown>(setting, [])].flat().map(String);
 }
 
 /** A word of a setting with VS Code's usual variables replaced. */

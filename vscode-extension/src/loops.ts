@@ -1,6 +1,7 @@
 /** The training loops of the document in front, in the status bar, and what there is to know of them. */
 
 import * as vscode from "vscode";
+import { LSPErrorCodes, ResponseError } from "vscode-languageclient/node";
 
 import { inFront, placed } from "./documents";
 import { MAKE_DISTRIBUTED, Outline, OutlineRequest } from "./protocol";
@@ -8,6 +9,11 @@ import { Server } from "./server";
 import { counted } from "./words";
 
 const PAUSE_MS = 300;
+const PASSED: readonly number[] = [
+  LSPErrorCodes.ContentModified,
+  LSPErrorCodes.ServerCancelled,
+  LSPErrorCodes.RequestCancelled,
+];
 
 /** The item in the status bar, such as "GradientTape · 1 loop". */
 export class LoopStatus implements vscode.Disposable {
@@ -50,10 +56,13 @@ export class LoopStatus implements vscode.Disposable {
   /** Show the loops in a list, from which one can go to each, or convert the file. */
   async choose(): Promise<void> {
     const document = inFront();
-    const outline = document && (await this.outline(document, undefined).catch(() => undefined));
-    if (document === undefined || !outline) {
+    if (document === undefined) {
       const text = "Trainshift: open a Python script or a notebook to see its training loops.";
       void vscode.window.showInformationMessage(text);
+      return;
+    }
+    const outline = (await this.server.ready()) && (await this.outline(document, undefined));
+    if (!outline) {
       return;
     }
     const items = [
@@ -80,9 +89,9 @@ export class LoopStatus implements vscode.Disposable {
       if (asking === this.asking) {
         this.display(outline);
       }
-    } catch {
-      // The version has passed: what is shown stays until the next one is known.
-      if (asking === this.asking && this.server.running !== undefined) {
+    } catch (error) {
+      // Where the version has passed, what is shown stays until the next one is known.
+      if (asking === this.asking && error instanceof ResponseError && PASSED.includes(error.code)) {
         this.soon();
       }
     }

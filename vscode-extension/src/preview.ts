@@ -9,6 +9,8 @@ import { counted } from "./words";
 const VIEW = "trainshift.preview";
 const CONTEXT = "trainshift.isPreviewing";
 const SCHEME = "trainshift-preview";
+/** What the titles of all diffs end with. */
+const TITLE = " ↔ made distributed";
 
 export const APPLY = "trainshift.applyPreview";
 export const DISCARD = "trainshift.discardPreview";
@@ -52,7 +54,8 @@ export class Preview
 
   constructor() {
     this.view = vscode.window.createTreeView(VIEW, { treeDataProvider: this, showCollapseAll: true });
-    void vscode.window.tabGroups.close(leftOver());
+    // Of a diff of an earlier session the right side is lost.
+    void vscode.window.tabGroups.close(tabsOf(TITLE));
     this.disposables = [
       this.rowsChanged,
       this.view,
@@ -93,7 +96,7 @@ export class Preview
   ): Promise<boolean> {
     this.shown?.decide(false);
     const turn = ++this.turn;
-    const mine = this.last.then(() => turn === this.turn && this.run(name, edit, conversion, rules));
+    const mine = this.last.then(() => this.run(turn, name, edit, conversion, rules));
     this.last = mine.catch(() => false);
     return mine;
   }
@@ -116,18 +119,22 @@ export class Preview
   }
 
   private async run(
+    turn: number,
     name: string,
     edit: vscode.WorkspaceEdit,
     conversion: Conversion,
     rules: readonly Rule[],
   ): Promise<boolean> {
     const pairs = await Promise.all(edit.entries().map(([uri, edits]) => this.pair(uri, edits)));
+    if (turn !== this.turn) {
+      return false;
+    }
     const texts = new Map(pairs.flatMap((pair) => pair.texts).map(([uri, text]) => [uri.toString(), text]));
-    const title = `${name} ↔ made distributed`;
+    const title = `${name}${TITLE}`;
     const decided = new Promise<boolean>((decide) => (this.shown = { title, pairs, texts, decide }));
     this.rows = [
-      actionRow(`Apply ${counted(conversion.changes.length, "Change")}`, "check", APPLY, this.turn),
-      actionRow("Discard", "discard", DISCARD, this.turn),
+      actionRow(`Apply ${counted(conversion.changes.length, "Change")}`, "check", APPLY, turn),
+      actionRow("Discard", "discard", DISCARD, turn),
       ...rowsOf(conversion, rules),
     ];
     this.rowsChanged.fire();
@@ -137,7 +144,7 @@ export class Preview
     try {
       await vscode.commands.executeCommand(`${VIEW}.focus`);
       // VS Code gives no answer where another editor takes the place of the diff before it is there.
-      await Promise.race([decided, showDiff(title, pairs)]);
+      await Promise.race([decided, showDiff(title, pairs).then(() => this.tidy(title))]);
       return await decided;
     } finally {
       this.shown = undefined;
@@ -146,6 +153,13 @@ export class Preview
         await vscode.commands.executeCommand("workbench.action.closePanel");
       }
       await vscode.commands.executeCommand("setContext", CONTEXT, false);
+      await this.tidy(title);
+    }
+  }
+
+  /** Close the diff of a conversion that is decided, also one that comes late. */
+  private async tidy(title: string): Promise<void> {
+    if (this.shown?.title !== title) {
       await vscode.window.tabGroups.close(tabsOf(title), true);
     }
   }
@@ -182,21 +196,15 @@ async function showDiff(title: string, pairs: readonly Pair[]): Promise<void> {
   }
 }
 
-/** The diffs of an earlier session, of which the right side is lost. */
-function leftOver(): vscode.Tab[] {
-  const tabs = vscode.window.tabGroups.all.flatMap((group) => group.tabs);
-  return tabs.filter(
-    ({ input }) => input instanceof vscode.TabInputTextDiff && input.modified.scheme === SCHEME,
-  );
-}
-
+/** The tabs of the diffs whose title ends so: that of several files has nothing else to know it by. */
 function tabsOf(title: string): vscode.Tab[] {
-  return vscode.window.tabGroups.all.flatMap((group) => group.tabs).filter((tab) => isDiff(tab, title));
+  const tabs = vscode.window.tabGroups.all.flatMap((group) => group.tabs);
+  return tabs.filter((tab) => isDiff(tab, title));
 }
 
-/** Whether a tab shows a diff: that of several files has nothing to know it by but its title and their number. */
-function isDiff(tab: vscode.Tab, title: string): boolean {
-  return tab.label === title || tab.label.startsWith(`${title} (`);
+function isDiff({ label }: vscode.Tab, title: string): boolean {
+  // VS Code adds the number of files.
+  return label.replace(/ \(\d+ files?\)$/, "").endsWith(title);
 }
 
 /** A document's text with edits made, which do not overlap; of several at a place the first comes first. */

@@ -4,8 +4,8 @@ import * as vscode from "vscode";
 
 import { Client } from "./client";
 import { Home, inspect, NotStarted, Probe, safeFolder } from "./installation";
-import { Interpreter, Interpreters, SETTING } from "./interpreter";
-import { CommandLine, runInTerminal, typed } from "./terminal";
+import { Interpreter, Interpreters, listed, SETTING } from "./interpreter";
+import { CommandLine, endTerminals, runInTerminal, typed } from "./terminal";
 
 /** What is to be said of the server, `text` in a few words. */
 export interface State {
@@ -26,7 +26,9 @@ export class Server implements vscode.Disposable {
   private client: Client | undefined;
   private work: Promise<void> = Promise.resolve();
   private isWaiting = false;
+  private isReconsidering = false;
   private isLaunching = false;
+  private isOver = false;
   private crashes: number[] = [];
   private chosen: Interpreter | undefined;
 
@@ -49,7 +51,7 @@ export class Server implements vscode.Disposable {
 
   /** The version that the running server says it has. */
   get version(): string | undefined {
-    return this.client?.initializeResult?.serverInfo?.version;
+    return this.running?.initializeResult?.serverInfo?.version;
   }
 
   /** The running client; undefined where there is none. */
@@ -59,7 +61,11 @@ export class Server implements vscode.Disposable {
 
   /** The running client, once what is under way is done; else tells the user why there is none, and what would help. */
   async ready(): Promise<Client | undefined> {
-    await this.work;
+    let work: Promise<void>;
+    do {
+      work = this.work;
+      await work;
+    } while (work !== this.work);
     if (this.current.kind === "failed" && this.problem !== undefined) {
       void this.offerHelp(this.problem);
     } else if (this.current.kind === "off") {
@@ -72,37 +78,56 @@ export class Server implements vscode.Disposable {
   restart(): Promise<void> {
     if (!this.isWaiting) {
       this.isWaiting = true;
-      this.work = this.work.then(async () => {
+      void this.queue(() => {
         this.isWaiting = false;
-        await this.end();
-        await this.start();
+        return this.renew();
       });
     }
     return this.work;
   }
 
   /** Restart if another interpreter than before is the right one now. */
-  async reconsider(): Promise<void> {
-    await this.work;
-    const now = await this.interpreters.find();
-    if (now.command.join("\0") !== this.chosen?.command.join("\0")) {
-      await this.restart();
+  reconsider(): Promise<void> {
+    if (!this.isReconsidering) {
+      this.isReconsidering = true;
+      void this.queue(async () => {
+        this.isReconsidering = false;
+        const now = await this.interpreters.find();
+        if (isWanted() && now.command.join("\0") !== this.chosen?.command.join("\0")) {
+          await this.renew();
+        }
+      });
     }
+    return this.work;
   }
 
-  /** End what runs, after what is under way. */
+  /** End what runs, for good. */
   stop(): Promise<void> {
-    return (this.work = this.work.then(() => this.end()));
+    this.isOver = true;
+    endTerminals();
+    return this.work.then(() => this.end());
   }
 
   dispose(): void {
     this.changed.dispose();
   }
 
+  /** Do a job after those that are under way; what it throws is the server's state. */
+  private queue(job: () => Promise<void>): Promise<void> {
+    const done = this.work.then(() => (this.isOver ? undefined : job()));
+    return (this.work = done.catch((error) => this.failed(error)));
+  }
+
+  private async renew(): Promise<void> {
+    await this.end();
+    await this.start();
+  }
+
   private async end(): Promise<void> {
     const client = this.client;
     this.client = undefined;
     if (client !== undefined) {
+      this.become({ kind: "starting", text: "Ending" });
       // One that has ended by itself cannot be stopped, and need not be.
       await client.dispose().catch((error) => this.log.info(`The server has ended: ${String(error)}`));
     }
@@ -117,9 +142,10 @@ export class Server implements vscode.Disposable {
     try {
       await this.choose();
       await this.launch();
+      const version = this.client?.initializeResult?.serverInfo?.version ?? "?";
       this.become({
         kind: "ready",
-        text: `Ready (server ${this.version ?? "?"})`,
+        text: `Ready (server ${version})`,
         detail: `Python ${this.found?.version.join(".") ?? "?"}`,
       });
     } catch (error) {
@@ -149,8 +175,7 @@ export class Server implements vscode.Disposable {
 
   private async launch(): Promise<void> {
     const [program, ...rest] = this.interpreter?.command ?? [""];
-    const more = vscode.workspace.getConfiguration("trainshift").get<string[]>("args", []);
-    const command = [program, ...rest, "-m", "trainshift.lsp", ...more] as const;
+    const command = [program, ...rest, "-m", "trainshift.lsp", ...listed("trainshift.args")] as const;
     this.log.info(`Starting ${typed(command)}, which ${this.interpreter?.origin ?? ""} names`);
     const client = new Client(command, safeFolder(this.home.extension), this.log, () => {
       if (this.client === client && !this.isLaunching) {
@@ -162,6 +187,7 @@ export class Server implements vscode.Disposable {
     try {
       await client.launch();
     } catch (error) {
+      this.client = undefined; // Its end is no crash.
       const reason = error instanceof Error ? error.message : String(error);
       throw new NotStarted(`The language server could not be started: ${reason}`, "Could not be started");
     } finally {
@@ -229,7 +255,7 @@ export class Server implements vscode.Disposable {
 
   /** Install the server in a terminal, then start it. */
   private install(commands: readonly CommandLine[]): void {
-    this.work = this.work.then(async () => {
+    void this.queue(async () => {
       this.become({ kind: "starting", text: "Installing the server" });
       const status = await runInTerminal("Install Trainshift", commands, safeFolder(this.home.extension));
       if (status === 0) {

@@ -8,17 +8,17 @@ import * as vscode from "vscode";
 export type CommandLine = readonly [string, ...string[]];
 
 const INTERRUPT = "\x03";
+const IS_WINDOWS = process.platform === "win32";
 
 /** A command line as one would type it in the shell that is usual here. */
 export function typed(command: CommandLine): string {
-  const isWindows = process.platform === "win32";
   const words = command.map((word) => {
     if (/^[\w@%+=:,./\\~-]+$/.test(word)) {
       return word;
     }
-    return isWindows ? `"${word}"` : `'${word.replaceAll("'", "'\\''")}'`;
+    return IS_WINDOWS ? `"${word}"` : `'${word.replaceAll("'", "'\\''")}'`;
   });
-  return `${isWindows && words[0] !== command[0] ? "& " : ""}${words.join(" ")}`;
+  return `${IS_WINDOWS && words[0] !== command[0] ? "& " : ""}${words.join(" ")}`;
 }
 
 /**
@@ -33,6 +33,13 @@ export function runInTerminal(name: string, commands: readonly CommandLine[], cw
     vscode.window.createTerminal({ name, pty, iconPath: new vscode.ThemeIcon("sync") }).show(true);
   });
 }
+
+/** End what runs in all terminals. */
+export function endTerminals(): void {
+  live.forEach((terminal) => terminal.close());
+}
+
+const live = new Set<ProcessTerminal>();
 
 /** A terminal that shows what processes say; Ctrl+C interrupts them, and closing it ends them. */
 class ProcessTerminal implements vscode.Pseudoterminal {
@@ -51,22 +58,21 @@ class ProcessTerminal implements vscode.Pseudoterminal {
   ) {}
 
   open(): void {
+    live.add(this);
     void this.runAll();
   }
 
   close(): void {
     this.isOver = true;
-    this.child?.kill();
-    this.ended(1);
+    this.signal("SIGTERM");
+    this.finish(1);
   }
 
   handleInput(input: string): void {
     if (this.child === undefined) {
       this.closed.fire();
     } else if (input === INTERRUPT) {
-      this.child.kill("SIGINT");
-    } else {
-      this.child.stdin?.write(input);
+      this.signal("SIGINT");
     }
   }
 
@@ -81,17 +87,42 @@ class ProcessTerminal implements vscode.Pseudoterminal {
     this.child = undefined;
     const [colour, text] = status === 0 ? [32, "Done."] : [31, `Failed with status ${status}.`];
     this.write(`\n\x1b[${colour}m${text}\x1b[0m Press any key to close the terminal.\n`);
+    this.finish(status);
+  }
+
+  private finish(status: number): void {
+    live.delete(this);
     this.ended(status);
+  }
+
+  /** Signal a process and those that it has started, as a terminal would. */
+  private signal(name: NodeJS.Signals): void {
+    const pid = this.child?.pid;
+    if (pid !== undefined && IS_WINDOWS) {
+      spawn("taskkill", ["/T", "/F", "/PID", String(pid)]).on("error", () => undefined);
+    } else if (pid !== undefined) {
+      try {
+        process.kill(-pid, name);
+      } catch {
+        // It has ended just now.
+      }
+    }
   }
 
   private run([program, ...rest]: CommandLine): Promise<number> {
     // Python writes to a pipe late, unless it is told otherwise.
-    const env = { ...process.env, PYTHONUNBUFFERED: "1" };
-    const child = spawn(program, rest, { cwd: this.cwd, env, windowsHide: true });
+    const env = { ...process.env, PYTHONUNBUFFERED: "1", PYTHONIOENCODING: "utf-8" };
+    const child = spawn(program, rest, {
+      cwd: this.cwd,
+      env,
+      stdio: ["ignore", "pipe", "pipe"],
+      detached: !IS_WINDOWS,
+      windowsHide: true,
+    });
     this.child = child;
-    const write = (data: Buffer) => this.write(data.toString());
-    child.stdout.on("data", write);
-    child.stderr.on("data", write);
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding("utf8").on("data", (text: string) => this.write(text));
+    }
     return new Promise((resolve) => {
       child.once("error", (error) => {
         this.write(`${error.message}\n`);

@@ -1,5 +1,7 @@
 /** "Check Workspace": the findings of all files of the workspace, those that are not open too. */
 
+import { randomUUID } from "node:crypto";
+
 import * as vscode from "vscode";
 import {
   WorkDoneProgress,
@@ -11,8 +13,6 @@ import {
 import { Client } from "./client";
 import { Server } from "./server";
 import { counted } from "./words";
-
-const PROGRESS = "trainshift/checkWorkspace";
 
 /** The findings of files that are not open; those of open ones are the client's. */
 export class WorkspaceCheck implements vscode.Disposable {
@@ -48,13 +48,17 @@ export class WorkspaceCheck implements vscode.Disposable {
   }
 
   private async show(client: Client, report: WorkspaceDiagnosticReport): Promise<void> {
-    const open = new Set(vscode.workspace.textDocuments.map((each) => each.uri.toString()));
-    this.collection.clear();
+    const converter = client.protocol2CodeConverter;
+    const found: [vscode.Uri, vscode.Diagnostic[]][] = [];
     for (const item of report.items) {
-      const uri = client.protocol2CodeConverter.asUri(item.uri);
-      if (item.kind === "full" && !open.has(uri.toString())) {
-        this.collection.set(uri, await client.protocol2CodeConverter.asDiagnostics(item.items));
+      if (item.kind === "full") {
+        found.push([converter.asUri(item.uri), await converter.asDiagnostics(item.items)]);
       }
+    }
+    if (client === this.server.running) {
+      const open = new Set(vscode.workspace.textDocuments.map((each) => each.uri.toString()));
+      this.collection.clear();
+      this.collection.set(found.filter(([uri]) => !open.has(uri.toString())));
     }
   }
 }
@@ -66,12 +70,13 @@ async function ask(client: Client): Promise<WorkspaceDiagnosticReport | undefine
     { location, title: "Trainshift: checking the workspace", cancellable: true },
     async (progress, token) => {
       let done = 0;
-      const listening = client.onProgress(WorkDoneProgress.type, PROGRESS, (value) => {
+      const workDoneToken = randomUUID();
+      const listening = client.onProgress(WorkDoneProgress.type, workDoneToken, (value) => {
         const { message, percentage = 0 } = value as WorkDoneProgressReport;
         progress.report({ ...(message && { message }), increment: percentage - done });
         done = percentage;
       });
-      const params = { previousResultIds: [], workDoneToken: PROGRESS };
+      const params = { previousResultIds: [], workDoneToken };
       try {
         return await client.sendRequest(WorkspaceDiagnosticRequest.type, params, token);
       } catch (error) {

@@ -138,6 +138,37 @@ export const suites: HostSuite[] = [
         });
       }
 
+      it("takes a setting that is a text for a list of one", async () => {
+        await configure("interpreter", "${workspaceFolder}/other/python");
+        const { Interpreter } = await reports("Interpreter", /other/);
+        assert.equal(Interpreter, `${path("other/python")} (the setting trainshift.interpreter)`);
+        await reports("State", /^Ready/);
+        await configure("interpreter", undefined);
+        await works();
+      });
+
+      it("tells of a server that ends at once, and tries no further", async () => {
+        const [before] = await servers();
+        await configure("args", ["--no-such-option"]);
+        await reports("State", /^Could not be started: .* could not be started/);
+        await until("the old server has ended", async () => !(await servers()).includes(before ?? 0));
+        // A crash would be followed by a start.
+        await vscode.commands.executeCommand("trainshift.restart");
+        const { State } = await environment();
+        assert.match(State ?? "", /^Could not be started/);
+        await configure("args", undefined);
+        await works();
+      });
+
+      it("ends a server that does not end by itself", async () => {
+        const [before] = await servers();
+        assert.ok(before);
+        process.kill(before, "SIGSTOP");
+        await vscode.commands.executeCommand("trainshift.restart");
+        await until("the old server has ended", async () => !(await servers()).includes(before));
+        await works();
+      });
+
       it("imports nothing of the workspace", async () => {
         // Else the intruders are none.
         await assert.rejects(execute(PYTHON, ["-m", "trainshift.lsp"], { cwd: path() }));
