@@ -5,7 +5,7 @@ import { PYTHON } from "../harness/paths";
 import type { UiSuite } from "../harness/suite";
 import { converted } from "../harness/tool";
 import { until } from "../harness/until";
-import { appears, change, closeEditors, tab, waitForPreview } from "./window";
+import { change, closeEditors, waitForPreview } from "./window";
 
 const CELLS = [
   "import tensorflow as tf",
@@ -18,7 +18,7 @@ interface Notebook {
   cells: { cell_type: string; source: string[] | string }[];
 }
 
-function notebook(cells: string[]): string {
+function notebookOf(cells: string[]): string {
   const code = cells.map((source, number) => ({
     cell_type: "code",
     execution_count: null,
@@ -42,7 +42,7 @@ function sources(text: string): string[] {
 export const suites: UiSuite[] = [
   {
     name: "notebook",
-    workspace: { "train.ipynb": notebook(CELLS) },
+    workspace: { "train.ipynb": notebookOf(CELLS) },
     settings: { "trainshift.interpreter": [PYTHON] },
     tests(workbench) {
       const { page } = workbench;
@@ -50,11 +50,13 @@ export const suites: UiSuite[] = [
 
       it("marks violated restrictions in cells", async () => {
         const file = page.locator(".explorer-folders-view .monaco-list-row", { hasText: "train.ipynb" });
+        const cells = page.locator(".notebook-editor .view-line");
+        const json = page.locator(".part.statusbar").getByText("JSON");
         // Until VS Code knows of notebooks, it opens them as JSON.
         await until("it opens as a notebook", async () => {
           await file.dblclick();
-          await tab(workbench, "train.ipynb").waitFor();
-          if (await appears(page.locator(".notebook-editor .view-line").first())) return true;
+          await until("it is open", async () => (await cells.count()) + (await json.count()) > 0);
+          if ((await cells.count()) > 0) return true;
           await closeEditors(workbench);
           return false;
         });
