@@ -61,6 +61,7 @@ async function askForProcesses(document: vscode.TextDocument): Promise<string | 
     title: `Run ${nameOf(document.uri)} With Horovod`,
     prompt: "Number of processes; usually one for each GPU",
     value: String(DEFAULT_PROCESSES),
+    ignoreFocusOut: true,
     validateInput: (text) =>
       /^[1-9]\d*$/.test(text) && Number(text) <= MOST_PROCESSES
         ? undefined

@@ -53,23 +53,28 @@ export const suites: HostSuite[] = [
         assert.match(Packages ?? "", /\btensorflow 2\.15\.0, .*\bhorovod 0\.28\.1/);
         const document = await show(SCRIPT);
         await replace(document, "STEPS = 40", "STEPS = 44");
-        void vscode.commands.executeCommand("trainshift.runWithHorovod");
+        let isAsked = false;
+        const ask = async (): Promise<void> => {
+          isAsked = true;
+          await told("trainshift.runWithHorovod");
+          isAsked = false;
+        };
         const call = await until("the number of processes was accepted", async () => {
+          // An input that loses the focus to the window is closed, and the person asks again.
+          if (!isAsked) void ask();
           await vscode.commands.executeCommand("workbench.action.acceptSelectedQuickOpenItem");
           return document.isDirty ? undefined : called();
         });
         assert.deepEqual(call, [path(), "-np", "2", path("training/bin/python"), document.uri.fsPath]);
         assert.match(await readFile(path(SCRIPT), "utf8"), /^STEPS = 44$/m);
-        await until("the run has ended", () => vscode.tasks.taskExecutions.length === 0);
+        await until("the run has ended", () => !isAsked);
       });
 
       it("runs nothing but a script", async () => {
-        const started: vscode.Task[] = [];
-        const watch = vscode.tasks.onDidStartTask(({ execution }) => started.push(execution.task));
+        const before = vscode.window.terminals.length;
         await show("plain.txt");
         await told("trainshift.runWithHorovod");
-        watch.dispose();
-        assert.deepEqual(started, []);
+        assert.equal(vscode.window.terminals.length, before);
       });
     },
   },
