@@ -31,10 +31,10 @@ Adam = tf.keras.optimizers.Adam
 optimizer = Adam(1e-3)
 `;
 
-/** A file by which Python knows that the folder `packages` has a distribution, as if it were installed. */
+/** The files by which Python knows that the folder `packages` has a package, as if it were installed. */
 export function distribution(name: string, version: string): Record<string, string> {
   const metadata = `Metadata-Version: 2.1\nName: ${name}\nVersion: ${version}\n`;
-  return { [`packages/${name}-${version}.dist-info/METADATA`]: metadata };
+  return { [`packages/${name}-${version}.dist-info/METADATA`]: metadata, [`packages/${name}/__init__.py`]: "" };
 }
 
 /** Where a file of the workspace is. */

@@ -31,6 +31,8 @@ async function environment(workspace: string): Promise<void> {
   ] as const) {
     const folder = join(packages, `${name}-${version}.dist-info`);
     await mkdir(folder);
+    await mkdir(join(packages, name));
+    await writeFile(join(packages, name, "__init__.py"), "");
     await writeFile(join(folder, "METADATA"), `Metadata-Version: 2.1\nName: ${name}\nVersion: ${version}\n`);
   }
   await writeFile(join(bin, "launcher"), LAUNCHER);
