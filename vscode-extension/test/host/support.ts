@@ -34,7 +34,10 @@ optimizer = Adam(1e-3)
 /** The files by which Python knows that the folder `packages` has a package, as if it were installed. */
 export function distribution(name: string, version: string): Record<string, string> {
   const metadata = `Metadata-Version: 2.1\nName: ${name}\nVersion: ${version}\n`;
-  return { [`packages/${name}-${version}.dist-info/METADATA`]: metadata, [`packages/${name}/__init__.py`]: "" };
+  return {
+    [`packages/${name}-${version}.dist-info/METADATA`]: metadata,
+    [`packages/${name}/__init__.py`]: "",
+  };
 }
 
 /** Where a file of the workspace is. */
