@@ -18,6 +18,7 @@ import {
 
 import { SELECTOR } from "./documents";
 import { CommandLine } from "./terminal";
+import { within } from "./time";
 
 const START_LIMIT_MS = 60_000;
 const END_LIMIT_MS = 2_000;
@@ -32,25 +33,20 @@ export class Client extends LanguageClient {
 
   /** Start the server; rejects, and ends it, where it ends at once or does not answer for long. */
   async launch(): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<never>((_, reject) => {
-      const seconds = START_LIMIT_MS / 1000;
-      timer = setTimeout(
-        () => reject(new Error(`it did not answer within ${seconds} seconds`)),
-        START_LIMIT_MS,
-      );
-    });
     try {
-      await Promise.race([this.start(), late]);
+      await within(START_LIMIT_MS, this.start());
       if (!this.isRunning()) {
         throw new Error("it has ended at once");
       }
     } catch (error) {
       this.process?.kill();
       throw error;
-    } finally {
-      clearTimeout(timer);
     }
+  }
+
+  /** The version that the server says it has. */
+  get serverVersion(): string | undefined {
+    return this.initializeResult?.serverInfo?.version;
   }
 
   /** The commands are the extension's, there whatever the server's state; so is the check of the workspace. */

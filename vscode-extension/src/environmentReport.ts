@@ -36,9 +36,7 @@ function environment(server: Server, extension: vscode.Extension<unknown>): stri
     ["Packages", packages.join(", ") || "-"],
     ["Workspace", `${counted(vscode.workspace.workspaceFolders?.length ?? 0, "folder")}, ${trust()}`],
   ];
-  const settings = Object.entries(changedSettings(extension)).map(
-    ([key, value]) => `${key}: ${JSON.stringify(value)}`,
-  );
+  const settings = changedSettings(extension);
   return [
     "# Trainshift environment",
     "",
@@ -61,13 +59,14 @@ function trust(): string {
   return vscode.workspace.isTrusted ? "trusted" : "not trusted";
 }
 
-function changedSettings(extension: vscode.Extension<unknown>): Record<string, unknown> {
+/** The settings that somebody has set otherwise, one to a line. */
+function changedSettings(extension: vscode.Extension<unknown>): string[] {
   const { contributes } = extension.packageJSON as {
     contributes: { configuration: { properties: Record<string, { default?: unknown }> } };
   };
   const configuration = vscode.workspace.getConfiguration();
-  const changed = Object.entries(contributes.configuration.properties)
+  return Object.entries(contributes.configuration.properties)
     .map(([key, { default: usual }]) => [key, configuration.get(key), usual] as const)
-    .filter(([, value, usual]) => JSON.stringify(value) !== JSON.stringify(usual));
-  return Object.fromEntries(changed.map(([key, value]) => [key, value]));
+    .filter(([, value, usual]) => JSON.stringify(value) !== JSON.stringify(usual))
+    .map(([key, value]) => `${key}: ${JSON.stringify(value)}`);
 }

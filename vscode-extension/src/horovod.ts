@@ -1,7 +1,7 @@
 /** "Run With Horovod…": the script in front, on several processes, in a terminal. */
 
 import { existsSync } from "node:fs";
-import { basename, delimiter, dirname, isAbsolute, join } from "node:path";
+import { delimiter, dirname, isAbsolute, join } from "node:path";
 
 import * as vscode from "vscode";
 
@@ -53,7 +53,7 @@ export async function runWithHorovod(
   const script = document.uri.fsPath;
   const cwd = vscode.workspace.getWorkspaceFolder(document.uri)?.uri.fsPath ?? dirname(script);
   const command = [launcher, "-np", number, ...interpreter.command, script] as const;
-  await runInTerminal(`${LAUNCHER} ${basename(script)}`, [command], cwd);
+  await runInTerminal(`${LAUNCHER} ${nameOf(document.uri)}`, [command], cwd);
 }
 
 async function askForProcesses(document: vscode.TextDocument): Promise<string | undefined> {

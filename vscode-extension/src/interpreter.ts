@@ -9,6 +9,7 @@ import { PVSC_EXTENSION_ID as PYTHON_ID, PythonExtension } from "@vscode/python-
 import * as vscode from "vscode";
 
 import { CommandLine } from "./terminal";
+import { within } from "./time";
 
 /** A command that starts a Python, its arguments included, and who names it; `isChosen` where the person did. */
 export interface Interpreter {
@@ -158,13 +159,5 @@ function isInWorkspace(word: string): boolean {
   return (vscode.workspace.workspaceFolders ?? []).some(({ uri }) => {
     const path = relative(uri.fsPath, word);
     return isAbsolute(word) && !path.startsWith("..") && !isAbsolute(path);
-  });
-}
-
-function within<T>(milliseconds: number, answer: Promise<T>): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const late = new Error(`no answer within ${milliseconds / 1000} seconds`);
-    const timer = setTimeout(() => reject(late), milliseconds);
-    answer.then(resolve, reject).finally(() => clearTimeout(timer));
   });
 }

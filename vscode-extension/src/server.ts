@@ -51,7 +51,7 @@ export class Server implements vscode.Disposable {
 
   /** The version that the running server says it has. */
   get version(): string | undefined {
-    return this.running?.initializeResult?.serverInfo?.version;
+    return this.running?.serverVersion;
   }
 
   /** The running client; undefined where there is none. */
@@ -140,12 +140,10 @@ export class Server implements vscode.Disposable {
     }
     this.become({ kind: "starting", text: "Starting" });
     try {
-      await this.choose();
-      await this.launch();
-      const version = this.client?.initializeResult?.serverInfo?.version ?? "?";
+      const client = await this.launch(await this.choose());
       this.become({
         kind: "ready",
-        text: `Ready (server ${version})`,
+        text: `Ready (server ${client.serverVersion ?? "?"})`,
         detail: `Python ${this.found?.version.join(".") ?? "?"}`,
       });
     } catch (error) {
@@ -154,7 +152,7 @@ export class Server implements vscode.Disposable {
   }
 
   /** Find the interpreter, and see that it has the server, or that the environment that was made for it has. */
-  private async choose(): Promise<void> {
+  private async choose(): Promise<Interpreter> {
     this.found = undefined;
     this.interpreter = this.chosen = await this.interpreters.find();
     try {
@@ -171,12 +169,13 @@ export class Server implements vscode.Disposable {
       });
       this.interpreter = own;
     }
+    return this.interpreter;
   }
 
-  private async launch(): Promise<void> {
-    const [program, ...rest] = this.interpreter?.command ?? [""];
+  private async launch(interpreter: Interpreter): Promise<Client> {
+    const [program, ...rest] = interpreter.command;
     const command = [program, ...rest, "-m", "trainshift.lsp", ...listed("trainshift.args")] as const;
-    this.log.info(`Starting ${typed(command)}, which ${this.interpreter?.origin ?? ""} names`);
+    this.log.info(`Starting ${typed(command)}, which ${interpreter.origin} names`);
     const client = new Client(command, safeFolder(this.home.extension), this.log, () => {
       if (this.client === client && !this.isLaunching) {
         this.crashed();
@@ -186,6 +185,7 @@ export class Server implements vscode.Disposable {
     this.isLaunching = true;
     try {
       await client.launch();
+      return client;
     } catch (error) {
       this.client = undefined; // Its end is no crash.
       const reason = error instanceof Error ? error.message : String(error);
