@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fixtures import ROOT, section_of
-from trainshift.core.edit import apply, merge
 from trainshift.core.finding import Finding
+from trainshift.core.names.script import Script
 from trainshift.core.program import Program
-from trainshift.core.script import Script
-from trainshift.core.source import Source, Span
+from trainshift.core.text.edit import apply, merge
+from trainshift.core.text.source import Source, Span
 from trainshift.dev.examples import read_examples, verdicts
 from trainshift.engine.findings import find
 from trainshift.engine.workspace import files_in_memory, read_linked

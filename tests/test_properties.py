@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from fixtures import SCRIPTS, TRANSFORM_CASES
 from mutations import MUTATIONS
-from trainshift.core.edit import apply, merge
-from trainshift.core.source import BOM
-from trainshift.core.statements import ParseFailure
+from trainshift.core.text.edit import apply, merge
+from trainshift.core.text.source import BOM
+from trainshift.core.text.statements import ParseFailure
 from trainshift.engine.conversion import Analysis, Conversion, Status, analyze, convert
 
 TEXTS = {folder.name: (folder / "before.py").read_bytes().decode() for folder in SCRIPTS}

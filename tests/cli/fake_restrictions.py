@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from trainshift.core.edit import Change, Edit
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.program import Program
+from trainshift.core.text.edit import Change, Edit
 from trainshift.restrictions.restriction import Restriction
 
 _VERDICTS = {

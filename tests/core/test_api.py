@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from trainshift.core import api
+from trainshift.core.names import api
 from trainshift.dev import generate_api
 
 DATA: api.Data = json.loads(api.PATH.read_text(encoding="utf-8"))

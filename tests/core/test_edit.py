@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainshift.core.edit import Change, Edit, Place, apply, merge
-from trainshift.core.source import Span
+from trainshift.core.text.edit import Change, Edit, Place, apply, merge
+from trainshift.core.text.source import Span
 
 TEXT = "0123456789"
 

@@ -7,8 +7,9 @@ import ast
 import pytest
 
 from finding_fixtures import program_of
-from trainshift.core.patterns import Loop, Pattern
 from trainshift.core.program import Program
+from trainshift.core.training.loop_kinds import Loop, Pattern
+from trainshift.core.training.loops import Loops
 
 TAPE = """
     with tf.GradientTape() as tape:
@@ -24,7 +25,7 @@ V1 = "import tensorflow.compat.v1 as tf\ntrain_op = tf.train.AdamOptimizer().min
 
 def loops(text: str, **others: str) -> list[Loop]:
     """The loops of a script beside other modules, by name."""
-    return program(text, **others).loops.all
+    return program(text, **others).fact(Loops).all
 
 
 def program(text: str, **others: str) -> Program:
@@ -116,7 +117,7 @@ def test_what_is_no_loop(text: str) -> None:
 )
 def test_what_may_be_a_loop(text: str) -> None:
     assert loops(text) == []
-    assert len(program(text).loops.possible) == 1
+    assert len(program(text).fact(Loops).possible) == 1
 
 
 def test_a_tapes_loop_shows_its_place_model_optimizer_and_tape() -> None:
@@ -196,7 +197,9 @@ if __name__ == "__main__":
 """
     found = program(text)
     summaries = {
-        scope.name: found.loops.summary(scope) for scope in found.script.scopes if scope.kind == "function"
+        scope.name: found.fact(Loops).summary(scope)
+        for scope in found.script.scopes
+        if scope.kind == "function"
     }
     assert summaries == {
         "by_fit": {Pattern.OPTIMIZER},
@@ -204,7 +207,7 @@ if __name__ == "__main__":
         "both": {Pattern.OPTIMIZER, Pattern.GRAD_TAPE},
         "neither": frozenset(),
     }
-    assert found.loops.summary(None) == {Pattern.OPTIMIZER, Pattern.GRAD_TAPE}
+    assert found.fact(Loops).summary(None) == {Pattern.OPTIMIZER, Pattern.GRAD_TAPE}
 
 
 @pytest.mark.parametrize(
@@ -212,14 +215,14 @@ if __name__ == "__main__":
 )
 def test_what_is_launched_counts_as_called(launch: str) -> None:
     imports = f"from absl import app\nfrom threading import Thread\n{HEAD}"
-    assert program(f"{imports}{MODEL}def main():\n    model.fit(x)\n{launch}").loops.summary(None) == {
+    assert program(f"{imports}{MODEL}def main():\n    model.fit(x)\n{launch}").fact(Loops).summary(None) == {
         Pattern.OPTIMIZER
     }
 
 
 def test_functions_that_reach_a_loop() -> None:
     text = f"{HEAD}{MODEL}def a():\n    model.fit(x)\ndef b():\n    a()\ndef c():\n    pass\nb()"
-    assert {scope.name for scope in program(text).loops.functions} == {"a", "b"}
+    assert {scope.name for scope in program(text).fact(Loops).functions} == {"a", "b"}
 
 
 @pytest.mark.parametrize(
@@ -236,6 +239,6 @@ def test_functions_that_reach_a_loop() -> None:
     ],
 )
 def test_whether_two_loops_train_one_model(first: str, second: str, same: bool | None) -> None:
-    found = program(f"{HEAD}{first}\n{second}\na.fit(x, epochs=1)\nb.fit(x, epochs=1)").loops
+    found = program(f"{HEAD}{first}\n{second}\na.fit(x, epochs=1)\nb.fit(x, epochs=1)").fact(Loops)
     one, other = found.all
     assert found.same_model(one, other) is same

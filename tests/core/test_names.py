@@ -6,9 +6,9 @@ import ast
 
 import pytest
 
-from trainshift.core import api
-from trainshift.core.names import UNKNOWN, Instance, Value
-from trainshift.core.script import Script, read_script
+from trainshift.core.names import api
+from trainshift.core.names.resolver import UNKNOWN, Instance, Value
+from trainshift.core.names.script import Script, read_script
 
 ADAM = "tensorflow.keras.optimizers.Adam"
 

@@ -8,9 +8,9 @@ import random
 import pytest
 
 from fixtures import SCRIPTS
-from trainshift.core import facts, statements
-from trainshift.core.source import Source
-from trainshift.core.statements import FactsCache, ParseFailure, parse
+from trainshift.core.text import facts, statements
+from trainshift.core.text.source import Source
+from trainshift.core.text.statements import FactsCache, ParseFailure, parse
 
 
 def shape(text: str, cache: FactsCache | None = None) -> list[tuple[int, str]] | ParseFailure:

@@ -7,8 +7,9 @@ import time
 import pytest
 
 from finding_fixtures import program_of
-from trainshift.core.names import Function
-from trainshift.core.script import Script
+from trainshift.core.names.resolver import Function
+from trainshift.core.names.script import Script
+from trainshift.core.training.loops import Loops
 from trainshift.engine.workspace import files_in_memory, read_linked
 from trainshift.restrictions import RESTRICTIONS
 
@@ -155,7 +156,7 @@ def test_odd_imports_are_survived(text: str, others: dict[str, str]) -> None:
     program = program_of(f"import tensorflow as tf\n{text}\n", others)
     for rule in LOOP_RULES:
         list(rule.check(program))
-    assert program.loops.summary(None) == frozenset() or program.loops.all
+    assert program.fact(Loops).summary(None) == frozenset() or program.fact(Loops).all
 
 
 def test_a_class_hierarchy_through_files() -> None:
@@ -164,7 +165,7 @@ def test_a_class_hierarchy_through_files() -> None:
         "net.py": "from base import Base\nclass Net(Base):\n    def run(self):\n        super().all()",
     }
     program = program_of("from net import Net\nNet().fit(x)", others)
-    assert [loop.call for loop in program.loops.all] == ["Net().fit(...)"]
+    assert [loop.call for loop in program.fact(Loops).all] == ["Net().fit(...)"]
 
 
 def test_super_and_inherited_constructors_are_followed() -> None:
@@ -175,7 +176,7 @@ def test_super_and_inherited_constructors_are_followed() -> None:
         "        super().__init__(net)\n    def train(self):\n        super().train()\n",
     }
     text = "import tensorflow as tf\nfrom mid import Mid\nMid(tf.keras.Sequential()).train()"
-    (loop,) = program_of(text, others).loops.all
+    (loop,) = program_of(text, others).fact(Loops).all
     assert loop.certain
     assert loop.script.path == "/workspace/base.py"
 

@@ -10,7 +10,7 @@ import pytest
 
 from finding_fixtures import FINDING_CASES
 from fixtures import SCRIPTS, TRANSFORM_CASES
-from trainshift.core.source import BOM, Source, Span
+from trainshift.core.text.source import BOM, Source, Span
 from trainshift.engine.checking import CheckReport, Diagnostic, check
 from trainshift.engine.live import Live, Shift
 from trainshift.engine.own_codes import SYNTAX_ERROR

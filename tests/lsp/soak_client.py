@@ -19,7 +19,7 @@ from threading import Condition, Event, Thread
 from typing import Any
 
 from lsp.session import PATIENCE, SERVER, Json
-from trainshift.core.source import Source
+from trainshift.core.text.source import Source
 from trainshift.engine.checking import check
 from trainshift.engine.settings import Settings
 

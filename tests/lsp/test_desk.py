@@ -16,8 +16,8 @@ import pytest
 from benchmarks.script import script
 from fixtures import SCRIPTS
 from lsp.session import PATIENCE
-from trainshift.core.script import Script, read_script
-from trainshift.core.source import Source
+from trainshift.core.names.script import Script, read_script
+from trainshift.core.text.source import Source
 from trainshift.engine.checking import CheckReport, check
 from trainshift.engine.conversion import carry_out
 from trainshift.engine.live import Live

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from trainshift.core import api
+from trainshift.core.names import api
 
 PRINT = "import sys; from trainshift.dev import generate_api; sys.stdout.write(generate_api.render())"
 

@@ -13,9 +13,9 @@ from typing import Protocol
 
 from trainshift.cli.report import INTERNAL_ERROR, excerpt, place, plural, print_diff
 from trainshift.cli.terminal import Printer, Segment, visible, wants_colour
-from trainshift.core.edit import Change, merge
 from trainshift.core.finding import Verdict
-from trainshift.core.source import Source, Span
+from trainshift.core.text.edit import Change, merge
+from trainshift.core.text.source import Source, Span
 from trainshift.engine.checking import Diagnostic, Region
 from trainshift.engine.settings import Severity
 

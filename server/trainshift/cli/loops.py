@@ -12,15 +12,15 @@ from trainshift.cli.diff import STANDARD_INPUT_NAME
 from trainshift.cli.report import plural
 from trainshift.cli.run import read_input
 from trainshift.cli.terminal import Printer, ProgressBar, Segment, visible, wants_colour
-from trainshift.core.facts import Scope
-from trainshift.core.loops import LOOKED_FOR
-from trainshift.core.origins import Place
-from trainshift.core.patterns import KNOWN_PATTERNS, Loop, header
+from trainshift.core.names.script import Script
 from trainshift.core.program import Program
-from trainshift.core.script import Script
-from trainshift.core.source import Span, one_line
-from trainshift.core.statements import ParseFailure
-from trainshift.core.training import LOOPS
+from trainshift.core.text.facts import Scope
+from trainshift.core.text.source import Span, one_line
+from trainshift.core.text.statements import ParseFailure
+from trainshift.core.training.executions import LOOPS
+from trainshift.core.training.loop_kinds import KNOWN_PATTERNS, Loop, header
+from trainshift.core.training.loops import LOOKED_FOR, Loops
+from trainshift.core.training.origins import Place
 from trainshift.engine.checking import Region
 from trainshift.engine.workspace import ParsedFiles, read_linked
 from trainshift.host.disk import absolute, files_on_disk
@@ -99,7 +99,7 @@ def _imported(program: Program) -> Iterator[str]:
 def _print_programs(programs: list[Program], printer: Printer) -> None:
     silent = 0
     for program in programs:
-        if not program.loops.all and len(programs) > 1:
+        if not program.fact(Loops).all and len(programs) > 1:
             silent += 1
             continue
         _print_program(program, printer)
@@ -108,7 +108,7 @@ def _print_programs(programs: list[Program], printer: Printer) -> None:
 
 
 def _print_program(program: Program, printer: Printer) -> None:
-    loops = program.loops.all
+    loops = program.fact(Loops).all
     path = _shown_path(program.script)
     if not loops:
         printer.line((visible(path), "bold"), (f": {LOOKED_FOR}", "yellow"))
@@ -205,18 +205,18 @@ def _qualified(scope: Scope) -> str:
 
 
 def _program_entry(program: Program) -> dict[str, object]:
-    loops = program.loops.all
+    loops = program.fact(Loops).all
     patterns = list(dict.fromkeys(loop.pattern.value for loop in loops))
     functions = {
         _qualified(scope): sorted(pattern.value for pattern in summary)
         for scope in program.script.scopes
-        if scope.kind == "function" and scope.name and (summary := program.loops.summary(scope))
+        if scope.kind == "function" and scope.name and (summary := program.fact(Loops).summary(scope))
     }
     return {
         "path": _shown_path(program.script),
         "pattern": _lattice(patterns),
         "patterns": patterns,
-        "runs": sorted(pattern.value for pattern in program.loops.summary(None)),
+        "runs": sorted(pattern.value for pattern in program.fact(Loops).summary(None)),
         "loops": [_loop_entry(loop) for loop in loops],
         "functions": functions,
         "reason": "" if loops else LOOKED_FOR,

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from trainshift import __version__
 from trainshift.cli.check_report import FileCheck, edits_of
 from trainshift.cli.rules import find_rule
-from trainshift.core.source import Source
+from trainshift.core.text.source import Source
 from trainshift.engine.checking import Diagnostic, Region
 from trainshift.engine.settings import Severity
 from trainshift.pages import page

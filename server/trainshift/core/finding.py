@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from trainshift.core.edit import Change
-from trainshift.core.script import Script
-from trainshift.core.source import Span
+from trainshift.core.names.script import Script
+from trainshift.core.text.edit import Change
+from trainshift.core.text.source import Span
 
 
 class Verdict(Enum):

@@ -11,12 +11,12 @@ import io
 import tokenize
 from collections.abc import Mapping, Sequence
 
-from trainshift.core.concrete import CallSyntax, read_call
-from trainshift.core.edit import Edit, Place
-from trainshift.core.facts import Facts, Scope, Site, Statement
 from trainshift.core.lazy import cached_property
-from trainshift.core.script import Script
-from trainshift.core.source import Span
+from trainshift.core.program import Program
+from trainshift.core.text.concrete import CallSyntax, read_call
+from trainshift.core.text.edit import Edit, Place
+from trainshift.core.text.facts import Facts, Scope, Site, Statement
+from trainshift.core.text.source import Span
 
 _TIGHT = (
     ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant, ast.List, ast.Dict, ast.Set,
@@ -28,10 +28,10 @@ _TIGHT_OPERATORS = (ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.MatMult, ast.P
 class Layout:
     """Makes edits of one script."""
 
-    def __init__(self, script: Script) -> None:
-        self._script = script
-        self._source = script.source
-        self._text = script.source.text
+    def __init__(self, program: Program) -> None:
+        self._script = program.script
+        self._source = program.script.source
+        self._text = program.script.source.text
 
     @cached_property
     def unit(self) -> str:

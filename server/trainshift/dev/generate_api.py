@@ -20,7 +20,7 @@ from fnmatch import fnmatchcase
 from types import ModuleType
 from typing import Any
 
-from trainshift.core import api
+from trainshift.core.names import api
 
 # The classes recorded are these and all their public subclasses: of the first group name, ancestors,
 # constructor and methods; of the second all but the methods; of the third name and ancestors.

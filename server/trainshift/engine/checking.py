@@ -8,12 +8,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from trainshift.core.edit import Change, apply, merge
 from trainshift.core.finding import Finding, Verdict
+from trainshift.core.names.script import Script
 from trainshift.core.program import Program
-from trainshift.core.script import Script
-from trainshift.core.source import BOM, Source, Span
-from trainshift.core.statements import ParseFailure
+from trainshift.core.text.edit import Change, apply, merge
+from trainshift.core.text.source import BOM, Source, Span
+from trainshift.core.text.statements import ParseFailure
+from trainshift.core.training.loops import Loops
 from trainshift.engine.compiling import compiles
 from trainshift.engine.findings import Findings, find
 from trainshift.engine.own_codes import INTERNAL_ERROR, OWN_CODES, SYNTAX_ERROR
@@ -186,7 +187,7 @@ def judge(program: Program, settings: Settings, pause: Callable[[], None] = lamb
 
     `pause` is called again and again, and may raise to give the check up.
     """
-    trains = _SIGNS.search(program.script.source.text) or program.loops.all
+    trains = _SIGNS.search(program.script.source.text) or program.fact(Loops).all
     return find(program, _codes(settings), pause) if trains else Findings(())
 
 

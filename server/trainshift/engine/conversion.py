@@ -8,17 +8,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from trainshift.core.edit import Change, Edit, Plan, Remark, Withheld, apply, merge
-from trainshift.core.patterns import Pattern
+from trainshift.core.names.script import Script, read_script
 from trainshift.core.program import Program
-from trainshift.core.script import Script, read_script
-from trainshift.core.source import BOM, Source, Span
-from trainshift.core.statements import FactsCache, ParseFailure
+from trainshift.core.text.edit import Change, Edit, Plan, Remark, Withheld, apply, merge
+from trainshift.core.text.source import BOM, Source, Span
+from trainshift.core.text.statements import FactsCache, ParseFailure
+from trainshift.core.training.loop_kinds import Pattern
+from trainshift.core.training.loops import Loops
 from trainshift.engine.compiling import compiles
 from trainshift.engine.findings import Findings, find
 from trainshift.engine.guards import GUARDING, guarded
 from trainshift.engine.outlook import Outlook, look
 from trainshift.engine.runtime import Runtime
+from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.transforms import TRANSFORMS
 
 log = logging.getLogger(__name__)
@@ -132,7 +134,7 @@ def analyze_script(script: Script, pause: Callable[[], None] = lambda: None) -> 
                 if isinstance(proposal, Change):
                     proposal = guarded(proposal, rule.guards, relevant)
                 if isinstance(proposal, Change):
-                    changes.append(proposal)
+                    changes.append(_with_prerequisites(program, proposal))
                 elif isinstance(proposal, Remark):
                     remarks.append(proposal)
                 else:
@@ -144,6 +146,11 @@ def analyze_script(script: Script, pause: Callable[[], None] = lambda: None) -> 
             defects.append(f"{rule.code} failed on this script ({type(error).__name__}: {error})")
     program.names.answers.pause = lambda: None  # What is asked later is not this analysis' to give up.
     return Analysis(program, outlook, tuple(changes), tuple(withheld), tuple(remarks), tuple(defects))
+
+
+def _with_prerequisites(program: Program, change: Change) -> Change:
+    """The change with what every change of a script relies on: Horovod's import, its start, the flags."""
+    return replace(change, requires=(*program.fact(Prerequisites).edits, *change.requires))
 
 
 def carry_out(
@@ -193,7 +200,7 @@ def obstacle(analysis: Analysis, runtime: Runtime | None = None) -> Conversion |
         if withheld:
             reason = "nothing more is converted; see what is withheld"
         return Conversion(Status.ALREADY_DISTRIBUTED, source.text, withheld=withheld, reason=reason)
-    estimator = any(loop.pattern is Pattern.ESTIMATOR for loop in analysis.program.loops.own)
+    estimator = any(loop.pattern is Pattern.ESTIMATOR for loop in analysis.program.fact(Loops).own)
     refusal = runtime.refusal(estimator=estimator) if runtime is not None else ""
     return Conversion(Status.REFUSED, source.text, reason=refusal) if refusal else None
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from trainshift.core.edit import Change, Withheld
 from trainshift.core.finding import Finding, Verdict
-from trainshift.core.source import Span
+from trainshift.core.text.edit import Change, Withheld
+from trainshift.core.text.source import Span
 from trainshift.transforms import TRANSFORMS
 from trainshift.transforms.rule import Consequence, Guard
 

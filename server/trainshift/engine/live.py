@@ -14,12 +14,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
 
-from trainshift.core.code import Code
 from trainshift.core.finding import Finding
+from trainshift.core.names.script import Script
 from trainshift.core.program import Program
-from trainshift.core.script import Script
-from trainshift.core.source import Source, Span
-from trainshift.core.statements import Chunk, FactsCache, ParseFailure, parse
+from trainshift.core.text.code import Code
+from trainshift.core.text.source import Source, Span
+from trainshift.core.text.statements import Chunk, FactsCache, ParseFailure, parse
 from trainshift.engine.checking import CheckReport, check_failed, judge, report_on, unread
 from trainshift.engine.findings import Findings
 from trainshift.engine.settings import Settings

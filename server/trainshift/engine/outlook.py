@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trainshift.core import api
-from trainshift.core.facts import Scope, Site, argument
-from trainshift.core.loops import LOOKED_FOR
-from trainshift.core.names import Function
-from trainshift.core.patterns import MONITORED, Pattern
+from trainshift.core.names import api
+from trainshift.core.names.resolver import Function
 from trainshift.core.program import Program
-from trainshift.core.source import Span
+from trainshift.core.text.facts import Scope, Site, argument
+from trainshift.core.text.source import Span
+from trainshift.core.training.loop_kinds import MONITORED, Pattern
+from trainshift.core.training.loops import LOOKED_FOR, Loops
+from trainshift.core.training.steps import Steps
+from trainshift.core.training.what_trains import WhatTrains
+from trainshift.rewriting.keras.fits import Fits
+from trainshift.rewriting.tf1.graphs import Graphs
 
 # What distributes a script by parameter servers, or hides its training loop, by its name.
 _SERVERS = "parameter servers already distribute this script; remove them first"
@@ -51,13 +55,18 @@ def look(program: Program) -> Outlook:
         if found is not None:
             site, reason = found
             return Outlook(False, True, reason, program.script.span(site.node, site))
-    loops = program.training.steps or program.keras.fits or program.keras.batches or program.graphs.is_used
+    loops = (
+        program.fact(Steps).steps
+        or program.fact(Fits).fits
+        or program.fact(Fits).batches
+        or program.fact(Graphs).is_used
+    )
     return Outlook(True) if loops else _perhaps(program) or Outlook(False, False, LOOKED_FOR)
 
 
 def _perhaps(program: Program) -> Outlook | None:
     """A refusal where the only call that may train is a `fit` of what nobody sees."""
-    for loop in program.loops.possible:
+    for loop in program.fact(Loops).possible:
         reason = f"{loop.call} is called on an object that is not known to be a Keras model"
         return Outlook(False, True, reason, loop.span)
     return None
@@ -65,7 +74,7 @@ def _perhaps(program: Program) -> Outlook | None:
 
 def _foreign_loop(program: Program) -> tuple[Site, str] | None:
     """A loop of another pattern than the tape's."""
-    loops = program.loops.own
+    loops = program.fact(Loops).own
     taped = any(loop.pattern is Pattern.GRAD_TAPE for loop in loops)
     for loop in loops:
         # Weights that are assigned beside a tape's loop (an exponential average, say) are not trained.
@@ -80,7 +89,7 @@ def _foreign_setup(program: Program) -> tuple[Site, str] | None:
         *(f"tensorflow.{prefix}{name}" for prefix in ("", "compat.v1.") for name in _FOREIGN)
     )
     for site in program.script.sites_calling(foreign_names.union(_HIDING, api.last_names(*api.STRATEGY))):
-        if site.name in _HIDING and program.graphs.is_used and not _is_own(program, site):
+        if site.name in _HIDING and program.fact(Graphs).is_used and not _is_own(program, site):
             return site, f"the optimizer that {site.name} uses cannot be wrapped; call its minimize instead"
         for name in program.names.full_names(site.node.func, site.scope, site.statement):
             foreign = _FOREIGN.get(name.removeprefix("tensorflow.").removeprefix("compat.v1."))
@@ -99,7 +108,7 @@ def _is_own(program: Program, site: Site) -> bool:
 def _unseen(program: Program) -> tuple[Site, str] | None:
     """A session or an Estimator that trains, if at all, where nobody sees it."""
     # Next to a tape's loop or a fit, a session is the TF1 way to set GPU options.
-    if program.loops.own:
+    if program.fact(Loops).own:
         return None
     for site in program.script.sites_calling(api.last_names(*api.SESSION, *MONITORED, *api.ESTIMATOR)):
         for name in program.names.full_names(site.node.func, site.scope, site.statement):
@@ -113,7 +122,7 @@ def _unseen(program: Program) -> tuple[Site, str] | None:
 def _thread(program: Program) -> tuple[Site, str] | None:
     """A training step in a thread: Horovod's reductions of two threads would meet."""
     reason = "threads that train at the same time cannot reduce their gradients by Horovod"
-    for step in program.training.steps:
+    for step in program.fact(Steps).steps:
         scope: Scope | None = step.site.scope
         while scope is not None:
             if scope.kind == "class" and "threading.Thread" in program.names.library_bases(scope):
@@ -123,6 +132,6 @@ def _thread(program: Program) -> tuple[Site, str] | None:
         target = argument(site.node, 1, "target")
         if target is not None and program.names.calls(site, "threading.Thread"):
             for value in program.names.site_values(target, site):
-                if isinstance(value, Function) and value.scope in program.training.functions:
+                if isinstance(value, Function) and value.scope in program.fact(WhatTrains).functions:
                     return site, reason
     return None

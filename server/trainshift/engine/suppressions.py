@@ -19,13 +19,13 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
-from trainshift.core.code import Code
-from trainshift.core.edit import Change, Edit
-from trainshift.core.facts import Statement
 from trainshift.core.finding import Finding, Verdict
-from trainshift.core.script import Script
-from trainshift.core.source import Source, Span
-from trainshift.core.statements import Chunk
+from trainshift.core.names.script import Script
+from trainshift.core.text.code import Code
+from trainshift.core.text.edit import Change, Edit
+from trainshift.core.text.facts import Statement
+from trainshift.core.text.source import Source, Span
+from trainshift.core.text.statements import Chunk
 from trainshift.engine.compiling import compiles
 from trainshift.engine.own_codes import UNKNOWN_SUPPRESSION, UNUSED_SUPPRESSION
 

@@ -7,11 +7,11 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 
-from trainshift.core.code import Code
-from trainshift.core.script import Script
-from trainshift.core.source import BOM, Source
-from trainshift.core.statements import ParseFailure, parse
-from trainshift.core.workspace import Workspace
+from trainshift.core.names.script import Script
+from trainshift.core.names.workspace import Workspace
+from trainshift.core.text.code import Code
+from trainshift.core.text.source import BOM, Source
+from trainshift.core.text.statements import ParseFailure, parse
 
 # As many parsed files are kept for the scripts that are still to come.
 _MOST_KEPT = 200

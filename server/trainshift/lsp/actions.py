@@ -12,9 +12,9 @@ from typing import Any
 
 from lsprotocol import types
 
-from trainshift.core.edit import Change, Edit, merge
 from trainshift.core.finding import Finding
-from trainshift.core.source import Span
+from trainshift.core.text.edit import Change, Edit, merge
+from trainshift.core.text.source import Span
 from trainshift.engine.checking import CheckReport, Diagnostic
 from trainshift.engine.conversion import Status, at_line
 from trainshift.engine.own_codes import OWN_CODES, UNUSED_SUPPRESSION

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types
 from pygls.exceptions import JsonRpcContentModified, JsonRpcException, JsonRpcInvalidParams
 
-from trainshift.core.source import Span
+from trainshift.core.text.source import Span
 from trainshift.lsp.desk import Outdated, Program, State
 from trainshift.lsp.diagnostics import SOURCE
 from trainshift.lsp.protocol import plain_json

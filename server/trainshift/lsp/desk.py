@@ -19,7 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from trainshift.core.lazy import cached_property
-from trainshift.core.source import Source, Span
+from trainshift.core.text.source import Source, Span
 from trainshift.engine.checking import CheckReport
 from trainshift.engine.live import Live, Shift
 from trainshift.engine.own_codes import SYNTAX_ERROR

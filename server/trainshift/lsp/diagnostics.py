@@ -12,9 +12,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from trainshift.core.edit import Change
 from trainshift.core.lazy import cached_property
-from trainshift.core.source import Span
+from trainshift.core.text.edit import Change
+from trainshift.core.text.source import Span
 from trainshift.engine.checking import Diagnostic, OtherPlace, Region
 from trainshift.engine.own_codes import UNUSED_SUPPRESSION
 from trainshift.engine.settings import Severity

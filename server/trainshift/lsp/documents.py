@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from trainshift.core.lazy import cached_property
-from trainshift.core.source import BOM, Source, Span
-from trainshift.core.statements import ParseFailure, parse
+from trainshift.core.text.source import BOM, Source, Span
+from trainshift.core.text.statements import ParseFailure, parse
 from trainshift.lsp.positions import Place, Positions, joined, replaced
 
 # Lines of a cell that are no Python: magics, shell commands, questions; and those that assign one.

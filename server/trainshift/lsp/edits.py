@@ -7,8 +7,8 @@ from typing import Any
 
 from lsprotocol import types
 
-from trainshift.core.edit import Change, Edit, Place, Plan
-from trainshift.core.source import Span
+from trainshift.core.text.edit import Change, Edit, Place, Plan
+from trainshift.core.text.source import Span
 from trainshift.lsp.client import Client
 from trainshift.lsp.documents import Paper, Part
 from trainshift.transforms import TRANSFORMS

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from lsprotocol import types
 
 from trainshift.core import tables
-from trainshift.core.facts import Site
 from trainshift.core.program import Program as Facts
-from trainshift.core.source import Span
+from trainshift.core.text.facts import Site
+from trainshift.core.text.source import Span
 from trainshift.lsp.codes import CODES
 from trainshift.lsp.desk import State
 from trainshift.lsp.diagnostics import place_of

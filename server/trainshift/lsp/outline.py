@@ -7,10 +7,11 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from trainshift.core.edit import Change
-from trainshift.core.patterns import Loop, Pattern
-from trainshift.core.script import Script
-from trainshift.core.source import Span
+from trainshift.core.names.script import Script
+from trainshift.core.text.edit import Change
+from trainshift.core.text.source import Span
+from trainshift.core.training.loop_kinds import Loop, Pattern
+from trainshift.core.training.loops import Loops
 from trainshift.engine.conversion import Analysis, Conversion, Status, analyze_script, obstacle
 from trainshift.engine.runtime import Runtime
 from trainshift.lsp.documents import Paper
@@ -72,7 +73,7 @@ def _outline_of(
     found = obstacle(analysis, runtime)
     loops = tuple(
         (_above(script, loop), _NAMES.get(loop.pattern, "Training"))
-        for loop in analysis.program.loops.own
+        for loop in analysis.program.fact(Loops).own
         if loop.script is script
     )
     return Outline(paper, analysis, runtime, found, analysis.changes if found is None else (), loops)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from trainshift.core.source import Source
+from trainshift.core.text.source import Source
 from trainshift.engine.live import Live
 from trainshift.host import files as disk_files
 from trainshift.host.configuration import Configuration, ConfigurationProblem, Configurations

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from trainshift.core.edit import Change
-from trainshift.core.source import Span
+from trainshift.core.text.edit import Change
+from trainshift.core.text.source import Span
 from trainshift.engine.conversion import Conversion, Note, carry_out
 from trainshift.engine.settings import Severity
 from trainshift.lsp.desk import State

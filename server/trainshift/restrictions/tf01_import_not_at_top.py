@@ -33,8 +33,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from trainshift.core.edit import Change, Edit
-from trainshift.core.facts import (
+from trainshift.core.finding import Finding, Related, Verdict
+from trainshift.core.layout import Layout
+from trainshift.core.lazy import cached_property
+from trainshift.core.names.libraries import is_common
+from trainshift.core.names.resolver import Instance, Library, Unknown
+from trainshift.core.program import Program
+from trainshift.core.text.edit import Change, Edit
+from trainshift.core.text.facts import (
     AttributeBinding,
     Binding,
     ItemBinding,
@@ -46,12 +52,8 @@ from trainshift.core.facts import (
     last_name,
     root_name,
 )
-from trainshift.core.finding import Finding, Related, Verdict
-from trainshift.core.imports import catches_import_error, is_common
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import Instance, Library, Unknown
-from trainshift.core.program import Program
-from trainshift.core.source import Span
+from trainshift.core.text.source import Span
+from trainshift.restrictions.facts.aliases import catches_import_error
 from trainshift.restrictions.restriction import Findings, Restriction
 
 _IMPORTS = (ast.Import, ast.ImportFrom)
@@ -345,7 +347,7 @@ def _fix(program: Program, statement: Statement, top: _Top) -> Change | None:
     """The import at the end of the imports at the top, where that cannot change what the script does."""
     if top.end is None or not _is_movable(program, statement) or _is_disturbed(program, statement, top):
         return None
-    script, layout = program.script, program.layout
+    script, layout = program.script, program.fact(Layout)
     span = script.statement_span(statement)
     lines, removal = _taken_out(program, statement)
     last = next((each for each in reversed(top.block) if not isinstance(each.node, ast.Expr)), None)
@@ -369,7 +371,7 @@ def _taken_out(program: Program, statement: Statement) -> tuple[list[str], tuple
     only = len(script.siblings(statement)[0]) == 1
     if not alone:
         lines = _dedented(source.text[span.start : span.end], indentation if not indentation.strip() else "")
-        return lines, program.layout.remove(statement, only)
+        return lines, program.fact(Layout).remove(statement, only)
     above = _comment_above(program, start, end)
     lines = [line.lstrip() for line in _LINE.split(source.text[above:start])[:-1]]
     lines += _dedented(source.text[span.start : end].rstrip(), indentation)

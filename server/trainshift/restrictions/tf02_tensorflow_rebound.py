@@ -33,14 +33,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from trainshift.core.edit import Change
-from trainshift.core.facts import Binding, Facts, Scope, Site, Statement, arguments, dotted, last_name
 from trainshift.core.finding import Finding, Related, Verdict
-from trainshift.core.imports import ROOTS, Alias, catches_import_error, is_common
-from trainshift.core.names import Instance, Library, Member, Unknown, UserInstance, Value
+from trainshift.core.names.libraries import ROOTS, is_common
+from trainshift.core.names.readings import readings_in
+from trainshift.core.names.resolver import Instance, Library, Member, Unknown, UserInstance, Value
 from trainshift.core.program import Program
-from trainshift.core.readings import readings_in
-from trainshift.core.source import Span
+from trainshift.core.text.edit import Change
+from trainshift.core.text.facts import Binding, Facts, Scope, Site, Statement, arguments, dotted, last_name
+from trainshift.core.text.source import Span
+from trainshift.restrictions.facts.aliases import Alias, Aliases, catches_import_error
 from trainshift.restrictions.restriction import Findings, Restriction
 
 _MISSED = "what is made through it may not be seen, and be left as it is for one process"
@@ -59,7 +60,7 @@ _TELLING = frozenset(
 def check(program: Program) -> Findings:
     """One finding for each name that TensorFlow has without an import, or that the import has to share."""
     reported: set[Binding] = set()
-    for alias in program.imports.aliases:
+    for alias in program.fact(Aliases).aliases:
         if alias.is_module or (alias.dynamic and not alias.names and _may_be_used_as_module(program, alias)):
             reported.add(alias.binding)
             yield _alias(program, alias)
@@ -69,7 +70,7 @@ def check(program: Program) -> Findings:
                 continue
             reported.add(binding)
         yield finding
-    for name in program.imports.module_names:
+    for name in program.fact(Aliases).module_names:
         yield from _rebindings(program, name, reported)
         yield from _shadows(program, name, reported)
 
@@ -78,7 +79,7 @@ def check(program: Program) -> Findings:
 
 
 def _alias(program: Program, alias: Alias) -> Finding:
-    target = program.imports.target(alias.binding)
+    target = program.fact(Aliases).target(alias.binding)
     if alias.dynamic:
         message = (
             f"{target.text} is a module whose name is not in the script: if it is TensorFlow, {_MISSED}."
@@ -86,8 +87,8 @@ def _alias(program: Program, alias: Alias) -> Finding:
         return Finding("TF02", Verdict.UNKNOWN, target.span, message)
     verb = "holds TensorFlow" if alias.held else "is TensorFlow, bound by something else than an import"
     fix = None
-    edits = program.imports.inlined(alias)
-    shown = program.imports.shown(alias)
+    edits = program.fact(Aliases).inlined(alias)
+    shown = program.fact(Aliases).shown(alias)
     if edits and alias.binding.statement is not None:
         span = program.script.statement_span(alias.binding.statement)
         fix = Change("TF02", f"Use {shown} instead of {target.text}", span, edits)
@@ -97,7 +98,7 @@ def _alias(program: Program, alias: Alias) -> Finding:
 
 def _imported_here(program: Program, value: ast.expr | None = None) -> tuple[Related, ...]:
     """Where the script imports TensorFlow, under the name that is used if it has several."""
-    names = program.imports.module_names
+    names = program.fact(Aliases).module_names
     wanted = last_name(value) if value is not None else ""
     bindings = names.get(wanted) or next(iter(names.values()), [])
     for binding in bindings:
@@ -109,7 +110,7 @@ def _imported_here(program: Program, value: ast.expr | None = None) -> tuple[Rel
 
 def _may_be_used_as_module(program: Program, alias: Alias) -> bool:
     """Whether what is read from a module that nobody can name fits TensorFlow, if anything is read."""
-    read = _read_from(program, program.imports.target(alias.binding).text)
+    read = _read_from(program, program.fact(Aliases).target(alias.binding).text)
     return not read or not read.isdisjoint(_TELLING)
 
 
@@ -130,7 +131,7 @@ def _read_from(program: Program, name: str) -> set[str]:
 
 def _parameters(program: Program) -> Iterator[tuple[Finding, Binding | None]]:
     """Findings for parameters that are the module, and for functions that take it and are not seen."""
-    imports, script = program.imports, program.script
+    imports, script = program.fact(Aliases), program.script
     carriers = set(imports.module_names)
     carriers.update(
         last_name(each.binding.target)
@@ -182,7 +183,7 @@ def _given_names(facts: Facts) -> list[tuple[Site, ast.expr]]:
 
 
 def _parameter(program: Program, binding: Binding, given: Span | None) -> Finding:
-    target = program.imports.target(binding)
+    target = program.fact(Aliases).target(binding)
     function = binding.inner.name if binding.inner is not None else ""
     where = f" of {function}()" if function else ""
     message = f"{target.text}{where} is TensorFlow, bound as a parameter: {_MISSED}."
@@ -222,7 +223,7 @@ def _handed_over(program: Program, site: Site, given: ast.expr) -> Finding:
 
 def _rebindings(program: Program, name: str, reported: set[Binding]) -> Findings:
     """What the import's name is bound to where the import binds it."""
-    imports = program.imports
+    imports = program.fact(Aliases)
     for scope in _homes(program, name):
         bindings = program.script.module_bindings[name] if scope is None else scope.bindings[name]
         own = [binding for binding in bindings if imports.is_module_import(binding)]
@@ -242,7 +243,7 @@ def _rebindings(program: Program, name: str, reported: set[Binding]) -> Findings
 def _homes(program: Program, name: str) -> list[Scope | None]:
     """The scopes in which imports bind the name; None for the module."""
     homes: dict[Scope | None, None] = {}
-    for binding in program.imports.module_names[name]:
+    for binding in program.fact(Aliases).module_names[name]:
         scope = binding.scope
         homes[None if scope.kind == "module" or name in scope.declared_global else scope] = None
     return list(homes)
@@ -289,7 +290,7 @@ def _branches_apart(one: Statement, other: Statement) -> tuple[Statement, str] |
 
 def _shadows(program: Program, name: str, reported: set[Binding]) -> Findings:
     """Local names that hide the import's in a scope that uses TensorFlow."""
-    imports = program.imports
+    imports = program.fact(Aliases)
     for scope in imports.scopes:
         bindings = scope.bindings.get(name)
         if not bindings or scope.kind == "module" or name in scope.declared_global | scope.declared_nonlocal:

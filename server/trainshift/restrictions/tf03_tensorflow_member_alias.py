@@ -30,12 +30,12 @@ Seeds: S1 restriction 3; S2 restriction 3; S3 restriction 3.
 
 from __future__ import annotations
 
-from trainshift.core import api
-from trainshift.core.edit import Change
-from trainshift.core.facts import for_type_checkers
 from trainshift.core.finding import Finding, Verdict
-from trainshift.core.imports import MODULES, Alias
+from trainshift.core.names import api
 from trainshift.core.program import Program
+from trainshift.core.text.edit import Change
+from trainshift.core.text.facts import for_type_checkers
+from trainshift.restrictions.facts.aliases import MODULES, Alias, Aliases
 from trainshift.restrictions.restriction import Findings, Restriction
 
 # Below `tensorflow.`: the modules that the rules look through, and what a rank does wrong if they do not.
@@ -130,7 +130,7 @@ _FAMILIES = (
 
 def check(program: Program) -> Findings:
     """One finding for each name, attribute or item that is bound to a member of TensorFlow."""
-    for alias in program.imports.aliases:
+    for alias in program.fact(Aliases).aliases:
         if alias.is_module or alias.passed or not alias.names:
             continue
         if all(".FLAGS." in name for name in alias.names):  # a value from the command line
@@ -139,7 +139,7 @@ def check(program: Program) -> Findings:
         if alias.held and not roles:
             continue
         yield _finding(program, alias, roles[0] if roles else "")
-    for alias in program.imports.defaults:
+    for alias in program.fact(Aliases).defaults:
         roles = [role for name in sorted(alias.names) if (role := _role(name, False))]
         if roles:
             yield _finding(program, alias, roles[0])
@@ -147,7 +147,7 @@ def check(program: Program) -> Findings:
 
 def _finding(program: Program, alias: Alias, role: str) -> Finding:
     binding = alias.binding
-    target, member = program.imports.target(binding), program.imports.shown(alias)
+    target, member = program.fact(Aliases).target(binding), program.fact(Aliases).shown(alias)
     verb = "is some member of" if alias.dynamic else "holds" if alias.held else "is another name for"
     verb = "is by default" if binding.kind == "parameter" else verb
     why = f"{role} behind it may go unnoticed, and {_COSTS[role]}" if role else "no rule looks at it"
@@ -161,7 +161,7 @@ def _finding(program: Program, alias: Alias, role: str) -> Finding:
 
 
 def _fix(program: Program, alias: Alias, name: str, member: str) -> Change | None:
-    edits = program.imports.inlined(alias)
+    edits = program.fact(Aliases).inlined(alias)
     if not edits or alias.binding.statement is None:
         return None
     span = program.script.statement_span(alias.binding.statement)

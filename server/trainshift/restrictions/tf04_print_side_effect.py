@@ -29,14 +29,15 @@ from __future__ import annotations
 import ast
 
 from trainshift.core import tables
-from trainshift.core.edit import Change, Edit
-from trainshift.core.effects import Deed, Effect
-from trainshift.core.facts import Site, arguments, hides_arguments, last_name
 from trainshift.core.finding import Finding, Related, Verdict
-from trainshift.core.names import Instance, Library, Literal, Value
+from trainshift.core.layout import Layout
+from trainshift.core.names.resolver import Instance, Library, Literal, Value
+from trainshift.core.names.script import Script
 from trainshift.core.program import Program
-from trainshift.core.script import Script
-from trainshift.core.source import Span, one_line
+from trainshift.core.text.edit import Change, Edit
+from trainshift.core.text.facts import Site, arguments, hides_arguments, last_name
+from trainshift.core.text.source import Span, one_line
+from trainshift.core.training.effects import Deed, Effect, Effects
 from trainshift.restrictions.restriction import Findings, Restriction
 
 _PRINTS = ("builtins.print", "tensorflow.print")
@@ -64,7 +65,7 @@ def _aliases(program: Program) -> list[str]:
 def _judge(program: Program, site: Site) -> Finding | None:
     worst: tuple[Deed, ast.expr] | None = None
     for given in arguments(site.node):
-        deed = program.effects.of_expression(given)
+        deed = program.fact(Effects).of_expression(given)
         if deed is not None and (worst is None or deed.effect > worst[0].effect):
             worst = deed, given
     if worst is not None and worst[0].effect is not Effect.UNKNOWN:
@@ -160,7 +161,7 @@ def _fix(program: Program, site: Site) -> Change | None:
     own = isinstance(statement.node, ast.Expr) and statement.node.value is site.node
     if not own or statement.scope.kind == "class":  # A class would keep the variable.
         return None
-    script, layout = program.script, program.layout
+    script, layout = program.script, program.fact(Layout)
     given = arguments(site.node)
     acting = [index for index, each in enumerate(given) if _acts(program, each)]
     bounds = Span(script.span(site.node.func, site).end + 1, script.span(site.node, site).end - 1)
@@ -192,7 +193,7 @@ def _fix(program: Program, site: Site) -> Change | None:
 
 
 def _acts(program: Program, node: ast.expr) -> bool:
-    deed = program.effects.of_expression(node)
+    deed = program.fact(Effects).of_expression(node)
     return deed is not None and deed.effect is not Effect.UNKNOWN
 
 
@@ -220,7 +221,7 @@ def _name(program: Program, node: ast.expr, taken: set[str]) -> str:
     """The name that an argument is bound to."""
     if isinstance(node, ast.NamedExpr):
         return node.target.id
-    return program.setup.fresh("value", taken=taken)
+    return program.script.fresh("value", taken=taken)
 
 
 RULE = Restriction("TF04", "print-side-effect", check)

@@ -38,9 +38,9 @@ Seeds: S1 restriction 5; S2 restriction 5.
 
 from __future__ import annotations
 
-from trainshift.core.creations import Kind
 from trainshift.core.program import Program
-from trainshift.restrictions import holding
+from trainshift.restrictions.facts import one_name as holding
+from trainshift.restrictions.facts.creations import Kind
 from trainshift.restrictions.restriction import Findings, Restriction
 
 

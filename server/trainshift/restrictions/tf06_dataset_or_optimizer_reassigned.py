@@ -26,12 +26,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from trainshift.core.creations import Kind, excludes, gives_dataset
-from trainshift.core.edit import Change, Edit
-from trainshift.core.facts import Binding, Scope, dotted, last_name
 from trainshift.core.finding import Finding, Related, Verdict
+from trainshift.core.names.readings import Readings
 from trainshift.core.program import Program
-from trainshift.core.source import Span
+from trainshift.core.text.edit import Change, Edit
+from trainshift.core.text.facts import Binding, Scope, dotted, last_name
+from trainshift.core.text.source import Span
+from trainshift.restrictions.facts.creations import Creations, Kind, excludes, gives_dataset
 from trainshift.restrictions.restriction import Findings, Restriction
 
 _HELD = frozenset({Kind.DATASET, Kind.OPTIMIZER})
@@ -49,7 +50,7 @@ _WRAPPING = frozenset(
 
 def check(program: Program) -> Findings:
     """One finding for each binding that gives a name of a dataset or an optimizer another meaning."""
-    if not program.creations.of(*_HELD):
+    if not program.fact(Creations).of(*_HELD):
         return
     for name, bindings in _names(program):
         if not name.strip("_"):  # `_` is for values that nobody wants
@@ -57,7 +58,7 @@ def check(program: Program) -> Findings:
         held: list[tuple[Binding, Kind]] = []
         lost: list[Binding] = []
         for binding in bindings:
-            kinds = program.creations.bound(binding)
+            kinds = program.fact(Creations).bound(binding)
             before = next((each for each in held if not _apart(each[0], binding)), None)
             kind = next((kind for kind in (Kind.DATASET, Kind.OPTIMIZER) if kind in kinds), None)
             if kind is not None:
@@ -120,7 +121,7 @@ def _wraps(program: Program, binding: Binding) -> bool:
     if not isinstance(value, ast.Call) or binding.path:
         return False
     method = last_name(value.func) if isinstance(value.func, ast.Attribute) else ""
-    derived = gives_dataset(method) and Kind.UNSEEN in program.creations.bound(binding)
+    derived = gives_dataset(method) and Kind.UNSEEN in program.fact(Creations).bound(binding)
     return derived or last_name(value.func) in _WRAPPING
 
 
@@ -170,7 +171,7 @@ def _rename(program: Program, name: str, binding: Binding) -> Change | None:
     script, statement, target = program.script, binding.statement, binding.target
     if statement is None or not isinstance(statement.node, ast.Assign) or not isinstance(target, ast.Name):
         return None
-    if binding.scope.kind == "class" or not program.readings.can_be_renamed(name):
+    if binding.scope.kind == "class" or not program.fact(Readings).can_be_renamed(name):
         return None
     own, bindings = program.names.lookup(name, binding.scope, None)
     if own is None and script.may_be_imported:
@@ -187,9 +188,9 @@ def _rename(program: Program, name: str, binding: Binding) -> Change | None:
         return None
     here = script.statement_span(statement)
     span = script.span(target, binding.scope)
-    fresh = program.setup.fresh(name)
+    fresh = program.script.fresh(name)
     edits = [Edit(span.start, span.end, fresh)]
-    for reading in program.readings.of(name):
+    for reading in program.fact(Readings).of(name):
         if program.names.lookup(name, reading.scope, None)[0] is not own:
             continue
         at = script.span(reading.node, reading.statement)

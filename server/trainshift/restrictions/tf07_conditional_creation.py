@@ -28,9 +28,9 @@ Seeds: S1 restriction 7; S2 restriction 7.
 
 from __future__ import annotations
 
-from trainshift.core.creations import Condition, Creation, Kind
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.program import Program
+from trainshift.restrictions.facts.creations import Condition, Creation, Creations, Kind
 from trainshift.restrictions.restriction import Findings, Restriction
 
 _WHY = {
@@ -49,7 +49,7 @@ _UNDER = {
 
 def check(program: Program) -> Findings:
     """One finding for each creation of a dataset or an optimizer that stands under a condition."""
-    for creation in program.creations.of(*_WHY):
+    for creation in program.fact(Creations).of(*_WHY):
         conditions = creation.conditions
         if not conditions:
             continue
@@ -66,7 +66,7 @@ def check(program: Program) -> Findings:
 
 
 def _judged(program: Program, creation: Creation, first: Condition) -> tuple[Verdict, str]:
-    made = f"`{program.creations.shown(creation)}`"
+    made = f"`{program.fact(Creations).shown(creation)}`"
     kind = creation.kind.value
     where = _UNDER.get(first.word, f"under `{first.word}`")
     if not first.decides:

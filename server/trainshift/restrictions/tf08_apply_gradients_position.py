@@ -27,14 +27,15 @@ import ast
 from collections.abc import Iterator
 from itertools import pairwise
 
-from trainshift.core import api
-from trainshift.core.creations import Kind
-from trainshift.core.edit import Change, Edit
-from trainshift.core.facts import COMPREHENSIONS, Scope, Site, Statement, dotted, expression_path
 from trainshift.core.finding import Finding, Verdict
-from trainshift.core.names import Member
+from trainshift.core.layout import Layout
+from trainshift.core.names import api
+from trainshift.core.names.resolver import Member
 from trainshift.core.program import Program
-from trainshift.core.source import one_line
+from trainshift.core.text.edit import Change, Edit
+from trainshift.core.text.facts import COMPREHENSIONS, Scope, Site, Statement, dotted, expression_path
+from trainshift.core.text.source import one_line
+from trainshift.restrictions.facts.creations import Creations, Kind
 from trainshift.restrictions.restriction import Findings, Restriction
 
 _METHOD = "apply_gradients"
@@ -107,7 +108,7 @@ def _of_receiver(program: Program, node: ast.expr, scope: Scope, statement: Stat
             and program.names.is_a(value.owner, *api.MODEL)
         ):
             return Verdict.VIOLATED
-    kinds = program.creations.kinds(node, scope, statement)
+    kinds = program.fact(Creations).kinds(node, scope, statement)
     if Kind.OPTIMIZER in kinds:
         return Verdict.VIOLATED
     return Verdict.UNKNOWN if Kind.UNSEEN in kinds or not kinds else None
@@ -185,13 +186,13 @@ def _fix(program: Program, site: Site) -> Change | None:
     head = program.script.text(site.node.func, site)
     if "\n" in head or "\r" in head:
         text = f"({text})"
-    name = program.setup.fresh("result")
+    name = program.script.fresh("result")
     edits = (
-        program.layout.before(statement, [f"{name} = {text}"]),
+        program.fact(Layout).before(statement, [f"{name} = {text}"]),
         Edit(call.start, call.end, name),
     )
     title = f"Give {_shown(site.node.func)}(...) a statement of its own"
-    return Change("TF08", title, span, edits, program.layout.isolate(statement))
+    return Change("TF08", title, span, edits, program.fact(Layout).isolate(statement))
 
 
 def _is_first(statement: ast.stmt, call: ast.Call) -> bool:

@@ -34,15 +34,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainshift.core import tables
-from trainshift.core.creations import Kind, excludes
-from trainshift.core.edit import Change, Edit, Place
-from trainshift.core.effects import Effect
-from trainshift.core.facts import Binding, Scope, Statement
 from trainshift.core.finding import Finding, Related, Verdict
-from trainshift.core.names import Library, is_wrap
-from trainshift.core.patterns import named_function
+from trainshift.core.names.readings import Readings
+from trainshift.core.names.resolver import Library, is_wrap
 from trainshift.core.program import Program
-from trainshift.core.training import in_loop
+from trainshift.core.text.edit import Change, Edit, Place
+from trainshift.core.text.facts import Binding, Scope, Statement
+from trainshift.core.training.effects import Effect, Effects
+from trainshift.core.training.executions import in_loop
+from trainshift.core.training.loop_kinds import named_function
+from trainshift.restrictions.facts.creations import Creations, Kind, excludes
 from trainshift.restrictions.restriction import Findings, Restriction
 
 _GIVING = ("value", "context", "element", "import")
@@ -93,7 +94,7 @@ def _globals(program: Program) -> Iterator[_Global]:
         given = [each for each in bindings if each.kind in _GIVING and not _distributes(program, each)]
         if not given:
             continue
-        kinds = frozenset[Kind]().union(*map(program.creations.bound, given))
+        kinds = frozenset[Kind]().union(*map(program.fact(Creations).bound, given))
         if Kind.OPTIMIZER in kinds:
             yield _Global(name, sorted(given, key=lambda each: _start(program, each)), True)
         elif Kind.UNSEEN in kinds:
@@ -138,7 +139,7 @@ def _start(program: Program, binding: Binding) -> int:
 def _uses(program: Program, name: str, before: int | None) -> list[_Use]:
     """The first use of the global `name` by each function that begins before the offset, if one is given."""
     found: dict[Scope, _Use] = {}
-    for reading in program.readings.of(name):
+    for reading in program.fact(Readings).of(name):
         function = named_function(reading.scope) or reading.scope.function()
         if function is None or program.names.lookup(name, reading.scope, None)[0] is not None:
             continue
@@ -311,7 +312,7 @@ def _may_matter(program: Program, statement: Statement) -> bool:
     for site in facts.sites:
         if site.scope.function() is None:
             names = program.names.full_names(site.node.func, site.scope, site.statement)
-            deed = program.effects.of_call(site)
+            deed = program.fact(Effects).of_call(site)
             quiet = any(name.startswith((*tables.QUIET_TENSORFLOW, "horovod.")) for name in names)
             if quiet or (deed is not None and deed.effect is not Effect.FILES):
                 return True

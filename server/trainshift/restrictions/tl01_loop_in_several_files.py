@@ -19,16 +19,17 @@ from __future__ import annotations
 import posixpath
 
 from trainshift.core.finding import Finding, Related, Verdict
-from trainshift.core.patterns import Loop
 from trainshift.core.program import Program
-from trainshift.core.source import Span
+from trainshift.core.text.source import Span
+from trainshift.core.training.loop_kinds import Loop
+from trainshift.core.training.loops import Loops
 from trainshift.restrictions.restriction import Findings, Restriction
 
 
 def check(program: Program) -> Findings:
     """One finding for a program that trains in several files, where its script first does so."""
     first: dict[str, Loop] = {}
-    for loop in sorted(program.loops.all, key=lambda loop: not loop.certain):
+    for loop in sorted(program.fact(Loops).all, key=lambda loop: not loop.certain):
         first.setdefault(loop.script.path, loop)
     if len(first) < 2:
         return
@@ -49,7 +50,7 @@ def check(program: Program) -> Findings:
 
 def _place(program: Program, loops: list[Loop]) -> Span:
     """The script's own loop; without one, the import that brings in the second file that trains."""
-    own = program.loops.own
+    own = program.fact(Loops).own
     if own:
         return own[0].span
     workspace = program.script.workspace

@@ -19,8 +19,9 @@ Seeds: S2 §3.1 restriction 2, S3 §3.1 restriction 2.
 from __future__ import annotations
 
 from trainshift.core.finding import Finding, Related, Verdict
-from trainshift.core.patterns import KNOWN_PATTERNS, Loop, Pattern
 from trainshift.core.program import Program
+from trainshift.core.training.loop_kinds import KNOWN_PATTERNS, Loop, Pattern
+from trainshift.core.training.loops import Loops
 from trainshift.restrictions.restriction import Findings, Restriction
 
 _WHY = {
@@ -47,7 +48,7 @@ _PERHAPS = {
 
 def check(program: Program) -> Findings:
     """One finding for each loop of another type, and for each further type that the program has."""
-    for loop in (*program.loops.own, *program.loops.possible):
+    for loop in (*program.fact(Loops).own, *program.fact(Loops).possible):
         if loop.pattern not in KNOWN_PATTERNS:
             unknown = loop.pattern is Pattern.UNKNOWN or not loop.certain
             verdict = Verdict.UNKNOWN if unknown else Verdict.VIOLATED
@@ -74,13 +75,13 @@ def _strategy(program: Program, loop: Loop) -> tuple[Related, ...]:
 
 
 def _second_types(program: Program) -> Findings:
-    loops = [loop for loop in program.loops.all if loop.pattern in KNOWN_PATTERNS]
+    loops = [loop for loop in program.fact(Loops).all if loop.pattern in KNOWN_PATTERNS]
     known: dict[Pattern, Loop] = {}
     for loop in loops:
         first = next(iter(known.values()), loop)
         if loop.pattern not in known and first is not loop and _is_about(program, loop, first):
             here, other = (loop, first) if loop.script is program.script else (first, loop)
-            if program.loops.same_model(here, other) is False:
+            if program.fact(Loops).same_model(here, other) is False:
                 message = (
                     f"{here.call} and {other.call} are two types of training loop ({here.pattern.value} and "
                     f"{other.pattern.value}) for different models; each is converted by its own rules."

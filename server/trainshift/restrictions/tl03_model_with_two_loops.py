@@ -17,15 +17,17 @@ from __future__ import annotations
 import ast
 
 from trainshift.core.finding import Finding, Related, Verdict
-from trainshift.core.patterns import KNOWN_PATTERNS, Loop
 from trainshift.core.program import Program
-from trainshift.core.source import Span
+from trainshift.core.text.source import Span
+from trainshift.core.training.loop_kinds import KNOWN_PATTERNS, Loop
+from trainshift.core.training.loops import Loops
+from trainshift.core.training.origins import Origins
 from trainshift.restrictions.restriction import Findings, Restriction
 
 
 def check(program: Program) -> Findings:
     """One finding for each loop that trains what a loop of another type before it trains too."""
-    loops = [loop for loop in program.loops.all if loop.pattern in KNOWN_PATTERNS]
+    loops = [loop for loop in program.fact(Loops).all if loop.pattern in KNOWN_PATTERNS]
     reported: set[Loop] = set()
     for index, later in enumerate(loops):
         for earlier in loops[:index]:
@@ -37,15 +39,15 @@ def check(program: Program) -> Findings:
                 if made is not None:
                     reported.add(here)
                     yield _finding(program, here, other, made)
-            elif program.loops.same_model(here, other) is not False:
+            elif program.fact(Loops).same_model(here, other) is not False:
                 reported.add(here)
                 yield _finding(program, here, other, here.span)
 
 
 def _made_here(program: Program, one: Loop, other: Loop) -> Span | None:
     """Where the script makes the model that two loops of other files train."""
-    place = program.loops.shared_model(one, other)
-    for made in program.loops.origins.creations(place) if place is not None else ():
+    place = program.fact(Loops).shared_model(one, other)
+    for made in program.fact(Origins).creations(place) if place is not None else ():
         site = program.script.code.sites_by_node.get(made) if isinstance(made, ast.Call) else None
         if site is not None:
             return program.script.span(site.node, site)
@@ -56,7 +58,7 @@ def _finding(program: Program, here: Loop, other: Loop, span: Span) -> Finding:
     related = [Related(other.span, f"the other loop: {other.call}", program.elsewhere(other.script))]
     if here.script is not program.script:
         related.insert(0, Related(here.span, f"one loop: {here.call}", here.script))
-    model = program.loops.shared_model(here, other)
+    model = program.fact(Loops).shared_model(here, other)
     if model is not None:
         elsewhere = here.script is not program.script
         name = "The model that is made here" if elsewhere else ast.unparse(model.node)

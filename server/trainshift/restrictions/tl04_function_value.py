@@ -22,14 +22,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from trainshift.core import api
-from trainshift.core.facts import Binding, Facts, Scope, Site, Statement, arguments, closure, last_name
 from trainshift.core.finding import Finding, Related, Verdict
-from trainshift.core.loops import LAUNCHERS
-from trainshift.core.names import Function, Member
-from trainshift.core.patterns import FITTING
+from trainshift.core.names import api
+from trainshift.core.names.resolver import Function, Member
 from trainshift.core.program import Program
-from trainshift.core.source import one_line
+from trainshift.core.text.facts import Binding, Facts, Scope, Site, Statement, arguments, closure, last_name
+from trainshift.core.text.source import one_line
+from trainshift.core.training.loop_kinds import FITTING
+from trainshift.core.training.loops import LAUNCHERS, Loops
 from trainshift.restrictions.restriction import Findings, Restriction
 
 _ESTIMATOR_SPECS = ("tensorflow.estimator.TrainSpec", "tensorflow.estimator.EvalSpec")
@@ -62,7 +62,7 @@ def check(program: Program) -> Findings:
 def _judged(program: Program, use: _Use) -> Findings:
     values = program.names.values(use.node, use.scope, use.statement)
     functions = [value.scope for value in values if isinstance(value, Function)]
-    trains = [function for function in functions if function in program.loops.functions]
+    trains = [function for function in functions if function in program.fact(Loops).functions]
     if isinstance(use.node, ast.Lambda | ast.Call):  # which are functions, but no function's name
         functions = trains
     method = _is_training_method(program, use)

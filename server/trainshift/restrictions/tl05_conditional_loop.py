@@ -24,13 +24,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from trainshift.core.facts import Scope, Site, Statement, expression_path, is_main_guard
 from trainshift.core.finding import Finding, Related, Verdict
-from trainshift.core.patterns import Loop, header
+from trainshift.core.names.script import Script
 from trainshift.core.program import Program
-from trainshift.core.script import Script
-from trainshift.core.source import Span, one_line
-from trainshift.core.training import LOOPS
+from trainshift.core.text.facts import Scope, Site, Statement, expression_path, is_main_guard
+from trainshift.core.text.source import Span, one_line
+from trainshift.core.training.executions import LOOPS
+from trainshift.core.training.loop_kinds import Loop, header
+from trainshift.core.training.loops import Loops
 from trainshift.restrictions.restriction import Findings, Restriction
 
 
@@ -48,7 +49,7 @@ class _Condition:
 def check(program: Program) -> Findings:
     """One finding for each loop, or call that reaches one, under a condition in this script."""
     reported: set[Span] = set()
-    for loop in (*program.loops.all, *program.loops.possible):
+    for loop in (*program.fact(Loops).all, *program.fact(Loops).possible):
         for site in loop.sites:
             whole = loop.is_call or (
                 not isinstance(loop.statement.node, LOOPS) and not _is_step_of_others(program, site)
@@ -62,7 +63,7 @@ def check(program: Program) -> Findings:
 def _is_step_of_others(program: Program, site: Site) -> bool:
     """Whether the call stands in a function that nothing in sight calls: its loop is somewhere else."""
     function = site.scope.function()
-    return function is not None and not program.loops.callers(function)
+    return function is not None and not program.fact(Loops).callers(function)
 
 
 def _finding(program: Program, found: _Condition) -> Finding:
@@ -77,7 +78,7 @@ def _finding(program: Program, found: _Condition) -> Finding:
         f"{name} {reached} {found.what}; a rank for which that comes out differently leaves the others "
         "waiting for its gradients."
     )
-    steps = program.loops.steps(found.loop)
+    steps = program.fact(Loops).steps(found.loop)
     return Finding("TL05", Verdict.VIOLATED, found.span, message, related, concerns=steps)
 
 
@@ -98,7 +99,7 @@ def _conditions(program: Program, loop: Loop, site: Site, whole: bool) -> Iterat
         function = site.scope.function()
         if function is not None and function not in seen:
             seen.add(function)
-            waiting += [(caller, whole) for caller in program.loops.callers(function)]
+            waiting += [(caller, whole) for caller in program.fact(Loops).callers(function)]
 
 
 def _around(program: Program, loop: Loop, site: Site, whole: bool) -> tuple[_Condition | None, bool]:

@@ -22,19 +22,21 @@ avoided. Seeds: S1, S2, S3 `trans_S[[import]]`; corrections C10, C13, C14.
 
 from __future__ import annotations
 
-from trainshift.core.edit import Change
 from trainshift.core.program import Program
-from trainshift.core.source import Span
+from trainshift.core.text.edit import Change
+from trainshift.core.text.source import Span
+from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
 
 def propose(program: Program) -> Proposals:
     """One change, on the TensorFlow import, if anything of the set-up is missing."""
-    if not program.requires:
+    prerequisites = program.fact(Prerequisites)
+    if not prerequisites.edits:
         return
-    anchor = program.setup.anchor
+    anchor = prerequisites.anchor
     target = program.script.statement_span(anchor) if anchor is not None else Span(0, 0)
-    yield Change("HV01", "Import and start Horovod, one GPU per rank", target, (), program.requires)
+    yield Change("HV01", "Import and start Horovod, one GPU per rank", target, ())
 
 
 RULE = Transform(

@@ -32,11 +32,14 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core.edit import Change, Edit, Withheld
-from trainshift.core.facts import Statement
-from trainshift.core.learning_rates import Rate
+from trainshift.core.layout import Layout
 from trainshift.core.program import Program
-from trainshift.core.source import Span
+from trainshift.core.text.edit import Change, Edit, Withheld
+from trainshift.core.text.facts import Statement
+from trainshift.core.text.source import Span
+from trainshift.rewriting.keras.fits import Fits
+from trainshift.rewriting.prerequisites import Prerequisites
+from trainshift.rewriting.rates.learning_rates import LearningRates, Rate
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
 _INSIDE = (
@@ -52,7 +55,7 @@ _COUNTS = ("steps_per_epoch", "steps", "max_steps", "num_steps", "last_step")
 
 def propose(program: Program) -> Proposals:
     """One change for each statement in which a rate is written."""
-    rates, hidden = program.learning_rates.all
+    rates, hidden = program.fact(LearningRates).all
     divided = _divides_steps(program)
     by_statement: dict[Statement, list[Rate]] = {}
     for rate in rates:
@@ -71,7 +74,7 @@ def propose(program: Program) -> Proposals:
             decisions += tuple(
                 dict.fromkeys(_NOT_DIVIDED.format(rate.counting) for rate in own if rate.counting)
             )
-        yield Change("HV02", title, target, tuple(edits), program.requires, doubts, decisions)
+        yield Change("HV02", title, target, tuple(edits), doubts=doubts, decisions=decisions)
     for each in hidden:
         target = program.script.span(each.node, each.within)
         yield Withheld("HV02", target, f"the learning rate is not scaled: {each.reason}")
@@ -79,7 +82,7 @@ def propose(program: Program) -> Proposals:
 
 def _divides_steps(program: Program) -> bool:
     """Whether the script gives a number of steps, of which each rank may take its share."""
-    counted = any(fit.given("steps_per_epoch") is not None for fit in program.keras.fits)
+    counted = any(fit.given("steps_per_epoch") is not None for fit in program.fact(Fits).fits)
     return counted or any(
         site.name == "take" or any(word.arg in _COUNTS for word in site.node.keywords)
         for site in program.script.sites
@@ -87,10 +90,10 @@ def _divides_steps(program: Program) -> bool:
 
 
 def _scale(program: Program, rate: Rate) -> tuple[Edit, ...]:
-    factor = f"* {program.setup.hvd}.size()"
+    factor = f"* {program.fact(Prerequisites).hvd}.size()"
     if rate.node is None:
         assert rate.site is not None
-        return program.layout.add_keyword(rate.site, rate.keyword, f"{rate.default} {factor}")
+        return program.fact(Layout).add_keyword(rate.site, rate.keyword, f"{rate.default} {factor}")
     if rate.each:
         span = program.script.span(rate.node, rate.statement)
         edits = (
@@ -98,7 +101,7 @@ def _scale(program: Program, rate: Rate) -> tuple[Edit, ...]:
             Edit(span.end, span.end, "]"),
         )
         return edits
-    return program.layout.factor(rate.node, rate.statement, factor, _bounds(program, rate))
+    return program.fact(Layout).factor(rate.node, rate.statement, factor, _bounds(program, rate))
 
 
 def _bounds(program: Program, rate: Rate) -> Span:

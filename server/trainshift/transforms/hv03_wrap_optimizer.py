@@ -26,11 +26,14 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core import api
-from trainshift.core.edit import Change, Edit, Withheld
-from trainshift.core.facts import Scope, Site, dotted, last_name
+from trainshift.core.layout import Layout
+from trainshift.core.names import api
 from trainshift.core.program import Program
-from trainshift.core.wraps import Wrap
+from trainshift.core.text.edit import Change, Edit, Withheld
+from trainshift.core.text.facts import Scope, Site, dotted, last_name
+from trainshift.rewriting.keras.wraps import Wrap, Wraps
+from trainshift.rewriting.prerequisites import Prerequisites
+from trainshift.rewriting.tf1.graphs import Graphs
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
 _REGISTER = "register_keras_serializable"
@@ -38,17 +41,17 @@ _REGISTER = "register_keras_serializable"
 
 def propose(program: Program) -> Proposals:
     """One change for each statement that makes an optimizer, `compile` itself left to HV10."""
-    made, _, hidden = program.wraps.all
+    made, _, hidden = program.fact(Wraps).all
     for wrap in made:
         if wrap.compile is None:
             yield _change(program, wrap)
-    for cls in program.wraps.rebuilt:
+    for cls in program.fact(Wraps).rebuilt:
         change = _serializable(program, cls)
         if change is not None:
             yield change
     for each in hidden:
         yield Withheld("HV03", program.script.span(each.site.node, each.site), each.reason, True)
-    taken, unseen = program.graphs.gradients
+    taken, unseen = program.fact(Graphs).gradients
     for site in taken:
         yield _average(program, site)
     for gradients in unseen:
@@ -61,23 +64,23 @@ def _average(program: Program, site: Site) -> Change | Withheld:
     span = program.script.span(site.node, site)
     if site.in_fstring:
         return Withheld("HV03", span, "the gradients are taken inside an f-string", True)
-    lead = f"[grad if grad is None else {program.setup.hvd}.allreduce(grad) for grad in "
+    lead = f"[grad if grad is None else {program.fact(Prerequisites).hvd}.allreduce(grad) for grad in "
     edits = (Edit(span.start, span.start, lead), Edit(span.end, span.end, "]"))
     title = "Average the gradients that tf.gradients takes over all ranks"
-    return Change("HV03", title, program.script.statement_span(site.statement), edits, program.requires)
+    return Change("HV03", title, program.script.statement_span(site.statement), edits)
 
 
 def _change(program: Program, wrap: Wrap) -> Change | Withheld:
     span = program.script.span(wrap.site.node, wrap.site)
     if wrap.site.in_fstring:
         return Withheld("HV03", span, "the optimizer is made inside an f-string", True)
-    wrapper = f"{program.setup.modules[wrap.module]}.DistributedOptimizer"
-    requires = program.requires
+    wrapper = f"{program.fact(Prerequisites).modules[wrap.module]}.DistributedOptimizer"
+    requires: tuple[Edit, ...] = ()
     edits: tuple[Edit, ...]
     if wrap.target:
         line = f"{wrap.target} = {wrapper}({wrap.target})"
-        edits = (program.layout.after(wrap.statement, [line]),)
-        requires = (*requires, *program.layout.isolate(wrap.statement))
+        edits = (program.fact(Layout).after(wrap.statement, [line]),)
+        requires = program.fact(Layout).isolate(wrap.statement)
     else:
         edits = (Edit(span.start, span.start, f"{wrapper}("), Edit(span.end, span.end, ")"))
     name = wrap.target or "the optimizer"
@@ -98,24 +101,24 @@ def _serializable(program: Program, cls: Scope) -> Change | Withheld | None:
         last_name(each.func if isinstance(each, ast.Call) else each) for each in statement.node.decorator_list
     }
     if _REGISTER not in decorators:
-        line = f"@{program.setup.tf}.keras.utils.{_REGISTER}()"
-        edits.append(program.layout.before(statement, [line]))
-        requires += program.layout.isolate(statement)
+        line = f"@{program.fact(Prerequisites).tf}.keras.utils.{_REGISTER}()"
+        edits.append(program.fact(Layout).before(statement, [line]))
+        requires += program.fact(Layout).isolate(statement)
     if program.names.function_named(cls, "get_config") is None and not _has_inherited_config(program, cls):
         kept = _kept(program, cls)
         if kept is None:
             reason = f"Horovod makes the optimizer anew, for which {cls.name} needs a get_config method"
             return Withheld("HV03", target, reason, True)
         last = statement.branches["body"][-1]
-        unit = program.layout.unit_at(last)
+        unit = program.fact(Layout).unit_at(last)
         items = ", ".join(f'"{name}": self.{attribute}' for name, attribute in kept.items())
         lines = ["", "def get_config(self):", f"{unit}return {{{items}}}"]
-        edits.append(program.layout.after(last, lines))
-        requires += program.layout.isolate(last)
+        edits.append(program.fact(Layout).after(last, lines))
+        requires += program.fact(Layout).isolate(last)
     if not edits:
         return None
     title = f"Let Horovod's wrap make the schedule {cls.name} again"
-    return Change("HV03", title, target, tuple(edits), (*program.requires, *requires))
+    return Change("HV03", title, target, tuple(edits), tuple(requires))
 
 
 def _has_inherited_config(program: Program, cls: Scope) -> bool:

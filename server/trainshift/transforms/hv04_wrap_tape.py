@@ -23,23 +23,26 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core import api
-from trainshift.core.edit import Change, Edit, Withheld
-from trainshift.core.facts import Scope, Site, Statement, argument, dotted
-from trainshift.core.names import Display, Instance
+from trainshift.core.layout import Layout
+from trainshift.core.names import api
+from trainshift.core.names.resolver import Display, Instance
 from trainshift.core.program import Program
-from trainshift.core.source import Span
-from trainshift.core.training import VARIABLE_LISTS, Gradient, Tape, in_loop, is_plain
+from trainshift.core.text.edit import Change, Edit, Withheld
+from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted
+from trainshift.core.text.source import Span
+from trainshift.core.training.executions import Executions, in_loop
+from trainshift.core.training.steps import VARIABLE_LISTS, Gradient, Steps, Tape, is_plain
+from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
 
 def propose(program: Program) -> Proposals:
     """One change for each `with` statement, or for each place where the wrap is made instead."""
-    steps = program.training.steps
+    steps = program.fact(Steps).steps
     wanted = list(dict.fromkeys(each for step in steps for each in step.gradients if not each.wrapped))
     by_with: dict[Statement, list[Tape]] = {}
     done: set[Gradient] = set()
-    for tape in program.training.tapes:
+    for tape in program.fact(Steps).tapes:
         mine = [each for each in wanted if tape in each.tapes]
         if not mine or any(not each.wrapped for each in tape.other):
             continue
@@ -85,15 +88,15 @@ def _receiver(gradient: Gradient) -> str:
 
 def _rebind(program: Program, statement: Statement, tapes: list[Tape]) -> tuple[list[Edit], list[Edit]]:
     """Edits and prerequisites that rebind the tapes' names after the `with`."""
-    wrap = f"{program.setup.hvd}.DistributedGradientTape"
+    wrap = f"{program.fact(Prerequisites).hvd}.DistributedGradientTape"
     lines = [f"{tape.name} = {wrap}({tape.name})" for tape in tapes]
-    return [program.layout.after(statement, lines)], list(program.layout.isolate(statement))
+    return [program.fact(Layout).after(statement, lines)], list(program.fact(Layout).isolate(statement))
 
 
 def _wrap(program: Program, node: ast.expr, site: Site) -> tuple[list[Edit], list[Edit]]:
     """Edits that wrap an expression: where the tape is made, or where its gradient is taken."""
     span = program.script.span(node, site)
-    wrap = f"{program.setup.hvd}.DistributedGradientTape("
+    wrap = f"{program.fact(Prerequisites).hvd}.DistributedGradientTape("
     return [Edit(span.start, span.start, wrap), Edit(span.end, span.end, ")")], []
 
 
@@ -111,7 +114,7 @@ def _change(
         doubts += [doubt] if doubt else []
     names = dict.fromkeys(_receiver(each) or "the tape" for each in gradients)
     title = f"Average the gradients of {' and '.join(names)} over all ranks"
-    return Change("HV04", title, target, tuple(edits), (*program.requires, *requires), tuple(doubts))
+    return Change("HV04", title, target, tuple(edits), tuple(requires), tuple(doubts))
 
 
 def _sources(program: Program, gradient: Gradient) -> tuple[str, list[Edit], str]:
@@ -122,7 +125,7 @@ def _sources(program: Program, gradient: Gradient) -> tuple[str, list[Edit], str
         return f"Horovod's tape has no distributed .{method}()", [], ""
     if any(word.arg == "unconnected_gradients" for word in call.keywords):
         return "Horovod's tape does not take unconnected_gradients=", [], ""
-    if program.training.compiles_with_xla(gradient.site.scope):
+    if program.fact(Executions).compiles_with_xla(gradient.site.scope):
         return "Horovod's allreduce does not run in a tf.function with jit_compile=True", [], ""
     sources = argument(call, 1, "sources")
     if sources is None:
@@ -137,7 +140,7 @@ def _sources(program: Program, gradient: Gradient) -> tuple[str, list[Edit], str
         text = script.text(sources, gradient.site)
         if any(isinstance(each, ast.Call) for each in ast.walk(sources)):
             return "the gradient is taken of a nested structure that is made in the call", [], ""
-        tf = program.setup.tf
+        tf = program.fact(Prerequisites).tf
         edits = [
             Edit(whole.start, whole.start, f"{tf}.nest.pack_sequence_as({text}, "),
             Edit(part.start, part.start, f"{tf}.nest.flatten("),

@@ -25,19 +25,21 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core import api
-from trainshift.core.edit import Change, Edit, Place, Withheld
-from trainshift.core.facts import Scope, Statement, last_name
-from trainshift.core.flags import PAIRS_KEY, Flag
-from trainshift.core.names import Unknown
+from trainshift.core.layout import Layout
+from trainshift.core.names import api
+from trainshift.core.names.resolver import Unknown
 from trainshift.core.program import Program
-from trainshift.core.training import Step, is_plain
+from trainshift.core.text.edit import Change, Edit, Place, Withheld
+from trainshift.core.text.facts import Scope, Statement, last_name
+from trainshift.core.training.steps import Step, Steps, is_plain
+from trainshift.rewriting.flags import PAIRS_KEY, Flag, Flags
+from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.transforms.rule import Consequence, Guard, Proposals, Transform
 
 
 def propose(program: Program) -> Proposals:
     """One change for each optimizer step that nothing broadcasts yet."""
-    for flag in program.flags.needed:
+    for flag in program.fact(Flags).needed:
         step = flag.step
         reason = _reason_against(step)
         if reason:
@@ -75,8 +77,8 @@ def _position(step: Step) -> str:
 
 
 def _change(program: Program, flag: Flag) -> Change:
-    step, script, layout = flag.step, program.script, program.layout
-    requires = [*program.requires, *_globals(program, flag), *layout.isolate(step.statement)]
+    step, script, layout = flag.step, program.script, program.fact(Layout)
+    requires = [*_globals(program, flag), *layout.isolate(step.statement)]
     edits: list[Edit] = []
     variables = [f"{script.text(model, step.site)}.variables" for model in step.models]
     if not variables:
@@ -101,10 +103,10 @@ def _change(program: Program, flag: Flag) -> Change:
 
 def _block(program: Program, flag: Flag, variables: list[str]) -> list[str]:
     """The lines of the broadcast, without the indentation of their place."""
-    hvd, unit = program.setup.hvd, program.layout.unit_at(flag.step.statement)
+    hvd, unit = program.fact(Prerequisites).hvd, program.fact(Layout).unit_at(flag.step.statement)
     calls = [f"{hvd}.broadcast_variables({each}, root_rank=0)" for each in variables]
     if flag.step.site.scope.function() is not None:
-        calls = [f"with {program.setup.tf}.init_scope():", *(unit + call for call in calls)]
+        calls = [f"with {program.fact(Prerequisites).tf}.init_scope():", *(unit + call for call in calls)]
     if flag.key is None:
         test, done = f"if not {flag.name}:", f"{flag.name} = True"
     else:
@@ -115,7 +117,7 @@ def _block(program: Program, flag: Flag, variables: list[str]) -> list[str]:
 
 def _bind_pairs(program: Program, step: Step, name: str) -> list[Edit]:
     """``apply_gradients(zip(g, v))`` becomes ``name = list(zip(g, v))`` and ``apply_gradients(name)``."""
-    script, layout = program.script, program.layout
+    script, layout = program.script, program.fact(Layout)
     assert step.pairs is not None
     start, syntax = layout.call_syntax(step.site)
     pairs = script.span(step.pairs, step.site)
@@ -146,7 +148,7 @@ def _before_return(program: Program, step: Step, block: list[str]) -> list[Edit]
     assert step.statement.node.value is not None
     value = script.span(step.statement.node.value, step.site)
     name = _result_name(program)
-    newline = script.source.newline + program.layout.indentation(step.statement)
+    newline = script.source.newline + program.fact(Layout).indentation(step.statement)
     lines = "".join(newline + line for line in [*block, f"return {name}"])
     bound = [Edit(span.start, value.start, f"{name} = ")] if step.models else []
     return [*bound, Edit(span.end, span.end, lines, Place.AFTER)]
@@ -155,20 +157,20 @@ def _before_return(program: Program, step: Step, block: list[str]) -> list[Edit]
 def _result_name(program: Program) -> str:
     """The name for what a step returns: the same for every step, as it is returned at once."""
     ours = set()
-    for step in program.training.steps:
+    for step in program.fact(Steps).steps:
         node, block = step.statement.node, step.statement.block
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             name = node.targets[0].id
             last = block[-1].node
             if isinstance(last, ast.Return) and isinstance(last.value, ast.Name) and last.value.id == name:
                 ours.add(name)
-    return program.setup.fresh("result", ours)
+    return program.script.fresh("result", ours)
 
 
 def _pairs_name(program: Program) -> str:
     """The name of the list of pairs: the same for every step, as each reads it at once."""
     ours = set()
-    for step in program.training.steps:
+    for step in program.fact(Steps).steps:
         before = program.script.preceding(step.statement)
         if before is not None and isinstance(step.pairs, ast.Name) and isinstance(before.node, ast.Assign):
             value = before.node.value
@@ -178,7 +180,7 @@ def _pairs_name(program: Program) -> str:
             )
             if made and step.pairs.id in bound:
                 ours.add(step.pairs.id)
-    return program.setup.fresh("grads_and_vars", ours)
+    return program.script.fresh("grads_and_vars", ours)
 
 
 def _globals(program: Program, flag: Flag) -> list[Edit]:
@@ -188,7 +190,7 @@ def _globals(program: Program, flag: Flag) -> list[Edit]:
         return []
     names = [
         each.name
-        for each in program.flags.needed
+        for each in program.fact(Flags).needed
         if each.key is None
         and each.step.site.scope.function() is function
         and each.name not in function.declared_global
@@ -198,14 +200,14 @@ def _globals(program: Program, flag: Flag) -> list[Edit]:
     line = f"global {', '.join(names)}"
     first = _body(function)[0]
     documented = isinstance(first.node, ast.Expr) and isinstance(first.node.value, ast.Constant)
-    isolated = program.layout.isolate(first)
+    isolated = program.fact(Layout).isolate(first)
     if documented and isinstance(first.node.value.value, str):  # type: ignore[attr-defined]
-        return [*isolated, program.layout.after(first, [line])]
+        return [*isolated, program.fact(Layout).after(first, [line])]
     # What follows on the line of the first statement may stay there.
     start = program.script.statement_span(first).start
     below_header = [edit for edit in isolated if edit.end == start]
     if below_header:
-        return [*below_header, program.layout.before(first, [line], -2)]
+        return [*below_header, program.fact(Layout).before(first, [line], -2)]
     return [_above_comments(program, first, line)]
 
 
@@ -225,7 +227,7 @@ def _above_comments(program: Program, first: Statement, line: str) -> Edit:
             break
         row -= 1
     start = source.line_starts[row]
-    text = program.layout.indentation(first) + line + source.newline
+    text = program.fact(Layout).indentation(first) + line + source.newline
     return Edit(start, start, text, Place.BEFORE, -2)
 
 

@@ -21,15 +21,21 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trainshift.core import api
-from trainshift.core.edit import Change, Remark, Withheld
-from trainshift.core.facts import Site, argument
-from trainshift.core.flow import reaching_calls
-from trainshift.core.names import Unknown
-from trainshift.core.own_values import own_exits
-from trainshift.core.patterns import Pattern
+from trainshift.core.layout import Layout
+from trainshift.core.names import api
+from trainshift.core.names.flow import reaching_calls
+from trainshift.core.names.resolver import Unknown
 from trainshift.core.program import Program
-from trainshift.core.source import Span, one_line
+from trainshift.core.text.edit import Change, Remark, Withheld
+from trainshift.core.text.facts import Site, argument
+from trainshift.core.text.source import Span, one_line
+from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.loop_kinds import Pattern
+from trainshift.core.training.loops import Loops
+from trainshift.core.training.what_trains import WhatTrains
+from trainshift.rewriting.keras.fits import Fits
+from trainshift.rewriting.prerequisites import Prerequisites
+from trainshift.rewriting.ranks.early_exits import own_exits
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
 # Constructors of which arguments count the steps of a training.
@@ -58,12 +64,14 @@ def propose(program: Program) -> Proposals:
         elif not _is_settled(program, count.node, site):
             span = program.script.span(site.node, site)
             bounds = Span(program.script.span(site.node.func, site).end + 1, span.end - 1)
-            edits = program.layout.factor(count.node, site, f"// {program.setup.hvd}.size()", bounds)
+            edits = program.fact(Layout).factor(
+                count.node, site, f"// {program.fact(Prerequisites).hvd}.size()", bounds
+            )
             doubts = (count.doubt,) if count.doubt else ()
             number = program.script.text(count.node, site)
             title = f"Divide the {count.what} ({number}) among the ranks"
             decisions = (f"each rank takes its share of the {count.what} ({number}), not all of them",)
-            yield Change("HV06", title, target, edits, program.requires, doubts, decisions)
+            yield Change("HV06", title, target, edits, doubts=doubts, decisions=decisions)
     for statement, test in own_exits(program):
         text = one_line(program.script.text(test, statement))
         yield Remark(
@@ -94,9 +102,9 @@ def _taken(program: Program) -> Iterator[_Count]:
 
 def _given(program: Program) -> Iterator[_Count]:
     """The arguments that count the steps of `fit`, of an Estimator and of hooks."""
-    for fit in program.keras.fits:
+    for fit in program.fact(Fits).fits:
         yield from _counts(fit.site, {"steps_per_epoch": fit.given("steps_per_epoch")})
-    for loop in program.loops.own:
+    for loop in program.fact(Loops).own:
         for site in loop.sites if loop.pattern is Pattern.ESTIMATOR else ():
             signature = api.method("tensorflow.estimator.Estimator", site.name)
             if signature is not None:
@@ -120,7 +128,7 @@ def _counts(site: Site, given: dict[str, ast.expr | None]) -> Iterator[_Count]:
 
 def _is_settled(program: Program, count: ast.expr, site: Site) -> bool:
     """Whether the count is divided already, or is 1 (which would become none) or "all" (-1)."""
-    if program.horovod.scaled(count, site.scope, site.statement):
+    if program.fact(Horovod).scaled(count, site.scope, site.statement):
         return True
     try:
         return ast.literal_eval(count) in (1, -1)
@@ -146,9 +154,10 @@ def _feeding(program: Program) -> set[Site]:
     iterated = [
         (statement.node.iter, statement.scope, statement)
         for statement in program.script.statements
-        if isinstance(statement.node, ast.For | ast.AsyncFor) and program.training.statement_trains(statement)
+        if isinstance(statement.node, ast.For | ast.AsyncFor)
+        and program.fact(WhatTrains).statement_trains(statement)
     ]
-    for fit in program.keras.fits:
+    for fit in program.fact(Fits).fits:
         data = fit.given("x") or fit.given("generator")
         if data is not None:
             iterated.append((data, fit.site.scope, fit.site.statement))

@@ -23,10 +23,12 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core.edit import Edit, Place, Remark
+from trainshift.core.layout import Layout
 from trainshift.core.program import Program
-from trainshift.core.root_only import Form, Kind, RootCall
-from trainshift.transforms.root import conditional, guard, guard_changes
+from trainshift.core.text.edit import Edit, Place, Remark
+from trainshift.rewriting.edits.rank_guards import conditional, guard, guard_changes
+from trainshift.rewriting.prerequisites import Prerequisites
+from trainshift.rewriting.ranks.root_only import Form, Kind, RootCall, RootOnly
 from trainshift.transforms.rule import Consequence, Guard, Proposals, Transform
 
 
@@ -39,7 +41,7 @@ def propose(program: Program) -> Proposals:
         Form.DISABLE: _disable,
     }
     yield from guard_changes(program, "HV07", (Kind.PRINT,), forms, "Print on rank 0 only")
-    for site, what in program.root_only.shared:
+    for site, what in program.fact(RootOnly).shared:
         text = f"{program.script.text(site.node.func, site)}(...) stays in the loop: every rank {what}"
         yield Remark("HV07", program.script.statement_span(site.statement), text)
 
@@ -47,17 +49,19 @@ def propose(program: Program) -> Proposals:
 def _conditional(program: Program, call: RootCall) -> tuple[Edit, ...]:
     names = program.names.full_names(call.site.node.func, call.site.scope, call.site.statement)
     # What `tf.print` gives in a graph is an operation, which `control_dependencies` wants.
-    otherwise = f"{program.setup.tf}.no_op()" if "tensorflow.print" in names else "None"
+    otherwise = f"{program.fact(Prerequisites).tf}.no_op()" if "tensorflow.print" in names else "None"
     return conditional(program, call, otherwise)
 
 
 def _disable(program: Program, call: RootCall) -> tuple[Edit, ...]:
-    return program.layout.add_keyword(call.site, "disable", f"{program.setup.hvd}.rank() != 0")
+    return program.fact(Layout).add_keyword(
+        call.site, "disable", f"{program.fact(Prerequisites).hvd}.rank() != 0"
+    )
 
 
 def _bind(program: Program, call: RootCall) -> tuple[Edit, ...]:
     """Evaluate the arguments in a statement of their own, print them under the guard."""
-    script, layout, site = program.script, program.layout, call.site
+    script, layout, site = program.script, program.fact(Layout), call.site
     start, syntax = layout.call_syntax(site)
     positional = [each for each in syntax.arguments if each.keyword is None and each.star != "**"]
     first, last = start + positional[0].start, start + positional[-1].end
@@ -71,7 +75,8 @@ def _bind(program: Program, call: RootCall) -> tuple[Edit, ...]:
         opening, closing = "", ""
     else:
         opening, closing = "(", ")" if alone or len(positional) > 1 else ",)"
-    guarded = f"{closing}{newline}if {program.setup.root}:{newline}{layout.unit_at(site.statement)}{lead}"
+    header = f"if {program.fact(Prerequisites).root}:"
+    guarded = f"{closing}{newline}{header}{newline}{layout.unit_at(site.statement)}{lead}"
     return (
         Edit(statement.start, first, f"{name} = {opening}"),
         Edit(last, last, f"{guarded}{'' if alone else '*'}{name}", Place.WITHIN, 1),
@@ -89,7 +94,7 @@ def _printed(program: Program) -> str:
         following = program.script.following(statement) if name.startswith("printed") else None
         if following is not None and isinstance(following.node, ast.If) and name in _names(following.node):
             ours.add(name)
-    return program.setup.fresh("printed", ours)
+    return program.script.fresh("printed", ours)
 
 
 def _names(node: ast.AST) -> set[str]:

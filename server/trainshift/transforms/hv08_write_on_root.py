@@ -37,13 +37,19 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from trainshift.core import api, tables
-from trainshift.core.edit import Change, Edit
-from trainshift.core.facts import Site, argument
+from trainshift.core import tables
+from trainshift.core.layout import Layout
+from trainshift.core.names import api
 from trainshift.core.program import Program
-from trainshift.core.root_only import Form, Kind, RootCall
-from trainshift.core.source import Span
-from trainshift.transforms.root import conditional, guard, guard_changes, or_none
+from trainshift.core.text.edit import Change, Edit
+from trainshift.core.text.facts import Site, argument
+from trainshift.core.text.source import Span
+from trainshift.rewriting.edits.rank_guards import conditional, guard, guard_changes, or_none
+from trainshift.rewriting.keras.wraps import Wraps
+from trainshift.rewriting.prerequisites import Prerequisites
+from trainshift.rewriting.ranks.read_back import ReadBack
+from trainshift.rewriting.ranks.root_only import Form, Kind, RootCall, RootOnly
+from trainshift.rewriting.tf1.initializations import Initializations
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
 _LOADING = "tensorflow.keras.models.load_model"
@@ -66,7 +72,7 @@ def propose(program: Program) -> Proposals:
         if isinstance(change, Change) and change.target in native:
             change = replace(change, decisions=(_UNREADABLE,))
         yield change
-    for site, path in program.rereads.all:
+    for site, path in program.fact(ReadBack).all:
         yield _wait(program, site, path)
 
 
@@ -75,9 +81,9 @@ def _native_saves(program: Program) -> set[Span]:
     return {
         program.script.statement_span(site.statement)
         for site in program.script.sites_named("save")
-        if program.wraps.classes and site.node.args
+        if program.fact(Wraps).classes and site.node.args
         if program.names.may_be(program.names.site_values(_receiver(site), site), *api.MODEL)
-        if program.rereads.is_native(site.node.args[0], site)
+        if program.fact(ReadBack).is_native(site.node.args[0], site)
     }
 
 
@@ -87,14 +93,14 @@ def _receiver(site: Site) -> ast.expr:
 
 def _wait(program: Program, site: Site, path: ast.expr) -> Change:
     """A broadcast in front of a statement that reads what rank 0 has written: the others wait for it."""
-    layout, statement, text = program.layout, site.statement, program.script.text(path, site)
-    edits = [layout.before(statement, [f"{program.setup.hvd}.broadcast(0, root_rank=0)"])]
+    layout, statement, text = program.fact(Layout), site.statement, program.script.text(path, site)
+    edits = [layout.before(statement, [f"{program.fact(Prerequisites).hvd}.broadcast(0, root_rank=0)"])]
     given = {word.arg for word in site.node.keywords}
     if program.names.calls(site, _LOADING) and given.isdisjoint({"custom_objects", "compile", None}):
-        if program.wraps.classes and len(site.node.args) == 1 and program.rereads.is_native(path, site):
+        wrapped, tf = program.fact(Wraps).classes, program.fact(Prerequisites).tf
+        if wrapped and len(site.node.args) == 1 and program.fact(ReadBack).is_native(path, site):
             classes = ", ".join(
-                f'"{name.rpartition(".")[2]}": {program.setup.tf}{name.removeprefix("tensorflow")}'
-                for name in program.wraps.classes
+                f'"{name.rpartition(".")[2]}": {tf}{name.removeprefix("tensorflow")}' for name in wrapped
             )
             edits += layout.add_keyword(site, "custom_objects", f"{{{classes}}}")
     decision = f"every rank reads {text}, which rank 0 has written: all of them must see the same directory"
@@ -103,7 +109,7 @@ def _wait(program: Program, site: Site, path: ast.expr) -> Change:
         f"Wait until rank 0 has written {text}",
         program.script.statement_span(statement),
         tuple(edits),
-        (*program.requires, *layout.isolate(statement)),
+        layout.isolate(statement),
         decisions=(decision,),
     )
 
@@ -111,26 +117,28 @@ def _wait(program: Program, site: Site, path: ast.expr) -> Change:
 def _reload(program: Program, call: RootCall) -> tuple[Edit, ...]:
     """Load on rank 0 and broadcast, where the broadcast after the first step may be over."""
     assert isinstance(call.site.node.func, ast.Attribute)
-    if call.site.name == "restore" and program.root_only.of_saver(call.site):
+    if call.site.name == "restore" and program.fact(RootOnly).of_saver(call.site):
         return (*guard(program, call), *_restored(program, call))
-    variables = program.root_only.restored(call.site)
+    variables = program.fact(RootOnly).restored(call.site)
     if call.site.name == "load_weights":
         variables = [f"{program.script.text(call.site.node.func.value, call.site)}.variables"]
-    lines = [f"{program.setup.hvd}.broadcast_variables({each}, root_rank=0)" for each in variables]
-    return (*guard(program, call), program.layout.after(call.site.statement, lines))
+    lines = [
+        f"{program.fact(Prerequisites).hvd}.broadcast_variables({each}, root_rank=0)" for each in variables
+    ]
+    return (*guard(program, call), program.fact(Layout).after(call.site.statement, lines))
 
 
 def _restored(program: Program, call: RootCall) -> tuple[Edit, ...]:
     """Give other ranks' variables a value where they have none, and broadcast those that were restored."""
     statement = call.site.statement
-    restore = program.initializations.restore(call.site)
-    otherwise = program.initializations.otherwise(call.site)
-    unit = program.layout.unit_at(statement)
+    restore = program.fact(Initializations).restore(call.site)
+    otherwise = program.fact(Initializations).otherwise(call.site)
+    unit = program.fact(Layout).unit_at(statement)
     lines = ["else:", *(unit + line for line in otherwise)] if otherwise else []
     if restore.anchor is statement:
-        return (program.layout.after(statement, [*lines, *restore.lines]),)
-    edits = (program.layout.after(restore.anchor, restore.lines),)
-    return (program.layout.after(statement, lines), *edits) if lines else edits
+        return (program.fact(Layout).after(statement, [*lines, *restore.lines]),)
+    edits = (program.fact(Layout).after(restore.anchor, restore.lines),)
+    return (program.fact(Layout).after(statement, lines), *edits) if lines else edits
 
 
 def _noop_writer(program: Program, call: RootCall) -> tuple[Edit, ...]:
@@ -138,7 +146,7 @@ def _noop_writer(program: Program, call: RootCall) -> tuple[Edit, ...]:
     if isinstance(function, ast.Attribute):
         module = program.script.text(function.value, call.site)
     else:
-        module = f"{program.setup.tf}.summary"
+        module = f"{program.fact(Prerequisites).tf}.summary"
     return conditional(program, call, f"{module}.create_noop_writer()")
 
 
@@ -147,14 +155,14 @@ def _devnull(program: Program, call: RootCall) -> tuple[Edit, ...]:
     name = next(name for name in sorted(names) if name in tables.OPENING)
     path = argument(call.site.node, 0, tables.OPENING[name][0])
     assert path is not None
-    start, syntax = program.layout.call_syntax(call.site)
+    start, syntax = program.fact(Layout).call_syntax(call.site)
     span = program.script.span(path, call.site)
     value = next(
         Span(start + each.value_start, start + each.value_end)
         for each in syntax.arguments
         if start + each.value_start <= span.start and span.end <= start + each.value_end
     )
-    test = f" if {program.setup.root} else {program.setup.os}.devnull"
+    test = f" if {program.fact(Prerequisites).root} else {program.fact(Prerequisites).os}.devnull"
     if isinstance(path, ast.IfExp | ast.Lambda | ast.NamedExpr) and value == span:
         return (Edit(span.start, span.start, "("), Edit(span.end, span.end, f"){test}"))
     return (Edit(value.end, value.end, test),)

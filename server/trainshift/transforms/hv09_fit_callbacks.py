@@ -25,21 +25,24 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core.callbacks import AVERAGE, BROADCAST, Callbacks
-from trainshift.core.edit import Change, Edit, Withheld
-from trainshift.core.facts import Site
-from trainshift.core.keras import hides
+from trainshift.core.layout import Layout
 from trainshift.core.program import Program
-from trainshift.core.roles import Role
-from trainshift.core.root_only import Form, Kind, RootCall, verbosity
-from trainshift.transforms.lists import keep_to_root, placed, put_first, run, titled
-from trainshift.transforms.root import guard_changes, only_argument
+from trainshift.core.text.edit import Change, Edit, Withheld
+from trainshift.core.text.facts import Site
+from trainshift.core.training.executions import Executions
+from trainshift.rewriting.edits.list_edits import keep_to_root, placed, put_first, run, titled
+from trainshift.rewriting.edits.rank_guards import guard_changes, only_argument
+from trainshift.rewriting.keras.callbacks import AVERAGE, BROADCAST, CallbackLists, Callbacks
+from trainshift.rewriting.keras.fits import hides
+from trainshift.rewriting.list_roles import Role
+from trainshift.rewriting.prerequisites import Prerequisites
+from trainshift.rewriting.ranks.root_only import Form, Kind, RootCall, verbosity
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
 
 def propose(program: Program) -> Proposals:
     """One change for each `fit`, for each callback that writes, and for each other progress bar."""
-    for callbacks in program.callbacks.all:
+    for callbacks in program.fact(CallbackLists).all:
         change = _fit(program, callbacks)
         if change is not None:
             yield change
@@ -47,7 +50,7 @@ def propose(program: Program) -> Proposals:
             if each.may_write:
                 span = program.script.span(each.element.node, each.element.scope)
                 yield Withheld("HV09", span, f"{each.name} stays on every rank, where one of them writes")
-    for callback in program.callbacks.written_on_all_ranks:
+    for callback in program.fact(CallbackLists).written_on_all_ranks:
         yield keep_to_root(program, "HV09", callback.element, callback.name)
     yield from guard_changes(
         program, "HV09", (Kind.PRINT,), {Form.VERBOSE: _verbose}, "Show the progress bar on rank 0 only"
@@ -61,7 +64,7 @@ def _fit(program: Program, callbacks: Callbacks) -> Change | Withheld | None:
         return Withheld("HV09", span, "the callbacks may be hidden in * or ** arguments", True)
     if site.in_fstring:
         return Withheld("HV09", span, "the call stands inside an f-string", True)
-    if program.training.runs_in_graphs:
+    if program.fact(Executions).runs_in_graphs:
         return Withheld("HV09", span, "Horovod's callback needs eager execution, which is disabled", True)
     stopping = [each.name for each in callbacks.members if each.stops_in_epoch]
     if stopping:
@@ -72,9 +75,9 @@ def _fit(program: Program, callbacks: Callbacks) -> Change | Withheld | None:
     edits: list[Edit] = []
     added: dict[str, str] = {}
     if not callbacks.has(BROADCAST):
-        first = [f"{program.setup.hvd_keras}.callbacks.{BROADCAST}(0)"]
+        first = [f"{program.fact(Prerequisites).hvd_keras}.callbacks.{BROADCAST}(0)"]
         if callbacks.reads_metrics and not callbacks.has(AVERAGE):
-            first.append(f"{program.setup.hvd_keras}.callbacks.{AVERAGE}()")
+            first.append(f"{program.fact(Prerequisites).hvd_keras}.callbacks.{AVERAGE}()")
         if callbacks.given is None:
             added["callbacks"] = f"[{', '.join(first)}]"
         else:
@@ -83,8 +86,8 @@ def _fit(program: Program, callbacks: Callbacks) -> Change | Withheld | None:
     if given is not None:
         edits += _silence(program, site, given)
     elif not hides(program.script, site, "verbose"):
-        added["verbose"] = f"1 if {program.setup.root} else 0"
-    edits += program.layout.add_keywords(site, added)
+        added["verbose"] = f"1 if {program.fact(Prerequisites).root} else 0"
+    edits += program.fact(Layout).add_keywords(site, added)
     if not edits:
         return None
     target = program.script.statement_span(site.statement)
@@ -94,9 +97,8 @@ def _fit(program: Program, callbacks: Callbacks) -> Change | Withheld | None:
         title,
         target,
         tuple(edits),
-        program.requires,
-        _doubts(program, callbacks),
-        _decisions(program, callbacks),
+        doubts=_doubts(program, callbacks),
+        decisions=_decisions(program, callbacks),
     )
 
 
@@ -139,7 +141,9 @@ def _verbose(program: Program, call: RootCall) -> tuple[Edit, ...]:
     names = program.names.full_names(call.site.node.func, call.site.scope, call.site.statement)
     given = verbosity(call.site, names)
     if given is None:
-        return program.layout.add_keyword(call.site, "verbose", f"1 if {program.setup.root} else 0")
+        return program.fact(Layout).add_keyword(
+            call.site, "verbose", f"1 if {program.fact(Prerequisites).root} else 0"
+        )
     return _silence(program, call.site, given)
 
 

@@ -21,13 +21,17 @@ import ast
 import re
 from itertools import count
 
-from trainshift.core import api, tables
-from trainshift.core.edit import Change, Edit, Place, Withheld
-from trainshift.core.facts import Site
-from trainshift.core.keras import Compile, method_argument
+from trainshift.core import tables
+from trainshift.core.layout import Layout
+from trainshift.core.names import api
 from trainshift.core.program import Program
-from trainshift.core.training import is_plain
-from trainshift.core.wraps import Named, Wrap
+from trainshift.core.text.edit import Change, Edit, Place, Withheld
+from trainshift.core.text.facts import Site
+from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.steps import is_plain
+from trainshift.rewriting.keras.fits import Compile, Fits, method_argument
+from trainshift.rewriting.keras.wraps import Named, Wrap, Wraps
+from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
 _BASE = "optimizer"
@@ -37,13 +41,13 @@ _TITLE = "Compile with an optimizer that averages the gradients over all ranks"
 
 def propose(program: Program) -> Proposals:
     """One change for each `compile` that names its optimizer or makes it in place."""
-    made, named, _ = program.wraps.all
+    made, named, _ = program.fact(Wraps).all
     for wrap in made:
         if wrap.compile is not None:
             yield _wrap(program, wrap, wrap.compile)
     for each in named:
         yield _make(program, each)
-    for compile in program.keras.compiles:
+    for compile in program.fact(Fits).compiles:
         compiled = method_argument(compile.site, "jit_compile")
         if isinstance(compiled, ast.Constant) and compiled.value is True:
             span = program.script.span(compile.site.node, compile.site)
@@ -55,22 +59,22 @@ def _wrap(program: Program, wrap: Wrap, compile: Compile) -> Change | Withheld:
     """An optimizer that is made in place: bound to a variable, or wrapped where it stands."""
     site, script = compile.site, program.script
     span = script.span(wrap.site.node, wrap.site)
-    wrapper = f"{program.setup.hvd_keras}.DistributedOptimizer("
+    wrapper = f"{program.fact(Prerequisites).hvd_keras}.DistributedOptimizer("
     if site.in_fstring:
         return Withheld("HV10", span, "the call stands inside an f-string", True)
     if not _is_statement(site) or not _can_follow(program, site, wrap.site):
         edits = (Edit(span.start, span.start, wrapper), Edit(span.end, span.end, ")"))
-        return Change("HV10", _TITLE, script.statement_span(site.statement), edits, program.requires)
+        return Change("HV10", _TITLE, script.statement_span(site.statement), edits)
     # What stands in front of the optimizer moves behind it, so that edits inside of it stay where they are.
     name = _name(program, compile)
     statement = script.statement_span(site.statement)
-    newline = script.source.newline + program.layout.indentation(site.statement)
+    newline = script.source.newline + program.fact(Layout).indentation(site.statement)
     lead = script.source.text[statement.start : span.start]
     edits = (
         Edit(statement.start, span.start, f"{name} = {wrapper}"),
         Edit(span.end, span.end, f"){newline}{lead}{name}", Place.WITHIN, 1),
     )
-    requires = (*program.requires, *program.layout.isolate(site.statement))
+    requires = program.fact(Layout).isolate(site.statement)
     return Change("HV10", _TITLE, statement, edits, requires, (wrap.doubt,) if wrap.doubt else ())
 
 
@@ -79,7 +83,7 @@ def _can_follow(program: Program, site: Site, optimizer: Site) -> bool:
     assert isinstance(site.node.func, ast.Attribute)
     end = program.script.span(optimizer.node, optimizer).start
     return is_plain(site.node.func.value) and not any(
-        other.name in tables.ROOT_ONLY_NAMES or program.wraps.makes_optimizer(other)
+        other.name in tables.ROOT_ONLY_NAMES or program.fact(Wraps).makes_optimizer(other)
         for other in program.script.code.sites_by_statement[site.statement]
         if other is not site and program.script.span(other.node, other).start < end
     )
@@ -87,23 +91,25 @@ def _can_follow(program: Program, site: Site, optimizer: Site) -> bool:
 
 def _make(program: Program, named: Named) -> Change | Withheld:
     """An optimizer that is named, or the default: made in front of the statement, or in place."""
-    site, script, layout = named.compile.site, program.script, program.layout
+    site, script, layout = named.compile.site, program.script, program.fact(Layout)
     target = script.statement_span(site.statement)
     if site.in_fstring:
         return Withheld("HV10", target, "the call stands inside an f-string", True)
     signature = api.constructor(named.cls)
     rate = signature.parameter("learning_rate") if signature is not None else None
     last = named.cls.rpartition(".")[2]
-    scaled = f"learning_rate={rate.default} * {program.setup.hvd}.size()" if rate is not None else ""
-    value = f"{program.setup.tf}.keras.optimizers.{last}({scaled})"
+    scaled = (
+        f"learning_rate={rate.default} * {program.fact(Prerequisites).hvd}.size()" if rate is not None else ""
+    )
+    value = f"{program.fact(Prerequisites).tf}.keras.optimizers.{last}({scaled})"
     if named.compile.own_tape is None:
-        value = f"{program.setup.hvd_keras}.DistributedOptimizer({value})"
-    requires = program.requires
+        value = f"{program.fact(Prerequisites).hvd_keras}.DistributedOptimizer({value})"
+    requires: tuple[Edit, ...] = ()
     edits: tuple[Edit, ...] = ()
     if _is_statement(site) and named.compile.own_tape is None:
         name = _name(program, named.compile)
         edits = (layout.before(site.statement, [f"{name} = {value}"]),)
-        requires = (*requires, *layout.isolate(site.statement))
+        requires = layout.isolate(site.statement)
         value = name
     if named.node is None:
         edits += layout.add_keyword(site, "optimizer", value)
@@ -122,13 +128,13 @@ def _is_statement(site: Site) -> bool:
 
 def _name(program: Program, compile: Compile) -> str:
     """The name of the optimizer that is made for `compile`: numbered in text order, given already or not."""
-    made, named, _ = program.wraps.all
+    made, named, _ = program.fact(Wraps).all
     needed = {wrap.compile for wrap in made} | {each.compile for each in named}
-    own = {each: name for each in program.keras.compiles if (name := _own_name(program, each))}
+    own = {each: name for each in program.fact(Fits).compiles if (name := _own_name(program, each))}
     # An attribute of the name, such as `model.optimizer`, is no variable.
     taken = program.script.code.variables.difference(own.values())
     free = (name for number in count(1) if (name := f"{_BASE}_{number}".removesuffix("_1")) not in taken)
-    names = {each: next(free) for each in program.keras.compiles if each in needed or each in own}
+    names = {each: next(free) for each in program.fact(Fits).compiles if each in needed or each in own}
     return names[compile]
 
 
@@ -146,7 +152,7 @@ def _is_made_and_wrapped(program: Program, node: ast.expr) -> bool:
     """Whether the expression is a call of Horovod's wrap around the call that makes the optimizer."""
     return (
         isinstance(node, ast.Call)
-        and program.horovod.is_call(program.script.site_of(node), "DistributedOptimizer")
+        and program.fact(Horovod).is_call(program.script.site_of(node), "DistributedOptimizer")
         and all(isinstance(given, ast.Call) for given in node.args)
     )
 

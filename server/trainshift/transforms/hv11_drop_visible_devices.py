@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core.edit import Change, Withheld
-from trainshift.core.facts import Statement, argument
+from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.core.text.edit import Change, Withheld
+from trainshift.core.text.facts import Statement, argument
+from trainshift.core.training.horovod import Horovod
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
 _VARIABLE = "CUDA_VISIBLE_DEVICES"
@@ -33,9 +35,9 @@ def propose(program: Program) -> Proposals:
         # The last of a block that is dropped as a whole becomes `pass`, whichever is applied first.
         emptied = statement.parent is not None and all(each in dropped for each in statement.block)
         last = statement.index == len(statement.block) - 1
-        edits = program.layout.remove(statement, emptied and last)
+        edits = program.fact(Layout).remove(statement, emptied and last)
         target = program.script.statement_span(statement)
-        yield Change("HV11", "Leave the choice of GPU to the rank", target, edits, program.requires)
+        yield Change("HV11", "Leave the choice of GPU to the rank", target, edits)
 
 
 def _chooses_gpus(program: Program, statement: Statement) -> bool:
@@ -45,7 +47,7 @@ def _chooses_gpus(program: Program, statement: Statement) -> bool:
         return isinstance(target, ast.Subscript) and (
             _is_variable(target.slice)
             and _is_environment(program, target.value, statement)
-            and not program.horovod.pinned(node.value, statement.scope, statement)
+            and not program.fact(Horovod).pinned(node.value, statement.scope, statement)
         )
     if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Call):
         return False
@@ -56,9 +58,9 @@ def _chooses_gpus(program: Program, statement: Statement) -> bool:
         kind = argument(call, 1, "device_type")
         if isinstance(kind, ast.Constant) and kind.value not in ("GPU", None):
             return False
-        return not any(program.horovod.pinned(each, statement.scope, statement) for each in given)
+        return not any(program.fact(Horovod).pinned(each, statement.scope, statement) for each in given)
     if "os.putenv" in names or "os.environ.setdefault" in names:
-        pinned = any(program.horovod.pinned(each, statement.scope, statement) for each in call.args)
+        pinned = any(program.fact(Horovod).pinned(each, statement.scope, statement) for each in call.args)
         return bool(call.args) and _is_variable(call.args[0]) and not pinned
     return False
 

@@ -34,17 +34,20 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core import api
-from trainshift.core.edit import Change, Edit, Withheld
-from trainshift.core.estimators import Canned, Made
-from trainshift.core.facts import Site, argument, hides_arguments
-from trainshift.core.hooks import TRAIN_SPEC, Hooks
+from trainshift.core.layout import Layout
+from trainshift.core.names import api
 from trainshift.core.program import Program
-from trainshift.core.sessions import CONFIGURED
-from trainshift.transforms.configs import configured, hidden, proto
-from trainshift.transforms.hooked import doubts, hooked
-from trainshift.transforms.lists import keep_to_root, placed, titled
-from trainshift.transforms.root import only_argument
+from trainshift.core.text.edit import Change, Edit, Withheld
+from trainshift.core.text.facts import Site, argument, hides_arguments
+from trainshift.core.training.loops import Loops
+from trainshift.rewriting.edits.hook_edits import doubts, hooked
+from trainshift.rewriting.edits.list_edits import keep_to_root, placed, titled
+from trainshift.rewriting.edits.rank_guards import only_argument
+from trainshift.rewriting.edits.session_configs import configured, hidden, proto
+from trainshift.rewriting.prerequisites import Prerequisites
+from trainshift.rewriting.tf1.estimators import Canned, Estimators, Made
+from trainshift.rewriting.tf1.hooks import TRAIN_SPEC, HookLists, Hooks
+from trainshift.rewriting.tf1.sessions import CONFIGURED, Sessions
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
 _RUN_CONFIGS = frozenset(name for name, word in CONFIGURED.items() if word == "session_config")
@@ -61,17 +64,17 @@ _DIRECTORY = (
 
 def propose(program: Program) -> Proposals:
     """One change for each Estimator, `RunConfig`, training and hook that writes."""
-    if not program.estimators.is_used:
+    if not program.fact(Estimators).is_used:
         return
-    for made in program.estimators.made:
+    for made in program.fact(Estimators).made:
         yield from _estimator(program, made)
-    for site, name in program.sessions.created:
+    for site, name in program.fact(Sessions).created:
         if name in _RUN_CONFIGS:
             yield from _run_config(program, site, name)
-    for hooks in program.hooks.estimators.values():
+    for hooks in program.fact(HookLists).estimators.values():
         yield from _training(program, hooks)
     yield from _unseen_specs(program)
-    for member, of_estimator in program.hooks.written_on_all_ranks:
+    for member, of_estimator in program.fact(HookLists).written_on_all_ranks:
         if of_estimator:
             yield keep_to_root(program, "HV12", member.element, member.name)
 
@@ -93,7 +96,7 @@ def _estimator(program: Program, made: Made) -> Proposals:
     for canned in made.canned:
         text = _optimizer(program, made, canned)
         if _is_plain(site):
-            name = program.estimators.name(made, canned.word)
+            name = program.fact(Estimators).name(made, canned.word)
             lines.append(f"{name} = {text}")
             text = name
         if canned.node is None:
@@ -113,16 +116,16 @@ def _estimator(program: Program, made: Made) -> Proposals:
     if hidden_words:
         reason = f"the Estimator's {' and '.join(hidden_words)} may be hidden in * or ** arguments"
         yield Withheld("HV12", span, reason)
-    if made.given("config") is None and not program.setup.pins_environment:
+    if made.given("config") is None and not program.fact(Prerequisites).pins_environment:
         if not hides_arguments(site.node):
-            v1 = program.sessions.spelling(site)
+            v1 = program.fact(Sessions).spelling(site)
             config = proto(program, v1, "allow_soft_placement=True, ")
             added["config"] = f"{_module(program, site)}.RunConfig(session_config={config})"
-    edits += program.layout.add_keywords(site, added, on_lines=True)
-    requires = program.requires
+    edits += program.fact(Layout).add_keywords(site, added, on_lines=True)
+    requires: tuple[Edit, ...] = ()
     if lines:
-        edits.append(program.layout.before(site.statement, lines))
-        requires = (*requires, *program.layout.isolate(site.statement))
+        edits.append(program.fact(Layout).before(site.statement, lines))
+        requires = program.fact(Layout).isolate(site.statement)
     if edits:
         target = script.statement_span(site.statement)
         title = "Prepare the Estimator for several ranks: its directory, its session and its optimizer"
@@ -137,9 +140,11 @@ def _is_plain(site: Site) -> bool:
 
 def _optimizer(program: Program, made: Made, canned: Canned) -> str:
     """The code of a wrapped optimizer with its rate scaled."""
-    v1 = program.sessions.spelling(made.site)
-    module = f"{v1}.train" if canned.module == "train" else f"{program.setup.tf}.{canned.module}"
-    hvd = program.setup.hvd
+    v1 = program.fact(Sessions).spelling(made.site)
+    module = (
+        f"{v1}.train" if canned.module == "train" else f"{program.fact(Prerequisites).tf}.{canned.module}"
+    )
+    hvd = program.fact(Prerequisites).hvd
     scaled = f"learning_rate={canned.rate} * {hvd}.size()"
     return f"{hvd}.DistributedOptimizer({module}.{canned.cls}({scaled}))"
 
@@ -152,11 +157,11 @@ def _module(program: Program, site: Site) -> str:
         before.append(name)
         if name == "estimator":
             return ".".join(before)
-    return f"{program.setup.tf}.estimator"
+    return f"{program.fact(Prerequisites).tf}.estimator"
 
 
 def _run_config(program: Program, site: Site, name: str) -> Proposals:
-    configuration = program.sessions.configuration(site, name)
+    configuration = program.fact(Sessions).configuration(site, name)
     if configuration.hidden:
         yield hidden(program, "HV12", site, configuration)
     edits: list[Edit] = []
@@ -168,7 +173,7 @@ def _run_config(program: Program, site: Site, name: str) -> Proposals:
         title = "Pin the sessions to the GPU of their rank, and keep model_dir to rank 0"
         target = program.script.statement_span(site.statement)
         decided = (_DIRECTORY,) if kept else ()
-        yield Change("HV12", title, target, tuple(edits), program.requires, decisions=decided)
+        yield Change("HV12", title, target, tuple(edits), decisions=decided)
 
 
 def _training(program: Program, hooks: Hooks) -> Proposals:
@@ -183,7 +188,7 @@ def _training(program: Program, hooks: Hooks) -> Proposals:
     if hooks.broadcasts:
         return
     edits, added = hooked(program, hooks)
-    edits += program.layout.add_keywords(site, added, on_lines=True)
+    edits += program.fact(Layout).add_keywords(site, added, on_lines=True)
     target = program.script.statement_span(site.statement)
     title = titled("Broadcast from rank 0 when the training begins", hooks)
     decided = (_RESTARTS,) if site.name != "train" else ()
@@ -192,15 +197,14 @@ def _training(program: Program, hooks: Hooks) -> Proposals:
         title,
         target,
         tuple(edits),
-        program.requires,
-        doubts(program, hooks),
-        (*decided, *placed(hooks)),
+        doubts=doubts(program, hooks),
+        decisions=(*decided, *placed(hooks)),
     )
 
 
 def _unseen_specs(program: Program) -> Proposals:
     """A `train_and_evaluate` whose `TrainSpec` is not made in this file."""
-    for loop in program.loops.own:
+    for loop in program.fact(Loops).own:
         for site in loop.sites:
             given = argument(site.node, 1, "train_spec") if site.name == "train_and_evaluate" else None
             if given is None:

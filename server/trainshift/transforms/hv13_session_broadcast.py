@@ -19,12 +19,15 @@ Seeds: none, as they know no session; Horovod's documentation. Corrections C9, C
 
 from __future__ import annotations
 
-from trainshift.core.edit import Change, Edit, Withheld
-from trainshift.core.initializations import Initialization
-from trainshift.core.patterns import Pattern
+from trainshift.core.layout import Layout
 from trainshift.core.program import Program
-from trainshift.core.sessions import PLAIN, Pin
-from trainshift.transforms.configs import configured, hidden
+from trainshift.core.text.edit import Change, Edit, Withheld
+from trainshift.core.training.loop_kinds import Pattern
+from trainshift.core.training.loops import Loops
+from trainshift.rewriting.edits.session_configs import configured, hidden
+from trainshift.rewriting.prerequisites import Prerequisites
+from trainshift.rewriting.tf1.initializations import Initialization, Initializations
+from trainshift.rewriting.tf1.sessions import PLAIN, Pin, Sessions
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
 _WHOLE = "every rank runs the training loop in full: its number of steps is not divided"
@@ -36,34 +39,39 @@ _RESTORED = (
 
 def propose(program: Program) -> Proposals:
     """One change for each configuration, for each session without one and for each initialization."""
-    for pin in program.sessions.pins:
+    for pin in program.fact(Sessions).pins:
         yield _pin(program, pin)
-    for site, name in program.sessions.created:
+    for site, name in program.fact(Sessions).created:
         if name not in PLAIN:
             continue
-        configuration = program.sessions.configuration(site, name)
+        configuration = program.fact(Sessions).configuration(site, name)
         if configuration.hidden:
             yield hidden(program, "HV13", site, configuration)
         elif configuration.missing:
             target = program.script.statement_span(site.statement)
             edits = configured(program, site, name, configuration, {})
-            yield Change("HV13", "Pin the session to the GPU of its rank", target, edits, program.requires)
-    trained = [loop for loop in program.loops.own if loop.pattern is Pattern.SESSION]
-    missing = program.initializations.missing
+            yield Change(
+                "HV13",
+                "Pin the session to the GPU of its rank",
+                target,
+                edits,
+            )
+    trained = [loop for loop in program.fact(Loops).own if loop.pattern is Pattern.SESSION]
+    missing = program.fact(Initializations).missing
     if missing is not None:
         span = program.script.span(missing.node, missing)
         reason = (
             "nothing here initializes or restores the variables of the session, so they are not broadcast"
         )
         yield Withheld("HV13", span, reason, True)
-    for each in program.initializations.all if trained else ():
+    for each in program.fact(Initializations).all if trained else ():
         yield _broadcast(program, each)
 
 
 def _pin(program: Program, pin: Pin) -> Change | Withheld:
-    script, layout = program.script, program.layout
+    script, layout = program.script, program.fact(Layout)
     target = script.statement_span(pin.statement)
-    rank = f"str({program.setup.hvd}.local_rank())"
+    rank = f"str({program.fact(Prerequisites).hvd}.local_rank())"
     if pin.site.in_fstring:
         return Withheld("HV13", target, "the configuration is made inside an f-string")
     edits: tuple[Edit, ...]
@@ -75,12 +83,12 @@ def _pin(program: Program, pin: Pin) -> Change | Withheld:
             f"the script's own choice of GPUs, {script.text(pin.value, pin.statement)}, is replaced",
         )
     elif pin.nested:
-        v1 = program.sessions.spelling(pin.site)
+        v1 = program.fact(Sessions).spelling(pin.site)
         edits = layout.add_keyword(pin.site, "gpu_options", f"{v1}.GPUOptions(visible_device_list={rank})")
     else:
         edits = layout.add_keyword(pin.site, "visible_device_list", rank)
     title = "Pin the session to the GPU of its rank"
-    return Change("HV13", title, target, edits, program.requires, decisions=decisions)
+    return Change("HV13", title, target, edits, decisions=decisions)
 
 
 def _broadcast(program: Program, each: Initialization) -> Change | Withheld:
@@ -90,9 +98,9 @@ def _broadcast(program: Program, each: Initialization) -> Change | Withheld:
     what = "restored" if each.restores else "initialized"
     title = f"Broadcast the variables from rank 0 after they are {what}"
     target = program.script.statement_span(each.site.statement)
-    requires = (*program.requires, *program.layout.isolate(each.anchor))
+    requires = program.fact(Layout).isolate(each.anchor)
     decisions = (_RESTORED if each.restores else _WHOLE,)
-    edits = (program.layout.after(each.anchor, each.lines),)
+    edits = (program.fact(Layout).after(each.anchor, each.lines),)
     return Change("HV13", title, target, edits, requires, decisions=decisions)
 
 

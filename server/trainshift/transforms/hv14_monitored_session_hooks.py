@@ -20,16 +20,18 @@ Seeds: none, as they know no monitored session; Horovod's documentation. Correct
 
 from __future__ import annotations
 
-from trainshift.core import api
-from trainshift.core.edit import Change, Edit, Withheld
-from trainshift.core.facts import Site, argument
-from trainshift.core.hooks import Hooks
+from trainshift.core.layout import Layout
+from trainshift.core.names import api
 from trainshift.core.program import Program
-from trainshift.core.sessions import CONFIGURED, PLAIN
-from trainshift.transforms.configs import configured, hidden, proto
-from trainshift.transforms.hooked import doubts, hooked
-from trainshift.transforms.lists import keep_to_root, placed, titled
-from trainshift.transforms.root import only_argument
+from trainshift.core.text.edit import Change, Edit, Withheld
+from trainshift.core.text.facts import Site, argument
+from trainshift.rewriting.edits.hook_edits import doubts, hooked
+from trainshift.rewriting.edits.list_edits import keep_to_root, placed, titled
+from trainshift.rewriting.edits.rank_guards import only_argument
+from trainshift.rewriting.edits.session_configs import configured, hidden, proto
+from trainshift.rewriting.prerequisites import Prerequisites
+from trainshift.rewriting.tf1.hooks import HookLists, Hooks
+from trainshift.rewriting.tf1.sessions import CONFIGURED, PLAIN, Sessions
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
 _DIRECTORIES = ("checkpoint_dir", "summary_dir")
@@ -41,12 +43,12 @@ _CREATORS = frozenset(
 
 def propose(program: Program) -> Proposals:
     """One change for each monitored session, for each session creator and for each hook that writes."""
-    for site, hooks in program.hooks.monitored.items():
+    for site, hooks in program.fact(HookLists).monitored.items():
         yield from _session(program, site, hooks)
-    for site, name in program.sessions.created:
+    for site, name in program.fact(Sessions).created:
         if name in _CREATORS:
             yield from _configure(program, site, name, [])
-    for member, of_estimator in program.hooks.written_on_all_ranks:
+    for member, of_estimator in program.fact(HookLists).written_on_all_ranks:
         if not of_estimator:
             yield keep_to_root(program, "HV14", member.element, member.name)
 
@@ -66,14 +68,14 @@ def _session(program: Program, site: Site, hooks: Hooks) -> Proposals:
     name = _name(program, site)
     if name == _MONITORED:
         creator = argument(site.node, 0, "session_creator")
-        if creator is None and not program.setup.pins_environment:
-            v1 = program.sessions.spelling(site)
+        if creator is None and not program.fact(Prerequisites).pins_environment:
+            v1 = program.fact(Sessions).spelling(site)
             creator_text = f"{v1}.train.ChiefSessionCreator(config={proto(program, v1)})"
-            edits += program.layout.add_keywords(
+            edits += program.fact(Layout).add_keywords(
                 site, {**added, "session_creator": creator_text}, on_lines=True
             )
         else:
-            edits += program.layout.add_keywords(site, added, on_lines=True)
+            edits += program.fact(Layout).add_keywords(site, added, on_lines=True)
         if edits:
             yield _change(program, site, edits, hooks)
         return
@@ -89,7 +91,7 @@ def _configure(
     added: dict[str, str] | None = None,
 ) -> Proposals:
     """Pin a session or its creator, and keep its directories to rank 0."""
-    configuration = program.sessions.configuration(site, name)
+    configuration = program.fact(Sessions).configuration(site, name)
     if configuration.hidden:
         yield hidden(program, "HV14", site, configuration)
     signature = api.constructor(name) or api.function(name)
@@ -113,16 +115,15 @@ def _change(program: Program, site: Site, edits: list[Edit], hooks: Hooks | None
     target = program.script.statement_span(site.statement)
     if hooks is None:
         title = "Pin the session to the GPU of its rank, and write checkpoints on rank 0 only"
-        return Change("HV14", title, target, tuple(edits), program.requires)
+        return Change("HV14", title, target, tuple(edits))
     title = "Broadcast from rank 0 when the session begins"
     return Change(
         "HV14",
         titled(title, hooks),
         target,
         tuple(edits),
-        program.requires,
-        doubts(program, hooks),
-        tuple(placed(hooks)),
+        doubts=doubts(program, hooks),
+        decisions=tuple(placed(hooks)),
     )
 
 

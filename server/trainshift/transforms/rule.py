@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
-from trainshift.core.edit import Change, Remark, Withheld
 from trainshift.core.program import Program
-from trainshift.core.source import one_line
+from trainshift.core.text.edit import Change, Remark, Withheld
+from trainshift.core.text.source import one_line
 
 Proposals: TypeAlias = Iterator[Change | Withheld | Remark]
 

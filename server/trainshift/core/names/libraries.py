@@ -1,0 +1,25 @@
+"""Libraries: those that scripts import most, by the name of their first package."""
+
+from __future__ import annotations
+
+import sys
+
+# The libraries whose members the rules know.
+ROOTS = frozenset({"tensorflow", "keras"})
+# Third-party libraries that scripts import most: none of them sets TensorFlow up.
+_COMMON = frozenset(
+    {
+        "PIL", "absl", "albumentations", "catboost", "cv2", "einops", "gym", "gymnasium", "h5py", "horovod",
+        "imageio", "imblearn", "joblib", "keras", "lightgbm", "lightning", "matplotlib", "mpi4py", "networkx",
+        "nltk", "numpy", "pandas", "psutil", "pytorch_lightning", "scipy", "seaborn", "skimage", "sklearn",
+        "statsmodels", "tabulate", "tensorboard", "tensorflow", "tensorflow_addons", "tensorflow_datasets",
+        "tensorflow_hub", "tensorflow_probability", "termcolor", "torch", "torchvision", "tqdm", "umap",
+        "wandb", "xgboost", "yaml",
+    }
+)  # fmt: skip
+
+
+def is_common(full_name: str) -> bool:
+    """Whether a module is of the standard library, or of a library that is known."""
+    root = full_name.partition(".")[0]
+    return root in _COMMON or root in sys.stdlib_module_names or root == "builtins"

@@ -1,0 +1,168 @@
+"""Executions: how often the code of a script runs, and whether eagerly, traced, or by a model's `fit`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from itertools import pairwise
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.names import api
+from trainshift.core.names.resolver import Function, Instance, UserInstance
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Scope, Site, Statement, last_name
+
+# Methods of a model that its `fit` runs.
+_MODEL_METHODS = frozenset({"train_step", "make_train_function", "train_on_batch", "fit"})
+# A custom step is not looked for through more callers than this.
+_DEEPEST = 40
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_LAUNCHERS = ("run", "Fire", "command")
+
+
+class Executions:
+    """How the code of one script runs."""
+
+    def __init__(self, program: Program) -> None:
+        self._script = program.script
+
+    # Custom steps
+
+    def custom_model(self, scope: Scope, seen: frozenset[Scope] = frozenset()) -> Scope | None:
+        """The model class of the script whose `fit` alone runs the code (C23); None if there is none."""
+        function = scope.function()
+        while function is not None and function not in seen:
+            owner = function.owner()
+            if owner is not None and function.name in _MODEL_METHODS:
+                bases = self._script.names.library_bases(owner)
+                if any(api.is_subclass(base, *api.MODEL) for base in bases):
+                    return None if self._called_directly(function) else owner
+            callers, elsewhere = self._script.names.callers(function)
+            if callers and not elsewhere and len(seen) < _DEEPEST:
+                seen |= {function}
+                models = [self.custom_model(site.scope, seen) for site in callers]
+                return models[0] if all(models) else None
+            function = function.parent.function() if function.parent is not None else None
+        return None
+
+    def _called_directly(self, function: Scope) -> bool:
+        sites = self._script.names.callers(function)[0]
+        return any(site.scope.function() is not function and not of_super(site) for site in sites)
+
+    # How often, and how, code runs
+
+    @cached_property
+    def runs_in_graphs(self) -> bool:
+        """Whether the script disables eager execution."""
+        disablers = ("disable_eager_execution", "disable_v2_behavior")
+        return any(
+            self._script.names.calls(site, *(f"tensorflow.compat.v1.{name}" for name in disablers))
+            for site in self._script.sites_named(*disablers)
+        )
+
+    def runs_once(self, site: Site, depth: int = 0) -> bool:
+        """Whether the call is surely made at most once in a run of the script."""
+        if site.deferred or depth > 20 or in_loop(site.statement):
+            return False
+        return self._entered_once(site.scope, depth)
+
+    def _entered_once(self, scope: Scope, depth: int) -> bool:
+        function = scope.function()
+        if function is None:
+            return True
+        sites, elsewhere = self._script.names.callers(function)
+        if elsewhere and not sites:
+            launches = [site for site in self._script.sites_named(*_LAUNCHERS) if _hands_over(site, function)]
+            passed = self._script.loads(function.name) == len(launches) == 1
+            return passed and self.runs_once(launches[0], depth + 1)
+        return not elsewhere and len(sites) == 1 and self.runs_once(sites[0], depth + 1)
+
+    def is_single(self, node: ast.expr, site: Site) -> bool:
+        """Whether `node`, read at `site`, is one and the same object throughout the run."""
+        if isinstance(node, ast.Name) and self._bound_once(node, site):
+            return True
+        values = self._script.names.site_values(node, site)
+        if len(values) != 1:
+            return False
+        (value,) = values
+        if isinstance(value, UserInstance) and value.node is None:
+            return self._entered_once_as_class(value.scope)
+        if isinstance(value, Instance | UserInstance) and value.node is not None:
+            return self.runs_once(self._script.site_of(value.node))
+        return False
+
+    def _bound_once(self, node: ast.Name, site: Site) -> bool:
+        """Whether the name is assigned in one place, which runs at most once."""
+        _, bindings = self._script.names.lookup(node.id, site.scope, site.statement)
+        if len(bindings) != 1 or bindings[0].kind != "value" or bindings[0].statement is None:
+            return False
+        return not in_loop(bindings[0].statement) and self._entered_once(bindings[0].scope, 0)
+
+    def _entered_once_as_class(self, cls: Scope) -> bool:
+        made = list(self._script.sites_named(cls.name))
+        return len(made) == 1 == self._script.loads(cls.name) and self.runs_once(made[0])
+
+    def is_traced(self, scope: Scope) -> bool:
+        """Whether the code may run in the trace of a `tf.function`, as the step of a Keras model does."""
+        return self.custom_model(scope) is not None or any(True for _ in self._tracers(scope, set()))
+
+    def compiles_with_xla(self, scope: Scope) -> bool:
+        """Whether a `tf.function` around the code asks for ``jit_compile=True``."""
+        for call in self._tracers(scope, set()):
+            for word in call.keywords if isinstance(call, ast.Call) else ():
+                wanted = word.arg in ("jit_compile", "experimental_compile")
+                if wanted and not (isinstance(word.value, ast.Constant) and not word.value.value):
+                    return True
+        return False
+
+    def _tracers(self, scope: Scope, seen: set[Scope]) -> Iterator[ast.expr]:
+        """The `tf.function` decorators and calls under which the code may run."""
+        function = scope.function()
+        while function is not None and function not in seen:
+            seen.add(function)
+            for decorator in getattr(function.node, "decorator_list", []):
+                if self._is_tf_function(decorator, function):
+                    yield decorator
+            yield from self._wrappings(function)
+            sites, _ = self._script.names.callers(function)
+            for site in sites:
+                yield from self._tracers(site.scope, seen)
+            function = function.parent.function() if function.parent is not None else None
+
+    def _is_tf_function(self, node: ast.expr, function: Scope) -> bool:
+        target = node.func if isinstance(node, ast.Call) else node
+        outer = function.parent or function
+        names = self._script.names.full_names(target, outer, function.statement)
+        if "functools.partial" in names and isinstance(node, ast.Call) and node.args:
+            names = self._script.names.full_names(node.args[0], outer, function.statement)
+        return "tensorflow.function" in names
+
+    def _wrappings(self, function: Scope) -> Iterator[ast.Call]:
+        """Calls such as ``tf.function(step)``."""
+        for site in self._script.sites_named("function"):
+            if site.node.args and self._script.names.calls(site, "tensorflow.function"):
+                values = self._script.names.site_values(site.node.args[0], site)
+                if any(isinstance(value, Function) and value.scope is function for value in values):
+                    yield site.node
+
+
+def _hands_over(site: Site, function: Scope) -> bool:
+    """Whether the call is given the function by its name: ``app.run(main)``."""
+    return any(isinstance(each, ast.Name) and each.id == function.name for each in site.node.args)
+
+
+def in_loop(statement: Statement) -> bool:
+    """Whether the statement is repeated by a loop of its own function."""
+    for below, above in pairwise(statement.path()):
+        if above.scope is not statement.scope:
+            return False
+        if isinstance(above.node, LOOPS) and below.branch == "body":
+            return True
+    return False
+
+
+def of_super(site: Site) -> bool:
+    """Whether the call is that of a base class: ``super().compile(...)``."""
+    function = site.node.func
+    receiver = function.value if isinstance(function, ast.Attribute) else function
+    return isinstance(receiver, ast.Call) and last_name(receiver.func) == "super"

@@ -1,0 +1,307 @@
+"""Training loops: what trains in a program, by which pattern, and which model, optimizer and tape.
+
+This is the training-loop identification of SPEC §2 (S2 §3, S3 §3).  A program is one script and what
+it calls in the files that it imports.  The summary of a function is the set of the patterns that run
+when it is called: none is the lattice's bottom, two or more are its top.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.names import api
+from trainshift.core.names.resolver import Function, Unknown
+from trainshift.core.names.script import Script
+from trainshift.core.program import Program
+from trainshift.core.text.facts import (
+    Binding,
+    Scope,
+    Site,
+    arguments,
+    behind_main_guard,
+    last_name,
+)
+from trainshift.core.text.source import Span
+from trainshift.core.training.loop_kinds import (
+    GRAPH_PATTERNS,
+    Loop,
+    Pattern,
+    candidates,
+    named_function,
+    read_loops,
+)
+from trainshift.core.training.origins import Origins, Place
+
+LOOKED_FOR = (
+    "no training loop: looked for optimizer.apply_gradients(...) fed by a tf.GradientTape, "
+    "model.fit(...), a TF1 session and an Estimator"
+)
+# Calls of these run the function that they are given at once, as the script's own main function.
+LAUNCHERS = frozenset(
+    {"absl.app.run", "tensorflow.compat.v1.app.run", "tensorflow.app.run", "fire.Fire", "typer.run"}
+)
+_RUNNERS = LAUNCHERS | {"threading.Thread", "multiprocessing.Process", "multiprocessing.context.Process"}
+_STRATEGY_METHODS = (
+    "scope", "experimental_run_v2", "experimental_distribute_dataset", "distribute_datasets_from_function",
+)  # fmt: skip
+
+_Sites: TypeAlias = dict[Scope | None, list[Site]]
+_Imports: TypeAlias = dict[Scope | None, list[Binding]]
+
+
+class Loops:
+    """The training loops of one program."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._codes: dict[Script, tuple[_Sites, _Imports]] = {}
+        self._origins = program.fact(Origins)
+
+    @cached_property
+    def own(self) -> list[Loop]:
+        """The loops in the program's first script, in text order."""
+        return [loop for loop in self.all if loop.script is self._script]
+
+    @cached_property
+    def eager_updates(self) -> set[Site]:
+        """The calls of the script's own loops that train and are no operations of a TF1 graph."""
+        eager = [loop for loop in self.own if loop.pattern not in GRAPH_PATTERNS]
+        return {site for loop in eager for site in loop.sites}
+
+    @cached_property
+    def runs_eagerly(self) -> bool:
+        """Whether something trains outside of a TF1 session, whose configuration names its GPU."""
+        patterns = {loop.pattern for loop in self.own}
+        return not patterns or not patterns <= GRAPH_PATTERNS
+
+    @cached_property
+    def all(self) -> list[Loop]:
+        """The loops of the script, whoever calls them, and those that it reaches in other files."""
+        found = [loop for loop in self._read if loop.likely]
+        others = {script: sites for script in self._linked if (sites := candidates(script))}
+        for script, sites in others.items():
+            if any((script, named_function(site.scope)) in self._reachable for site in sites):
+                found += [
+                    loop
+                    for loop in read_loops(self._program.linked(script), self._program)
+                    if loop.likely
+                    and (script, loop.function) in self._reachable
+                    and not _is_of_script_only(loop)
+                ]
+        self._under_strategies(found)
+        return found
+
+    @cached_property
+    def possible(self) -> list[Loop]:
+        """What may be loops in the first script, although nothing but a `fit` speaks for it."""
+        return [loop for loop in self._read if not loop.likely]
+
+    @cached_property
+    def _read(self) -> list[Loop]:
+        return read_loops(self._program, self._program)
+
+    @cached_property
+    def _linked(self) -> list[Script]:
+        workspace = self._script.workspace
+        return [] if workspace is None else [each for each in workspace.reachable if each is not self._script]
+
+    def steps(self, loop: Loop) -> tuple[Span, ...]:
+        """The calls of a loop that update weights, as far as they stand in the program's first script."""
+        if loop.script is not self._script:
+            return ()
+        return tuple(self._script.span(site.node, site) for site in loop.sites)
+
+    def summary(self, function: Scope | None) -> frozenset[Pattern]:
+        """The patterns that run when `function` of the first script (None: the script itself) is run."""
+        reached = self._reached([function])
+        return frozenset(loop.pattern for loop in self.all if (loop.script, loop.function) in reached)
+
+    @cached_property
+    def functions(self) -> set[Scope]:
+        """The functions of any linked script that are or reach a training loop."""
+        found: set[Scope] = set()
+        waiting = [scope for loop in self.all for scope in _enclosing(loop)]
+        while waiting:
+            function = waiting.pop()
+            if function in found:
+                continue
+            found.add(function)
+            for site in self.callers(function):
+                caller = site.scope.function()
+                if caller is not None:
+                    waiting.append(caller)
+        return found
+
+    def callers(self, function: Scope) -> list[Site]:
+        """The calls that run a function: of itself, and of what runs it as a main function or in a thread."""
+        found, elsewhere = self._program.names.callers(function)
+        if not elsewhere or not function.name:
+            return found
+        handed = []
+        for script in self._script.home(function).users:
+            for site in script.sites_named(*(name.rpartition(".")[2] for name in _RUNNERS)):
+                given = arguments(site.node)
+                if script.names.calls(site, *_RUNNERS) and any(
+                    isinstance(value, Function) and value.scope is function
+                    for each in given
+                    if last_name(each)
+                    for value in script.names.site_values(each, site)
+                ):
+                    handed.append(site)
+        return [*found, *handed]
+
+    # What runs
+
+    @cached_property
+    def _reachable(self) -> set[tuple[Script, Scope | None]]:
+        """The code that may run through any function of the script, or through its own code."""
+        return self._reached([None, *self._script.scopes])
+
+    def _reached(self, starts: Iterable[Scope | None]) -> set[tuple[Script, Scope | None]]:
+        """The code that may run: functions, and (None) the modules that are imported on the way.
+
+        What stands behind the ``__main__`` guard of an imported file does not run.
+        """
+        found: set[tuple[Script, Scope | None]] = set()
+        waiting: list[tuple[Script, Scope | None]] = []
+        for start in starts:
+            if start is None or start.kind == "function":
+                waiting.append((self._script, start))
+        while waiting:
+            item = waiting.pop()
+            if item in found:
+                continue
+            found.add(item)
+            script, function = item
+            passive = function is None and script is not self._script
+            sites, imports = self._code(script)
+            for site in sites.get(function, ()):
+                if not (passive and behind_main_guard(site.statement)):
+                    waiting += [(self._script.home(called), called) for called in self._run_by(script, site)]
+            for binding in imports.get(function, ()):
+                if not (passive and binding.statement and behind_main_guard(binding.statement)):
+                    waiting += [(imported, None) for imported in self._imported_scripts(script, binding)]
+        return found
+
+    def _code(self, script: Script) -> tuple[_Sites, _Imports]:
+        """The calls and the imports of each function (with its lambdas), and of the module itself (None)."""
+        if script not in self._codes:
+            sites: _Sites = {}
+            for site in script.sites:
+                sites.setdefault(named_function(site.scope), []).append(site)
+            imports: _Imports = {}
+            for binding in script.imports:
+                imports.setdefault(binding.scope.function(), []).append(binding)
+            self._codes[script] = sites, imports
+        return self._codes[script]
+
+    def _imported_scripts(self, script: Script, binding: Binding) -> Iterator[Script]:
+        """The scripts whose own code an import runs."""
+        workspace = self._script.workspace
+        if workspace is not None:
+            for path in workspace.run_by_import(script, binding):
+                imported = workspace.script(path)
+                if imported is not None:
+                    yield imported
+
+    def _run_by(self, script: Script, site: Site) -> Iterator[Scope]:
+        """The functions that a call runs: those it calls, and those it is handed."""
+        yield from script.names.called_functions(site)
+        for given in arguments(site.node):
+            if isinstance(given, ast.Name | ast.Attribute):
+                for value in script.names.site_values(given, site):
+                    if isinstance(value, Function):
+                        yield value.scope
+
+    # tf.distribute
+
+    def _under_strategies(self, loops: list[Loop]) -> None:
+        """Loops of a program that makes a `tf.distribute` strategy are that strategy's."""
+        if not loops:
+            return
+        sites = list(self._strategy_sites())
+        for site in sites:
+            names = self._program.names.full_names(site.node.func, site.scope, site.statement)
+            if any(api.is_subclass(name, *api.STRATEGY) for name in names):
+                self._give_to_strategy(loops, site, True)
+                return
+        for site in sites:
+            if self._uses_strategy(site):
+                self._give_to_strategy(loops, site, False)
+                return
+
+    def _give_to_strategy(self, loops: list[Loop], origin: Site, certain: bool) -> None:
+        for loop in loops:
+            loop.pattern = Pattern.STRATEGY
+            loop.origin = origin
+            loop.certain = certain
+
+    def _strategy_sites(self) -> Iterator[Site]:
+        """The calls of the program that may make a strategy, or use one."""
+        hidden = next(self._script.sites_named(*_STRATEGY_METHODS), None) is not None
+        if hidden or any("trategy" in name for name in self._script.identifiers):
+            yield from self._script.sites_calling(_strategy_calls())
+        others = [each for each in self._linked if any("trategy" in name for name in each.identifiers)]
+        for script in others:
+            for site in script.sites_calling(_strategy_calls()):
+                if (script, named_function(site.scope)) in self._reachable:
+                    yield site
+
+    def _uses_strategy(self, site: Site) -> bool:
+        """Whether the call is one that a strategy has, of an object that is not seen."""
+        function = site.node.func
+        if site.name not in _STRATEGY_METHODS or not isinstance(function, ast.Attribute):
+            return False
+        if site.name == "scope" and not (
+            isinstance(site.parent, ast.With) and not site.node.args and not site.node.keywords
+        ):
+            return False
+        receiver = self._program.names.site_values(function.value, site)
+        return not receiver or any(isinstance(value, Unknown) for value in receiver)
+
+    # One model or two
+
+    def same_model(self, one: Loop, other: Loop) -> bool | None:
+        """Whether two loops train the same model; None if it cannot be seen, or if models share weights."""
+        if self.shared_model(one, other) is not None:
+            return True
+        first, second = ([self._origins.of(place) for place in loop.models] for loop in (one, other))
+        if not first or not second or any(None in each or not each for each in (*first, *second)):
+            return None
+        shared = any(
+            self._origins.built_from(place, frozenset().union(*made))
+            for loop, made in ((one, second), (other, first))
+            for place in loop.models
+        )
+        return None if shared else False
+
+    def shared_model(self, one: Loop, other: Loop) -> Place | None:
+        """The model of `one` that `other` trains too, as far as can be seen."""
+        made = frozenset[ast.AST]().union(*(self._origins.creations(place) for place in other.models))
+        return next(
+            (place for place in one.models if not made.isdisjoint(self._origins.creations(place))), None
+        )
+
+
+def _strategy_calls() -> frozenset[str]:
+    """What a call that makes a strategy, or uses one, may be named."""
+    return api.last_names(*api.STRATEGY).union(_STRATEGY_METHODS)
+
+
+def _is_of_script_only(loop: Loop) -> bool:
+    """Whether the loop does not run when its file is imported."""
+    return loop.function is None and behind_main_guard(loop.sites[0].statement)
+
+
+def _enclosing(loop: Loop) -> Iterator[Scope]:
+    """The functions that a loop's calls stand in, a method's step included."""
+    for site in loop.sites:
+        scope = site.scope.function()
+        while scope is not None:
+            yield scope
+            # A lambda or a nested function runs, as far as can be told, when the one around it does.
+            scope = scope.parent.function() if scope.parent is not None and not scope.name else None

@@ -1,0 +1,59 @@
+"""Step names: the names by which a TensorFlow 1 graph's training operations are handed about."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.names.script import Script
+from trainshift.core.program import Program
+from trainshift.core.text.facts import closure, last_name
+
+STEPPING = ("minimize", "apply_gradients", "create_train_op", "optimize_loss")
+
+
+class StepNames:
+    """The names of what may be training operations, in every file of a program."""
+
+    def __init__(self, program: Program) -> None:
+        self._script = program.script
+
+    @cached_property
+    def by_script(self) -> dict[Script, set[str]]:
+        """The names, by the script that gives them; scripts that give none are left out."""
+        workspace = self._script.workspace
+        scripts = [self._script] if workspace is None else [self._script, *workspace.reachable]
+        found = {script: _step_names(script) for script in dict.fromkeys(scripts)}
+        return {script: names for script, names in found.items() if names}
+
+
+def _step_names(script: Script) -> set[str]:
+    return names_of(script, {site.node for site in script.sites_named(*STEPPING)})
+
+
+def names_of(script: Script, calls: set[ast.Call]) -> set[str]:
+    """The names and attributes that the results of `calls` are bound to, through further assignments."""
+    found: set[str] = set()
+    named_after: dict[str, list[str]] = {}
+    for name, value in script.code.bound_values:
+        for part in ast.walk(value):
+            if part in calls:
+                found.add(name)
+            elif isinstance(part, ast.Name | ast.Attribute):
+                named_after.setdefault(last_name(part), []).append(name)
+    for condition, name in _controlled(script):
+        named_after.setdefault(condition, []).append(name)
+    return closure(found, named_after)
+
+
+def _controlled(script: Script) -> Iterator[tuple[str, str]]:
+    """The names in a ``with tf.control_dependencies([...])``, each with a name that is bound under it."""
+    for site in script.sites_named("control_dependencies"):
+        block = site.statement.branches.get("body", ()) if isinstance(site.statement.node, ast.With) else ()
+        conditions = [part for part in ast.walk(site.node) if isinstance(part, ast.Name | ast.Attribute)]
+        for statement in block:
+            targets = statement.node.targets if isinstance(statement.node, ast.Assign) else []
+            for target in targets:
+                for condition in conditions:
+                    yield last_name(condition), last_name(target)

@@ -1,0 +1,305 @@
+"""Steps: the optimizer steps of a script, the tapes that feed them, and what they train.
+
+A tape belongs to a training loop when its gradients reach an `apply_gradients` (SPEC §2); a tape
+whose gradients do not, such as that of a gradient penalty, is left alone.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.names import api
+from trainshift.core.names.flow import reaching_calls
+from trainshift.core.names.resolver import (
+    WRAPPED_TAPE,
+    Function,
+    Instance,
+    Values,
+)
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Binding, Scope, Site, Statement, argument, dotted, last_name
+from trainshift.core.training.executions import Executions, in_loop
+from trainshift.core.training.horovod import Horovod
+
+GRADIENT_METHODS = ("gradient", "jacobian", "batch_jacobian")
+VARIABLE_LISTS = ("trainable_variables", "trainable_weights", "variables", "weights")
+
+
+@dataclass(eq=False, slots=True)
+class Tape:
+    """A gradient tape: where it is made, the `with` that records on it, and its gradient calls.
+
+    `name` is the (dotted) name that the `with` binds or enters; empty if there is none.
+    """
+
+    creation: Site
+    with_statement: Statement | None = None
+    name: str = ""
+    training: list[Gradient] = field(default_factory=list)
+    other: list[Gradient] = field(default_factory=list)
+
+
+@dataclass(eq=False, slots=True)
+class Gradient:
+    """A call of ``tape.gradient`` or its like; `wrapped` if its tape is distributed already."""
+
+    site: Site
+    tapes: list[Tape]
+    wrapped: bool
+
+
+@dataclass(eq=False, slots=True)
+class Step:
+    """A call of `apply_gradients`, or of `train_on_batch`, whose receiver is the model.
+
+    `models` are the expressions whose ``.variables`` are all that the step trains, empty if
+    they cannot be told; `gradients` are the gradient calls that reach it, none if they are `reduced`
+    by an allreduce of the script's own.
+    """
+
+    site: Site
+    receiver: ast.expr
+    pairs: ast.expr | None
+    gradients: list[Gradient]
+    models: list[ast.expr]
+    traced: bool
+    reduced: bool = False
+    on_batch: bool = False
+
+    @property
+    def statement(self) -> Statement:
+        """The statement that the call stands in."""
+        return self.site.statement
+
+
+class Steps:
+    """The optimizer steps of one script."""
+
+    def __init__(self, program: Program) -> None:
+        self._script = program.script
+        self._horovod = program.fact(Horovod)
+        self._executions = program.fact(Executions)
+
+    @cached_property
+    def tapes(self) -> list[Tape]:
+        """Every gradient tape that the script makes."""
+        found = {
+            site.node: Tape(site)
+            for site in self._script.sites_named("GradientTape")
+            if self._script.names.calls(site, *api.TAPE)
+        }
+        for statement in self._script.statements:
+            if not found or not isinstance(statement.node, ast.With | ast.AsyncWith):
+                continue
+            for item in statement.node.items:
+                values = self._script.names.values(item.context_expr, statement.scope, statement)
+                made, _ = self._creations(values)
+                for node in made:
+                    tape = found.get(node)
+                    if tape is not None:
+                        tape.with_statement = statement
+                        tape.name = dotted(item.optional_vars or item.context_expr)
+        return list(found.values())
+
+    @cached_property
+    def gradients(self) -> list[Gradient]:
+        """Every gradient call on a tape of the script."""
+        by_node = {tape.creation.node: tape for tape in self.tapes}
+        found = []
+        for site in self._script.sites_named(*GRADIENT_METHODS):
+            if not isinstance(site.node.func, ast.Attribute):
+                continue
+            values = self._script.names.site_values(site.node.func.value, site)
+            made, bare = self._creations(values)
+            tapes = [by_node[node] for node in made if node in by_node]
+            if made:
+                found.append(Gradient(site, tapes, not bare))
+        return found
+
+    @cached_property
+    def steps(self) -> list[Step]:
+        """Every optimizer step, with the tapes' gradients that reach it."""
+        steps = []
+        for site in self._script.sites_named("apply_gradients"):
+            function = site.node.func
+            if not isinstance(function, ast.Attribute) or self._is_delegation(site, function):
+                continue
+            pairs = argument(site.node, 0, "grads_and_vars")
+            step = Step(
+                site,
+                function.value,
+                pairs,
+                [],
+                self._models(site, pairs),
+                self._executions.is_traced(site.scope),
+            )
+            step.gradients = self._gradients_of(step)
+            steps.append(step)
+        for gradient in dict.fromkeys(each for step in steps for each in step.gradients):
+            for tape in gradient.tapes:
+                tape.training.append(gradient)
+        for gradient in self.gradients:
+            for tape in gradient.tapes:
+                if gradient not in tape.training:
+                    tape.other.append(gradient)
+        return steps
+
+    def _is_delegation(self, site: Site, function: ast.Attribute) -> bool:
+        """Whether the call is a class's own ``apply_gradients``, or an optimizer's call of super."""
+        if isinstance(function.value, ast.Call) and last_name(function.value.func) == "super":
+            return True
+        values = self._script.names.callee(site)
+        return bool(values) and all(isinstance(value, Function) for value in values)
+
+    def _creations(self, values: Values) -> tuple[list[ast.Call], bool]:
+        """The calls that made the tapes among `values`, and whether some tape is not wrapped."""
+        made: list[ast.Call] = []
+        bare = False
+        for value in values:
+            if not isinstance(value, Instance):
+                continue
+            if value.cls == WRAPPED_TAPE and value.node.args:
+                inner = self._script.site_of(value.node)
+                made += self._creations(self._script.names.site_values(value.node.args[0], inner))[0]
+            elif self._script.names.is_a(value, *api.TAPE):
+                made.append(value.node)
+                bare = True
+        return made, bare
+
+    # From a step back to the gradients
+
+    def _gradients_of(self, step: Step) -> list[Gradient]:
+        if step.pairs is None:
+            return []
+        if self._reduced_by_hand(step):
+            step.reduced = True
+            return []
+        by_node = {gradient.site.node: gradient for gradient in self.gradients}
+        found = reaching_calls(self._script, by_node, step.pairs, step.site.scope, step.statement)
+        if not found:
+            home = step.site.scope.function()
+            near = [each for each in self.gradients if each.site.scope.function() is home]
+            found = near or list(self.gradients)
+            return [each for each in found if not self.of_input(each)]
+        if len(found) > 1:
+            return [each for each in found if not self.of_input(each)] or found
+        return found
+
+    def _reduced_by_hand(self, step: Step) -> bool:
+        """Whether the gradients pass through an allreduce of the script's own."""
+        calls = {site.node: site for site in self._horovod.calls("allreduce", "grouped_allreduce")}
+        assert step.pairs is not None
+        return bool(calls) and bool(
+            reaching_calls(self._script, calls, step.pairs, step.site.scope, step.statement)
+        )
+
+    def of_input(self, gradient: Gradient) -> bool:
+        """Whether the gradient is taken of what ``tape.watch`` watches: an input, not a weight."""
+        sources = argument(gradient.site.node, 1, "sources")
+        if sources is None:
+            return False
+        parts = sources.elts if isinstance(sources, ast.List | ast.Tuple) else [sources]
+        receiver = dotted(gradient.site.node.func.value)  # type: ignore[attr-defined]
+        watched = {
+            dotted(argument)
+            for site in self._script.sites_named("watch")
+            if site.scope.function() is gradient.site.scope.function()
+            and isinstance(site.node.func, ast.Attribute)
+            and dotted(site.node.func.value) == receiver
+            for argument in site.node.args
+        }
+        names = {dotted(part) for part in parts}
+        return bool(watched) and "" not in names and names <= watched
+
+    # What a step trains
+
+    def _models(self, site: Site, pairs: ast.expr | None) -> list[ast.expr]:
+        variables = self._variables_of(pairs, site.scope, site.statement) if pairs is not None else None
+        models = self._owners(*variables) if variables is not None else None
+        return models or []
+
+    def _variables_of(
+        self, pairs: ast.expr, scope: Scope, statement: Statement | None
+    ) -> tuple[ast.expr, Scope, Statement | None] | None:
+        """The expression of the variables in ``zip(gradients, variables)``, looked for behind names."""
+        names = self._script.names
+        if isinstance(pairs, ast.Call) and len(pairs.args) >= 1:
+            called = names.full_names(pairs.func, scope, statement)
+            if "builtins.zip" in called and len(pairs.args) == 2:
+                return pairs.args[1], scope, statement
+            if "builtins.list" in called or "builtins.tuple" in called:
+                return self._variables_of(pairs.args[0], scope, statement)
+        if isinstance(pairs, ast.ListComp | ast.GeneratorExp) and len(pairs.generators) == 1:
+            return self._variables_of(pairs.generators[0].iter, scope, statement)
+        binding = self._visible_binding(pairs, scope, statement)
+        if binding is not None and binding.value is not None:
+            return self._variables_of(binding.value, binding.scope, binding.statement)
+        return None
+
+    def variables(self, step: Step) -> tuple[ast.expr, Scope, Statement | None] | None:
+        """The expression of the variables that a step trains, and where it is read; None if unseen."""
+        if step.pairs is None:
+            return None
+        return self._variables_of(step.pairs, step.site.scope, step.statement)
+
+    def has_fixed_variables(self, step: Step) -> bool:
+        """Whether the step trains variables that the module binds once."""
+        found = self.variables(step)
+        if not found:
+            return False
+        node, scope, statement = found
+        for part in ast.walk(node):
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
+                home, bindings = self._script.names.lookup(part.id, scope, statement)
+                if home is not None or len(bindings) != 1:
+                    return False
+                where = bindings[0].statement
+                if bindings[0].kind != "value" or where is None or in_loop(where):
+                    return False
+        return True
+
+    def _owners(self, node: ast.expr, scope: Scope, statement: Statement | None) -> list[ast.expr] | None:
+        """The models whose variables `node` lists; None if it may list any others."""
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+            left, right = (self._owners(side, scope, statement) for side in (node.left, node.right))
+            if left is None or right is None:
+                return None
+            texts = {ast.dump(each): each for each in [*left, *right]}
+            return list(texts.values())
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
+            return self._owners(node.value, scope, statement)
+        if isinstance(node, ast.Attribute) and node.attr in VARIABLE_LISTS:
+            values = self._script.names.values(node.value, scope, statement)
+            known = self._script.names.may_be(values, *api.MODEL, *api.LAYER, *api.MODULE)
+            return [node.value] if known and is_plain(node.value) else None
+        binding = self._visible_binding(node, scope, statement)
+        if binding is not None and binding.value is not None:
+            return self._owners(binding.value, binding.scope, binding.statement)
+        return None
+
+    def _visible_binding(self, node: ast.expr, scope: Scope, statement: Statement | None) -> Binding | None:
+        """The one assignment behind a name, if what it assigns reads the same from here."""
+        if not isinstance(node, ast.Name):
+            return None
+        home, bindings = self._script.names.lookup(node.id, scope, statement)
+        if len(bindings) != 1 or bindings[0].kind != "value" or bindings[0].path:
+            return None
+        if home is None and scope.function() is not None and not self._reads_module(bindings[0], scope):
+            return None
+        return bindings[0]
+
+    def _reads_module(self, binding: Binding, scope: Scope) -> bool:
+        assert binding.value is not None
+        names = {part.id for part in ast.walk(binding.value) if isinstance(part, ast.Name)}
+        return all(self._script.names.lookup(name, scope, None)[0] is None for name in names)
+
+
+def is_plain(node: ast.expr) -> bool:
+    """Whether reading `node` again gives the same object and does nothing else: names and constants."""
+    if isinstance(node, ast.Attribute):
+        return is_plain(node.value)
+    if isinstance(node, ast.Subscript):
+        return is_plain(node.value) and (isinstance(node.slice, ast.Constant) or is_plain(node.slice))
+    return isinstance(node, ast.Name)

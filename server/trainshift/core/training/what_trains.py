@@ -1,0 +1,64 @@
+"""What trains: the functions, statements and calls of a script that every rank must run, and run alike."""
+
+from __future__ import annotations
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Scope, Site, Statement
+from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.loops import Loops
+from trainshift.core.training.steps import Steps
+
+
+class WhatTrains:
+    """What makes or leads to an optimizer step in one script."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._horovod = program.fact(Horovod)
+        self._steps = program.fact(Steps)
+
+    @cached_property
+    def others(self) -> list[Site]:
+        """The calls that are training loops by themselves, or steps of a session's."""
+        return [site for loop in self._program.fact(Loops).own for site in loop.sites]
+
+    @cached_property
+    def functions(self) -> set[Scope]:
+        """Functions that make an optimizer step or take a trained gradient, or call one that does."""
+        found: set[Scope] = set()
+        waiting = [step.site.scope.function() for step in self._steps.steps]
+        waiting += [each.site.scope.function() for step in self._steps.steps for each in step.gradients]
+        waiting += [site.scope.function() for site in self._horovod.calls("broadcast_variables", "allreduce")]
+        waiting += [site.scope.function() for site in self.others]
+        while waiting:
+            function = waiting.pop()
+            if function is None or function in found:
+                continue
+            found.add(function)
+            waiting += [site.scope.function() for site in self._script.names.callers(function)[0]]
+            # A nested function runs, as far as can be told, whenever the one around it does.
+            if function.parent is not None and not function.name:
+                waiting.append(function.parent.function())
+        return found
+
+    @cached_property
+    def _training_sites(self) -> set[Site]:
+        found = {step.site for step in self._steps.steps}.union(self.others)
+        found |= {each.site for step in self._steps.steps for each in step.gradients}
+        for function in self.functions:
+            found.update(self._script.names.callers(function)[0])
+        return found
+
+    def site_trains(self, site: Site) -> bool:
+        """Whether the call makes an optimizer step, or anything else that every rank must take part in."""
+        return site in self._training_sites
+
+    def statement_trains(self, statement: Statement) -> bool:
+        """Whether something inside the statement trains."""
+        return statement in self._training_statements
+
+    @cached_property
+    def _training_statements(self) -> set[Statement]:
+        return {above for site in self._training_sites for above in site.statement.path()}

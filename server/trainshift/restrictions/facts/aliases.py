@@ -1,0 +1,590 @@
+"""Aliases: how a script comes by TensorFlow, and what else it calls the module and its members.
+
+An alias is a name, an attribute or an item that something else than an import binds to TensorFlow or
+to a member of it.  `Aliases.inlined` takes one out of the script again, where every use of it is seen.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainshift.core.layout import Layout
+from trainshift.core.lazy import cached_property
+from trainshift.core.names.libraries import ROOTS, is_common
+from trainshift.core.names.readings import Readings
+from trainshift.core.names.resolver import Function, Library
+from trainshift.core.program import Program
+from trainshift.core.text.edit import Edit
+from trainshift.core.text.facts import (
+    Binding,
+    Facts,
+    Scope,
+    Statement,
+    argument,
+    arguments,
+    closure,
+    dotted,
+    imported_name,
+    last_name,
+    root_name,
+)
+from trainshift.core.text.source import Span
+
+# What counts as the module itself when an import gives it a name.
+MODULES = frozenset({"tensorflow", "tensorflow.compat.v1", "tensorflow.compat.v2"})
+_IMPORTERS = frozenset({"importlib.import_module", "importlib.__import__", "builtins.__import__"})
+_COMPUTING = frozenset({"import_module", "__import__", "getattr"})
+_LOOKING_UP_NAMES = frozenset({"globals", "locals", "exec", "eval"})
+_IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
+_DISPLAYS = (ast.List, ast.Tuple, ast.Set, ast.Dict)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Alias:
+    """Something that may stand for TensorFlow, or for members of it, by another way than an import.
+
+    `names` are the full names that `value` may be.  Where it is `dynamic` the script computes a name at
+    run time, and `names` are what it lies below (empty if it may be any module at all).  `held` tells
+    that a container written out holds the member; `passed` that it came in as a parameter.
+    """
+
+    binding: Binding
+    value: ast.expr
+    names: frozenset[str]
+    is_module: bool = False
+    dynamic: bool = False
+    held: bool = False
+    passed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The text of what is bound, and where it stands."""
+
+    text: str
+    span: Span
+
+
+class Aliases:
+    """How one script names TensorFlow."""
+
+    def __init__(self, program: Program) -> None:
+        self._script = program.script
+        self._readings = program.fact(Readings)
+        self._names = program.names
+        self._layout = program.fact(Layout)
+
+    # Names that imports give
+
+    def is_module_import(self, binding: Binding) -> bool:
+        """Whether the binding is an import of TensorFlow itself."""
+        return binding.kind == "import" and binding.full_name in MODULES
+
+    @cached_property
+    def module_names(self) -> dict[str, list[Binding]]:
+        """The names that imports give to TensorFlow, at any depth, and those imports."""
+        found: dict[str, list[Binding]] = {}
+        for binding in self._script.imports:
+            if self.is_module_import(binding):
+                found.setdefault(imported_name(binding), []).append(binding)
+        return found
+
+    @cached_property
+    def scopes(self) -> list[Scope]:
+        """Every scope, those of comprehensions included."""
+        return [
+            scope
+            for facts in self._script.facts
+            for scope in (facts.module, *dict.fromkeys(facts.scope_of.values()))
+        ]
+
+    # Aliases
+
+    @cached_property
+    def aliases(self) -> list[Alias]:
+        """Everything that the script binds to TensorFlow or to a member of it, but for parameters."""
+        found: list[Alias] = []
+        items: list[Binding] = []
+        for binding in self._candidates():
+            alias = self._alias(binding)
+            if alias is not None:
+                found.append(alias)
+            elif isinstance(binding.value, ast.Subscript) and not binding.path:
+                items.append(binding)
+        # An item is looked at only where its container is known to hold such a thing.
+        holding = {
+            last_name(each.binding.target)
+            for each in found
+            if each.held and isinstance(each.binding.target, ast.expr)
+        }
+        for binding in items:
+            value = binding.value
+            if isinstance(value, ast.Subscript) and last_name(value.value) in holding:
+                names = self._library(value, binding.scope, binding.statement)
+                if names:
+                    found.append(Alias(binding, value, names, "tensorflow" in names))
+        return found
+
+    @cached_property
+    def _carriers(self) -> set[str]:
+        """Every name that may lead to TensorFlow, by spelling: what is worth resolving at all."""
+        found = {
+            imported_name(binding)
+            for binding in self._script.imports
+            if not is_common(binding.full_name) or binding.full_name.partition(".")[0] in ROOTS
+        }
+        following: dict[str, set[str]] = {}
+        given: dict[str, set[str]] = {}
+        for reading in self._read:
+            for word, names in reading.following.items():
+                following.setdefault(word, set()).update(names)
+            for called, words in reading.given.items():
+                given.setdefault(called, set()).update(words)
+        for called, parameters in (item for reading in self._read for item in reading.parameters):
+            for word in given.get(called, ()):
+                following.setdefault(word, set()).update(parameters)
+        return closure(found, following)
+
+    @cached_property
+    def defaults(self) -> list[Alias]:
+        """The parameters whose default is a member of TensorFlow."""
+        found = []
+        for binding in (each for reading in self._read for each in reading.defaults):
+            value = binding.value
+            if isinstance(value, ast.Name | ast.Attribute):
+                names = self._library(value, binding.scope, None)
+                if names and not self.is_module(value, binding.scope, None):
+                    found.append(Alias(binding, value, names))
+        return found
+
+    @cached_property
+    def _read(self) -> list[_Reading]:
+        return [facts.once(_read) for facts in self._script.facts]
+
+    def _candidates(self) -> Iterator[Binding]:
+        """The bindings that may be aliases, by spelling: of names first, then of attributes and items."""
+        carriers = self._carriers
+        for part in ("named", "held"):
+            for reading in self._read:
+                for binding, words in getattr(reading, part):
+                    if words is None or not words.isdisjoint(carriers):
+                        yield binding
+
+    def _alias(self, binding: Binding) -> Alias | None:
+        if binding.value is None or binding.kind not in ("value", "element"):
+            return None
+        if binding.kind == "element":
+            return self._element(binding)
+        value = _unpacked(binding.value, binding.path)
+        if value is None:
+            return None
+        found = [
+            each
+            for leaf in _leaves(value)
+            for each in self._of_leaf(binding, leaf, binding.scope, binding.statement)
+        ]
+        # A certain one first, then the module: one binding is one alias.
+        found.sort(key=lambda each: (each.dynamic, not each.is_module))
+        return found[0] if found else None
+
+    def _of_leaf(
+        self, binding: Binding, leaf: ast.expr, scope: Scope, statement: Statement | None
+    ) -> Iterator[Alias]:
+        if isinstance(leaf, _DISPLAYS):
+            for part in _parts(leaf):
+                if isinstance(part, ast.Name | ast.Attribute) and not _words(part).isdisjoint(self._carriers):
+                    names = self._library(part, scope, statement)
+                    if names:
+                        module = self.is_module(part, scope, statement)
+                        yield Alias(binding, part, names, module, held=True)
+            return
+        computed = self._computed(leaf, scope, statement)
+        if computed is not None:
+            names, dynamic = computed
+            yield Alias(binding, leaf, names, not dynamic and bool(names & MODULES), dynamic)
+            return
+        if isinstance(leaf, ast.Call) and not self._script.may_run(leaf):
+            return
+        if _words(leaf).isdisjoint(self._carriers):
+            return
+        if isinstance(leaf, ast.Call) and not any(
+            isinstance(value, Function) for value in self._names.values(leaf.func, scope, statement)
+        ):
+            return
+        if isinstance(leaf, ast.Name | ast.Attribute | ast.Call):
+            names = self._library(leaf, scope, statement)
+            if names:
+                passed = self._from_parameter(leaf, scope, statement)
+                yield Alias(binding, leaf, names, self.is_module(leaf, scope, statement), passed=passed)
+
+    def _element(self, binding: Binding) -> Alias | None:
+        """What a loop binds: the elements of a container that the script writes out."""
+        if binding.value is None or _words(binding.value).isdisjoint(self._carriers):
+            return None
+        names = frozenset(
+            value.name
+            for value in self._names.bound(binding)
+            if isinstance(value, Library) and value.name.partition(".")[0] in ROOTS
+        )
+        if not names or self._from_parameter(binding.value, binding.scope, binding.statement):
+            return None
+        return Alias(binding, binding.value, names, "tensorflow" in names)
+
+    def _library(self, node: ast.expr, scope: Scope, statement: Statement | None) -> frozenset[str]:
+        return frozenset(
+            value.name
+            for value in self._names.values(node, scope, statement)
+            if isinstance(value, Library) and value.name.partition(".")[0] in ROOTS
+        )
+
+    def is_module(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
+        """Whether `node` may be TensorFlow itself; ``tf.compat.v1`` is a member where it is written out."""
+        names = self._library(node, scope, statement)
+        if "tensorflow" in names:
+            return True
+        if not isinstance(node, ast.Name) or names.isdisjoint(MODULES):
+            return False
+        _, bindings = self._names.lookup(node.id, scope, statement)
+        return any(self.is_module_import(binding) for binding in bindings)
+
+    def _from_parameter(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
+        root = root_name(node)
+        if root is None:
+            return False
+        _, bindings = self._names.lookup(root.id, scope, statement)
+        return any(binding.kind == "parameter" for binding in bindings)
+
+    # Modules and members whose names are computed
+
+    def _computed(
+        self, node: ast.expr, scope: Scope, statement: Statement | None
+    ) -> tuple[frozenset[str], bool] | None:
+        """What ``import_module(...)``, ``getattr(...)`` and their like give, and whether that is open."""
+        if isinstance(node, ast.Call):
+            if last_name(node.func) not in _COMPUTING:
+                return None
+            called = self._names.full_names(node.func, scope, statement)
+            if not called.isdisjoint(_IMPORTERS):
+                return self._imported(node, scope, statement)
+            if "builtins.getattr" in called and len(node.args) >= 2:
+                return self._got(node.args[0], node.args[1], scope, statement)
+        if isinstance(node, ast.Subscript):
+            base = node.value
+            if isinstance(base, ast.Call) and last_name(base.func) == "vars" and len(base.args) == 1:
+                return self._got(base.args[0], node.slice, scope, statement)
+            if isinstance(base, ast.Attribute) and base.attr == "__dict__":
+                return self._got(base.value, node.slice, scope, statement)
+            if "sys.modules" in self._names.full_names(base, scope, statement):
+                text, whole = self._text(node.slice, scope, statement)
+                if whole and text.partition(".")[0] in ROOTS:
+                    return frozenset({text}), False
+        return None
+
+    def _imported(
+        self, node: ast.Call, scope: Scope, statement: Statement | None
+    ) -> tuple[frozenset[str], bool] | None:
+        given = argument(node, 0, "name")
+        if given is None:
+            return None
+        text, whole = self._text(given, scope, statement)
+        root, _, below = text.partition(".")
+        if whole:
+            if root not in ROOTS:
+                return None
+            top_only = last_name(node.func) == "__import__" and argument(node, 3, "fromlist") is None
+            return frozenset({root if top_only else text}), False
+        if below or text.endswith("."):
+            return (frozenset({text.rpartition(".")[0]}), True) if root in ROOTS else None
+        return (frozenset(), True) if any(each.startswith(root) for each in ROOTS) else None
+
+    def _got(
+        self, owner: ast.expr, name: ast.expr, scope: Scope, statement: Statement | None
+    ) -> tuple[frozenset[str], bool] | None:
+        names = self._library(owner, scope, statement)
+        if not names:
+            return None
+        text, whole = self._text(name, scope, statement)
+        return (frozenset(f"{each}.{text}" for each in names), False) if whole else (names, True)
+
+    def _text(self, node: ast.expr, scope: Scope, statement: Statement | None) -> tuple[str, bool]:
+        """How a string begins, and whether that is all of it."""
+        if isinstance(node, ast.Constant):
+            return (node.value, True) if isinstance(node.value, str) else ("", False)
+        if isinstance(node, ast.JoinedStr):
+            first = node.values[0] if node.values else None
+            if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                return first.value, len(node.values) == 1
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+            start, whole = self._text(node.left, scope, statement)
+            if not whole:
+                return start, False
+            rest, whole = self._text(node.right, scope, statement)
+            return start + rest, whole
+        elif isinstance(node, ast.Name):
+            _, bindings = self._names.lookup(node.id, scope, statement)
+            if len(bindings) == 1 and bindings[0].kind == "value" and not bindings[0].path:
+                value = bindings[0].value
+                if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                    return value.value, True
+        return "", False
+
+    # What is shown
+
+    def target(self, binding: Binding) -> Target:
+        """What a binding binds, as it stands in the script: ``self.tf``, a parameter, a function's name."""
+        node, within = binding.target, binding.statement or binding.scope
+        if node is None:
+            assert binding.statement is not None
+            span = self._script.statement_span(binding.statement)
+            return Target("", span)
+        span = self._script.span(node, within)
+        if isinstance(node, ast.arg):
+            return Target(node.arg, Span(span.start, span.start + len(node.arg)))
+        name = ""
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.ExceptHandler):
+            name = node.name or ""
+        elif not isinstance(node, ast.expr | ast.alias):  # a pattern of `match`
+            name = getattr(node, "name", "") or getattr(node, "rest", "") or ""
+        text = self._script.source.text
+        if not name:
+            return Target(text[span.start : span.end], span)
+        found = re.compile(rf"\b{re.escape(name)}\b").search(text, span.start, span.end)
+        start = found.start() if found else span.start
+        return Target(name, Span(start, start + len(name)))
+
+    def shown(self, alias: Alias) -> str:
+        """What an alias stands for, in the script's own words where it is written out."""
+        if dotted(alias.value) and alias.binding.kind in ("value", "parameter"):
+            return self._script.text(alias.value, alias.binding.statement or alias.binding.scope)
+        return min(alias.names, default="a module")
+
+    # Taking an alias out
+
+    def inlined(self, alias: Alias) -> tuple[Edit, ...] | None:
+        """Edits that remove the alias and write what it stands for wherever it is used.
+
+        None where that could change what the script does, or where not every use of it is seen.
+        """
+        binding, statement = alias.binding, alias.binding.statement
+        name = _plain_target(binding)
+        if not name or statement is None or alias.dynamic or alias.held or not dotted(alias.value):
+            return None
+        if alias.value is not binding.value:  # one of several that it may be
+            return None
+        owner = None if binding.scope.kind == "module" else binding.scope
+        above = statement.parent
+        if (owner is None) != (above is None) or (owner is not None and owner.kind != "function"):
+            return None
+        if above is not None and not isinstance(above.node, ast.FunctionDef | ast.AsyncFunctionDef):
+            return None
+        if owner is None and self._script.may_be_imported:
+            return None
+        root = root_name(alias.value)
+        if self._is_replaced(alias.value):
+            return None
+        if root is None or root.id == name or not self._is_settled(name, owner, root.id, binding):
+            return None
+        text = self._script.text(alias.value, statement)
+        if not dotted_text(text):
+            return None
+        home, _ = self._names.lookup(root.id, binding.scope, statement)
+        if not self._library(root, binding.scope, statement):
+            return None
+        edits = list(self._layout.remove(statement, len(self._script.siblings(statement)[0]) == 1))
+        used = False
+        for use in self._readings.of(name):
+            found, _ = self._names.lookup(name, use.scope, use.statement)
+            if found is not owner:
+                continue
+            if use.string or self._names.lookup(root.id, use.scope, use.statement)[0] is not home:
+                return None
+            span = self._script.span(use.node, use.statement)
+            edits.append(Edit(span.start, span.end, text))
+            used = True
+        # What a module does not use itself is there for those who import it.
+        return tuple(edits) if used else None
+
+    def _is_settled(self, name: str, owner: Scope | None, root: str, binding: Binding) -> bool:
+        """Whether `name` and `root` are bound once, and nothing reaches the name but by reading it."""
+        script = self._script
+        if any(
+            name in scope.declared_global or name in scope.declared_nonlocal or root in scope.declared_global
+            for scope in script.scopes
+        ):
+            return False
+        bindings = script.module_bindings if owner is None else owner.bindings
+        if bindings.get(name) != [binding] or script.code.star_imports:
+            return False
+        home, _ = self._names.lookup(root, binding.scope, binding.statement)
+        roots = (script.module_bindings if home is None else home.bindings).get(root, [])
+        same = {each.full_name if each.kind == "import" else id(each) for each in roots}
+        if len(same) != 1:
+            return False
+        if any(script.sites_named(*_LOOKING_UP_NAMES)):
+            return False
+        if any(not site.node.args for site in script.sites_named("vars")):
+            return False
+        return not self._is_exported(name) and name not in self._readings.quoted_words
+
+    def _is_replaced(self, member: ast.expr) -> bool:
+        """Whether the script sets an attribute of this name on anything: what was read before may differ."""
+        return next(self._script.attribute_bindings(last_name(member)), None) is not None
+
+    def _is_exported(self, name: str) -> bool:
+        values = [binding.value for binding in self._script.module_bindings.get("__all__", [])]
+        values += [item.binding.value for item in self._script.item_bindings("__all__")]
+        return any(
+            isinstance(part, ast.Constant) and part.value == name
+            for value in values
+            if value is not None
+            for part in ast.walk(value)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What a chunk tells by spelling alone of where its values come from.
+
+    `named` and `held` pair what binds names, or attributes and items, with the words that its value may come
+    from; None where that may be computed.  `defaults` are parameters.  `following` leads from words to the
+    names that may get their value; `parameters` are those of each function by what it is called, `given`
+    the words in the arguments of all calls of that name.
+    """
+
+    named: list[tuple[Binding, set[str] | None]]
+    held: list[tuple[Binding, set[str] | None]]
+    defaults: list[Binding]
+    following: dict[str, set[str]]
+    parameters: list[tuple[str, list[str]]]
+    given: dict[str, set[str]]
+
+
+def _read(facts: Facts) -> _Reading:
+    reading = _Reading([], [], [], {}, [], {})
+    scopes = (facts.module, *dict.fromkeys(facts.scope_of.values()))
+    named = [each for scope in scopes for bindings in scope.bindings.values() for each in bindings]
+    held = [each.binding for given in facts.attributes.values() for each in given]
+    held += [each.binding for given in facts.items.values() for each in given if each.key is not None]
+    for bindings, found in ((named, reading.named), (held, reading.held)):
+        for binding in bindings:
+            if binding.value is None:
+                continue
+            words = _words(binding.value)
+            if isinstance(binding.target, ast.expr):
+                _follow(reading, last_name(binding.target), words)
+            if binding.kind == "parameter":
+                reading.defaults.append(binding)
+            elif binding.kind == "element":
+                found.append((binding, words))
+            elif binding.kind == "value" and (value := _unpacked(binding.value, binding.path)) is not None:
+                found.append((binding, None if any(map(_may_compute, _leaves(value))) else words))
+    for scope in facts.scopes:
+        for value, _ in scope.returns:
+            _follow(reading, scope.name, _words(value))
+        arguments_of = getattr(scope.node, "args", None)
+        called = scope.parent.name if scope.name == "__init__" and scope.parent else scope.name
+        if called and isinstance(arguments_of, ast.arguments):
+            given = (*arguments_of.posonlyargs, *arguments_of.args, *arguments_of.kwonlyargs)
+            reading.parameters.append((called, [each.arg for each in given]))
+    for site in facts.sites:
+        if site.name:
+            reading.given.setdefault(site.name, set()).update(*map(_words, arguments(site.node)))
+    return reading
+
+
+def _follow(reading: _Reading, name: str, words: set[str]) -> None:
+    for word in words if name else ():
+        reading.following.setdefault(word, set()).add(name)
+
+
+def _may_compute(leaf: ast.expr) -> bool:
+    """Whether an expression may give a module, or a member, by a name that it computes."""
+    if isinstance(leaf, ast.Call):
+        return last_name(leaf.func) in _COMPUTING
+    return isinstance(leaf, ast.Subscript)
+
+
+def catches_import_error(node: ast.Try) -> bool:
+    """Whether some handler of a `try` runs where an import fails."""
+    for handler in node.handlers:
+        caught = handler.type
+        kinds = caught.elts if isinstance(caught, ast.Tuple) else [caught]
+        if any(kind is None or last_name(kind) in _IMPORT_ERRORS for kind in kinds):
+            return True
+    return False
+
+
+def dotted_text(text: str) -> bool:
+    """Whether `text` is a dotted name on one line."""
+    return re.fullmatch(r"\w+(\.\w+)*", text) is not None
+
+
+def _words(node: ast.expr) -> set[str]:
+    """The names and attributes that an expression may be the value of, or may get its value from."""
+    found: set[str] = set()
+    waiting: list[ast.expr] = [node]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, ast.Attribute):
+            found.add(each.attr)
+            waiting.append(each.value)
+        elif isinstance(each, ast.Name):
+            found.add(each.id)
+        elif isinstance(each, ast.Call):
+            waiting.append(each.func)
+        elif isinstance(each, ast.Subscript | ast.NamedExpr | ast.Starred):
+            waiting.append(each.value)
+        elif isinstance(each, ast.IfExp):
+            waiting += [each.body, each.orelse]
+        elif isinstance(each, ast.BoolOp):
+            waiting += each.values
+        else:
+            waiting += _parts(each)
+    return found
+
+
+def _leaves(node: ast.expr) -> Iterator[ast.expr]:
+    """What an expression gives one of: both arms of a condition, the operands of ``or``."""
+    if isinstance(node, ast.IfExp):
+        yield from _leaves(node.body)
+        yield from _leaves(node.orelse)
+    elif isinstance(node, ast.BoolOp):
+        for value in node.values:
+            yield from _leaves(value)
+    elif isinstance(node, ast.NamedExpr):
+        yield from _leaves(node.value)
+    else:
+        yield node
+
+
+def _parts(node: ast.expr) -> list[ast.expr]:
+    """The elements of a container that is written out."""
+    if isinstance(node, ast.Dict):
+        return node.values
+    return node.elts if isinstance(node, ast.List | ast.Tuple | ast.Set) else []
+
+
+def _unpacked(node: ast.expr, path: tuple[int, ...]) -> ast.expr | None:
+    """The part of a tuple written out that unpacking gives to one target; None if it cannot be told."""
+    for index in path:
+        if not isinstance(node, ast.Tuple | ast.List) or not 0 <= index < len(node.elts):
+            return None
+        if any(isinstance(each, ast.Starred) for each in node.elts):
+            return None
+        node = node.elts[index]
+    return node
+
+
+def _plain_target(binding: Binding) -> str:
+    """The name of ``name = value``, annotated or not; empty for any other binding."""
+    node = binding.statement.node if binding.statement is not None else None
+    if isinstance(node, ast.Assign) and len(node.targets) == 1 and node.value is binding.value:
+        target: ast.expr = node.targets[0]
+    elif isinstance(node, ast.AnnAssign) and node.value is binding.value:
+        target = node.target
+    else:
+        return ""
+    return target.id if isinstance(target, ast.Name) and target is binding.target else ""

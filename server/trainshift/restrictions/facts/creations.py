@@ -1,0 +1,638 @@
+"""Creations: where a script makes datasets, optimizers and checkpoints, and what holds them.
+
+A creation is a call that makes an object anew.  A method chain is one creation
+(``Dataset.range(9).batch(2)``); a call on, or around, an object that exists already derives from it and
+is none (``ds.batch(2)``, ``LossScaleOptimizer(opt)``), nor is the call of a function of the script, whose
+creation stands inside it.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from itertools import pairwise
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.names import api
+from trainshift.core.names.resolver import (
+    Class,
+    Display,
+    Function,
+    Instance,
+    Library,
+    Literal,
+    Member,
+    UserInstance,
+    Value,
+    is_wrap,
+)
+from trainshift.core.program import Program
+from trainshift.core.text.facts import (
+    COMPREHENSIONS,
+    Binding,
+    Scope,
+    Site,
+    Statement,
+    argument,
+    arguments,
+    dotted,
+    expression_path,
+    is_main_guard,
+)
+from trainshift.core.text.source import one_line
+
+
+class Kind(Enum):
+    """What an object is, as far as the restrictions on creations ask.
+
+    OTHER is an object that is known to be none of the first four, UNSEEN one that may be anything.
+    """
+
+    DATASET = "dataset"
+    OPTIMIZER = "optimizer"
+    CHECKPOINT = "checkpoint"
+    MANAGER = "checkpoint manager"
+    OTHER = "something else"
+    UNSEEN = "unknown"
+
+
+Kinds = frozenset[Kind]
+# Nothing is followed through more calls and names than this.
+_DEEPEST = 60
+_NONE: Kinds = frozenset()
+_OTHER: Kinds = frozenset({Kind.OTHER})
+_UNSEEN: Kinds = frozenset({Kind.UNSEEN})
+
+
+class Held(Enum):
+    """How the object that a creation makes is first held."""
+
+    NAME = "assigned to a name"
+    UNPACKED = "unpacked into names"
+    ANNOTATED = "assigned with an annotation"
+    ATTRIBUTE = "assigned to an attribute"
+    ITEM = "assigned to an item"
+    SEVERAL = "assigned to several names"
+    WALRUS = "named inside an expression"
+    COMPILED = "passed to `compile`"
+    ARGUMENT = "written inside a call"
+    RECEIVER = "used without a name"
+    CONTAINER = "put in a container"
+    RETURNED = "returned"
+    CONTEXT = "made in a `with`"
+    ITERATED = "iterated without a name"
+    DEFAULT = "the default of a parameter"
+    DISCARDED = "not kept"
+    EXPRESSION = "part of an expression"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What a creation stands under: `word` names it; it is a compound `statement`, or else an expression.
+
+    `decides` is false for what has the form of a condition but always lets the code run once.
+    """
+
+    word: str
+    statement: Statement | None
+    decides: bool
+
+
+@dataclass(eq=False, slots=True)
+class Creation:
+    """A call that makes a dataset, an optimizer, a checkpoint or a checkpoint manager.
+
+    `whole` is the call with the methods chained to it; `path` holds what is around it, from the statement
+    itself inwards.  `certain` is false where the call may make something else.
+    `holder` is the (dotted) name that holds the object: of a name, an annotated name or an attribute.
+    `call` is the call that the creation is an argument or the receiver of.
+    """
+
+    site: Site
+    kind: Kind
+    certain: bool
+    whole: ast.expr
+    path: tuple[ast.AST, ...]
+    held: Held
+    holder: str
+    call: ast.Call | None
+    conditions: tuple[Condition, ...]
+
+    @property
+    def statement(self) -> Statement:
+        """The statement that the creation stands in."""
+        return self.site.statement
+
+
+_FAMILIES = {
+    Kind.DATASET: api.DATASET,
+    Kind.OPTIMIZER: api.OPTIMIZERS,
+    Kind.CHECKPOINT: api.CHECKPOINT,
+    Kind.MANAGER: api.CHECKPOINT_MANAGER,
+}
+# Functions and class methods that make objects of the kinds; classes are told by their capital.
+_MAKING = frozenset(
+    {
+        "from_tensor_slices", "from_tensors", "from_generator", "range", "list_files", "load", "random",
+        "counter", "zip", "choose_from_datasets", "sample_from_datasets", "make_csv_dataset",
+        "make_batched_features_dataset", "image_dataset_from_directory", "text_dataset_from_directory",
+        "audio_dataset_from_directory", "timeseries_dataset_from_array", "as_dataset", "get", "deserialize",
+        "from_config",
+    }
+)  # fmt: skip
+# Functions of libraries other than TensorFlow that make datasets.
+_LOADING = frozenset({"tensorflow_datasets.load", "tensorflow_datasets.load.load"})
+_ADDED_OPTIMIZERS = "tensorflow_addons.optimizers."
+# Modules of which a member that is not recorded, or that `getattr` takes, is probably of the kind.
+_MODULES = {
+    "tensorflow.keras.optimizers": Kind.OPTIMIZER,
+    "tensorflow.keras.optimizers.legacy": Kind.OPTIMIZER,
+    "tensorflow.keras.optimizers.experimental": Kind.OPTIMIZER,
+    "tensorflow.optimizers": Kind.OPTIMIZER,
+    "keras.optimizers": Kind.OPTIMIZER,
+    "tensorflow.contrib.opt": Kind.OPTIMIZER,
+    "tensorflow.contrib.optimizers": Kind.OPTIMIZER,
+    "tensorflow.data": Kind.DATASET,
+    "tensorflow.data.experimental": Kind.DATASET,
+    "tensorflow.contrib.data": Kind.DATASET,
+}
+# Calls that pass the elements of what they are given on, but are not the object itself.
+_ITERATING = frozenset(f"builtins.{name}" for name in ("iter", "list", "tuple", "sorted", "reversed"))
+# Libraries of which no call gives an object of the kinds.
+_FOREIGN = frozenset({"builtins", "numpy", "pandas", "tqdm", "matplotlib", "sklearn", "scipy"})
+
+
+class Creations:
+    """The creations of one script, and which names hold what they make."""
+
+    def __init__(self, program: Program) -> None:
+        self._script = program.script
+        self._memo: dict[tuple[int, int], Kinds] = {}
+        self._depth = 0
+
+    @cached_property
+    def all(self) -> list[Creation]:
+        """Every creation, in text order."""
+        found = []
+        for site in self._script.sites:
+            made = self._made(site) if self._may_make(site) else None
+            if made is not None:
+                found.append(self._creation(site, *made))
+        return found
+
+    @cached_property
+    def by_call(self) -> dict[ast.Call, Creation]:
+        """Each creation by its innermost call."""
+        return {creation.site.node: creation for creation in self.all}
+
+    def of(self, *kinds: Kind) -> list[Creation]:
+        """The creations of these kinds, in text order."""
+        return [creation for creation in self.all if creation.kind in kinds]
+
+    def shown(self, creation: Creation) -> str:
+        """The call in short, on one line, for a message."""
+        called = creation.site.node.func
+        return (dotted(called) or one_line(self._script.text(called, creation.site))) + "(...)"
+
+    def module_names(self, kind: Kind) -> dict[str, list[Binding]]:
+        """The module-level names that may hold an object of `kind`, with the bindings that give it."""
+        found: dict[str, list[Binding]] = {}
+        for name, bindings in self._script.module_bindings.items():
+            giving = [binding for binding in bindings if kind in self.bound(binding)]
+            if giving:
+                found[name] = giving
+        return found
+
+    # What an expression may be
+
+    def kinds(self, node: ast.expr, scope: Scope, statement: Statement | None) -> Kinds:
+        """What `node`, read in `scope` at `statement`, may be."""
+        key = (id(node), id(scope))
+        known = self._memo.get(key)
+        if known is None:
+            if self._depth >= _DEEPEST:
+                return _UNSEEN
+            self._memo[key] = _NONE  # A question that leads back to itself adds nothing.
+            self._depth += 1
+            known = self._memo[key] = self._kinds(node, scope, statement)
+            self._depth -= 1
+        return known
+
+    def bound(self, binding: Binding) -> Kinds:
+        """What a binding may give to its name."""
+        if binding.kind == "parameter":
+            return self._parameter(binding)
+        if binding.kind in ("function", "class"):
+            return _OTHER
+        if binding.kind == "deleted":
+            return _NONE
+        if binding.kind == "other" and isinstance(binding.target, ast.ExceptHandler | ast.arg):
+            return _OTHER
+        if binding.kind == "context" and binding.value is not None:
+            found = self.kinds(binding.value, binding.scope, binding.statement)
+            return found if Kind.UNSEEN not in found else found & set(_FAMILIES) or _UNSEEN
+        if binding.kind == "value" and binding.value is not None:
+            if not binding.path:
+                return self.kinds(binding.value, binding.scope, binding.statement)
+            if isinstance(binding.value, ast.Call):
+                made = self.kinds(_root(binding.value), binding.scope, binding.statement) & set(_FAMILIES)
+                if made:
+                    return _OTHER if _is_info(_root(binding.value), binding.path) else made
+        if binding.kind == "element" and binding.value is not None:
+            iterated = self.kinds(binding.value, binding.scope, binding.statement)
+            if Kind.UNSEEN not in iterated and not iterated.isdisjoint(_FAMILIES):
+                return _OTHER
+            values = self._script.names.values(binding.value, binding.scope, binding.statement)
+            if not binding.path and values and all(_is_of_builtins(value) for value in values):
+                return _OTHER
+        return self._of_values(self._script.names.bound(binding))
+
+    def _kinds(self, node: ast.expr, scope: Scope, statement: Statement | None) -> Kinds:
+        names = self._script.names
+        if isinstance(node, ast.Name):
+            _, bindings = names.lookup(node.id, scope, statement)
+            if bindings:
+                return _NONE.union(*map(self.bound, bindings))
+        elif isinstance(node, ast.Attribute):
+            found = self._of_values(names.values(node, scope, statement))
+            if found.isdisjoint(_FAMILIES):
+                return found
+            base = dotted(node.value)
+            bindings = [
+                each.binding
+                for each in self._script.attribute_bindings(node.attr)
+                if base and dotted(each.base) == base
+            ]
+            return _NONE.union(*map(self.bound, bindings)) if bindings else found
+        elif isinstance(node, ast.IfExp):
+            return self.kinds(node.body, scope, statement) | self.kinds(node.orelse, scope, statement)
+        elif isinstance(node, ast.BoolOp):
+            return _NONE.union(*(self.kinds(value, scope, statement) for value in node.values))
+        elif isinstance(node, ast.NamedExpr):
+            return self.kinds(node.value, scope, statement)
+        elif isinstance(node, ast.Call):
+            return self._call(node, scope, statement)
+        elif not isinstance(node, ast.Subscript | ast.Await | ast.Starred):
+            return _OTHER
+        return self._of_values(names.values(node, scope, statement))
+
+    def _call(self, node: ast.Call, scope: Scope, statement: Statement | None) -> Kinds:
+        names = self._script.names
+        callee = names.values(node.func, scope, statement)
+        called = names.full_names(node.func, scope, statement)
+        if called and (called <= _ITERATING or all(map(_is_foreign, called))):
+            return _OTHER
+        found = self._of_values(names.values(node, scope, statement))
+        if isinstance(node.func, ast.Attribute) and not any(isinstance(each, Library) for each in callee):
+            owner = self.kinds(node.func.value, scope, statement)
+            if Kind.DATASET in owner and gives_dataset(node.func.attr):
+                return owner & {Kind.DATASET, Kind.UNSEEN}
+            if owner & set(_FAMILIES) and Kind.UNSEEN not in owner and found == _UNSEEN:
+                return _OTHER
+        return found | {kind for each in callee if (kind := self._makes(each)[0])}
+
+    def _parameter(self, binding: Binding) -> Kinds:
+        names = self._script.names
+        function = binding.inner
+        assert function is not None
+        assert isinstance(binding.target, ast.arg)
+        if function.owner() is not None and names.is_self(ast.Name(binding.target.arg, ast.Load()), function):
+            return _OTHER
+        sites, elsewhere = names.callers(function)
+        found = _UNSEEN if elsewhere else _NONE
+        for site in sites:
+            given = names.argument(site, function, binding.target.arg)
+            if given is not None:
+                found |= self.kinds(given, site.scope, site.statement)
+            elif binding.value is None:
+                found |= _UNSEEN
+        if binding.value is not None:
+            found |= self.kinds(binding.value, binding.scope, None)
+        return found
+
+    def _of_values(self, values: frozenset[Value]) -> Kinds:
+        return frozenset(map(self._of_value, values))
+
+    def _of_value(self, value: Value) -> Kind:
+        if isinstance(value, Instance):
+            return _of_library(value.cls)
+        if isinstance(value, Member) and self._script.names.is_a(value.owner, *api.DATASET):
+            return Kind.OTHER  # such as its `element_spec`
+        if isinstance(value, UserInstance):
+            if value.node is None:
+                return Kind.OTHER
+            for kind, family in _FAMILIES.items():
+                if self._script.names.is_a(value, *family):
+                    return kind
+            return Kind.OTHER
+        if isinstance(value, Literal | Display | Function | Class):
+            return Kind.OTHER
+        if isinstance(value, Library):
+            known = api.canonical(value.name) is not None
+            return Kind.OTHER if known or _is_foreign(value.name) else Kind.UNSEEN
+        return Kind.UNSEEN
+
+    # Creations
+
+    def _may_make(self, site: Site) -> bool:
+        """Whether the name of what is called, alone, leaves it open that the call makes an object."""
+        called = site.node.func
+        if not isinstance(called, ast.Attribute):
+            return isinstance(called, ast.Name) or self._script.may_be_callable(called)
+        return called.attr[:1].isupper() or called.attr in _MAKING or called.attr in self._bound_attributes
+
+    @cached_property
+    def _bound_attributes(self) -> set[str]:
+        """The attributes that the script assigns, to objects or in the bodies of its classes."""
+        found = {name for facts in self._script.facts for name in facts.attributes}
+        for scope in self._script.scopes:
+            if scope.kind == "class":
+                found.update(name for name, given in scope.bindings.items() if given[0].kind == "value")
+        return found
+
+    def _made(self, site: Site) -> tuple[Kind, bool] | None:
+        """What kind of object the call makes anew, and whether that is certain; None if none."""
+        made = [self._makes(value) for value in self._script.names.callee(site)]
+        found = {kind for kind, _ in made if kind is not None}
+        if len(found) != 1:
+            return None
+        (kind,) = found
+        certain = all(sure for _, sure in made)
+        if kind in (Kind.DATASET, Kind.OPTIMIZER) and self._derives(site, kind):
+            return None
+        return kind, certain
+
+    def _makes(self, value: Value) -> tuple[Kind | None, bool]:
+        if isinstance(value, Library):
+            return _makes_of_library(value.name)
+        if isinstance(value, Class):
+            for kind, family in _FAMILIES.items():
+                bases = self._script.names.library_bases(value.scope)
+                if any(api.is_subclass(base, *family) for base in bases) or (
+                    kind is Kind.OPTIMIZER and any(map(_is_added_optimizer, bases))
+                ):
+                    return kind, True
+        elif isinstance(value, Instance) and value.cls == "builtins.getattr" and value.node.args:
+            home = self._script.site_of(value.node)
+            modules = self._script.names.full_names(value.node.args[0], home.scope, home.statement)
+            kinds = {_MODULES[module] for module in modules if module in _MODULES}
+            return (kinds.pop() if len(kinds) == 1 else None), False
+        elif isinstance(value, Member) and value.name == "as_dataset" and isinstance(value.owner, Instance):
+            return (Kind.DATASET if value.owner.cls == "tensorflow_datasets.builder" else None), True
+        return None, False
+
+    def _derives(self, site: Site, kind: Kind) -> bool:
+        """Whether the call is given an object of the kind, around which it makes another."""
+        waiting = arguments(site.node)
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, ast.List | ast.Tuple):
+                waiting += node.elts
+            elif isinstance(node, ast.Dict):
+                waiting += node.values
+            elif kind in self.kinds(node, site.scope, site.statement) or _is_own_target(node, site):
+                return True
+        return False
+
+    def _creation(self, site: Site, kind: Kind, certain: bool) -> Creation:
+        path = expression_path(site.statement.node, site.node)[:-1]
+        whole: ast.expr = site.node
+        while kind is Kind.DATASET and len(path) >= 2:
+            attribute, call = path[-1], path[-2]
+            if not (isinstance(attribute, ast.Attribute) and isinstance(call, ast.Call)):
+                break
+            if call.func is not attribute or not gives_dataset(attribute.attr):
+                break
+            whole = call
+            del path[-2:]
+        wrapped = path[-1] if path and kind is Kind.OPTIMIZER else None
+        if isinstance(wrapped, ast.Call) and self._is_horovods(wrapped, site):
+            whole = wrapped
+            del path[-1]
+        held, holder, outer = _held(whole, path)
+        return Creation(
+            site,
+            kind,
+            certain,
+            whole,
+            tuple(path),
+            held,
+            holder,
+            outer,
+            tuple(_conditions(site, whole, path)),
+        )
+
+    def _is_horovods(self, call: ast.Call, site: Site) -> bool:
+        """Whether a call is Horovod's wrap, which is all that the script ever sees of the optimizer in it."""
+        return is_wrap(self._script.names.full_names(call.func, site.scope, site.statement))
+
+
+def excludes(one: Statement, other: Statement) -> bool:
+    """Whether one run takes at most one of two places: different branches, or parts of one statement."""
+    if one is other:
+        return True
+    above = {statement: below.branch for below, statement in pairwise(one.path())}
+    for below, statement in pairwise(other.path()):
+        if statement in above:
+            branches = isinstance(statement.node, ast.If | ast.Match | ast.Try)
+            return branches and above[statement] != below.branch
+    return False
+
+
+def _root(node: ast.Call) -> ast.Call:
+    """The innermost call of a method chain."""
+    while isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Call):
+        node = node.func.value
+    return node
+
+
+def _is_info(call: ast.Call, path: tuple[int, ...]) -> bool:
+    """Whether unpacking takes what ``tfds.load(..., with_info=True)`` tells about the dataset."""
+    word = argument(call, None, "with_info")
+    return path[0] == 1 and isinstance(word, ast.Constant) and word.value is True
+
+
+def gives_dataset(method: str) -> bool:
+    """Whether the method of this name derives a dataset from one."""
+    returned = api.returns(f"tensorflow.data.Dataset.{method}")
+    return returned is not None and api.is_subclass(returned, *api.DATASET)
+
+
+def _is_added_optimizer(name: str) -> bool:
+    last = name.rpartition(".")[2]
+    return name.startswith(_ADDED_OPTIMIZERS) and last[:1].isupper()
+
+
+def _is_of_builtins(value: Value) -> bool:
+    """Whether the value is made by Python itself, so that its elements are none of the objects."""
+    return isinstance(value, Instance) and value.cls.startswith("builtins.")
+
+
+def _is_foreign(name: str) -> bool:
+    root = name.partition(".")[0]
+    return root in _FOREIGN or root in sys.stdlib_module_names
+
+
+@cache
+def _of_library(cls: str) -> Kind:
+    """What a call of the library's class or function `cls` gives."""
+    for kind, family in _FAMILIES.items():
+        if api.is_subclass(cls, *family):
+            return kind
+    if cls in _LOADING:
+        return Kind.DATASET
+    if _is_added_optimizer(cls):
+        return Kind.OPTIMIZER
+    if _is_foreign(cls) or api.is_class(cls):
+        return Kind.OTHER
+    known = cls.startswith("tensorflow.") and not cls.startswith(("tensorflow.data", "tensorflow.contrib"))
+    return Kind.OTHER if known and api.canonical(cls) is not None else Kind.UNSEEN
+
+
+@cache
+def _makes_of_library(name: str) -> tuple[Kind | None, bool]:
+    """What kind of object a call of the library's `name` makes, and whether that is certain."""
+    name = api.canonical(name) or name
+    kind = _of_library(api.returns(name) or name)
+    return (kind, True) if kind in _FAMILIES else (_probable(name), False)
+
+
+def _probable(name: str) -> Kind | None:
+    """What a class that is not recorded probably makes, by the module that it is of."""
+    module, _, last = name.rpartition(".")
+    kind = _MODULES.get(module) if api.canonical(name) is None else None
+    return kind if kind is not None and last[:1].isupper() else None
+
+
+_TARGETS = {ast.Name: Held.NAME, ast.Attribute: Held.ATTRIBUTE, ast.Subscript: Held.ITEM}
+
+
+def _is_own_target(node: ast.expr, site: Site) -> bool:
+    """Whether what the call is given is what its result is assigned to: ``opt = Wrap(opt)``."""
+    statement = site.statement.node
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return bool(dotted(node)) and any(dotted(target) == dotted(node) for target in targets)
+
+
+def _held(whole: ast.expr, path: list[ast.AST]) -> tuple[Held, str, ast.Call | None]:
+    """How the object is held, by which name, and the call that it is written in."""
+    child: ast.AST = whole
+    for index in range(len(path) - 1, -1, -1):
+        parent = path[index]
+        if isinstance(parent, ast.IfExp | ast.BoolOp | ast.Starred):
+            child = parent
+            continue
+        if isinstance(parent, ast.keyword):
+            above = path[index - 1]
+            call = above if isinstance(above, ast.Call) else None
+            compiled = parent.arg == "optimizer" and call is not None and _compiles(call)
+            return Held.COMPILED if compiled else Held.ARGUMENT, "", call
+        if isinstance(parent, ast.Call):
+            compiled = _compiles(parent) and argument(parent, 0) is child
+            return Held.COMPILED if compiled else Held.ARGUMENT, "", parent
+        if isinstance(parent, ast.Attribute):
+            above = path[index - 1]
+            call = above if isinstance(above, ast.Call) and above.func is parent else None
+            return Held.RECEIVER, "", call
+        if isinstance(parent, ast.Assign):
+            return _assigned(parent)
+        if isinstance(parent, ast.AnnAssign):
+            held = Held.ANNOTATED if isinstance(parent.target, ast.Name) else Held.ATTRIBUTE
+            if isinstance(parent.target, ast.Subscript):
+                held = Held.ITEM
+            return held, dotted(parent.target), None
+        if isinstance(parent, ast.NamedExpr):
+            return Held.WALRUS, parent.target.id, None
+        return _HOLDERS.get(type(parent), Held.EXPRESSION), "", None
+    return Held.EXPRESSION, "", None
+
+
+def _assigned(parent: ast.Assign) -> tuple[Held, str, ast.Call | None]:
+    target = parent.targets[0]
+    if len(parent.targets) > 1:
+        return Held.SEVERAL, dotted(target), None
+    return _TARGETS.get(type(target), Held.UNPACKED), dotted(target), None
+
+
+_HOLDERS = {
+    ast.List: Held.CONTAINER,
+    ast.Tuple: Held.CONTAINER,
+    ast.Set: Held.CONTAINER,
+    ast.Dict: Held.CONTAINER,
+    ast.ListComp: Held.CONTAINER,
+    ast.SetComp: Held.CONTAINER,
+    ast.DictComp: Held.CONTAINER,
+    ast.GeneratorExp: Held.CONTAINER,
+    ast.comprehension: Held.ITERATED,
+    ast.For: Held.ITERATED,
+    ast.AsyncFor: Held.ITERATED,
+    ast.Return: Held.RETURNED,
+    ast.Lambda: Held.RETURNED,
+    ast.Yield: Held.RETURNED,
+    ast.YieldFrom: Held.RETURNED,
+    ast.withitem: Held.CONTEXT,
+    ast.arguments: Held.DEFAULT,
+    ast.Expr: Held.DISCARDED,
+}
+
+
+def _compiles(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "compile"
+
+
+# Conditions
+
+
+def _conditions(site: Site, whole: ast.expr, path: list[ast.AST]) -> Iterator[Condition]:
+    """What the creation stands under in its function, innermost first."""
+    child: ast.AST = whole
+    for parent in reversed(path):
+        if isinstance(parent, ast.Lambda):
+            return
+        word = _condition_of(child, parent)
+        if word:
+            yield Condition(word, None, True)
+        child = parent
+    below = site.statement
+    for above in site.statement.ancestors():
+        if isinstance(above.node, ast.FunctionDef | ast.AsyncFunctionDef):
+            return
+        guarded = is_main_guard(above) and below.branch == "body"
+        word = _WORDS.get(type(above.node).__name__, "")
+        if word and not guarded:
+            yield Condition(word, above, _decides(above, below.branch))
+        below = above
+
+
+_WORDS = {
+    "If": "if", "Match": "match", "For": "for", "AsyncFor": "for", "While": "while", "Try": "try",
+    "TryStar": "try",
+}  # fmt: skip
+
+
+def _condition_of(child: ast.AST, parent: ast.AST) -> str:
+    if isinstance(parent, ast.IfExp) and child is not parent.test:
+        return "conditional expression"
+    if isinstance(parent, ast.BoolOp) and child is not parent.values[0]:
+        return "and" if isinstance(parent.op, ast.And) else "or"
+    if isinstance(parent, COMPREHENSIONS) and child is not parent.generators[0]:
+        return "comprehension"
+    if isinstance(parent, ast.comprehension) and child is not parent.iter:
+        return "comprehension"
+    if isinstance(parent, ast.While):
+        return "while"
+    return ""
+
+
+def _decides(above: Statement, branch: str) -> bool:
+    """Whether the compound statement decides if, or how often, the branch runs."""
+    node = above.node
+    if isinstance(node, ast.If) and isinstance(node.test, ast.Constant):
+        return bool(node.test.value) != (branch == "body")
+    if isinstance(node, ast.Try):
+        return branch != "finally" and bool(node.handlers)
+    return True

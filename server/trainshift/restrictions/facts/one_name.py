@@ -1,0 +1,512 @@
+"""What TF05 and TF10 ask: that each object is created by one assignment and has one name."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainshift.core.finding import Finding, Related, Verdict
+from trainshift.core.layout import Layout
+from trainshift.core.names.readings import Readings
+from trainshift.core.names.resolver import Class, Function, UserInstance
+from trainshift.core.program import Program
+from trainshift.core.text.edit import Change, Edit
+from trainshift.core.text.facts import Binding, Facts, Scope, Site, Statement, arguments, dotted, last_name
+from trainshift.core.text.source import Span
+from trainshift.restrictions.facts.creations import Creation, Creations, Held, Kind, excludes
+from trainshift.restrictions.restriction import Findings
+
+WHY = {
+    Kind.DATASET: "a rewrite follows a dataset by its one name to divide its batches among the ranks",
+    Kind.OPTIMIZER: (
+        "a rewrite follows an optimizer by its one name to scale its rate and to start all ranks from the "
+        "same variables"
+    ),
+    Kind.CHECKPOINT: "a rewrite follows a checkpoint by its one name so that only rank 0 writes it",
+    Kind.MANAGER: "a rewrite follows a checkpoint manager by its one name so that only rank 0 writes",
+}
+_FRESH = {
+    Kind.DATASET: "dataset",
+    Kind.OPTIMIZER: "optimizer",
+    Kind.CHECKPOINT: "checkpoint",
+    Kind.MANAGER: "manager",
+}
+_KEPT = (Held.NAME, Held.UNPACKED)
+_HARMLESS = (Held.ANNOTATED, Held.ATTRIBUTE, Held.COMPILED, Held.DISCARDED)
+_EXTRACTED = (
+    Held.ARGUMENT, Held.COMPILED, Held.CONTAINER, Held.RECEIVER, Held.RETURNED, Held.ITERATED, Held.ITEM,
+)  # fmt: skip
+_ADDING = ("append", "insert", "add", "extend", "setdefault")
+
+
+def check(program: Program, code: str, *kinds: Kind) -> Findings:
+    """One finding for each creation that no plain name holds first, each second creation, each alias."""
+    creations = program.fact(Creations).of(*kinds)
+    rule = _Rule(program, code, kinds)
+    if not creations:
+        return
+    yield from rule.created(creations)
+    yield from rule.aliased()
+    yield from rule.passed()
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    program: Program
+    code: str
+    kinds: tuple[Kind, ...]
+
+    # Creations
+
+    def created(self, creations: list[Creation]) -> Findings:
+        """The creations that are not ``name = call(...)``, or not the first for their name."""
+        earlier: dict[object, list[Creation]] = {}
+        names = self._fresh_names(creations)
+        for creation in creations:
+            before = earlier.setdefault(_place(self.program, creation), []) if creation.holder else []
+            first = next((each for each in before if not excludes(each.statement, creation.statement)), None)
+            before.append(creation)
+            if first is not None:
+                yield self._second(creation, first)
+            elif creation.held not in _KEPT:
+                yield self._misheld(creation, names.get(creation, ""))
+
+    def _second(self, creation: Creation, first: Creation) -> Finding:
+        sure = creation.certain and first.certain
+        message = (
+            f"`{creation.holder}` is given a second {creation.kind.value} here: {WHY[creation.kind]}, and "
+            "cannot tell the two apart."
+        )
+        related = Related(
+            self._span(first), f"The first {first.kind.value} of `{first.holder}` is created here."
+        )
+        verdict = Verdict.VIOLATED if sure else Verdict.UNKNOWN
+        return Finding(self.code, verdict, self._span(creation), message, (related,))
+
+    def _misheld(self, creation: Creation, name: str) -> Finding:
+        kind = creation.kind
+        made = f"`{self.program.fact(Creations).shown(creation)}`"
+        if creation.held in _HARMLESS:
+            verdict = Verdict.HARMLESS
+            message = f"The {kind.value} {made} is {self._how(creation)}; {_HARMLESS_BECAUSE[creation.held]}."
+        elif creation.certain:
+            verdict = Verdict.VIOLATED
+            message = f"The {kind.value} {made} is {self._how(creation)}: {WHY[kind]}, and here it has none."
+            if creation.held is Held.SEVERAL:
+                message = f"The {kind.value} {made} is {self._how(creation)}: {WHY[kind]}."
+        else:
+            verdict = Verdict.UNKNOWN
+            message = (
+                f"{made} may make {_a(kind)} that is {self._how(creation)}, but the script does not show its "
+                f"class: {WHY[kind]}."
+            )
+        fix = self._introduce(creation, name) if name else self._split(creation)
+        return Finding(self.code, verdict, self._span(creation), message, self._callee(creation), fix)
+
+    def _how(self, creation: Creation) -> str:
+        if creation.call is not None and creation.held is Held.ARGUMENT:
+            return f"written inside the call of `{self._called(creation.call)}`"
+        if creation.held in (Held.ANNOTATED, Held.ATTRIBUTE):
+            return f"{creation.held.value}, `{creation.holder}`"
+        return str(creation.held.value)
+
+    def _called(self, call: ast.Call) -> str:
+        return dotted(call.func) or last_name(call.func) or "(...)"
+
+    def _callee(self, creation: Creation) -> tuple[Related, ...]:
+        """The function of the script whose parameter becomes the object's name."""
+        if creation.held is not Held.ARGUMENT or creation.call is None:
+            return ()
+        return self._definition(self.program.script.site_of(creation.call))
+
+    def _definition(self, site: Site) -> tuple[Related, ...]:
+        for value in self.program.names.callee(site):
+            if isinstance(value, Function | Class):
+                home = self.program.script.home(value.scope)
+                if value.scope.name and value.scope.statement is not None:
+                    span = home.header_span(value.scope.statement)
+                    message = f"`{value.scope.name}` is defined here."
+                    return (Related(span, message, self.program.elsewhere(home)),)
+        return ()
+
+    def _span(self, creation: Creation) -> Span:
+        return self.program.script.span(creation.whole, creation.site)
+
+    # A variable for a creation
+
+    def _fresh_names(self, creations: list[Creation]) -> dict[Creation, str]:
+        """A fresh name for each creation that a variable can be introduced for."""
+        found: dict[Creation, str] = {}
+        for creation in creations:
+            if _can_be_named(creation):
+                found[creation] = self.program.script.fresh(_FRESH[creation.kind], taken=found.values())
+        return found
+
+    def _introduce(self, creation: Creation, name: str) -> Change | None:
+        statement = creation.statement
+        script = self.program.script
+        if _acts_before(creation):
+            return None
+        text = script.text(creation.whole, creation.site)
+        if not _is_whole(text):
+            text = f"({text})"
+        span = self._span(creation)
+        edits = (
+            self.program.fact(Layout).before(statement, [f"{name} = {text}"]),
+            Edit(span.start, span.end, name),
+        )
+        target = script.statement_span(statement)
+        title = f"Introduce the variable `{name}`"
+        return Change(self.code, title, target, edits, self.program.fact(Layout).isolate(statement))
+
+    def _split(self, creation: Creation) -> Change | None:
+        """One assignment for each name of ``a, b = Adam(), SGD()``."""
+        statement, script = creation.statement, self.program.script
+        node = statement.node
+        if creation.held is not Held.CONTAINER or not isinstance(node, ast.Assign) or len(node.targets) != 1:
+            return None
+        target, value = node.targets[0], node.value
+        if not isinstance(target, ast.Tuple | ast.List) or not isinstance(value, ast.Tuple | ast.List):
+            return None
+        names = [each.id for each in target.elts if isinstance(each, ast.Name)]
+        made = {each.whole for each in self.program.fact(Creations).all if each.statement is statement}
+        quiet = all(each in made or _is_quiet(each) for each in value.elts)
+        read = {part.id for part in ast.walk(value) if isinstance(part, ast.Name)}
+        span = script.statement_span(statement)
+        if (
+            not len(set(names)) == len(names) == len(target.elts) == len(value.elts)
+            or not quiet
+            or not read.isdisjoint(names)
+            or "#" in script.source.text[span.start : span.end]
+        ):
+            return None
+        texts = [script.text(each, statement) for each in value.elts]
+        lines = [
+            f"{name} = {text if _is_whole(text) else f'({text})'}"
+            for name, text in zip(names, texts, strict=True)
+        ]
+        edits = (
+            *([self.program.fact(Layout).before(statement, lines[:-1])] if len(lines) > 1 else []),
+            Edit(span.start, span.end, lines[-1]),
+        )
+        return Change(
+            self.code,
+            "Split into one assignment each",
+            span,
+            edits,
+            self.program.fact(Layout).isolate(statement),
+        )
+
+    # Aliases
+
+    def aliased(self) -> Findings:
+        """The second names, attributes and containers that objects with a name are bound to."""
+        seen: set[ast.AST] = set()
+        for each in (each for facts in self.program.script.facts for each in facts.once(_kept_names)):
+            binding = each.binding
+            if each.target is not None:
+                yield from self._alias(binding, each.target, each.names[0])
+                continue
+            for part in each.names:
+                kind = self._kind(part, binding.scope, binding.statement)
+                if kind is not None and part not in seen:
+                    seen.add(part)
+                    text = self.program.script.text(part, binding.scope)
+                    message = f"The {kind.value} `{text}` is also {each.how}; a rewrite follows it there."
+                    span = self.program.script.span(part, binding.scope)
+                    related = self._bound_at(part, binding.scope, binding.statement)
+                    yield Finding(self.code, Verdict.HARMLESS, span, message, related)
+
+    def _kind(self, node: ast.expr, scope: Scope, statement: Statement | None) -> Kind | None:
+        """What a (dotted) name stands for, if it is of the kinds asked for."""
+        if not dotted(node):
+            return None
+        found = self.program.fact(Creations).kinds(node, scope, statement)
+        return next((kind for kind in self.kinds if kind in found), None)
+
+    def _alias(self, binding: Binding, target: ast.Name, source: ast.expr) -> Findings:
+        kind = self._kind(source, binding.scope, binding.statement)
+        if kind is None:
+            return
+        script = self.program.script
+        text = script.text(source, binding.scope)
+        sure = Kind.UNSEEN not in self.program.fact(Creations).kinds(source, binding.scope, binding.statement)
+        what = f"the {kind.value} `{text}`" if sure else f"`{text}`, which may be {_a(kind)}"
+        message = f"`{target.id}` is a second name for {what}: {WHY[kind]}."
+        yield Finding(
+            self.code,
+            Verdict.VIOLATED if sure else Verdict.UNKNOWN,
+            script.span(target, binding.scope),
+            message,
+            self._bound_at(source, binding.scope, binding.statement),
+            self._inline(binding, target, source),
+        )
+
+    def _bound_at(self, node: ast.expr, scope: Scope, statement: Statement | None) -> tuple[Related, ...]:
+        """Where a (dotted) name gets its value."""
+        script = self.program.script
+        if isinstance(node, ast.Name):
+            _, bindings = self.program.names.lookup(node.id, scope, statement)
+        else:
+            assert isinstance(node, ast.Attribute)
+            name = dotted(node.value)
+            found = script.attribute_bindings(node.attr)
+            bindings = [each.binding for each in found if dotted(each.base) == name]
+        for binding in bindings:
+            home = binding.statement or (binding.inner.statement if binding.inner is not None else None)
+            if home is not None and script.home(home.scope) is script:
+                return (Related(script.header_span(home), f"`{dotted(node)}` is bound here."),)
+        return ()
+
+    def _inline(self, binding: Binding, target: ast.Name, source: ast.expr) -> Change | None:
+        """Use the first name wherever the second is read, and drop the second."""
+        script, names, statement = self.program.script, self.program.names, binding.statement
+        if (
+            statement is None
+            or not isinstance(source, ast.Name)
+            or not isinstance(statement.node, ast.Assign)
+        ):
+            return None
+        scope = binding.scope
+        if statement.node.targets != [target] or statement.node.value is not source or statement.is_nested:
+            return None
+        if scope.kind == "class" or not self.program.fact(Readings).can_be_renamed(target.id):
+            return None
+        if any(source.id in each.declared_global | each.declared_nonlocal for each in script.scopes):
+            return None
+        home, bound = names.lookup(source.id, scope, None)
+        own, again = names.lookup(target.id, scope, None)
+        if len(bound) != 1 or len(again) != 1 or bound[0].kind not in ("value", "parameter"):
+            return None
+        if own is None and script.may_be_imported:
+            return None
+        edits: list[Edit] = []
+        for reading in self.program.fact(Readings).of(target.id):
+            reader, _ = names.lookup(target.id, reading.scope, None)
+            if reader is not own:
+                continue
+            if reading.string or names.lookup(source.id, reading.scope, None) != (home, bound):
+                return None
+            span = script.span(reading.node, reading.statement)
+            edits.append(Edit(span.start, span.end, source.id))
+        if own is None and not edits:
+            return None  # A name of the module that nothing here reads is meant for others.
+        edits += self.program.fact(Layout).remove(statement, len(script.siblings(statement)[0]) == 1)
+        title = f"Use `{source.id}` for `{target.id}`"
+        return Change(self.code, title, script.statement_span(statement), tuple(edits))
+
+    # Arguments
+
+    def passed(self) -> Findings:
+        """The objects with a name that are passed to functions of the script."""
+        script = self.program.script
+        named = {scope.name for scope in script.scopes} | {name for name, _ in script.code.bound_values}
+        for site, given in (item for facts in script.facts for item in facts.once(_given_names)):
+            if isinstance(site.node.func, ast.Attribute) and site.name not in named and not script.workspace:
+                continue  # A method or module member of this name is none of the script's.
+            if not self._is_own(site) or site.node in self.program.fact(Creations).by_call:
+                continue
+            for part in given:
+                kind = self._kind(part, site.scope, site.statement)
+                if kind is None or kind in self.program.fact(Creations).kinds(
+                    site.node, site.scope, site.statement
+                ):
+                    continue
+                text = script.text(part, site)
+                message = (
+                    f"The {kind.value} `{text}` has a second name in `{self._called(site.node)}`, the "
+                    "parameter that it is passed for; a rewrite follows it there."
+                )
+                span = script.span(part, site)
+                yield Finding(self.code, Verdict.HARMLESS, span, message, self._definition(site))
+
+    def _is_own(self, site: Site) -> bool:
+        """Whether the call runs a function of the workspace, which gives its argument a second name."""
+        callee = self.program.names.callee(site)
+        return any(isinstance(value, Function | Class) for value in callee) or (
+            any(isinstance(value, UserInstance) for value in callee)
+            and bool(self.program.names.called_functions(site))
+        )
+
+
+_HARMLESS_BECAUSE = {
+    Held.ANNOTATED: "an annotation does not hide the name",
+    Held.ATTRIBUTE: "a rewrite follows the attribute as it would a name",
+    Held.COMPILED: "the optimizer can be scaled and wrapped where it stands",
+    Held.DISCARDED: "nothing uses it",
+}
+
+
+def _place(program: Program, creation: Creation) -> object:
+    """What tells apart the names that hold creations: the name and the scope or class it is of."""
+    scope = creation.site.scope
+    base, _, attribute = creation.holder.rpartition(".")
+    if base:
+        function = scope.function()
+        if function is not None and program.names.is_self(ast.Name(base, ast.Load()), scope):
+            return (function.owner(), attribute)
+        return (function, creation.holder)
+    if creation.statement.scope.kind == "class":
+        return (creation.statement.scope, creation.holder)
+    home, _ = program.names.lookup(creation.holder, scope, None)
+    return (home, creation.holder)
+
+
+def _a(kind: Kind) -> str:
+    return f"an {kind.value}" if kind is Kind.OPTIMIZER else f"a {kind.value}"
+
+
+def _is_whole(text: str) -> bool:
+    """Whether the text is an expression without parentheses around it."""
+    try:
+        ast.parse(text, mode="eval")
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return False
+    return True
+
+
+# What is evaluated before a creation
+
+
+def _can_be_named(creation: Creation) -> bool:
+    """Whether the creation is evaluated once, in place, in a statement before which a line can be added."""
+    statement = creation.statement
+    node = statement.node
+    if creation.held not in _EXTRACTED or creation.site.deferred or creation.site.in_fstring:
+        return False
+    if statement.scope.kind == "class" or creation.site.scope is not statement.scope:
+        return False
+    root = node.iter if isinstance(node, ast.For | ast.AsyncFor) else getattr(node, "value", None)
+    if not isinstance(node, _PLAIN) or not isinstance(root, ast.expr) or not _under(creation, root):
+        return False
+    if isinstance(node, ast.Assign) and isinstance(root, ast.Tuple | ast.List):
+        # Unpacked at once, where one assignment each says the same.
+        if any(isinstance(target, ast.Tuple | ast.List) for target in node.targets):
+            return False
+    moved = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
+    return not any(isinstance(part, moved) for part in ast.walk(creation.whole))
+
+
+_PLAIN = (ast.Expr, ast.Assign, ast.AnnAssign, ast.Return, ast.For, ast.AsyncFor)
+
+
+def _under(creation: Creation, root: ast.expr) -> bool:
+    return creation.whole is root or root in creation.path
+
+
+def _acts_before(creation: Creation) -> bool:
+    """Whether something that may act is evaluated before the creation in its statement, or decides on it."""
+    child: ast.AST = creation.whole
+    for parent in reversed(creation.path):
+        if isinstance(parent, ast.stmt):
+            return False
+        if isinstance(parent, ast.IfExp | ast.BoolOp | ast.Compare | ast.NamedExpr):
+            return True
+        for part in ast.iter_child_nodes(parent):
+            if part is child:
+                break
+            if not _is_quiet(part):
+                return True
+        if isinstance(parent, ast.Dict) and not all(_is_quiet(key) for key in parent.keys if key is not None):
+            return True
+        child = parent
+    return False
+
+
+_QUIET = (
+    ast.Name, ast.Attribute, ast.Constant, ast.Tuple, ast.List, ast.Set, ast.Dict, ast.Starred, ast.keyword,
+    ast.expr_context, ast.UnaryOp, ast.BinOp, ast.operator, ast.unaryop, ast.Subscript, ast.Slice, ast.Lambda,
+)  # fmt: skip
+
+
+def _is_quiet(node: ast.AST) -> bool:
+    """Whether evaluating `node` only reads."""
+    if isinstance(node, ast.Lambda):
+        return not node.args.defaults and not any(node.args.kw_defaults)
+    return isinstance(node, _QUIET) and all(_is_quiet(child) for child in ast.iter_child_nodes(node))
+
+
+# How names are bound and read
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """The (dotted) names that a binding keeps: as a second name, `target`, or `how` else."""
+
+    binding: Binding
+    names: list[ast.expr]
+    how: str
+    target: ast.Name | None = None
+
+
+def _kept_names(facts: Facts) -> list[_Kept]:
+    return [kept for binding, target in _bindings(facts) if (kept := _kept(binding, target)) and kept.names]
+
+
+def _bindings(facts: Facts) -> Iterator[tuple[Binding, ast.AST | None]]:
+    """Every way in which a chunk binds a value, with what it binds it to."""
+    for scope in (facts.module, *facts.scopes):
+        for bindings in scope.bindings.values():
+            yield from ((each, each.target) for each in bindings)
+    for attributes in facts.attributes.values():
+        yield from ((each.binding, each.binding.target) for each in attributes)
+    for items in facts.items.values():
+        yield from ((each.binding, None) for each in items if _adds(each.binding.target))
+
+
+def _kept(binding: Binding, target: ast.AST | None) -> _Kept | None:
+    value = _part(binding)
+    if value is None:
+        return None
+    if isinstance(value, ast.List | ast.Tuple | ast.Set | ast.Dict):
+        return _Kept(binding, list(filter(dotted, _elements(value))), "put in a container")
+    if binding.kind == "parameter":
+        how = "the default of a parameter"
+    elif isinstance(target, ast.Name):
+        source = _other_name(value, target) if binding.kind == "value" else None
+        return _Kept(binding, [source], "", target) if source is not None else None
+    else:
+        how = "stored in an attribute" if isinstance(target, ast.Attribute) else "put in a container"
+    return _Kept(binding, [value] if dotted(value) else [], how)
+
+
+def _given_names(facts: Facts) -> list[tuple[Site, list[ast.expr]]]:
+    """The calls that are given (dotted) names, with these."""
+    given = ((site, list(filter(dotted, arguments(site.node)))) for site in facts.sites)
+    return [(site, names) for site, names in given if names]
+
+
+def _part(binding: Binding) -> ast.expr | None:
+    """The expression that a binding takes out of a tuple that is written out."""
+    value = binding.value
+    if binding.kind == "element":
+        return value if not binding.path and isinstance(value, ast.List | ast.Tuple | ast.Set) else None
+    if binding.kind not in ("value", "parameter"):
+        return None
+    for index in binding.path:
+        if not isinstance(value, ast.List | ast.Tuple) or not 0 <= index < len(value.elts):
+            return None
+        value = value.elts[index]
+    return value
+
+
+def _elements(node: ast.List | ast.Tuple | ast.Set | ast.Dict) -> list[ast.expr]:
+    return node.values if isinstance(node, ast.Dict) else node.elts
+
+
+def _other_name(value: ast.expr, target: ast.Name) -> ast.expr | None:
+    """The name, other than that of `target`, which it is bound to; one of several for ``a if c else b``."""
+    if isinstance(value, ast.IfExp | ast.BoolOp):
+        parts = [value.body, value.orelse] if isinstance(value, ast.IfExp) else value.values
+        if all(dotted(part) or isinstance(part, ast.Constant) for part in parts):
+            return next((part for part in parts if dotted(part) and dotted(part) != target.id), None)
+        return None
+    return value if dotted(value) and dotted(value) != target.id else None
+
+
+def _adds(target: ast.AST | None) -> bool:
+    """Whether an item comes into its container by assignment or by a method that adds one."""
+    if not isinstance(target, ast.Call):
+        return True
+    return isinstance(target.func, ast.Attribute) and target.func.attr in _ADDING

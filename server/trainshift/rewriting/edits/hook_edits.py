@@ -1,0 +1,29 @@
+"""The edits that give a list of hooks the broadcast, and what they assume, shared by the rules that do so."""
+
+from __future__ import annotations
+
+from trainshift.core.program import Program
+from trainshift.core.text.edit import Edit
+from trainshift.rewriting.edits.list_edits import put_first
+from trainshift.rewriting.prerequisites import Prerequisites
+from trainshift.rewriting.tf1.hooks import BROADCAST, Hooks
+
+
+def hooked(program: Program, hooks: Hooks) -> tuple[list[Edit], dict[str, str]]:
+    """The edits, or the keyword, that put the broadcast in front of the hooks of a call."""
+    first = [f"{program.fact(Prerequisites).hvd}.{BROADCAST}(0)"]
+    if hooks.given is None:
+        return [], {hooks.word: f"[{first[0]}]"}
+    return put_first(program, hooks, hooks.site, first), {}
+
+
+def doubts(program: Program, hooks: Hooks) -> tuple[str, ...]:
+    """What is assumed of hooks that cannot all be seen, or that end the training."""
+    found = [
+        f"{name} is taken to stop all ranks at the same step; otherwise those that go on would wait for ever"
+        for name in hooks.stopping
+    ]
+    if hooks.given is not None and not hooks.found.complete:
+        given = program.script.text(hooks.given, hooks.site)
+        found.append(f"{given} is taken to hold hooks that every rank needs")
+    return tuple(found)

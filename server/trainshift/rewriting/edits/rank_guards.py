@@ -1,0 +1,102 @@
+"""The edits that keep a call to rank 0, shared by the rules that do so."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+
+from trainshift.core.layout import Layout
+from trainshift.core.program import Program
+from trainshift.core.text.edit import Change, Edit, Withheld
+from trainshift.core.text.facts import Site, Statement, expression_path
+from trainshift.core.text.source import Span
+from trainshift.core.training.horovod import Horovod
+from trainshift.rewriting.prerequisites import Prerequisites
+from trainshift.rewriting.ranks.root_only import Form, Kind, RootCall, RootOnly
+from trainshift.transforms.rule import Proposals
+
+_LOOSER = (
+    ast.Attribute,
+    ast.Subscript,
+    ast.BinOp,
+    ast.UnaryOp,
+    ast.BoolOp,
+    ast.Compare,
+    ast.IfExp,
+    ast.Await,
+)
+
+
+def guard_changes(
+    program: Program,
+    rule: str,
+    kinds: tuple[Kind, ...],
+    forms: Mapping[Form, Callable[[Program, RootCall], tuple[Edit, ...]]],
+    title: str,
+) -> Proposals:
+    """The changes for the root calls of some kinds that have one of `forms`."""
+    for call in program.fact(RootOnly).calls:
+        if call.kind not in kinds or call.form not in forms:
+            continue
+        target = program.script.statement_span(call.site.statement)
+        if call.reason:
+            yield Withheld(rule, program.script.span(call.site.node, call.site), call.reason)
+            continue
+        alone = call.form in (Form.GUARD, Form.BIND, Form.RELOAD)
+        requires = program.fact(Layout).isolate(call.site.statement) if alone else ()
+        doubts = (call.doubt,) if call.doubt else ()
+        edits = forms[call.form](program, call)
+        yield Change(rule, title, target, edits, requires, doubts)
+
+
+def conditional(program: Program, call: RootCall, otherwise: str) -> tuple[Edit, ...]:
+    """``call`` becomes ``call if hvd.rank() == 0 else otherwise``, in parentheses where needed."""
+    span = program.script.span(call.outer, call.site)
+    path = expression_path(call.site.statement.node, call.outer)
+    parent = path[-2] if len(path) > 1 else None
+    test = f" if {program.fact(Prerequisites).root} else {otherwise}"
+    if isinstance(parent, _LOOSER):
+        return (Edit(span.start, span.start, "("), Edit(span.end, span.end, f"{test})"))
+    return (Edit(span.end, span.end, test),)
+
+
+def or_none(program: Program, call: RootCall) -> tuple[Edit, ...]:
+    """``call`` becomes ``call if hvd.rank() == 0 else None``."""
+    return conditional(program, call, "None")
+
+
+def guard(program: Program, call: RootCall) -> tuple[Edit, ...]:
+    """The statement goes under ``if hvd.rank() == 0:``."""
+    return only_statement(program, call.site.statement)
+
+
+def only_statement(program: Program, statement: Statement) -> tuple[Edit, ...]:
+    """A statement goes under ``if hvd.rank() == 0:``."""
+    return program.fact(Layout).guard(statement, f"if {program.fact(Prerequisites).root}:")
+
+
+def only_element(program: Program, node: ast.expr, statement: Statement) -> tuple[Edit, ...]:
+    """An element of a list becomes ``*([element] if hvd.rank() == 0 else [])``."""
+    span = program.fact(Layout).parenthesized(
+        program.script.span(node, statement), program.script.statement_span(statement)
+    )
+    return (
+        Edit(span.start, span.start, "*(["),
+        Edit(span.end, span.end, f"] if {program.fact(Prerequisites).root} else [])"),
+    )
+
+
+def only_argument(program: Program, given: ast.expr, site: Site, otherwise: str = "None") -> tuple[Edit, ...]:
+    """An argument becomes ``argument if hvd.rank() == 0 else otherwise``, unless it tells the ranks apart."""
+    nothing = isinstance(given, ast.Constant) and given.value is None
+    if nothing or program.fact(Horovod).pinned(given, site.scope, site.statement):
+        return ()
+    span = program.script.span(given, site)
+    test = f" if {program.fact(Prerequisites).root} else {otherwise}"
+    bounds = Span(
+        program.script.span(site.node.func, site).end + 1, program.script.span(site.node, site).end - 1
+    )
+    outer = program.fact(Layout).parenthesized(span, bounds)
+    if isinstance(given, ast.IfExp | ast.Lambda | ast.NamedExpr) and outer == span:
+        return (Edit(span.start, span.start, "("), Edit(span.end, span.end, f"){test}"))
+    return (Edit(outer.end, outer.end, test),)

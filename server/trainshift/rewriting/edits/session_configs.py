@@ -1,0 +1,47 @@
+"""The edits that configure a session and keep its directories to rank 0, shared by the rules that do so."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+
+from trainshift.core.layout import Layout
+from trainshift.core.program import Program
+from trainshift.core.text.edit import Edit, Withheld
+from trainshift.core.text.facts import Site
+from trainshift.rewriting.prerequisites import Prerequisites
+from trainshift.rewriting.tf1.sessions import CONFIGURED, Configuration, Sessions
+
+
+def proto(program: Program, v1: str, first: str = "") -> str:
+    """The code of a configuration that names the GPU of the rank."""
+    options = f"{v1}.GPUOptions(visible_device_list=str({program.fact(Prerequisites).hvd}.local_rank()))"
+    return f"{v1}.ConfigProto({first}gpu_options={options})"
+
+
+def configured(
+    program: Program, site: Site, name: str, configuration: Configuration, others: Mapping[str, str]
+) -> tuple[Edit, ...]:
+    """Give a call that has none a configuration, and `others` by keyword, in front of it."""
+    added = dict(others)
+    edits: tuple[Edit, ...] = ()
+    if configuration.missing:
+        first = "allow_soft_placement=True, " if CONFIGURED[name] == "session_config" else ""
+        text = proto(program, program.fact(Sessions).spelling(site), first)
+        if configuration.given is None:
+            added[CONFIGURED[name]] = text
+        else:
+            span = program.script.span(configuration.given, site)
+            if isinstance(configuration.given, ast.Constant):
+                edits = (Edit(span.start, span.end, text),)
+            elif isinstance(configuration.given, ast.IfExp | ast.Lambda | ast.NamedExpr):
+                edits = (Edit(span.start, span.start, "("), Edit(span.end, span.end, f") or {text}"))
+            else:
+                edits = (Edit(span.end, span.end, f" or {text}"),)
+    return (*edits, *program.fact(Layout).add_keywords(site, added, on_lines=True))
+
+
+def hidden(program: Program, rule: str, site: Site, configuration: Configuration) -> Withheld:
+    """The reason why a session is not pinned to a GPU."""
+    span = program.script.span(site.node, site)
+    return Withheld(rule, span, f"the configuration of the session is left as it is: {configuration.hidden}")

@@ -1,0 +1,205 @@
+"""Broadcast flags: which optimizer steps need a broadcast, and the flag that makes it happen once.
+
+One flag for each step (correction C11).  A step that always serves one optimizer has a Boolean; a
+step that may serve several, or that a trace may repeat, has a set of the optimizers it has served.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+
+from trainshift.core import tables
+from trainshift.core.lazy import cached_property
+from trainshift.core.names.resolver import Instance, UserInstance, Value
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Site, Statement, arguments
+from trainshift.core.training.executions import Executions
+from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.loops import Loops
+from trainshift.core.training.steps import Step, Steps
+from trainshift.rewriting.keras.fits import Fits, is_compiled_optimizer
+
+BASE = "hvd_broadcast_done"
+PAIRS_KEY = "[0][1].ref()"
+_TAKING_ANY = ("tensorflow.keras.optimizers.legacy.Optimizer", "tensorflow.compat.v1.train.Optimizer")
+BOOLEAN, SET = "False", "set()"
+_OURS = re.compile(rf"{BASE}(_\d+)?")
+_BROADCASTS = ("broadcast_variables", "broadcast_global_variables", "broadcast_object", "broadcast_")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Flag:
+    """The flag of one step: `key` is the code of what the set holds, None for a Boolean.
+
+    `PAIRS_KEY` stands for the first variable of the step's pairs.
+    """
+
+    name: str
+    step: Step
+    key: str | None
+
+    @property
+    def initial(self) -> str:
+        """The source text of its first value."""
+        return BOOLEAN if self.key is None else SET
+
+
+class Flags:
+    """The flags of one script: those of steps that are still to be broadcast."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._horovod = program.fact(Horovod)
+
+    @cached_property
+    def _steps(self) -> list[Step]:
+        """The steps that a broadcast must follow, in text order.
+
+        Not those that the callback of `fit` serves, nor what a TF1 session runs.
+        """
+        taped = self._program.fact(Loops).eager_updates
+        steps = [
+            step
+            for step in self._program.fact(Steps).steps
+            if (step.gradients or (step.reduced and self._program.fact(Steps).tapes) or step.site in taped)
+            and not (
+                is_compiled_optimizer(step) and self._program.fact(Executions).custom_model(step.site.scope)
+            )
+        ]
+        steps += self._program.fact(Fits).steps
+        return sorted(steps, key=lambda step: self._script.span(step.site.node, step.site))
+
+    @cached_property
+    def needed(self) -> list[Flag]:
+        """A flag for every step that nothing broadcasts yet, in text order."""
+        own = {step: name for step in self._steps if (name := self._own_flag(step))}
+        others = self._script.identifiers.difference(own.values())
+        taken = {name for name in others if not self._is_ours(name)}
+        free = (name for number in range(1, 1_000_000) if (name := _numbered(number)) not in taken)
+        flags = []
+        for step in self._steps:
+            if step in own:
+                if _OURS.fullmatch(own[step]):
+                    next(free)
+            elif not self.is_covered(step):
+                flags.append(Flag(next(free), step, self._key(step)))
+        return flags
+
+    @property
+    def missing(self) -> list[tuple[str, str]]:
+        """(name, first value) of every needed flag."""
+        return [(flag.name, flag.initial) for flag in self.needed]
+
+    def _is_ours(self, name: str) -> bool:
+        """Whether the name is a flag that an earlier rewrite defined for a step still to come."""
+        if not _OURS.fullmatch(name):
+            return False
+        bindings = self._script.module_bindings.get(name, [])
+        if len(bindings) != 1 or self._script.loads(name) or bindings[0].value is None:
+            return False
+        return ast.unparse(bindings[0].value) in (BOOLEAN, SET)
+
+    def _key(self, step: Step) -> str | None:
+        """What tells the objects apart that a step serves; None if there is only one."""
+        single, text = self._program.fact(Executions).is_single, self._script.text
+        if self._is_staged(step) or not single(step.receiver, step.site):
+            return text(step.receiver, step.site)
+        for model in step.models:
+            values = self._script.names.site_values(model, step.site)
+            if values and not single(model, step.site):
+                return text(model, step.site)
+        if not step.models and self._may_serve_others(step):
+            return PAIRS_KEY
+        return None
+
+    def _may_serve_others(self, step: Step) -> bool:
+        """Whether an optimizer that takes any variables may come with others another time.
+
+        Keras' new optimizers refuse variables that they were not built for.
+        """
+        values = self._script.names.site_values(step.receiver, step.site)
+        if not self._script.names.may_be(values, *_TAKING_ANY):
+            return False
+        return not self._program.fact(Steps).has_fixed_variables(step)
+
+    def _is_staged(self, step: Step) -> bool:
+        """Whether AutoGraph may turn a block around the step into graph code, and with it the flag."""
+        return step.traced and any(
+            isinstance(above.node, ast.For | ast.While | ast.If)
+            for above in step.statement.ancestors()
+            if above.scope is step.statement.scope
+        )
+
+    # Broadcasts that are there
+
+    def is_covered(self, step: Step) -> bool:
+        """Whether the script broadcasts what the step trains."""
+        if self._own_flag(step) is not None:
+            return True
+        if any(self._horovod.calls("BroadcastGlobalVariablesHook")):
+            return True
+        return any(self._covers(site, step) for site in self._horovod.calls(*_BROADCASTS))
+
+    def _own_flag(self, step: Step) -> str | None:
+        """The flag tested by the broadcast that directly follows the step."""
+        following = self._script.following(step.statement)
+        if step.statement.branches:
+            following = step.statement.branches["body"][0]
+        return self._flag_of(following) if following is not None else None
+
+    def _flag_of(self, statement: Statement) -> str | None:
+        """The flag of an ``if not flag:`` or ``if x not in flag:`` that broadcasts; None for others."""
+        node = statement.node
+        if not isinstance(node, ast.If):
+            return None
+        test = node.test
+        name = None
+        if (
+            isinstance(test, ast.UnaryOp)
+            and isinstance(test.op, ast.Not)
+            and isinstance(test.operand, ast.Name)
+        ):
+            name = test.operand.id
+        elif isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.NotIn):
+            if isinstance(test.comparators[0], ast.Name):
+                name = test.comparators[0].id
+        inside = any(statement in site.statement.path() for site in self._horovod.calls(*_BROADCASTS))
+        last = ast.dump(node.body[-1])
+        return name if name and inside and f"'{name}'" in last else None
+
+    def _covers(self, site: Site, step: Step) -> bool:
+        """Whether a broadcast is of what the step trains, as far as can be told."""
+        if any(self._flag_of(above) for above in site.statement.path()) or self._follows_load(site):
+            return False
+        wanted = self._objects(step.receiver, step.site)
+        for model in step.models:
+            wanted |= self._objects(model, step.site)
+        given = {
+            value
+            for argument in arguments(site.node)
+            for part in ast.walk(argument)
+            if isinstance(part, ast.Name | ast.Attribute)
+            for value in self._objects(part, site)
+        }
+        return not wanted or not given or not wanted.isdisjoint(given)
+
+    def _follows_load(self, site: Site) -> bool:
+        """Whether the broadcast is that of weights which the root has just loaded."""
+        before = self._script.preceding(site.statement)
+        while self._horovod.is_statement(before, *_BROADCASTS) and before is not None:
+            before = self._script.preceding(before)
+        return before is not None and any(
+            before in each.statement.path()
+            for each in self._script.sites_named("load_weights", *tables.RESTORING)
+        )
+
+    def _objects(self, node: ast.expr, site: Site) -> set[Value]:
+        values = self._script.names.site_values(node, site)
+        return {value for value in values if isinstance(value, Instance | UserInstance)}
+
+
+def _numbered(number: int) -> str:
+    return BASE if number == 1 else f"{BASE}_{number}"

@@ -1,0 +1,122 @@
+"""Callbacks: which of those that a `fit` is given every rank needs, and which rank 0 alone (C8)."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field, replace
+
+from trainshift.core import tables
+from trainshift.core.lazy import cached_property
+from trainshift.core.names import api
+from trainshift.core.names.resolver import Instance, Unknown, UserInstance, Value
+from trainshift.core.text.facts import Scope
+from trainshift.rewriting.keras.fits import Fit, Fits
+from trainshift.rewriting.list_members import Members
+from trainshift.rewriting.list_roles import Listed, Lists, Member, Role
+
+BROADCAST = "BroadcastGlobalVariablesCallback"
+AVERAGE = "MetricAverageCallback"
+
+
+@dataclass(eq=False, slots=True)
+class Callbacks(Listed):
+    """The callbacks of one `fit`: the argument as it is written, None if there is none."""
+
+    fit: Fit
+    given: ast.expr | None
+    found: Members
+    members: list[Member] = field(default_factory=list)
+
+    @property
+    def reads_metrics(self) -> bool:
+        """Whether some callback, as far as can be seen, looks at the metrics of an epoch."""
+        return not self.found.complete or any(each.reads_metrics for each in self.members)
+
+
+class CallbackLists(Lists):
+    """The callbacks of every `fit` of a script."""
+
+    @cached_property
+    def all(self) -> list[Callbacks]:
+        """One entry for each `fit`, in text order."""
+        return [self._read(fit) for fit in self._program.fact(Fits).fits]
+
+    @cached_property
+    def written_on_all_ranks(self) -> list[Member]:
+        """The callbacks that write and are not kept to rank 0 yet, each place in a list once."""
+        found: dict[ast.expr, Member] = {}
+        for callbacks in self.all:
+            for member in self._to_keep(callbacks):
+                found.setdefault(member.element.node, member)
+        return list(found.values())
+
+    def _read(self, fit: Fit) -> Callbacks:
+        given = fit.given("callbacks")
+        found = self._found(given, fit.site)
+        return Callbacks(fit, given, found, [self._looked_at(self._member(each)) for each in found.elements])
+
+    # What a callback is
+
+    def _looked_at(self, member: Member) -> Member:
+        """The member, with what a callback does beside its role."""
+        element = member.element
+        values = self._names.values(element.node, element.scope, element.statement)
+        reads = any(self._reads_metrics(value) for value in values)
+        stops = any(isinstance(value, UserInstance) and self._stops_in_epoch(value.scope) for value in values)
+        return replace(member, reads_metrics=reads, stops_in_epoch=stops)
+
+    def _role(self, value: Value) -> Role:
+        if isinstance(value, Instance):
+            name = api.canonical(value.cls) or value.cls
+            if name.startswith("horovod."):
+                return Role.HOROVOD
+            if name in tables.WRITING_CALLBACKS:
+                return Role.WRITES
+            return Role.STEERS if name in tables.STEERING_CALLBACKS else Role.UNKNOWN
+        if isinstance(value, UserInstance):
+            bases = self._names.library_bases(value.scope)
+            if not bases.isdisjoint(tables.STEERING_CALLBACKS):
+                return Role.STEERS
+            writes = not bases.isdisjoint(tables.WRITING_CALLBACKS)
+            return Role.WRITES if writes and not self._keeps_something(value.scope) else Role.OWN
+        return Role.UNKNOWN
+
+    def _keeps_something(self, cls: Scope) -> bool:
+        """Whether methods of the class, not counting its ``__init__``, set attributes of anything."""
+        return any(
+            attribute.binding.scope.function() is not None
+            and attribute.binding.scope.function().owner() is cls  # type: ignore[union-attr]
+            and attribute.binding.scope.function().name != "__init__"  # type: ignore[union-attr]
+            for facts in self._script.facts
+            for bindings in facts.attributes.values()
+            for attribute in bindings
+        )
+
+    def _stops_in_epoch(self, cls: Scope) -> bool:
+        """Whether a method of the class that is called for a batch stops the training."""
+        family = self._names.ancestry(cls)
+        for attribute in self._script.attribute_bindings("stop_training"):
+            function = attribute.binding.scope.function()
+            if function is not None and function.owner() in family and "batch" in function.name:
+                return True
+        return False
+
+    def _reads_metrics(self, value: Value) -> bool:
+        if isinstance(value, Instance):
+            return (api.canonical(value.cls) or value.cls) not in tables.BLIND_CALLBACKS
+        if isinstance(value, UserInstance):
+            bases = self._names.library_bases(value.scope)
+            known = bases & (tables.STEERING_CALLBACKS | tables.WRITING_CALLBACKS)
+            return bool(known - tables.BLIND_CALLBACKS) or self._uses_logs(value.scope)
+        return isinstance(value, Unknown)
+
+    def _uses_logs(self, cls: Scope) -> bool:
+        """Whether what the class does at the end of an epoch or of the training uses the logs."""
+        for each in self._names.ancestry(cls):
+            for name in ("on_epoch_end", "on_train_end", "on_test_end") if isinstance(each, Scope) else ():
+                method = self._names.function_named(each, name)  # type: ignore[arg-type]
+                if method is not None and isinstance(method.node, ast.FunctionDef):
+                    logs = {argument.arg for argument in method.node.args.args[-1:]}
+                    if any(isinstance(part, ast.Name) and part.id in logs for part in ast.walk(method.node)):
+                        return True
+        return False

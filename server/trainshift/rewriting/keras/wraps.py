@@ -1,0 +1,325 @@
+"""Wraps: which optimizers of a script `hvd.DistributedOptimizer` belongs around, and where they are made.
+
+An optimizer is followed from where it trains (the `compile` of a fitted model) back to the call that makes
+it, through names, containers and functions; that call is where it is wrapped.  Of a wrapper such as
+`LossScaleOptimizer` it is the inner one (correction C22).
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.names import api
+from trainshift.core.names.flow import calls_behind, reaching_calls
+from trainshift.core.names.resolver import Class, Instance, Library, Literal, Unknown, UserInstance
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Scope, Site, Statement, arguments, dotted
+from trainshift.core.training.executions import Executions
+from trainshift.core.training.horovod import KERAS, TENSORFLOW, Horovod
+from trainshift.core.training.steps import Steps, is_plain
+from trainshift.rewriting.keras.fits import DEFAULT_OPTIMIZER, Compile, Fit, Fits, hides
+from trainshift.rewriting.tf1.estimators import Estimators
+from trainshift.rewriting.tf1.graphs import Graphs
+
+_WRAPPER = "DistributedOptimizer"
+_COPIES = ("copy.copy", "copy.deepcopy")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Wrap:
+    """An optimizer to wrap, by the call that makes it.
+
+    `target` is the (dotted) name that the call's own statement gives it, empty if there is none; `module`
+    is the one of Horovod that wraps it.  `compile` is the call whose argument it is written as.
+    """
+
+    site: Site
+    target: str
+    module: str
+    compile: Compile | None = None
+    doubt: str = ""
+
+    @property
+    def statement(self) -> Statement:
+        """The statement that the call stands in."""
+        return self.site.statement
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Named:
+    """An optimizer that `compile` is given by its name, or by default: `cls` is its canonical class.
+
+    `node` is the expression of the name, None for the default.
+    """
+
+    compile: Compile
+    cls: str
+    node: ast.expr | None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class HiddenOptimizer:
+    """An optimizer that trains and cannot be wrapped, where it is used, and why."""
+
+    site: Site
+    reason: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Use:
+    """An expression for an optimizer, read where it is handed to what trains with it."""
+
+    node: ast.expr
+    site: Site
+    module: str
+    compile: Compile | None = None
+
+    @property
+    def place(self) -> tuple[ast.expr, Scope, Statement]:
+        return self.node, self.site.scope, self.site.statement
+
+
+class Wraps:
+    """The optimizers of one script that are not wrapped yet but must be."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+        self._wraps: dict[ast.Call, Wrap] = {}
+        self._named: list[Named] = []
+        self._hidden: list[HiddenOptimizer] = []
+
+    @cached_property
+    def all(self) -> tuple[list[Wrap], list[Named], list[HiddenOptimizer]]:
+        """The optimizers that calls make, those that are named, and those that cannot be seen."""
+        keras = self._program.fact(Fits)
+        for fit in (*keras.fits, *keras.batches):
+            model = self._script.text(fit.model, fit.site)
+            known = keras.compiles_of(fit) or keras.own_tape(fit.model, fit.site)
+            if keras.is_loaded_compiled(fit):
+                self._hide(
+                    fit.site, f"{model} may be loaded with an optimizer, which is not wrapped: compile it"
+                )
+            elif not known and not self._is_loaded_by_horovod(fit):
+                self._hide(
+                    fit.site,
+                    f"{model}.compile(...) is not seen in this file, so its optimizer cannot be wrapped",
+                )
+        for compile in keras.compiles:
+            self._read_compile(compile)
+        for node, site in (
+            *self._program.fact(Graphs).optimizers,
+            *self._program.fact(Estimators).optimizers,
+        ):
+            self._read_use(_Use(node, site, TENSORFLOW))
+        return list(self._wraps.values()), self._named, self._hidden
+
+    def makes_optimizer(self, site: Site) -> bool:
+        """Whether the call makes an optimizer of a known class, or of one of the script's own."""
+        for value in self._names.callee(site):
+            if isinstance(value, Library):
+                known = api.canonical(value.name.removesuffix(".from_config"))
+                if known in api.OPTIMIZER_MAKERS or (known and api.is_subclass(known, *api.OPTIMIZERS)):
+                    return not _wraps_another(known)
+                if value.name in _COPIES and site.node.args:
+                    copied = self._names.site_values(site.node.args[0], site)
+                    return self._names.may_be(copied, *api.OPTIMIZERS)
+            elif isinstance(value, Class):
+                bases = self._names.library_bases(value.scope)
+                if any(api.is_subclass(base, *api.OPTIMIZERS) for base in bases):
+                    return True
+        return False
+
+    # Keras
+
+    def _is_loaded_by_horovod(self, fit: Fit) -> bool:
+        values = self._names.site_values(fit.model, fit.site)
+        return any(isinstance(value, Instance) and value.cls.startswith("horovod.") for value in values)
+
+    def _read_compile(self, compile: Compile) -> None:
+        site, given = compile.site, compile.optimizer
+        if self._program.fact(Fits).may_have_own_tape_or_not(compile):
+            model = self._script.text(site.node.func, site).rpartition(".")[0]
+            self._hide(
+                site, f"{model} may be of a class whose train_step has its own tape, or of another one"
+            )
+            return
+        if given is None:
+            if hides(self._script, site, "optimizer"):
+                self._hide(site, "the optimizer is hidden in * or ** arguments")
+            elif compile.own_tape is None or self._program.fact(Fits).uses_compiled_optimizer(
+                compile.own_tape
+            ):
+                self._name(compile, DEFAULT_OPTIMIZER, None)
+            return
+        values = self._names.site_values(given, site)
+        names = {value.value for value in values if isinstance(value, Literal) and value.value is not None}
+        if len(values) == 1 and names and all(isinstance(name, str) for name in names):
+            self._name(compile, str(*names), given)
+        elif names:
+            self._hide(site, "the optimizer may be given by one name or another; make it an object")
+        elif compile.own_tape is None:
+            self._read_use(_Use(given, site, KERAS, compile))
+
+    def _name(self, compile: Compile, name: str, node: ast.expr | None) -> None:
+        cls = api.keras_optimizer(name)
+        if cls is None:
+            self._hide(compile.site, f"Keras knows no optimizer by the name {name!r}")
+        else:
+            self._named.append(Named(compile, cls, node))
+
+    # From a use to what makes the optimizer
+
+    def _read_use(self, use: _Use) -> None:
+        made = reaching_calls(self._script, self._makers, *use.place)
+        strange = next((site for site in made if site in self._strange_wrappers), None)
+        if strange is not None:
+            text = self._script.text(strange.node.func, strange)
+            self._hide(
+                use.site, f"{text} is not known, so it cannot be told where its gradients are averaged"
+            )
+            return
+        if not made:
+            made = self._strangers(use)
+            if not made:
+                text = self._script.text(use.node, use.site)
+                self._hide(use.site, f"what optimizer {text} is cannot be seen here, so it cannot be wrapped")
+        for site in made:
+            if site.node in self._wrapped or self._program.fact(Horovod).is_call(site, _WRAPPER):
+                continue
+            if site.node in self._stepped_by_hand:
+                reason = "the optimizer serves both a tape and a fit; give each an optimizer of its own"
+                self._hide(use.site, reason)
+            elif use.module == KERAS and (cls := self._loses_its_arguments(site)):
+                self._hide(
+                    use.site, f"Horovod makes the optimizer anew, for which {cls} needs a get_config method"
+                )
+            else:
+                self._wraps.setdefault(site.node, self._wrap(site, use))
+
+    @cached_property
+    def _makers(self) -> dict[ast.Call, Site]:
+        """The calls that make optimizers, and Horovod's wraps, behind which nothing is looked for."""
+        wraps = self._program.fact(Horovod).calls(_WRAPPER)
+        named = api.last_names(*api.OPTIMIZERS, *api.OPTIMIZER_MAKERS, *_COPIES) | {"from_config"}
+        made = filter(self.makes_optimizer, self._script.sites_calling(named))
+        return {site.node: site for site in (*made, *wraps, *self._strange_wrappers)}
+
+    @cached_property
+    def _strange_wrappers(self) -> set[Site]:
+        """The calls of classes of libraries that are not known which are handed an optimizer."""
+        return {
+            site
+            for site in self._script.sites
+            if site.name[:1].isupper()
+            and any(
+                isinstance(value, Library)
+                and not api.canonical(value.name)
+                and value.name.partition(".")[0] not in ("builtins", "horovod", "tensorflow")
+                for value in self._names.callee(site)
+            )
+            and any(
+                self._names.may_be(self._names.site_values(given, site), *api.OPTIMIZERS)
+                for given in arguments(site.node)
+            )
+        }
+
+    def _loses_its_arguments(self, site: Site) -> str:
+        """The optimizer class of the script whose arguments Horovod's wrap would lose; empty if none."""
+        for value in self._names.callee(site):
+            if isinstance(value, Class):
+                methods = ("__init__", "get_config")
+                init, config = (self._names.function_named(value.scope, name) for name in methods)
+                if init is not None and config is None:
+                    return value.scope.name
+        return ""
+
+    @cached_property
+    def _wrapped(self) -> set[ast.Call]:
+        """The calls that make an optimizer which is wrapped somewhere."""
+        makers = {node: site for node, site in self._makers.items() if self.makes_optimizer(site)}
+        makers.update((site.node, site) for site in self._strange_wrappers)
+        return {
+            site.node
+            for wrap in self._program.fact(Horovod).calls(_WRAPPER)
+            for given in arguments(wrap.node)[:1]
+            for site in reaching_calls(self._script, makers, given, wrap.scope, wrap.statement)
+        }
+
+    def _strangers(self, use: _Use) -> list[Site]:
+        """The calls of classes of libraries that are not known which make what is used."""
+        values = self._names.values(*use.place)
+        found = [value for value in values if isinstance(value, Instance) and not api.canonical(value.cls)]
+        if len(found) != len(values) or not all(
+            value.cls.rpartition(".")[2][:1].isupper() for value in found
+        ):
+            return []
+        return [self._script.site_of(value.node) for value in found]
+
+    @cached_property
+    def _stepped_by_hand(self) -> set[ast.Call]:
+        """The calls that make, or lead to, what applies the gradients of a tape."""
+        behind = [
+            calls_behind(self._script, step.receiver, step.site.scope, step.site.statement)
+            for step in self._program.fact(Steps).steps
+            if step.gradients and self._program.fact(Executions).custom_model(step.site.scope) is None
+        ]
+        return set().union(*behind)
+
+    def _wrap(self, site: Site, use: _Use) -> Wrap:
+        own = use.compile if use.node is site.node else None
+        values = self._names.values(*use.place)
+        doubt = ""
+        if any(isinstance(value, Unknown) for value in values):
+            doubt = f"{self._script.text(use.node, use.site)} may be another optimizer, which is not wrapped"
+        return Wrap(site, _target(site), use.module, own, doubt)
+
+    @cached_property
+    def classes(self) -> list[str]:
+        """The canonical names of the classes that Horovod's wrap for Keras stands for in what it saves."""
+        made, named, _ = self.all
+        sites = [wrap.site for wrap in made if wrap.module == KERAS]
+        sites += [site for node, site in self._makers.items() if node in self._wrapped]
+        values = [value for site in sites for value in self._names.callee(site)]
+        known = {api.canonical(value.name) or "" for value in values if isinstance(value, Library)}
+        known.update(each.cls for each in named)
+        return sorted(name for name in known if name.startswith("tensorflow.keras.optimizers."))
+
+    @cached_property
+    def rebuilt(self) -> list[Scope]:
+        """The schedule classes of the script that Horovod's wrap makes again from their `get_config`."""
+        made = [wrap.site for wrap in self.all[0]]
+        made += [site for node, site in self._makers.items() if node in self._wrapped]
+        found: dict[Scope, None] = {}
+        for site in made:
+            for given in arguments(site.node):
+                for value in self._names.site_values(given, site):
+                    if isinstance(value, UserInstance) and self._names.is_a(value, *api.SCHEDULE):
+                        found[value.scope] = None
+        return list(found)
+
+    def _hide(self, site: Site, reason: str) -> None:
+        if all(each.site is not site for each in self._hidden):
+            self._hidden.append(HiddenOptimizer(site, reason))
+
+
+def _wraps_another(cls: str) -> bool:
+    """Whether an optimizer class such as `LossScaleOptimizer` is made of another optimizer."""
+    signature = api.constructor(cls)
+    names = [parameter.name for parameter in signature.parameters] if signature is not None else []
+    return any(name in ("inner_optimizer", "opt", "optimizer") for name in names)
+
+
+def _target(site: Site) -> str:
+    """The dotted name to which the call's own statement binds what the call gives."""
+    node = site.statement.node
+    targets: list[ast.expr] = []
+    if isinstance(node, ast.Assign):
+        targets = node.targets
+    elif isinstance(node, ast.AnnAssign):
+        targets = [node.target]
+    whole = isinstance(node, ast.Assign | ast.AnnAssign) and node.value is site.node
+    return dotted(targets[0]) if whole and len(targets) == 1 and is_plain(targets[0]) else ""

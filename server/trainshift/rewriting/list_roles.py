@@ -1,0 +1,113 @@
+"""Roles: what the callbacks of a `fit`, or the hooks of a session, are there for, and on which ranks (C8)."""
+
+from __future__ import annotations
+
+import ast
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from trainshift.core.names.resolver import Class, Instance, UserInstance, Value
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Site, last_name
+from trainshift.core.training.horovod import Horovod
+from trainshift.rewriting.list_members import Element, Members, members
+
+
+class Role(Enum):
+    """What a callback or a hook is there for."""
+
+    STEERS = "steers training, or keeps what the script may read"
+    WRITES = "shows or writes something"
+    OWN = "is of a class of the script's own"
+    UNKNOWN = "cannot be seen"
+    HOROVOD = "is Horovod's own"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Member:
+    """One callback or hook of a list, its role, and its class by which a report calls it.
+
+    `may_write` tells that it writes in some cases, although that is not its role.
+    """
+
+    element: Element
+    role: Role
+    name: str
+    may_write: bool = False
+    reads_metrics: bool = False
+    stops_in_epoch: bool = False
+
+
+class Listed:
+    """What one call is given: `given` is the argument as it is written, None if there is none."""
+
+    given: ast.expr | None
+    found: Members
+    members: list[Member]
+
+    def named(self, *roles: Role) -> list[str]:
+        """The names of the members that have one of `roles`, each once."""
+        return list(dict.fromkeys(each.name for each in self.members if each.role in roles))
+
+    def has(self, name: str) -> bool:
+        """Whether a member of Horovod's own is among them."""
+        return any(each.role is Role.HOROVOD and each.name == name for each in self.members)
+
+    @property
+    def writes(self) -> bool:
+        """Whether some member belongs to rank 0 only."""
+        return any(each.role is Role.WRITES for each in self.members)
+
+
+class Lists(ABC):
+    """Reads the lists of one script's callbacks or hooks."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+
+    @abstractmethod
+    def _role(self, value: Value) -> Role:
+        """The role of one value that a member may have."""
+
+    def _found(self, given: ast.expr | None, site: Site) -> Members:
+        """What an argument holds; one object that stands for a list is its only element."""
+        if given is None or (isinstance(given, ast.Constant) and given.value is None):
+            return Members()
+        found = members(self._script, given, site.scope, site.statement)
+        if found.single:
+            found.elements.append(Element(given, site.scope, site.statement))
+        return found
+
+    def _member(self, element: Element) -> Member:
+        values = self._names.values(element.node, element.scope, element.statement)
+        roles = {self._role(value) for value in values} or {Role.UNKNOWN}
+        writes = Role.WRITES in roles
+        role = roles.pop() if len(roles) == 1 else Role.UNKNOWN if Role.UNKNOWN in roles else Role.STEERS
+        names = sorted({name for value in values if (name := _class_name(value))})
+        if not names:
+            shown = element.node.func if isinstance(element.node, ast.Call) else element.node
+            names = [last_name(shown) or ast.unparse(shown)]
+        return Member(element, role, " or ".join(names), writes and role is not Role.WRITES)
+
+    def _to_keep(self, listed: Listed) -> Iterator[Member]:
+        """The members that write, stand in a list, and are not kept to rank 0 yet."""
+        for member in listed.members:
+            alone = member.element.node is listed.given
+            if member.role is Role.WRITES and not alone and not self._is_kept(member.element):
+                yield member
+
+    def _is_kept(self, element: Element) -> bool:
+        statement = element.statement or element.scope.statement
+        return statement is not None and self._program.fact(Horovod).expression_on_root(
+            element.node, statement
+        )
+
+
+def _class_name(value: Value) -> str:
+    if isinstance(value, Instance):
+        return value.cls.rpartition(".")[2]
+    return value.scope.name if isinstance(value, UserInstance | Class) else ""

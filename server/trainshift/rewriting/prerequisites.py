@@ -1,0 +1,371 @@
+"""Prerequisites: the Horovod import, `hvd.init()`, GPU pinning and flags, as edits that changes share.
+
+Names and places depend on the whole script and not on which change comes first, so that changes
+made one after another end in the same text as all of them at once (SPEC §4).
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from trainshift.core import tables
+from trainshift.core.layout import Layout
+from trainshift.core.lazy import cached_property
+from trainshift.core.program import Program
+from trainshift.core.text.edit import Edit
+from trainshift.core.text.facts import Binding, Statement, arguments
+from trainshift.core.training.horovod import KERAS, TENSORFLOW, Horovod
+from trainshift.core.training.loop_kinds import Pattern
+from trainshift.core.training.loops import Loops
+from trainshift.core.training.steps import Steps
+from trainshift.rewriting.flags import Flags
+from trainshift.rewriting.keras.fits import Fits
+from trainshift.rewriting.ranks.root_only import Form, RootOnly
+from trainshift.rewriting.rates.learning_rates import LearningRates
+
+_TENSORFLOW = ("tensorflow", "tensorflow.compat.v1", "tensorflow.compat.v2")
+# What a module of Horovod is called next to another one.
+_SECOND = {TENSORFLOW: "hvd_tf", KERAS: "hvd_keras"}
+_SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Assert, ast.Delete, ast.Pass)
+
+
+class Prerequisites:
+    """What a rewritten statement of this script relies on, and the edits that bring it about."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._horovod = program.fact(Horovod)
+        self._layout = program.fact(Layout)
+        self._root_only = program.fact(RootOnly)
+
+    @cached_property
+    def hvd(self) -> str:
+        """The name that has `size`, `rank` and all that the script's loops need but for what Keras' need."""
+        return self.modules.get(TENSORFLOW) or self.modules[KERAS]
+
+    @cached_property
+    def hvd_keras(self) -> str:
+        """The name of `horovod.tensorflow.keras`, which has the callbacks and wraps Keras' optimizers."""
+        return self.modules[KERAS]
+
+    @cached_property
+    def modules(self) -> dict[str, str]:
+        """The names of the modules of Horovod that the script has or needs: its own (C14), or fresh ones."""
+        named = {
+            module: found[0]
+            for module in (TENSORFLOW, KERAS)
+            if (found := self._horovod.imported_as(module)) is not None
+        }
+        for module in (TENSORFLOW, KERAS):
+            if module in self.needs and module not in named:
+                named[module] = self._script.fresh(_SECOND[module] if named else "hvd", taken=named.values())
+        return named
+
+    @cached_property
+    def tf(self) -> str:
+        """The module-level name of the TensorFlow module (correction C10)."""
+        return self._tensorflow[0]
+
+    @cached_property
+    def v1(self) -> str:
+        """The module with TensorFlow 1's names."""
+        bindings = self._script.module_bindings.get(self.tf, [])
+        own = any(binding.full_name == "tensorflow.compat.v1" for binding in bindings)
+        return self.tf if own else f"{self.tf}.compat.v1"
+
+    @cached_property
+    def os(self) -> str:
+        """The module-level name of `os`."""
+        return self._module("os") or self._script.fresh("os")
+
+    @property
+    def root(self) -> str:
+        """The test that is true on rank 0 only."""
+        return f"{self.hvd}.rank() == 0"
+
+    @cached_property
+    def needs(self) -> frozenset[str]:
+        """The modules of Horovod that the rewritten script uses."""
+        patterns = {loop.pattern for loop in self._program.fact(Loops).own}
+        keras = {KERAS} if Pattern.OPTIMIZER in patterns else set()
+        reloads = any(call.form is Form.RELOAD for call in self._root_only.calls)
+        batches = self._program.fact(Fits).batches
+        if self._program.fact(Steps).steps or batches or reloads or patterns != {Pattern.OPTIMIZER}:
+            return frozenset({TENSORFLOW, *keras})
+        return frozenset(keras)
+
+    @cached_property
+    def edits(self) -> tuple[Edit, ...]:
+        """The edits that set Horovod up, where the script does not; every change of it carries them."""
+        flags = self._program.fact(Flags).missing
+        with_os = self._root_only.needs_os
+        rates, _ = self._program.fact(LearningRates).all
+        asking = [call.site.statement for call in self._root_only.calls]
+        asking += [rate.statement for rate in rates]
+        # Whether one of the module's own statements asks for the rank or the size.
+        early = any(statement.scope.kind == "module" for statement in asking)
+        imports = []
+        if with_os and self._module("os") is None:
+            imports.append("import os" if self.os == "os" else f"import os as {self.os}")
+        if self._tensorflow[1] is None and not self._is_named_later:
+            imports.append(f"import tensorflow as {self.tf}")
+        starts = bool(self._horovod.calls("init")) and not self._starts_late(early)
+        imports += [
+            f"import {module} as {name}"
+            for module, name in self.modules.items()
+            if not self._is_imported(module, leading=not starts)
+        ]
+        edits: list[Edit] = []
+        pinned = self.is_pinned or not self._program.fact(Loops).runs_eagerly
+        if imports:
+            edits += self._insert_imports(imports)
+        missing = [f"{name} = {value}" for name, value in flags if name not in self._script.module_bindings]
+        if not starts:
+            pinning = [] if pinned else self._pinning()
+            edits += self._insert_block([f"{self.hvd}.init()", *pinning, *missing])
+        else:
+            if not pinned:
+                edits.append(self._layout.after(self._pinned_below, self._pinning()))
+            if missing:
+                edits += self._insert_flags(missing, [name for name, _ in flags])
+        return tuple(edits)
+
+    @cached_property
+    def anchor(self) -> Statement | None:
+        """The statement that the TensorFlow import stands in, at the top of the script or nested."""
+        return self._tensorflow[1] or next(iter(self._importing_tensorflow), None)
+
+    @cached_property
+    def _importing_tensorflow(self) -> list[Statement]:
+        """The imports of TensorFlow, or else those of Keras by itself; before all work if there are such."""
+        imports = [
+            [each for each in self._script.statements if _imports(each, package)]
+            for package in ("tensorflow", "keras")
+        ]
+        leading = [[each for each in found if self._top(each) in self._leading] for found in imports]
+        return next((found for found in (*leading, *imports) if found), [])
+
+    @staticmethod
+    def _top(statement: Statement) -> Statement:
+        return [*statement.path()][-1]
+
+    def _starts_late(self, early: bool) -> bool:
+        """Whether ``hvd.init()`` is called in functions only, after the module needs it."""
+        return early and all(site.scope.kind != "module" for site in self._horovod.calls("init"))
+
+    def _is_imported(self, module: str, leading: bool) -> bool:
+        """Whether the script imports a module of Horovod; with `leading`, before all work."""
+        found = self._horovod.imported_as(module)
+        return found is not None and (not leading or self._top(found[1]) in self._leading)
+
+    @cached_property
+    def is_pinned(self) -> bool:
+        """Whether the script gives each rank its own GPU."""
+        for site in self._script.sites_named("set_visible_devices"):
+            given = arguments(site.node)
+            if any(self._horovod.pinned(each, site.scope, site.statement) for each in given[:1]):
+                return True
+        return self.pins_environment
+
+    @cached_property
+    def pins_environment(self) -> bool:
+        """Whether the script sets the variable that hides other ranks' GPUs from everything it does."""
+        return any(
+            isinstance(item.key, ast.Constant)
+            and item.key.value == "CUDA_VISIBLE_DEVICES"
+            and item.binding.value is not None
+            and self._horovod.pinned(item.binding.value, item.binding.scope, item.binding.statement)
+            for item in self._script.item_bindings("environ")
+        )
+
+    @property
+    def _is_named_later(self) -> bool:
+        """Whether TensorFlow is imported too late for the set-up, which for a graph alone does without it."""
+        return not self._program.fact(Loops).runs_eagerly and self.tf in self._script.module_bindings
+
+    @cached_property
+    def _start(self) -> Statement:
+        return self._horovod.calls("init")[0].statement
+
+    @property
+    def _pinned_below(self) -> Statement:
+        """The start of Horovod, or the import of TensorFlow where that comes after it."""
+        own = self._tensorflow[1]
+        if own is None or self._start.scope.kind != "module":
+            return self._start
+        place = self._script.top_index
+        return max(self._start, own, key=lambda each: place[self._top(each)])
+
+    def _pinning(self) -> list[str]:
+        devices, device = self._script.fresh("gpus"), self._script.fresh("gpu")
+        config, unit = f"{self.tf}.config.experimental", self._layout.unit
+        return [
+            f"{devices} = {config}.list_physical_devices('GPU')",
+            f"for {device} in {devices}:",
+            f"{unit}{config}.set_memory_growth({device}, True)",
+            f"if {devices}:",
+            f"{unit}{config}.set_visible_devices({devices}[{self.hvd}.local_rank()], 'GPU')",
+        ]
+
+    # Places
+
+    @cached_property
+    def _leading(self) -> list[Statement]:
+        """The statements at the top of the script before the first that does real work."""
+        leading = []
+        for statement in self._script.top:
+            if self._is_work(statement):
+                break
+            leading.append(statement)
+        return leading
+
+    @cached_property
+    def _work_sites(self) -> set[Statement]:
+        """Statements with a call that prints, writes or runs TensorFlow."""
+        found: set[Statement] = set()
+        kept = {call.site for call in self._root_only.calls}
+        for site in self._script.sites:
+            if site.statement in found or site.statement.scope.kind != "module":
+                continue
+            names = self._script.names.full_names(site.node.func, site.scope, site.statement)
+            quiet = all(name.startswith(tables.QUIET_TENSORFLOW) for name in names)
+            runs = any(name.startswith("tensorflow.") for name in names) and not quiet
+            alone = site.name in tables.ROOT_ONLY_NAMES - tables.LEVELS
+            if runs or alone or site in kept:
+                found.update(site.statement.path())
+        return found
+
+    def _is_work(self, statement: Statement) -> bool:
+        node = statement.node
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            return False
+        if isinstance(node, ast.If | ast.Try):
+            if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+                return False
+            inner = [each for block in statement.branches.values() for each in block]
+            return any(self._is_work(each) for each in inner) or not any(map(_is_import, inner))
+        return not isinstance(node, _SIMPLE) or statement in self._work_sites
+
+    @cached_property
+    def _tensorflow(self) -> tuple[str, Statement | None]:
+        """A module-level name of TensorFlow and its import; a fresh name where there is none in reach."""
+        for full_name in _TENSORFLOW:
+            for name, bindings in self._script.module_bindings.items():
+                for binding in bindings:
+                    plain = binding.full_name == full_name and self._is_leading(binding)
+                    if plain and name in self._tensorflow_names:
+                        return name, binding.statement
+        return self._script.fresh("tf", self._tensorflow_names), None
+
+    @cached_property
+    def _tensorflow_names(self) -> set[str]:
+        """Names that never mean anything but the TensorFlow module, wherever they are bound."""
+        found: dict[str, bool] = {}
+        for facts in self._script.facts:
+            for scope in (facts.module, *facts.scopes):
+                for name, bindings in scope.bindings.items():
+                    only = all(binding.full_name in _TENSORFLOW for binding in bindings)
+                    found[name] = found.get(name, True) and only
+        return {name for name, only in found.items() if only}
+
+    def _is_leading(self, binding: Binding) -> bool:
+        if binding.statement is None or binding.scope.kind != "module":
+            return False
+        return any(each in self._leading for each in binding.statement.path())
+
+    def _module(self, full_name: str) -> str | None:
+        for name, bindings in self._script.module_bindings.items():
+            if all(b.kind == "import" and b.full_name == full_name for b in bindings) and any(
+                self._is_leading(b) for b in bindings
+            ):
+                return name
+        return None
+
+    def _insert_imports(self, lines: list[str]) -> list[Edit]:
+        known = [s for s in self._script.statements if s.scope.kind == "module" and _imports(s, "horovod")]
+        known = [each for each in known if self._top(each) in self._leading]
+        for anchor in reversed(known) if known else self._preferred(self._importing_tensorflow):
+            top = self._top(anchor)
+            if top in self._leading:
+                return [*self._layout.isolate(top), self._layout.after(top, lines)]
+        return self._insert_at_start(lines)
+
+    def _preferred(self, anchors: list[Statement]) -> list[Statement]:
+        own = self._tensorflow[1]
+        return [own] if own is not None else anchors[::-1]
+
+    def _insert_block(self, lines: list[str]) -> list[Edit]:
+        """Insert below the last import at the top of the script."""
+        last = self._last_import
+        if last is None:
+            return self._insert_at_start(["", *lines, ""], 1)
+        return self._below(last, ["", *lines])
+
+    @cached_property
+    def _last_import(self) -> Statement | None:
+        last = next((each for each in reversed(self._leading) if _is_import(each)), None)
+        found = any(
+            _imports(s, "tensorflow") or _imports(s, "horovod") or _imports(s, "keras")
+            for top in self._leading
+            for s in (top, *(each for block in top.branches.values() for each in block))
+        )
+        return last if found else None
+
+    def _insert_flags(self, lines: list[str], names: list[str]) -> list[Edit]:
+        """Insert below the flags that are there, or below the set-up, or below the imports."""
+        after = None
+        for statement in self._script.top:
+            node = statement.node
+            flag = isinstance(node, ast.Assign) and any(
+                isinstance(target, ast.Name) and target.id in names for target in node.targets
+            )
+            if flag or self._is_setup(statement):
+                after = statement
+        if after is not None:
+            return [*self._layout.isolate(after), self._layout.after(after, lines)]
+        if self._last_import is not None:
+            return self._below(self._last_import, ["", *lines])
+        return self._insert_at_start([*lines, ""], 1)
+
+    def _is_setup(self, statement: Statement) -> bool:
+        """Whether a statement of the module starts Horovod or pins GPUs by rank."""
+        if statement is self._start:
+            return True
+        return isinstance(statement.node, ast.If) and any(
+            site.name == "set_visible_devices" and statement in site.statement.path()
+            for site in self._script.sites_named("set_visible_devices")
+        )
+
+    def _below(self, statement: Statement, lines: list[str]) -> list[Edit]:
+        edit = self._layout.after(statement, lines)
+        following = self._script.source.next_line(edit.start)
+        text = self._script.source.text
+        if text[following : self._script.source.line_end(following)].strip():
+            edit = replace(edit, text=edit.text + self._script.source.newline)
+        return [*self._layout.isolate(statement), replace(edit, rank=1)]
+
+    def _insert_at_start(self, lines: list[str], rank: int = 0) -> list[Edit]:
+        """Insert above the first statement that does real work."""
+        index = len(self._leading)
+        if index < len(self._script.top):
+            first = self._script.top[index]
+            return [*self._layout.isolate(first), self._layout.before(first, lines, rank - 10)]
+        return [self._layout.after(self._leading[-1], lines)] if self._leading else []
+
+
+def _imports(statement: Statement, package: str) -> bool:
+    """Whether the statement is an import of the package or from it."""
+    node = statement.node
+    if isinstance(node, ast.Import):
+        return any(alias.name.partition(".")[0] == package for alias in node.names)
+    return isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == package
+
+
+def _is_import(statement: Statement) -> bool:
+    if isinstance(statement.node, ast.Import | ast.ImportFrom):
+        return True
+    return isinstance(statement.node, ast.If | ast.Try) and any(
+        _is_import(each) for block in statement.branches.values() for each in block
+    )

@@ -1,0 +1,66 @@
+"""Writers: objects of TensorFlow 1 that write files, which other ranks than rank 0 do without."""
+
+from __future__ import annotations
+
+import ast
+
+from trainshift.core import tables
+from trainshift.core.names import api
+from trainshift.core.names.resolver import Function, Instance, Library, Member, Value
+from trainshift.core.names.script import Script
+from trainshift.core.text.facts import Site, arguments
+from trainshift.core.training.effects import Effects
+
+
+def is_writer(name: str) -> bool:
+    """Whether calling the library's `name` makes a writer."""
+    return name in tables.WRITERS
+
+
+def writes(value: Member) -> bool:
+    """Whether a method of a writer does what only rank 0 should do."""
+    owner = value.owner
+    return isinstance(owner, Instance) and value.name in tables.WRITERS.get(_class(owner), ())
+
+
+def reason_to_keep(script: Script, effects: Effects, made: Site) -> str:
+    """Why a writer cannot be left out on other ranks: something every rank does needs it; empty if not."""
+    if isinstance(made.statement.node, ast.With | ast.AsyncWith):
+        return "the block of a with statement needs the writer on every rank"
+    for site in script.sites:
+        given = [part for each in arguments(site.node) for part in _parts(each)]
+        handed = any(_holds(script, part, site, made) for part in given)
+        if handed and not all(_copes(script, value) for value in script.names.callee(site)):
+            return f"the writer is handed to {script.text(site.node.func, site)}, which every rank calls"
+        function = site.node.func
+        if isinstance(function, ast.Attribute) and _holds(script, function.value, site, made):
+            inner = [part for each in arguments(site.node) for part in ast.walk(each)]
+            for part in inner:
+                if isinstance(part, ast.Call) and effects.acts(script.site_of(part)):
+                    text = script.text(part.func, site)
+                    return f"what {text} does beside a use of the writer, every rank must do"
+    return ""
+
+
+def _copes(script: Script, value: Value) -> bool:
+    """Whether what is called is looked into, or is kept to rank 0 itself."""
+    if isinstance(value, Library):
+        return (api.canonical(value.name) or value.name) in tables.WRITING_HOOKS
+    return isinstance(value, Function)
+
+
+def _parts(node: ast.expr) -> list[ast.expr]:
+    return [node, *node.elts] if isinstance(node, ast.List | ast.Tuple) else [node]
+
+
+def _holds(script: Script, node: ast.expr, site: Site, made: Site) -> bool:
+    if node is made.node:
+        return True
+    return isinstance(node, ast.Name | ast.Attribute) and any(
+        isinstance(value, Instance) and value.node is made.node
+        for value in script.names.site_values(node, site)
+    )
+
+
+def _class(owner: Instance) -> str:
+    return api.canonical(owner.cls) or owner.cls

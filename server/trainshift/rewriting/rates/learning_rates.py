@@ -1,0 +1,712 @@
+"""Learning rates: every place of a script where the size of an optimizer's rate is written.
+
+A rate is followed from the optimizer's constructor to where its number stands: in place, in the
+schedule that computes it (correction C7), in the variable or function that holds it.  Where it is the one in
+one case and another in another, each case is scaled where it is written.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.names import api
+from trainshift.core.names.resolver import (
+    Class,
+    Function,
+    Instance,
+    Library,
+    Literal,
+    Unknown,
+    UserInstance,
+    Value,
+)
+from trainshift.core.program import Program
+from trainshift.core.text.facts import (
+    Scope,
+    Site,
+    Statement,
+    argument,
+    arguments,
+    dotted,
+    hides_arguments,
+    last_name,
+)
+from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.steps import Steps
+from trainshift.rewriting.keras.fits import Fits
+from trainshift.rewriting.rates.rate_cases import (
+    ATTRIBUTES,
+    NAMES,
+    PLATEAU,
+    SETTLED,
+    Kind,
+    Place,
+    RateCases,
+    computes,
+    unpacked,
+)
+from trainshift.rewriting.tf1.estimators import Estimators
+from trainshift.rewriting.tf1.graphs import Graphs
+
+# The optimizers of Keras 2.11 to 2.15 drop ``lr=`` with a warning; the legacy ones take it.
+_IGNORING_LR = ("tensorflow.keras.optimizers.Optimizer",)
+# The optimizers that ask a function or a variable for the rate at each step; others do so when they are made.
+_ASKING = ("tensorflow.keras.optimizers.legacy.Optimizer",)
+_ASSIGNING = ("assign", "assign_add", "assign_sub", "set_value")
+# An end for absurd scripts.
+_MOST_ROUNDS = 100
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Rate:
+    """One place that a factor belongs to.
+
+    `node` is the expression to multiply; None if the rate is a default, which then is the text
+    `default` of the argument `keyword` of the call `site`.  With `each`, `node` is a list whose
+    elements are the rates.
+    """
+
+    statement: Statement
+    scope: Scope
+    node: ast.expr | None
+    site: Site | None = None
+    keyword: str = ""
+    default: str = ""
+    each: bool = False
+    doubt: str = ""
+    computed: bool = False  # inside a schedule or a function
+    counting: str = ""  # the argument by which the schedule counts steps
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class HiddenRate:
+    """A rate that is not scaled: the expression that it is the rate of, and why."""
+
+    node: ast.expr
+    within: Site | Statement
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """How one of the classes that a call may make an optimizer of takes its rate.
+
+    `node` is what the call gives; if that is None the rate is the text `default` of the argument `keyword`,
+    and unless there is one, `reason` says what hides it.
+    """
+
+    node: ast.expr | None
+    keyword: str = ""
+    default: str = ""
+    doubt: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Setting:
+    """A rate that is given to an optimizer which is there: what it is given, and the optimizer."""
+
+    value: Place
+    optimizer: Place
+
+
+@dataclass(slots=True)
+class _Found:
+    rates: dict[object, Rate] = field(default_factory=dict)
+    hidden: dict[tuple[ast.expr, str], HiddenRate] = field(default_factory=dict)
+    sources: dict[Value, None] = field(default_factory=dict)
+
+
+class LearningRates:
+    """The learning rates of one script that are not scaled yet."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+        self._horovod = program.fact(Horovod)
+        self._found = _Found()
+        self._cases = RateCases(program)
+
+    @cached_property
+    def all(self) -> tuple[list[Rate], list[HiddenRate]]:
+        """Every rate to scale, in the order of the script, and the rates that cannot be seen."""
+        settings = [each for each in self._settings() if not self._is_within_optimizer(each)]
+        for site in self._possible_makers:
+            self._made(site, settings)
+        for site in self._cases.rate_callbacks:
+            self._scheduled(site)
+        for setting in settings:
+            self._follow(setting.value)
+        wrapped = self._wrapped_sources()
+        if wrapped is not None:
+            reason = (
+                "a schedule is used both by itself and inside another, so it cannot be told what to scale"
+            )
+            self._hide(wrapped.node, wrapped, reason)
+            self._found.rates = {key: rate for key, rate in self._found.rates.items() if not rate.computed}
+        self._separate()
+        rates = sorted(self._found.rates.values(), key=self._start)
+        hidden = sorted(
+            self._found.hidden.values(), key=lambda each: self._script.span(each.node, each.within)
+        )
+        return rates, hidden
+
+    def _start(self, rate: Rate) -> int:
+        return self._script.statement_span(rate.statement).start
+
+    def _in_order(self, values: Iterable[Value]) -> list[Value]:
+        """Those values that compute a rate, in the order of the script."""
+
+        def start(value: Value) -> int:
+            if isinstance(value, Instance | UserInstance) and value.node is not None:
+                return self._script.span(value.node, self._script.site_of(value.node)).start
+            assert isinstance(value, Function | UserInstance)
+            assert value.scope.node is not None
+            return self._script.span(value.scope.node, value.scope).start
+
+        return sorted(filter(computes, values), key=start)
+
+    def _hide(self, node: ast.expr, within: Site | Statement, reason: str) -> None:
+        self._found.hidden.setdefault((node, reason), HiddenRate(node, within, reason))
+
+    def _wrapped_sources(self) -> Site | None:
+        """Where a schedule that is scaled is handed to another that is scaled too."""
+        for source in self._found.sources:
+            if isinstance(source, UserInstance) and source.node is not None:
+                site = self._script.site_of(source.node)
+                for given in arguments(source.node):
+                    if not self._found.sources.keys().isdisjoint(self._names.site_values(given, site)):
+                        return site
+        return None
+
+    def _separate(self) -> None:
+        """Scale once what is scaled both where it is written and where it is read."""
+        for _ in range(_MOST_ROUNDS):
+            for key, rate in list(self._found.rates.items()):
+                settled = self._settled_below(rate)
+                if settled:
+                    del self._found.rates[key]
+                    assert rate.node is not None
+                    place = Place(rate.node, rate.scope, rate.statement, rate.site)
+                    before = set(self._found.rates)
+                    self._follow(place, frozenset(settled))
+                    self._mark(before, rate.computed, rate.counting)
+                    break
+            else:
+                return
+
+    def _settled_below(self, rate: Rate) -> set[ast.expr]:
+        """What the rate comes from that is scaled: another rate, or what a scaled schedule gives."""
+        if rate.node is None:
+            return set()
+        found: set[ast.expr] = set()
+        for place in self._cases.reached(Place(rate.node, rate.scope, rate.statement)):
+            if place.node in self._found.rates or self._calls_source(place):
+                found.add(place.node)
+        if self._calls_source(Place(rate.node, rate.scope, rate.statement)):
+            found.add(rate.node)
+        return found
+
+    def _calls_source(self, place: Place) -> bool:
+        """Whether the expression is what a schedule or function gives that is itself scaled."""
+        return isinstance(place.node, ast.Call) and any(
+            value in self._found.sources
+            for value in self._names.values(place.node.func, place.scope, place.statement)
+        )
+
+    # Constructors
+
+    @cached_property
+    def _possible_makers(self) -> list[Site]:
+        """The calls that may make an optimizer, by their names, and those that make what trains."""
+        named = api.last_names(*api.OPTIMIZERS, *api.OPTIMIZER_MAKERS) | {"partial"}
+        used = (self._script.site_of(value.node).name for value in self._used if isinstance(value, Instance))
+        return self._script.sites_calling(named.union(used))
+
+    def _made(self, site: Site, settings: list[_Setting]) -> None:
+        """The rate of what a call makes, if that is an optimizer, whichever of its classes it may be of."""
+        given: list[_Given] = []
+        for value in self._names.callee(site):
+            if isinstance(value, Library):
+                given += self._given_to_library(site, value.name, settings)
+            elif isinstance(value, Class):
+                given += self._given_to_class(site, value.scope)
+        if given and not argument(site.node, None, "learning_rate"):
+            old = argument(site.node, None, "lr")
+            if old is not None:
+                self._follow_argument(old, site)
+        found = sorted(set(given), key=lambda each: (each.keyword, each.default, each.reason, each.doubt))
+        if len(found) > 1:
+            text = self._script.text(site.node.func, site)
+            reason = f"{text} may be one of several optimizers, which do not take the same rate here"
+            self._hide(site.node, site, reason)
+        for each in found[:1] if len(found) == 1 else ():
+            self._take(site, each)
+
+    def _take(self, site: Site, given: _Given) -> None:
+        """Scale the rate that an optimizer is given, or else its default."""
+        if given.node is not None and not given.doubt:
+            self._follow_argument(given.node, site)
+        elif given.reason:
+            self._hide(site.node, site, given.reason)
+        elif given.default:
+            self._add(
+                Rate(site.statement, site.scope, None, site, given.keyword, given.default, doubt=given.doubt)
+            )
+
+    def _follow_argument(self, node: ast.expr, site: Site) -> None:
+        """Follow the rate of an optimizer, unless Horovod's wrap stops it."""
+        stopped = self._stopped(node, site)
+        if stopped:
+            self._hide(site.node, site, stopped)
+        else:
+            self._follow(Place(node, site.scope, site.statement, site))
+
+    def _given_to_library(self, site: Site, name: str, settings: list[_Setting]) -> list[_Given]:
+        known = api.canonical(name)
+        if name == "functools.partial":
+            self._made_later(site)
+        elif known in api.OPTIMIZER_MAKERS:
+            if not any(self._sets_rate_of(setting, site) for setting in settings):
+                return [_Given(None, reason="the optimizer is made from a name or a configuration")]
+        elif known is None:
+            return self._given_to_stranger(site, name)
+        elif api.is_subclass(known, *api.OPTIMIZERS):
+            return self._given_to_known(site, known)
+        return []
+
+    def _sets_rate_of(self, setting: _Setting, site: Site) -> bool:
+        """Whether the optimizer that the call makes surely gets its rate by a setting in the same block."""
+        statement = setting.value.statement
+        if statement is None or statement.parent is not site.statement.parent:
+            return False
+        if statement.scope.function() is not site.scope.function():
+            return False
+        optimizer = setting.optimizer
+        made = self._names.values(optimizer.node, optimizer.scope, optimizer.statement)
+        new = bool(self._cases.kinds(setting.value) & (Kind.NUMBER | Kind.SOURCE | Kind.SCALED))
+        return new and any(isinstance(value, Instance) and value.node is site.node for value in made)
+
+    def _given_to_known(self, site: Site, cls: str) -> list[_Given]:
+        """How an optimizer of TensorFlow takes its rate."""
+        signature = api.constructor(cls)
+        parameter = signature.parameter("learning_rate") if signature is not None else None
+        if signature is None or parameter is None:
+            return []  # A wrapper such as LossScaleOptimizer (C22): the inner one is seen by itself.
+        old = argument(site.node, None, "lr")
+        ignored = api.is_subclass(cls, *_IGNORING_LR)
+        if old is not None and not ignored:
+            return [_Given(old)]
+        doubt = "this optimizer ignores lr= since TensorFlow 2.11; its default rate is scaled with it"
+        given = argument(site.node, signature.position("learning_rate"), "learning_rate")
+        if given is not None:
+            return [_Given(given)]
+        if hides_arguments(site.node):
+            return [_Given(None, reason="the learning rate is hidden in * or ** arguments")]
+        if parameter.default in (None, "..."):
+            return [_Given(None, reason="no learning rate is given")]
+        return [_Given(None, "learning_rate", parameter.default or "", doubt if old is not None else "")]
+
+    def _made_later(self, site: Site) -> None:
+        """``partial(Adam, learning_rate=0.1)``: scaled here if the rate is given here."""
+        names = (
+            self._names.full_names(site.node.args[0], site.scope, site.statement) if site.node.args else ()
+        )
+        found: dict[ast.expr, None] = {}
+        for name in sorted(names):
+            signature = api.constructor(name) if api.is_subclass(name, *api.OPTIMIZERS) else None
+            position = signature.position("learning_rate") if signature else None
+            if position is not None:
+                given = argument(site.node, position + 1, *NAMES)
+                if given is not None:
+                    found[given] = None
+        if len(found) > 1:
+            self._hide(site.node, site, "the optimizer may be one of several, which take the rate elsewhere")
+        for given in list(found)[: len(found) == 1]:
+            self._follow_argument(given, site)
+
+    def _given_to_stranger(self, site: Site, name: str) -> list[_Given]:
+        """How an optimizer of a library that is not known takes its rate, if something trains with it."""
+        if name.partition(".")[0] in ("builtins", "horovod", "functools"):
+            return []
+        if Instance(name, site.node) not in self._used:
+            return []
+        word = next((word for word in site.node.keywords if word.arg in NAMES), None)
+        if word is not None:
+            return [_Given(word.value)]
+        if any(self._names.may_be(values, *api.OPTIMIZERS) for values in self._arguments(site)):
+            return []  # A wrapper: the inner one is seen by itself.
+        return [_Given(None, reason=f"{name} is not known, so its learning rate cannot be told")]
+
+    def _arguments(self, site: Site) -> list[frozenset[Value]]:
+        return [self._names.site_values(each, site) for each in arguments(site.node)]
+
+    @cached_property
+    def _used(self) -> set[Value]:
+        """What the script trains with, and what is inside of a wrapper."""
+        places = [(step.receiver, step.site) for step in self._program.fact(Steps).steps]
+        places += [
+            (each.optimizer, each.site)
+            for each in self._program.fact(Fits).compiles
+            if each.optimizer is not None
+        ]
+        places += [*self._program.fact(Graphs).optimizers, *self._program.fact(Estimators).optimizers]
+        found: set[Value] = set()
+        waiting = [value for node, site in places for value in self._names.site_values(node, site)]
+        while waiting:
+            value = waiting.pop()
+            if value not in found:
+                found.add(value)
+                if isinstance(value, Instance) and self._is_wrapper(value.cls):
+                    inner = argument(value.node, 0, "inner_optimizer", "opt", "optimizer")
+                    site = self._script.site_of(value.node)
+                    waiting += self._names.site_values(inner, site) if inner is not None else ()
+        return found
+
+    def _is_wrapper(self, cls: str) -> bool:
+        """Whether an optimizer class of TensorFlow has no rate of its own, such as `LossScaleOptimizer`."""
+        signature = api.constructor(cls) if api.is_subclass(cls, *api.OPTIMIZERS) else None
+        return signature is not None and signature.parameter("learning_rate") is None
+
+    def _given_to_class(self, site: Site, cls: Scope) -> list[_Given]:
+        """How an optimizer of a class of the script takes its rate."""
+        bases = self._names.library_bases(cls)
+        base = next((each for each in sorted(bases) if api.is_subclass(each, *api.OPTIMIZERS)), None)
+        if base is None:
+            return []
+        init = self._names.function_named(cls, "__init__")
+        if init is None:
+            return self._given_to_known(site, base)
+        for name in NAMES:
+            if name not in init.bindings:
+                continue
+            given = self._names.argument(site, init, name)
+            default = init.bindings[name][0].value
+            if given is not None:
+                return [_Given(given)]
+            if default is not None and not hides_arguments(site.node):
+                return [_Given(None, name, self._script.text(default, init))]
+        return [_Given(None, reason=f"the learning rate of {cls.name} is not among its arguments")]
+
+    def _stopped(self, node: ast.expr, site: Site) -> str:
+        """Why a rate that changes by itself does not in an optimizer that Horovod makes anew; else empty."""
+        if site.node not in self._rebuilt:
+            return ""
+        values = self._names.site_values(node, site)
+        if not any(self._changes(value, node) for value in values):
+            return ""
+        text = self._script.text(node, site)
+        return f"Horovod makes the optimizer anew, with the value that {text} has then, so it stays at it"
+
+    def _changes(self, value: Value, node: ast.expr) -> bool:
+        """Whether the rate that an object gives may change; a variable made in place has no other user."""
+        if isinstance(value, Instance):
+            return api.is_subclass(value.cls, *api.VARIABLE) and value.node is not node
+        schedule = isinstance(value, UserInstance) and self._names.is_a(value, *api.SCHEDULE)
+        return isinstance(value, Function | UserInstance) and not schedule
+
+    @cached_property
+    def _rebuilt(self) -> set[ast.Call]:
+        """The calls that make optimizers which Horovod makes anew from their configuration, for Keras."""
+        return {
+            value.node
+            for compile in self._program.fact(Fits).compiles
+            if compile.optimizer is not None and compile.own_tape is None
+            for value in self._names.site_values(compile.optimizer, compile.site)
+            if isinstance(value, Instance) and api.is_subclass(value.cls, *_ASKING)
+        }
+
+    # From an expression to where its number stands
+
+    def _follow(self, place: Place, settled: frozenset[ast.expr] = frozenset()) -> None:
+        """Scale a rate where it stands; if it may be several things, each of them, where it is written."""
+        seen: set[ast.expr] = set()
+        waiting = [place]
+        while waiting:
+            each = waiting.pop()
+            if each.node not in seen:
+                seen.add(each.node)
+                waiting += reversed(self._follow_once(each, settled))
+
+    def _follow_once(self, place: Place, settled: frozenset[ast.expr]) -> list[Place]:
+        """Scale a rate if that can be done in one place, else give the cases to follow."""
+        kinds = self._cases.kinds(place, settled) or Kind.NUMBER
+        values = self._names.values(place.node, place.scope, place.statement)
+        sources = [value for value in self._in_order(values) if not self._is_read(value, place.site)]
+        if kinds & Kind.SOURCE and not sources:
+            kinds = kinds & ~Kind.SOURCE | Kind.NUMBER
+        if not kinds & (Kind.NUMBER | Kind.SOURCE | Kind.UNSEEN):
+            return []
+        if not kinds & (SETTLED | Kind.NUMBER | Kind.UNSEEN):
+            for value in sources:
+                self._scale_source(value, place.site)
+            return []
+        whole = not kinds & (SETTLED | Kind.SOURCE | Kind.UNSEEN) and not self._cases.is_target(place)
+        if whole and not (place.tested and self._may_be_nothing(values)):
+            self._add_number(place, values)
+            return []
+        cases = self._cases.cases(place)
+        if not cases:
+            self._cannot_follow(place, kinds)
+        return cases
+
+    def _may_be_nothing(self, values: frozenset[Value]) -> bool:
+        """Whether it cannot be told that a value is a number, which can be multiplied."""
+        return not all(isinstance(value, Literal) and value.value is not None for value in values)
+
+    def _add_number(self, place: Place, values: frozenset[Value]) -> None:
+        statement = place.statement or place.scope.statement
+        assert statement is not None
+        doubt = self._doubt(place.node, place.scope, statement, values)
+        self._add(Rate(statement, place.scope, place.node, place.site, doubt=doubt))
+
+    def _cannot_follow(self, place: Place, kinds: Kind) -> None:
+        """Tell why the cases of a rate cannot be scaled one by one."""
+        within = place.statement or place.scope.statement
+        assert within is not None
+        text = self._script.text(place.node, within)
+        if kinds & Kind.SOURCE:
+            reason = f"{text} may be a number or a schedule"
+        elif kinds & Kind.UNSEEN:
+            reason = f"{text} may be a rate of its own, or derived from the current one"
+        elif place.tested:
+            reason = f"{text} may be a number or nothing"
+        else:
+            reason = f"{text} is scaled in one case and not in another"
+        self._hide(place.node, within, reason)
+
+    def _is_read(self, value: Value, site: Site | None) -> bool:
+        """Whether the rate is a variable that a graph reads: it is scaled there, whatever assigns it."""
+        variable = isinstance(value, Instance) and api.is_subclass(value.cls, *api.VARIABLE)
+        return (
+            variable
+            and site is not None
+            and self._program.fact(Graphs).is_used
+            and any(
+                api.is_subclass(name, "tensorflow.compat.v1.train.Optimizer")
+                for name in self._names.full_names(site.node.func, site.scope, site.statement)
+            )
+        )
+
+    def _scale_source(self, value: Value, site: Site | None) -> None:
+        if value in self._found.sources:
+            return
+        self._found.sources[value] = None
+        before = set(self._found.rates)
+        self._scale_inside(value, site)
+        self._mark(before, True, self._counting(value))
+
+    def _mark(self, before: set[object], computed: bool, counting: str) -> None:
+        """Note of the rates that were added where they come from."""
+        for key in [key for key in self._found.rates if key not in before]:
+            rate = self._found.rates[key]
+            counting = rate.counting or counting
+            self._found.rates[key] = replace(rate, computed=rate.computed or computed, counting=counting)
+
+    def _counting(self, value: Value) -> str:
+        """The argument by which a schedule of TensorFlow counts the steps of the training; empty if none."""
+        if not isinstance(value, Instance):
+            return ""
+        signature = api.constructor(value.cls) or api.function(value.cls)
+        names = [each.name for each in signature.parameters] if signature is not None else []
+        counting = [name for name in names if name.endswith("decay_steps") or name == "boundaries"]
+        return counting[0] if counting and api.rate_parameters(value.cls) else ""
+
+    def _scale_inside(self, value: Value, site: Site | None) -> None:
+        if isinstance(value, Function):
+            self._scale_returns(value.scope)
+        elif isinstance(value, UserInstance):
+            self._scale_schedule_class(value, site)
+        elif isinstance(value, Instance):
+            made = self._script.site_of(value.node)
+            if api.is_subclass(value.cls, *api.VARIABLE):
+                self._scale_variable(value, made)
+            else:
+                self._scale_schedule(value.cls, made)
+
+    def _scale_schedule(self, cls: str, site: Site) -> None:
+        signature = api.constructor(cls) or api.function(cls)
+        names = api.rate_parameters(cls)
+        if signature is None or not names:
+            self._hide(site.node, site, f"{last_name(site.node.func)} is not a known schedule")
+            return
+        for name in names:
+            given = argument(site.node, signature.position(name), name)
+            parameter = signature.parameter(name)
+            if given is not None:
+                self._scale_argument(given, site, name)
+            elif hides_arguments(site.node):
+                self._hide(site.node, site, f"{name} is hidden in * or ** arguments")
+            elif parameter is not None and parameter.default not in (None, "None"):
+                self._add(Rate(site.statement, site.scope, None, site, name, parameter.default or ""))
+
+    def _scale_argument(self, given: ast.expr, site: Site, name: str) -> None:
+        if name != "values":
+            self._follow(Place(given, site.scope, site.statement, site))
+        elif isinstance(given, ast.List | ast.Tuple) and not any(
+            isinstance(part, ast.Starred) for part in given.elts
+        ):
+            for part in given.elts:
+                place = Place(part, site.scope, site.statement)
+                if self._cases.kinds(place) is Kind.NUMBER:
+                    self._add(Rate(site.statement, site.scope, part))
+                else:
+                    self._follow(place)
+        elif not self._horovod.scaled(given, site.scope, site.statement):
+            self._add(Rate(site.statement, site.scope, given, site, each=True))
+
+    def _scale_schedule_class(self, value: UserInstance, site: Site | None) -> None:
+        call = self._names.function_named(value.scope, "__call__")
+        if call is not None and call.returns:
+            self._scale_returns(call)
+            return
+        bases = [each for each in sorted(self._names.library_bases(value.scope)) if api.rate_parameters(each)]
+        own_init = self._names.function_named(value.scope, "__init__")
+        if bases and own_init is None and value.node is not None:
+            self._scale_schedule(bases[0], self._script.site_of(value.node))
+        elif site is not None:
+            self._hide(site.node, site, f"{value.scope.name} has no __call__ to be scaled")
+
+    def _scale_returns(self, function: Scope) -> None:
+        before = set(self._found.rates)
+        for node, statement in function.returns:
+            self._follow(Place(node, function, statement or function.statement))
+        for key in [key for key in self._found.rates if key not in before]:
+            self._found.rates[key] = replace(self._found.rates[key], doubt="")
+
+    def _scale_variable(self, value: Instance, made: Site) -> None:
+        initial = argument(made.node, 0, "initial_value")
+        if initial is None:
+            self._hide(made.node, made, "the variable of the rate has no initial value")
+        else:
+            self._follow(Place(initial, made.scope, made.statement, made))
+        for site in self._script.sites_named(*_ASSIGNING):
+            target, node = self._assigned(site)
+            if target is not None and node is not None and value in self._names.site_values(target, site):
+                if not self._mentions(node, target):
+                    self._follow(Place(node, site.scope, site.statement, site))
+
+    def _is_within_optimizer(self, setting: _Setting) -> bool:
+        """Whether an optimizer class of the script passes on a rate that it was given, and scaled by that."""
+        scope: Scope | None = setting.value.scope
+        while scope is not None and scope.kind != "class":
+            scope = scope.parent
+        bases = self._names.library_bases(scope) if scope is not None else ()
+        return any(api.is_subclass(base, *api.OPTIMIZERS) for base in bases)
+
+    def _assigned(self, site: Site) -> tuple[ast.expr | None, ast.expr | None]:
+        """The variable and the value of ``variable.assign(x)`` and ``K.set_value(variable, x)``."""
+        if self._names.calls(site, "tensorflow.keras.backend.set_value"):
+            return argument(site.node, 0, "x"), argument(site.node, 1, "value")
+        if site.name != "set_value" and isinstance(site.node.func, ast.Attribute):
+            return site.node.func.value, argument(site.node, 0, "value", "delta")
+        return None, None
+
+    def _mentions(self, node: ast.expr, other: ast.expr) -> bool:
+        return any(
+            isinstance(part, ast.expr) and dotted(part) == dotted(other) != "" for part in ast.walk(node)
+        )
+
+    # Callbacks that set the rate
+
+    def _scheduled(self, site: Site) -> None:
+        """The rates that a `LearningRateScheduler` is given by, and the floor of a `ReduceLROnPlateau`."""
+        if self._names.calls(site, PLATEAU):
+            signature = api.constructor(PLATEAU)
+            given = argument(site.node, signature.position("min_lr") if signature else None, "min_lr")
+            if given is not None:
+                self._follow(Place(given, site.scope, site.statement, site))
+        schedule = self._cases.schedule(site)
+        if schedule is None:
+            return
+        values = self._names.site_values(schedule, site)
+        if not values or any(isinstance(each, Unknown) for each in values):
+            self._hide(site.node, site, "the function of the schedule cannot be seen")
+        for each in self._in_order(values):
+            self._scale_source(each, site)
+
+    # Rates that are set while training
+
+    def _settings(self) -> Iterator[_Setting]:
+        """What is assigned to an optimizer's rate after its creation."""
+        for name in ATTRIBUTES:
+            for attribute in self._script.attribute_bindings(name):
+                binding = attribute.binding
+                if binding.kind != "value" or binding.value is None or binding.statement is None:
+                    continue
+                optimizer = Place(attribute.base, binding.scope, binding.statement)
+                value = unpacked(binding)
+                if isinstance(binding.statement.node, ast.AugAssign):
+                    added = isinstance(binding.statement.node.op, ast.Add | ast.Sub)
+                    value = binding.statement.node.value if added else None
+                if value is not None and self._cases.is_optimizer(optimizer):
+                    yield _Setting(Place(value, binding.scope, binding.statement), optimizer)
+        for site in self._script.sites_named(*_ASSIGNING):
+            yield from self._set_as_variable(site)
+        for site in self._script.sites_named("setattr", "_set_hyper"):
+            yield from self._set_by_name(site)
+
+    def _set_as_variable(self, site: Site) -> Iterator[_Setting]:
+        """``optimizer.lr.assign(x)`` and ``K.set_value(optimizer.lr, x)``."""
+        target, value = self._assigned(site)
+        if target is not None and value is not None:
+            rate = Place(target, site.scope, site.statement)
+            if self._cases.is_rate(rate, held=True):
+                member = self._cases.member(rate)
+                optimizer = member[0] if member is not None else rate
+                yield _Setting(Place(value, site.scope, site.statement, site), optimizer)
+
+    def _set_by_name(self, site: Site) -> Iterator[_Setting]:
+        """``setattr(optimizer, "lr", x)``."""
+        given = site.node.args
+        if site.name == "_set_hyper" and isinstance(site.node.func, ast.Attribute):
+            given = [site.node.func.value, *given]
+        if len(given) == 3 and isinstance(given[1], ast.Constant) and given[1].value in ATTRIBUTES:
+            optimizer = Place(given[0], site.scope, site.statement)
+            if self._cases.is_optimizer(optimizer):
+                yield _Setting(Place(given[2], site.scope, site.statement, site), optimizer)
+
+    def _doubt(self, node: ast.expr, scope: Scope, statement: Statement, values: frozenset[Value]) -> str:
+        if not isinstance(node, ast.Name | ast.Attribute | ast.Call | ast.Subscript):
+            return ""
+        if isinstance(node, ast.Call) and last_name(node.func) in ("numpy", "item"):
+            return ""
+        unseen = any(isinstance(value, Unknown) or _is_strange(value) for value in values)
+        if not unseen or self._is_option(node, scope, statement):
+            return ""
+        return f"{self._script.text(node, statement)} is taken to be a number, not a schedule"
+
+    def _is_option(self, node: ast.expr, scope: Scope, statement: Statement) -> bool:
+        """Whether the value is an attribute of parsed command-line options."""
+        if not isinstance(node, ast.Attribute):
+            return False
+        if self._names.full_names(node.value, scope, statement) & {"absl.flags.FLAGS"}:
+            return True
+        if not isinstance(node.value, ast.Name):
+            return False
+        _, bindings = self._names.lookup(node.value.id, scope, statement)
+        return any(
+            isinstance(binding.value, ast.Call) and last_name(binding.value.func).startswith("parse")
+            for binding in bindings
+        )
+
+    def _add(self, rate: Rate) -> None:
+        key = rate.node if rate.node is not None else (rate.site, rate.keyword)
+        self._found.rates.setdefault(key, rate)
+
+
+def _is_strange(value: Value) -> bool:
+    """Whether a library that is not known made the value, or Keras by a name that is not known."""
+    if not isinstance(value, Instance) or api.canonical(value.cls):
+        return False
+    root = value.cls.partition(".")[0]
+    return value.cls.startswith("tensorflow.keras.") or root not in (
+        "tensorflow",
+        "numpy",
+        "math",
+        "builtins",
+    )

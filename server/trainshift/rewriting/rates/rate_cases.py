@@ -1,0 +1,610 @@
+"""Rate cases: what an expression for a learning rate may be, and where each of its cases is written.
+
+A rate that is computed from the optimizer's own (``lr * 0.9``) is scaled with it, one that is written as a
+number is not; one expression may be the one in one case and the other in another.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum, Flag, auto
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.names import api
+from trainshift.core.names.resolver import (
+    Class,
+    Function,
+    Instance,
+    Library,
+    Literal,
+    Unknown,
+    UserInstance,
+    Value,
+)
+from trainshift.core.program import Program
+from trainshift.core.text.facts import (
+    Binding,
+    Scope,
+    Site,
+    Statement,
+    arguments,
+    dotted,
+    hides_arguments,
+    last_name,
+)
+from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.steps import Steps
+from trainshift.rewriting.keras.fits import Fits
+
+NAMES = ("learning_rate", "lr")
+# What an optimizer keeps its rate in.
+ATTRIBUTES = (*NAMES, "_learning_rate")
+_INNER = ("inner_optimizer", "_optimizer")
+_SCHEDULER = "tensorflow.keras.callbacks.LearningRateScheduler"
+PLATEAU = "tensorflow.keras.callbacks.ReduceLROnPlateau"
+# Functions that give one of their arguments.
+_CHOOSING = ("max", "min", "maximum", "minimum", "clip", "clip_by_value")
+_BRANCHING = ("cond", "smart_cond")
+# Libraries whose functions give no rate of their own.
+_CALCULATING = ("builtins", "math", "numpy", "tensorflow", "keras", "horovod")
+
+
+class Kind(Flag):
+    """What an expression may be: several at once, one for each case."""
+
+    NONE = 0
+    NOTHING = auto()  # None or zero
+    NUMBER = auto()  # a rate that the script sets
+    SOURCE = auto()  # an object that computes the rate
+    CURRENT = auto()  # derived from the rate that the optimizer has
+    SCALED = auto()  # derived from ``hvd.size()``
+    UNSEEN = auto()  # what an unknown function makes of the current rate
+
+
+SETTLED = Kind.CURRENT | Kind.SCALED
+_WRITTEN = Kind.NUMBER | Kind.SOURCE | Kind.NOTHING
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Place:
+    """An expression and where it is read; `site` is the call that it is an argument of.
+
+    `tested` tells that its own truth decides whether it is used: ``lr or 0.1``.
+    """
+
+    node: ast.expr
+    scope: Scope
+    statement: Statement | None
+    site: Site | None = None
+    tested: bool = False
+
+
+class _Form(Enum):
+    """How an expression comes of its parts."""
+
+    CASES = auto()  # it is one of them
+    SUM = auto()  # they are rates, like itself
+    PRODUCT = auto()  # one of them is a rate, the others change it
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Reading:
+    """An expression taken apart.
+
+    `own` is what it may be besides its `parts`.  `given` are the arguments of a function that is not known.
+    """
+
+    place: Place
+    form: _Form
+    parts: tuple[Place, ...] = ()
+    own: Kind = Kind.NONE
+    given: tuple[Place, ...] = ()
+
+
+class RateCases:
+    """The cases of the expressions of one script."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+        self._horovod = program.fact(Horovod)
+        self._readings: dict[tuple[int, int], _Reading] = {}
+        self._kinds: dict[_Reading, Kind] = {}
+        self._open: set[ast.expr] = set()
+
+    # Questions
+
+    def kinds(self, place: Place, settled: frozenset[ast.expr] = frozenset()) -> Kind:
+        """Everything that the expression may be; what is in `settled` is taken to be scaled."""
+        if settled:
+            return self._solve(place, settled, {})[self._reading(place)]
+        if self._reading(place) not in self._kinds:
+            self._kinds.update(self._solve(place, settled, self._kinds))
+        return self._kinds[self._reading(place)]
+
+    def cases(self, place: Place) -> list[Place]:
+        """The parts that may have to be scaled one by one; none if the expression cannot be taken apart."""
+        reading = self._reading(place)
+        if self.is_target(place) and reading.form is not _Form.CASES:
+            return list(reading.parts if reading.form is _Form.SUM else reading.parts[:1])
+        if reading.form is _Form.CASES:
+            return [] if reading.own & _WRITTEN else list(reading.parts)
+        if reading.form is _Form.SUM:
+            return [part for part in reading.parts if self._is_mixed(part) or self._is_literal(part)]
+        mixed = [part for part in reading.parts if self._is_mixed(part)]
+        return mixed if len(mixed) == 1 else []
+
+    def is_target(self, place: Place) -> bool:
+        """Whether the expression is only meant, and not written: what ``rate *= 0.5`` sets and reads."""
+        statement = place.statement.node if place.statement is not None else None
+        return isinstance(statement, ast.AugAssign) and all(
+            part is not place.node for part in ast.walk(statement)
+        )
+
+    def reached(self, place: Place) -> Iterator[Place]:
+        """Every expression that the value of `place` may come from, itself not among them."""
+        for reading in self._closure(place):
+            if reading.place.node is not place.node:
+                yield reading.place
+
+    def is_optimizer(self, place: Place) -> bool:
+        """Whether the expression may be an optimizer, by whatever way it has come there."""
+        return self._may_be(place, self._is_shown_optimizer)
+
+    def is_rate(self, place: Place, held: bool = False) -> bool:
+        """Whether the expression is the rate of an optimizer.
+
+        `held` tells that it is used like a variable, which an attribute of that name then is a rate by.
+        """
+        if place.node in self._open:
+            return False
+        self._open.add(place.node)
+        try:
+            return self._may_be(place, lambda each: self._is_shown_rate(each, held))
+        finally:
+            self._open.discard(place.node)
+
+    # Optimizers
+
+    def _may_be(self, place: Place, holds: Callable[[Place], bool]) -> bool:
+        """Whether something holds of the expression in one of its cases."""
+        seen: set[ast.expr] = set()
+        waiting = [place]
+        while waiting:
+            each = waiting.pop()
+            if each.node in seen:
+                continue
+            seen.add(each.node)
+            if holds(each):
+                return True
+            reading = self._reading(each)
+            if reading.form is _Form.CASES:
+                waiting += reading.parts
+        return False
+
+    def member(self, place: Place) -> tuple[Place, str] | None:
+        """The object and the name of ``object.name``, also as ``getattr(object, "name")``."""
+        node = place.node
+        if isinstance(node, ast.Attribute):
+            return Place(node.value, place.scope, place.statement), node.attr
+        if isinstance(node, ast.Call) and last_name(node.func) == "getattr" and len(node.args) > 1:
+            name = node.args[1]
+            if isinstance(name, ast.Constant) and isinstance(name.value, str):
+                return Place(node.args[0], place.scope, place.statement), name.value
+        return None
+
+    def _is_shown_rate(self, place: Place, held: bool) -> bool:
+        member = self.member(place)
+        if member is None or member[1] not in ATTRIBUTES:
+            return False
+        if self.is_optimizer(member[0]):
+            return True
+        values = self._values(member[0])
+        return held and (not values or all(isinstance(value, Unknown) for value in values))
+
+    def _is_shown_optimizer(self, place: Place) -> bool:
+        values = self._values(place)
+        if self._names.may_be(values, *api.OPTIMIZERS):
+            return True
+        if any(isinstance(value, Unknown) for value in values) and dotted(place.node) in self._stepped:
+            return True
+        member = self.member(place)
+        if member is None:
+            return False
+        if member[1] in _INNER:
+            return self.is_optimizer(member[0])
+        return member[1] == "optimizer" and self._may_be(member[0], self._is_shown_model)
+
+    def _is_shown_model(self, place: Place) -> bool:
+        """Whether the expression is a model: by its class, as a callback's own, or since it is fitted."""
+        values = self._values(place)
+        if self._names.may_be(values, *api.MODEL):
+            return True
+        member = self.member(place)
+        if member is not None and member[1] == "model":
+            if self._names.may_be(self._values(member[0]), *api.CALLBACK):
+                return True
+        unknown = any(isinstance(value, Unknown) for value in values)
+        return unknown and any(
+            dotted(model) == dotted(place.node) != "" and scope is place.scope
+            for model, scope in self._fitted
+        )
+
+    @cached_property
+    def _stepped(self) -> set[str]:
+        return {dotted(step.receiver) for step in self._program.fact(Steps).steps} - {""}
+
+    @cached_property
+    def _fitted(self) -> list[tuple[ast.expr, Scope]]:
+        keras = self._program.fact(Fits)
+        return [(fit.model, fit.site.scope) for fit in (*keras.fits, *keras.batches)]
+
+    # Kinds
+
+    def _closure(self, place: Place) -> list[_Reading]:
+        """The expression and all that its value may come from, taken apart."""
+        found: dict[_Reading, None] = {}
+        waiting = [place]
+        while waiting:
+            reading = self._reading(waiting.pop())
+            if reading not in found:
+                found[reading] = None
+                waiting += reversed((*reading.parts, *reading.given))
+        return list(found)
+
+    def _solve(
+        self, place: Place, settled: frozenset[ast.expr], known: dict[_Reading, Kind]
+    ) -> dict[_Reading, Kind]:
+        """The kinds of the expression and of all that it comes from: they grow until nothing changes."""
+        readings = [each for each in self._closure(place) if each not in known]
+        found = dict.fromkeys(readings, Kind.NONE)
+
+        def kind_of(part: Place) -> Kind:
+            reading = self._reading(part)
+            return found[reading] if reading in found else known[reading]
+
+        changed = True
+        while changed:
+            changed = False
+            for reading in reversed(readings):
+                kind = Kind.SCALED if reading.place.node in settled else self._joined(reading, kind_of)
+                changed = changed or kind != found[reading]
+                found[reading] = kind
+        return found
+
+    def _joined(self, reading: _Reading, kind_of: Callable[[Place], Kind]) -> Kind:
+        """What an expression is by what its parts are."""
+        kinds = [kind_of(part) for part in reading.parts]
+        kind = reading.own
+        for each in kinds:
+            kind |= each if reading.form is _Form.CASES else each & (SETTLED | Kind.UNSEEN)
+        if reading.form is _Form.CASES:
+            return kind
+        if all(each & _WRITTEN for each in kinds):
+            kind |= Kind.NUMBER
+        if reading.form is _Form.SUM:
+            # A number beside what the script scales by hand is left alone, as a cap of it.
+            beside = bool(kind & Kind.CURRENT)
+            split = self.is_target(reading.place)
+            for part, each in zip(reading.parts, kinds, strict=True):
+                alone = split or each & Kind.CURRENT or (beside and self._is_literal(part))
+                if each & Kind.NUMBER and alone:
+                    kind |= Kind.NUMBER
+        if any(kind_of(part) & Kind.CURRENT for part in reading.given):
+            kind |= Kind.UNSEEN
+        return kind
+
+    def _is_mixed(self, place: Place) -> bool:
+        kinds = self.kinds(place)
+        return bool(kinds & SETTLED) and bool(kinds & (Kind.NUMBER | Kind.SOURCE))
+
+    def _is_literal(self, place: Place) -> bool:
+        values = self._values(place)
+        return bool(values) and all(isinstance(value, Literal) for value in values)
+
+    # Taking apart
+
+    def _reading(self, place: Place) -> _Reading:
+        key = (id(place.node), id(place.scope))
+        if key not in self._readings:
+            self._readings[key] = self._read(place)
+        return self._readings[key]
+
+    def _read(self, place: Place) -> _Reading:
+        node = place.node
+        if isinstance(node, ast.IfExp):
+            return self._choice(place, node.body, node.orelse)
+        if isinstance(node, ast.NamedExpr):
+            return self._choice(place, node.value)
+        if isinstance(node, ast.BoolOp):
+            return self._read_either(place, node)
+        if isinstance(node, ast.Name):
+            bindings = self._names.lookup(node.id, place.scope, place.statement)[1]
+            return self._read_bindings(place, bindings)
+        if isinstance(node, ast.Attribute):
+            if node.attr in ATTRIBUTES and self.is_rate(place):
+                return _Reading(place, _Form.CASES, own=Kind.CURRENT)
+            return self._read_bindings(place, self._attribute_bindings(place, node))
+        if isinstance(node, ast.Call):
+            return self._read_call(place, node)
+        if isinstance(node, ast.BinOp):
+            form = _Form.SUM if isinstance(node.op, ast.Add | ast.Sub) else _Form.PRODUCT
+            return self._combined(place, form, [node.left, node.right])
+        if isinstance(node, ast.UnaryOp):
+            return self._combined(place, _Form.PRODUCT, [node.operand])
+        if isinstance(node, ast.Subscript) and not any(map(computes, self._values(place))):
+            return self._combined(place, _Form.PRODUCT, [node.value])
+        return self._leaf(place)
+
+    def _choice(self, place: Place, *nodes: ast.expr) -> _Reading:
+        return _Reading(place, _Form.CASES, tuple(self._within(place, node) for node in nodes))
+
+    def _read_either(self, place: Place, node: ast.BoolOp) -> _Reading:
+        """``a or b`` is any of them; ``a and b`` is the last, or else nothing."""
+        if isinstance(node.op, ast.And):
+            return self._choice(place, node.values[-1])
+        *tested, last = node.values
+        parts = [Place(each, place.scope, place.statement, tested=True) for each in tested]
+        return _Reading(place, _Form.CASES, (*parts, self._within(place, last)))
+
+    def _combined(self, place: Place, form: _Form, nodes: list[ast.expr]) -> _Reading:
+        parts = tuple(self._within(place, node) for node in nodes)
+        return _Reading(place, form, parts)
+
+    def _within(self, place: Place, node: ast.expr) -> Place:
+        return Place(node, place.scope, place.statement)
+
+    def _leaf(self, place: Place) -> _Reading:
+        """An expression that is not taken apart."""
+        node = place.node
+        if isinstance(node, ast.Constant) and not node.value:
+            return _Reading(place, _Form.CASES, own=Kind.NOTHING)
+        kind = _kind_of_values(self._values(place))
+        if kind is not Kind.SOURCE and self._horovod.scaled(node, place.scope, place.statement):
+            kind = Kind.SCALED
+        return _Reading(place, _Form.CASES, own=kind)
+
+    # Names and attributes
+
+    def _read_bindings(self, place: Place, bindings: list[Binding]) -> _Reading:
+        if not bindings:
+            return self._leaf(place)
+        if any(self._scales_itself(place, binding) for binding in bindings):
+            return _Reading(place, _Form.CASES, own=Kind.SCALED)
+        parts: list[Place] = []
+        own = Kind.NONE
+        for binding in bindings:
+            kind, found = self._read_binding(place, binding)
+            own |= kind
+            parts += found
+        return _Reading(place, _Form.CASES, tuple(parts), own)
+
+    def _read_binding(self, place: Place, binding: Binding) -> tuple[Kind, list[Place]]:
+        """What one binding gives: a kind that cannot be taken apart, or expressions."""
+        if binding.kind == "parameter" and binding.inner is not None:
+            return self._read_parameter(binding, binding.inner)
+        if binding.kind == "deleted":
+            return Kind.NOTHING, []
+        value = unpacked(binding)
+        if binding.kind == "value" and value is not None and binding.statement is not None:
+            return Kind.NONE, [Place(value, binding.scope, binding.statement, tested=place.tested)]
+        if binding.value is not None and self._horovod.scaled(
+            binding.value, binding.scope, binding.statement
+        ):
+            return Kind.SCALED, []
+        return _kind_of_values(self._names.bound(binding)), []
+
+    def _read_parameter(self, binding: Binding, function: Scope) -> tuple[Kind, list[Place]]:
+        """What callers pass, and the default where one passes nothing."""
+        assert isinstance(binding.target, ast.arg)
+        if binding.target in self._current:
+            return Kind.CURRENT, []
+        if self._names.is_self(ast.Name(binding.target.arg, ast.Load()), function):
+            return _kind_of_values(self._names.bound(binding)), []
+        if self._names.is_self(ast.Name(binding.target.arg, ast.Load()), function):
+            return _kind_of_values(self._names.bound(binding)), []
+        parts: list[Place] = []
+        own, omitted = Kind.NONE, False
+        callers = self._callers.get(function, [])
+        for caller in callers:
+            given = self._names.argument(caller, function, binding.target.arg)
+            if given is not None:
+                parts.append(Place(given, caller.scope, caller.statement, caller))
+            elif hides_arguments(caller.node):
+                own |= Kind.NUMBER
+            else:
+                omitted = True
+        if omitted and binding.value is not None:
+            parts.append(Place(binding.value, binding.scope, function.statement))
+        if not parts and not own:
+            own |= _kind_of_values(self._names.bound(binding))
+        return own, parts
+
+    def _attribute_bindings(self, place: Place, node: ast.Attribute) -> list[Binding]:
+        """How an attribute may be bound: by its name, in methods of its class, in the class's body."""
+        values = self._names.values(node.value, place.scope, place.statement)
+        classes = [value.scope for value in values if isinstance(value, Class | UserInstance)]
+        families = [each for cls in classes for each in self._names.ancestry(cls)]
+        found: list[Binding] = []
+        for each in self._script.attribute_bindings(node.attr):
+            function = each.binding.scope.function()
+            if self._names.is_self(each.base, each.binding.scope):
+                if function is not None and function.owner() in families:
+                    found.append(each.binding)
+            elif dotted(each.base) == dotted(node.value) != "":
+                found.append(each.binding)
+        for cls in classes:
+            found += [each for each in cls.bindings.get(node.attr, ()) if each.kind == "value"]
+        return found
+
+    def _scales_itself(self, place: Place, binding: Binding) -> bool:
+        """``rate = rate * hvd.size()``: what it was before is scaled there."""
+        if not self._horovod.is_used or binding.value is None or binding.path:
+            return False
+        name = dotted(place.node)
+        return name != "" and any(
+            isinstance(part, ast.BinOp)
+            and isinstance(part.op, ast.Mult)
+            and any(
+                self._mentions(one, name) and self._asks_size(other)
+                for one, other in ((part.left, part.right), (part.right, part.left))
+            )
+            for part in ast.walk(binding.value)
+        )
+
+    def _mentions(self, node: ast.expr, name: str) -> bool:
+        return any(isinstance(part, ast.expr) and dotted(part) == name for part in ast.walk(node))
+
+    def _asks_size(self, node: ast.expr) -> bool:
+        calls = [part for part in ast.walk(node) if isinstance(part, ast.Call)]
+        return any(self._horovod.is_call(self._script.site_of(call), "size", "local_size") for call in calls)
+
+    # Calls
+
+    def _read_call(self, place: Place, node: ast.Call) -> _Reading:
+        site = self._script.site_of(node)
+        callee = self._names.callee(site)
+        functions = self._returning(site)
+        if functions:
+            parts = [
+                Place(value, function, where) for function in functions for value, where in function.returns
+            ]
+            return _Reading(place, _Form.CASES, tuple(parts))
+        if last_name(node.func) in _BRANCHING and self._branches(site):
+            return _Reading(place, _Form.CASES, tuple(self._branches(site)))
+        if self._horovod.is_call(site, "size", "local_size"):
+            return _Reading(place, _Form.CASES, own=Kind.SCALED)
+        if self.member(place) is not None and self.is_rate(place):
+            return _Reading(place, _Form.CASES, own=Kind.CURRENT)
+        if self._reads_variable(site):
+            return _Reading(place, _Form.CASES, own=Kind.CURRENT)
+        values = self._values(place)
+        if any(computes(value) for value in values) or any(isinstance(each, Class) for each in callee):
+            return self._leaf(place)
+        given = tuple(Place(each, place.scope, place.statement, site) for each in arguments(node))
+        libraries = {value.name.partition(".")[0] for value in callee if isinstance(value, Library)}
+        known = libraries and libraries.issubset(_CALCULATING)
+        chooses = known and last_name(node.func) in _CHOOSING
+        receiver = []
+        if isinstance(node.func, ast.Attribute) and not libraries:
+            receiver = [self._within(place, node.func.value)]
+        form = _Form.SUM if chooses else _Form.PRODUCT
+        own = Kind.NONE if given or receiver else Kind.NUMBER
+        return _Reading(place, form, (*receiver, *given), own, () if known else given)
+
+    def _returning(self, site: Site) -> list[Scope]:
+        """The functions of the script of which the call gives what they return."""
+        if any(isinstance(value, Class) for value in self._names.callee(site)):
+            return []
+        return [
+            function
+            for function in self._names.called_functions(site)
+            if function.returns
+            and not function.is_generator
+            and not isinstance(function.node, ast.AsyncFunctionDef)
+        ]
+
+    def _branches(self, site: Site) -> list[Place]:
+        """What the functions return of which `tf.cond` calls one."""
+        values = [value for given in arguments(site.node) for value in self._names.site_values(given, site)]
+        return [
+            Place(returned, value.scope, where)
+            for value in values
+            if isinstance(value, Function)
+            for returned, where in value.scope.returns
+        ]
+
+    def _reads_variable(self, site: Site) -> bool:
+        """``K.get_value(optimizer.lr)``, also of an optimizer that cannot be seen."""
+        if not self._names.calls(site, "tensorflow.keras.backend.get_value"):
+            return False
+        return any(
+            self.is_rate(Place(given, site.scope, site.statement), held=True) for given in site.node.args[:1]
+        )
+
+    @cached_property
+    def _callers(self) -> dict[Scope, list[Site]]:
+        """The calls of each function of the script, however they reach it."""
+        found: dict[Scope, list[Site]] = {}
+        for site in self._script.sites:
+            for function in self._names.called_functions(site):
+                found.setdefault(function, []).append(site)
+        return found
+
+    @cached_property
+    def rate_callbacks(self) -> list[Site]:
+        """The calls that may make a callback that sets the rate, by their names."""
+        return self._script.sites_calling(api.last_names(_SCHEDULER, PLATEAU) | {"__init__"})
+
+    @cached_property
+    def _current(self) -> set[ast.arg]:
+        """The parameters by which a `LearningRateScheduler` hands its function the rate: ``f(epoch, lr)``."""
+        found: set[ast.arg] = set()
+        for site in self.rate_callbacks:
+            for function in self.schedules(site):
+                assert isinstance(function.scope.node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+                given = function.scope.node.args
+                names = [*given.posonlyargs, *given.args]
+                place = 2 if function.owner is not None else 1
+                found.update(names[place : place + 1])
+        return found
+
+    def schedules(self, site: Site) -> list[Function]:
+        """The functions that a call hands to a `LearningRateScheduler`."""
+        given = self.schedule(site)
+        values = self._names.site_values(given, site) if given is not None else frozenset()
+        return [value for value in values if isinstance(value, Function)]
+
+    def schedule(self, site: Site) -> ast.expr | None:
+        """The argument of a `LearningRateScheduler`, also as that of the ``__init__`` of one."""
+        if not self._makes_scheduler(site):
+            return None
+        return next((word.value for word in site.node.keywords if word.arg == "schedule"), None) or next(
+            (each for each in site.node.args[:1] if not isinstance(each, ast.Starred)), None
+        )
+
+    def _makes_scheduler(self, site: Site) -> bool:
+        if self._names.calls(site, _SCHEDULER):
+            return True
+        if site.name == "__init__":
+            function = site.scope.function()
+            owner = function.owner() if function is not None else None
+            return owner is not None and _SCHEDULER in self._names.ancestry(owner)
+        return any(
+            isinstance(value, Class)
+            and _SCHEDULER in self._names.ancestry(value.scope)
+            and self._names.function_named(value.scope, "__init__") is None
+            for value in self._names.callee(site)
+        )
+
+    def _values(self, place: Place) -> frozenset[Value]:
+        return self._names.values(place.node, place.scope, place.statement)
+
+
+def computes(value: Value) -> bool:
+    """Whether the rate is computed by an object, so that a factor cannot stand beside it."""
+    if isinstance(value, Instance):
+        schedule = api.is_subclass(value.cls, *api.SCHEDULE) or bool(api.rate_parameters(value.cls))
+        return schedule or api.is_subclass(value.cls, *api.VARIABLE)
+    return isinstance(value, Function | UserInstance)
+
+
+def _kind_of_values(values: frozenset[Value]) -> Kind:
+    computing = [value for value in values if computes(value)]
+    kind = Kind.SOURCE if computing else Kind.NONE
+    return kind if values and len(computing) == len(values) else kind | Kind.NUMBER
+
+
+def unpacked(binding: Binding) -> ast.expr | None:
+    """The expression that a binding takes, out of a tuple that is written out."""
+    value = binding.value
+    for index in binding.path:
+        if not isinstance(value, ast.Tuple | ast.List) or not 0 <= index < len(value.elts):
+            return None
+        if any(isinstance(each, ast.Starred) for each in value.elts):
+            return None
+        value = value.elts[index]
+    return value

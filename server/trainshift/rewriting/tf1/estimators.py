@@ -1,0 +1,215 @@
+"""Estimators: where a script makes them, and the optimizers of those that come ready made.
+
+What the names and defaults of ready-made Estimators mean is as the installed `tensorflow_estimator` has it.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.names import api
+from trainshift.core.names.resolver import Library, Literal
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Site, argument, hides_arguments
+from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.loop_kinds import Pattern
+from trainshift.core.training.loops import Loops
+
+_V1 = "tensorflow.compat.v1."
+_CUSTOM = ("tensorflow.estimator.Estimator", "tensorflow.compat.v1.estimator.Estimator")
+_OPTIMIZERS = ("optimizer", "dnn_optimizer", "linear_optimizer")
+# What a name stands for in the Estimators of TensorFlow 1 and in those of TensorFlow 2.
+_CLASSES = {
+    "Adagrad": ("AdagradOptimizer", "Adagrad"),
+    "Adam": ("AdamOptimizer", "Adam"),
+    "Ftrl": ("FtrlOptimizer", "Ftrl"),
+    "RMSProp": ("RMSPropOptimizer", "RMSprop"),
+    "SGD": ("GradientDescentOptimizer", "SGD"),
+}
+# The rate of an optimizer that is named, by the Estimator's family and argument; None: the class's own.
+_RATES = (
+    ("DNNLinearCombined", "dnn_optimizer", "0.001", "0.001"),
+    ("DNNLinearCombined", "linear_optimizer", "0.005", "0.005"),
+    ("DNN", "optimizer", "0.05", None),
+    ("Linear", "optimizer", "0.2", "0.2"),
+    ("Baseline", "optimizer", "0.3", "0.3"),
+)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Canned:
+    """An optimizer that a ready-made Estimator is given by name, or by default.
+
+    `word` is the argument, `node` the expression of the name (None for the default), `name` what it says;
+    `module`, `cls` and `rate` tell what it means.
+    """
+
+    word: str
+    node: ast.expr | None
+    name: str
+    module: str
+    cls: str
+    rate: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Made:
+    """A call that makes an Estimator of the class `cls`; `reason` tells why it cannot be converted."""
+
+    site: Site
+    cls: str
+    canned: tuple[Canned, ...] = ()
+    reason: str = ""
+
+    def given(self, word: str) -> ast.expr | None:
+        """An argument, by keyword or by its position."""
+        signature = api.constructor(self.cls)
+        return argument(self.site.node, signature.position(word) if signature else None, word)
+
+
+class Estimators:
+    """The Estimators of one script."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+
+    @cached_property
+    def is_used(self) -> bool:
+        """Whether the script trains an Estimator."""
+        return any(loop.pattern is Pattern.ESTIMATOR for loop in self._program.fact(Loops).own)
+
+    @cached_property
+    def made(self) -> list[Made]:
+        """The calls that make Estimators, in a script that trains one."""
+        found = []
+        for site in self._script.sites if self.is_used else ():
+            for value in self._names.callee(site):
+                name = api.canonical(value.name) if isinstance(value, Library) else None
+                if name and api.is_subclass(name, *api.ESTIMATOR):
+                    found.append(self._read(site, name))
+                    break
+                if name and name.endswith(".model_to_estimator"):
+                    reason = "the optimizer of model_to_estimator is made of a copy, which is not wrapped"
+                    found.append(Made(site, name, reason=reason))
+                    break
+        return found
+
+    @cached_property
+    def optimizers(self) -> list[tuple[ast.expr, Site]]:
+        """The optimizers, not names of such, that ready-made Estimators are given."""
+        found = []
+        for made in self.made:
+            named = {each.word for each in made.canned}
+            for word in self._words(made.cls):
+                given = made.given(word)
+                if given is not None and word not in named and not made.reason:
+                    found.append((given, made.site))
+        return found
+
+    def name(self, made: Made, word: str) -> str:
+        """The name for an optimizer that is made in front of an Estimator: another one for each."""
+        places = [
+            each
+            for each in self.made
+            if any(canned.word == word for canned in each.canned) or self._own_name(each, word)
+        ]
+        ours = {name for each in places if (name := self._own_name(each, word))}
+        taken = self._script.identifiers - ours
+        free = (
+            name
+            for number in range(1, len(taken) + len(places) + 1)
+            if (name := word if number == 1 else f"{word}_{number}") not in taken
+        )
+        names = dict(zip((each.site for each in places), free, strict=False))
+        return names[made.site]
+
+    def _own_name(self, made: Made, word: str) -> str:
+        """The name that an earlier rewrite has given an optimizer in front of its Estimator."""
+        given = made.given(word)
+        before = self._script.preceding(made.site.statement)
+        while isinstance(given, ast.Name) and before is not None and isinstance(before.node, ast.Assign):
+            value = before.node.value
+            wrapped = isinstance(value, ast.Call) and self._program.fact(Horovod).is_call(
+                self._script.site_of(value), "DistributedOptimizer"
+            )
+            if not wrapped:
+                break
+            if any(isinstance(each, ast.Name) and each.id == given.id for each in before.node.targets):
+                return given.id if self._script.loads(given.id) == 1 else ""
+            before = self._script.preceding(before)
+        return ""
+
+    def _words(self, cls: str) -> list[str]:
+        signature = api.constructor(cls)
+        return [word for word in _OPTIMIZERS if signature is not None and signature.parameter(word)]
+
+    def _read(self, site: Site, cls: str) -> Made:
+        words = self._words(cls)
+        if not words and cls not in _CUSTOM:
+            return Made(
+                site, cls, reason=f"{cls.rpartition('.')[2]} is given no optimizer that could be wrapped"
+            )
+        made = Made(site, cls)
+        canned = []
+        for word in words:
+            given = made.given(word)
+            if given is None:
+                if hides_arguments(site.node):
+                    return Made(site, cls, reason=f"its {word} may be hidden in * or ** arguments")
+                if not self._uses(made, word):
+                    continue
+            literals = self._literals(made, word)
+            if literals is None:
+                continue
+            if len(literals) != 1 or not literals <= _CLASSES.keys():
+                return Made(site, cls, reason=f"its {word} is given by a name that the script does not show")
+            (name,) = literals
+            known = self._meaning(cls, word, name)
+            if known is None:
+                last = cls.rpartition(".")[2]
+                return Made(
+                    site,
+                    cls,
+                    reason=f"what {word}={name!r} means to {last} is not known; give it an optimizer",
+                )
+            canned.append(Canned(word, given, name, *known))
+        return Made(site, cls, tuple(canned))
+
+    def _uses(self, made: Made, word: str) -> bool:
+        """Whether the part of the model is there that the optimizer is for."""
+        if word == "optimizer":
+            return True
+        return made.given(f"{word.removesuffix('_optimizer')}_feature_columns") is not None
+
+    def _literals(self, made: Made, word: str) -> set[str] | None:
+        """The names that the optimizer may be given by; None if it is given by an object."""
+        given = made.given(word)
+        if given is None:
+            signature = api.constructor(made.cls)
+            parameter = signature.parameter(word) if signature is not None else None
+            return {str(ast.literal_eval(parameter.default))} if parameter and parameter.default else set()
+        values = self._names.site_values(given, made.site)
+        literals = {value.value for value in values if isinstance(value, Literal)}
+        if not literals:
+            return None
+        return {str(each) for each in literals} if len(literals) == len(values) else set()
+
+    def _meaning(self, cls: str, word: str, name: str) -> tuple[str, str, str] | None:
+        """The module, the class and the rate that a name stands for."""
+        old = cls.startswith(_V1)
+        for family, argument_name, first, second in _RATES:
+            if cls.rpartition(".")[2].startswith(family) and argument_name == word:
+                rate = first if old else second
+                if rate is None:
+                    signature = api.constructor(f"tensorflow.keras.optimizers.legacy.{_CLASSES[name][1]}")
+                    parameter = signature.parameter("learning_rate") if signature is not None else None
+                    rate = parameter.default if parameter is not None else None
+                if rate is None:
+                    return None
+                module = "train" if old else "keras.optimizers.legacy"
+                return module, _CLASSES[name][0 if old else 1], rate
+        return None

@@ -1,0 +1,144 @@
+"""Graphs: what trains in a TensorFlow 1 graph, and which gradients Horovod has to average there.
+
+A wrapped optimizer averages in `compute_gradients`, which `minimize` calls; what `tf.gradients` gives goes
+past it, so that it is averaged where it is taken.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.names import api
+from trainshift.core.names.flow import reaching_calls
+from trainshift.core.names.resolver import Unknown
+from trainshift.core.program import Program
+from trainshift.core.text.facts import COMPREHENSIONS, Site, arguments, expression_path
+from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.loop_kinds import GRAPH_PATTERNS
+from trainshift.core.training.loops import Loops
+from trainshift.core.training.steps import Step, Steps
+
+# The methods of an optimizer in which its wrap averages the gradients.
+_AVERAGING = ("minimize", "compute_gradients", "get_updates")
+_GRADIENTS = (
+    "tensorflow.gradients",
+    "tensorflow.compat.v1.gradients",
+    "tensorflow.keras.backend.gradients",
+    "tensorflow.compat.v1.keras.backend.gradients",
+)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class HiddenGradients:
+    """Gradients that are applied and cannot be averaged, where they are applied, and why."""
+
+    site: Site
+    reason: str
+
+
+class Graphs:
+    """The TensorFlow 1 graphs of one script."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+
+    @cached_property
+    def is_used(self) -> bool:
+        """Whether some loop of the script runs operations of a graph."""
+        return any(loop.pattern in GRAPH_PATTERNS for loop in self._program.fact(Loops).own)
+
+    @cached_property
+    def steps(self) -> list[Step]:
+        """The `apply_gradients` calls that make operations of a graph."""
+        if not self.is_used:
+            return []
+        eager = self._program.fact(Loops).eager_updates
+        return [
+            step
+            for step in self._program.fact(Steps).steps
+            if not step.gradients and step.pairs is not None and step.site not in eager
+        ]
+
+    @cached_property
+    def optimizers(self) -> list[tuple[ast.expr, Site]]:
+        """The optimizers that take gradients of a graph themselves, each where it does."""
+        if not self.is_used:
+            return []
+        reduced = {site for step in self.steps for site in self._averaged_by_hand(step, self._computing)}
+        return [
+            (site.node.func.value, site)
+            for site in self._script.sites_named(*_AVERAGING)
+            if isinstance(site.node.func, ast.Attribute)
+            and self._may_be_optimizers(site)
+            and site not in reduced
+        ]
+
+    @cached_property
+    def gradients(self) -> tuple[list[Site], list[HiddenGradients]]:
+        """The calls of `tf.gradients` to average, and the steps of which the gradients cannot be seen."""
+        found: dict[Site, None] = {}
+        hidden = []
+        for step in self.steps:
+            taken = self._reaching(step, self._taking)
+            if taken:
+                by_hand = self._averaged_by_hand(step, self._taking)
+                found.update(
+                    (site, None) for site in taken if not self._is_averaged(site) and site not in by_hand
+                )
+            elif not self._reaching(step, self._computing) and not step.reduced:
+                pairs = self._script.text(step.pairs, step.site) if step.pairs is not None else ""
+                reason = (
+                    f"where the gradients {pairs} come from cannot be seen here, so they are not averaged"
+                )
+                hidden.append(HiddenGradients(step.site, reason))
+        return list(found), hidden
+
+    def _may_be_optimizers(self, site: Site) -> bool:
+        assert isinstance(site.node.func, ast.Attribute)
+        if self._names.full_names(site.node.func, site.scope, site.statement):
+            return False
+        values = self._names.site_values(site.node.func.value, site)
+        unknown = not values or any(isinstance(value, Unknown) for value in values)
+        return unknown or self._names.may_be(values, *api.OPTIMIZERS)
+
+    @cached_property
+    def _taking(self) -> dict[ast.Call, Site]:
+        sites = self._script.sites_named("gradients")
+        return {site.node: site for site in sites if self._names.calls(site, *_GRADIENTS)}
+
+    @cached_property
+    def _computing(self) -> dict[ast.Call, Site]:
+        sites = self._script.sites_named("compute_gradients", "get_gradients")
+        return {site.node: site for site in sites if self._may_be_optimizers(site)}
+
+    def _reaching(self, step: Step, wanted: dict[ast.Call, Site]) -> list[Site]:
+        assert step.pairs is not None
+        return reaching_calls(self._script, wanted, step.pairs, step.site.scope, step.statement)
+
+    def _averaged_by_hand(self, step: Step, wanted: dict[ast.Call, Site]) -> set[Site]:
+        """Those of the `wanted` calls whose results go through an allreduce of the script's own."""
+        reductions = {
+            site.node: site for site in self._program.fact(Horovod).calls("allreduce", "grouped_allreduce")
+        }
+        return {
+            site
+            for reduction in (self._reaching(step, reductions) if reductions else ())
+            for given in arguments(reduction.node)
+            for site in reaching_calls(self._script, wanted, given, reduction.scope, reduction.statement)
+        }
+
+    def _is_averaged(self, site: Site) -> bool:
+        """Whether the call stands in a comprehension that averages what it gives."""
+        return any(
+            isinstance(part, ast.Call)
+            and self._program.fact(Horovod).is_call(
+                self._script.site_of(part), "allreduce", "grouped_allreduce"
+            )
+            for above in expression_path(site.statement.node, site.node)
+            if isinstance(above, COMPREHENSIONS)
+            for part in ast.walk(above)
+        )

@@ -1,0 +1,523 @@
+"""Initializations: where a script gives the variables of a TensorFlow 1 session values.
+
+A broadcast belongs behind every statement that initializes or restores variables.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from trainshift.core.layout import Layout
+from trainshift.core.lazy import cached_property
+from trainshift.core.names import api
+from trainshift.core.names.flow import reaching_calls
+from trainshift.core.names.resolver import Display, Function, Instance, Unknown, Values
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted, last_name, root_name
+from trainshift.core.training.executions import Executions
+from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.loop_kinds import MONITORED, Pattern
+from trainshift.core.training.loops import Loops
+from trainshift.core.training.steps import is_plain
+from trainshift.core.training.what_trains import WhatTrains
+from trainshift.rewriting.prerequisites import Prerequisites
+from trainshift.rewriting.ranks.root_only import RootOnly
+from trainshift.rewriting.tf1.sessions import PLAIN
+
+_V1 = "tensorflow.compat.v1"
+_ALL_VARIABLES = frozenset(
+    f"{_V1}.{name}"
+    for name in (
+        "global_variables_initializer", "initialize_all_variables", "initializers.global_variables",
+    )
+)  # fmt: skip
+_SOME_VARIABLES = frozenset(
+    f"{_V1}.{name}" for name in ("variables_initializer", "initialize_variables", "initializers.variables")
+)
+_GROUPS = frozenset({"tensorflow.group", f"{_V1}.group", "tensorflow.tuple", f"{_V1}.tuple"})
+_BROADCASTS = ("broadcast_global_variables", "broadcast_variables")
+# Functions that give lists of variables.
+_LISTING = frozenset(
+    {"global_variables", "all_variables", "trainable_variables", "model_variables", "get_collection"}
+)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Initialization:
+    """A call that gives variables their values: runs an initializer, or restores a checkpoint.
+
+    `anchor` is the statement that the broadcast follows, `lines` the broadcast of what is initialized, and
+    `whole` that of all variables; `reason` tells why there can be none; empty if there can.
+    """
+
+    site: Site
+    anchor: Statement
+    lines: tuple[str, ...]
+    whole: tuple[str, ...]
+    restores: bool = False
+    reason: str = ""
+
+
+class Initializations:
+    """The initializations of one script's sessions."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+        self._horovod = program.fact(Horovod)
+
+    @cached_property
+    def all(self) -> list[Initialization]:
+        """The calls behind which the variables of a session are to be broadcast, in text order.
+
+        Where one directly follows another, its broadcast serves both: variables may have no value before.
+        """
+        seen: set[tuple[Statement, tuple[str, ...]]] = set()
+        kept = []
+        for each in self._all:
+            if self._next(each) is not None or self._is_followed(each):
+                continue
+            restores = each.restores or any(
+                other.restores and self._next(other) is each for other in self._everything
+            )
+            each = replace(each, lines=self._lines(each), restores=restores)
+            key = (each.anchor, each.lines)
+            if key not in seen or each.reason:
+                seen.add(key)
+                kept.append(each)
+        return kept
+
+    def _next(self, each: Initialization) -> Initialization | None:
+        """The initialization of the same session that follows before anything else is run in it."""
+        block, index = self._script.siblings(each.anchor)
+        sessions = self._sessions_of(each.site)
+        for after in () if each.reason else block[index + 1 :]:
+            for other in self._everything:
+                if other.anchor is after and not other.reason:
+                    others = self._sessions_of(other.site)
+                    if sessions is None or others is None or sessions & others:
+                        return other
+            if self._program.fact(WhatTrains).statement_trains(after) or self._runs_something(after):
+                return None
+        return None
+
+    def _lines(self, each: Initialization) -> tuple[str, ...]:
+        """The broadcast that follows an initialization: of what those initialize too that it follows."""
+        lines = each.lines
+        for other in self._everything:
+            if self._next(other) is each:
+                before = self._lines(other)
+                lines = each.whole if before == other.whole else (*before, *lines)
+        return each.whole if each.lines == each.whole else tuple(dict.fromkeys(lines))
+
+    def _runs_something(self, statement: Statement) -> bool:
+        return any(
+            statement in site.statement.path() and not self._is_broadcast(site.node)
+            for site in self._script.sites_named("run", "eval")
+        )
+
+    @cached_property
+    def missing(self) -> Site | None:
+        """A call that trains in a session whose variables nothing is seen to initialize or to broadcast."""
+        if self._horovod.calls("BroadcastGlobalVariablesHook", "broadcast_"):
+            return None
+        trained = [
+            site
+            for loop in self._program.fact(Loops).own
+            if loop.pattern is Pattern.SESSION
+            for site in loop.sites
+        ]
+        initialized = [self._sessions_of(each.site) for each in self._all]
+        if not initialized:
+            return trained[0] if trained and not self._horovod.calls(*_BROADCASTS) else None
+        for site in trained:
+            assert isinstance(site.node.func, ast.Attribute)
+            sessions = self._plain(self._names.site_values(site.node.func.value, site))
+            if sessions and not any(each is None or each & sessions for each in initialized):
+                return site
+        return None
+
+    def _sessions_of(self, site: Site) -> Values | None:
+        """The sessions in which a call initializes variables; None if they cannot be told."""
+        assert isinstance(site.node.func, ast.Attribute)
+        session: ast.expr | None = site.node.func.value
+        if site.name == "restore":
+            session = argument(site.node, 0, "sess")
+        found = self._names.site_values(session, site) if session is not None else frozenset()
+        plain = self._plain(found)
+        return plain if plain and len(plain) == len(found) else None
+
+    def _plain(self, values: Values) -> Values:
+        return frozenset(value for value in values if isinstance(value, Instance) and value.cls in PLAIN)
+
+    @cached_property
+    def _everything(self) -> list[Initialization]:
+        """Every initialization, those among them that HV08 sees to."""
+        restores = [site for site in self._script.sites_named("restore") if self.is_restore(site)]
+        found = [*self._initializers(), *map(self.restore, restores)]
+        return sorted(found, key=lambda each: self._script.span(each.site.node, each.site))
+
+    @cached_property
+    def _all(self) -> list[Initialization]:
+        return [each for each in self._everything if each.site not in self._late]
+
+    @cached_property
+    def _late(self) -> set[Site]:
+        """The calls that restore what the script itself has saved, on rank 0 only."""
+        calls = self._program.fact(RootOnly).calls
+        return {call.site for call in calls if call.site.name == "restore" and not call.reason}
+
+    def _initializers(self) -> Iterator[Initialization]:
+        for site in self._script.sites_named("run"):
+            function = site.node.func
+            if not isinstance(function, ast.Attribute):
+                continue
+            receiver = self._names.site_values(function.value, site)
+            own = any(isinstance(value, Function) for value in self._names.callee(site))
+            if own or self._names.may_be(receiver, *MONITORED):
+                continue
+            targets = list(self._targets(function.value, site.scope, site.statement, site))
+            operation = bool(targets)
+            if not operation:
+                fetches = argument(site.node, 0, "fetches")
+                if fetches is None:
+                    continue
+                targets = list(self._targets(fetches, site.scope, site.statement, site))
+            if targets:
+                yield self._initialization(site, targets, operation)
+
+    def _runs_others(self, site: Site, operation: bool) -> bool:
+        """Whether what is run is at times something else than an initializer."""
+        assert isinstance(site.node.func, ast.Attribute)
+        node = site.node.func.value if operation else argument(site.node, 0, "fetches")
+        values = self._names.site_values(node, site) if isinstance(node, ast.Name) else frozenset()
+        known = _ALL_VARIABLES | _SOME_VARIABLES | _GROUPS
+        return any(
+            not isinstance(value, Display) and not (isinstance(value, Instance) and value.cls in known)
+            for value in values
+        )
+
+    def _targets(
+        self, node: ast.expr, scope: Scope, statement: Statement | None, site: Site, depth: int = 0
+    ) -> Iterator[str]:
+        """The code of what is initialized by an operation; empty code stands for all variables."""
+        if depth > 8:
+            return
+        if isinstance(node, ast.Attribute) and node.attr == "initializer":
+            if self._is_variable(node.value, scope, statement) and _same(scope, site.scope):
+                yield f"[{self._script.text(node.value, scope)}]"
+            return
+        if isinstance(node, ast.Call) and last_name(node.func) == "assign" and self._is_early(site):
+            assert isinstance(node.func, ast.Attribute)
+            if self._is_variable(node.func.value, scope, statement) and _same(scope, site.scope):
+                yield f"[{self._script.text(node.func.value, scope)}]"
+            return
+        for value in self._names.values(node, scope, statement):
+            if isinstance(value, Instance) and value.cls in _ALL_VARIABLES:
+                yield ""
+            elif isinstance(value, Instance) and value.cls in _SOME_VARIABLES:
+                yield self._some(value, site)
+            elif isinstance(value, Instance) and value.cls in _GROUPS:
+                made = self._script.site_of(value.node)
+                for given in value.node.args:
+                    yield from self._targets(given, made.scope, made.statement, site, depth + 1)
+            elif isinstance(value, Display):
+                yield from self._listed(value, site, depth)
+
+    def _is_early(self, site: Site) -> bool:
+        """Whether a call is made once, before the training: an assignment there is an initialization too."""
+        trains = self._program.fact(WhatTrains)
+        block, index = self._script.siblings(site.statement)
+        before = any(trains.statement_trains(each) for each in block[:index])
+        return self._program.fact(Executions).runs_once(site) and not before
+
+    def _is_variable(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
+        """Whether an expression is a variable: not an iterator, which has an initializer too."""
+        values = self._names.values(node, scope, statement)
+        if self._names.may_be(values, *api.VARIABLE) or any(
+            isinstance(value, Instance) and value.cls.endswith(".get_variable") for value in values
+        ):
+            return True
+        if not isinstance(node, ast.Name):
+            return False
+        _, bindings = self._names.lookup(node.id, scope, statement)
+        listing = {site.node: site for site in self._script.sites_named(*_LISTING)}
+        return any(
+            binding.kind == "element"
+            and binding.value is not None
+            and bool(reaching_calls(self._script, listing, binding.value, binding.scope, binding.statement))
+            for binding in bindings
+        )
+
+    def _listed(self, value: Display, site: Site, depth: int) -> Iterator[str]:
+        node, scope = value.node, value.scope
+        if isinstance(node, ast.Dict):
+            parts: list[ast.expr] = [*node.values]
+        elif isinstance(node, ast.ListComp | ast.GeneratorExp):
+            generator = node.generators[0]
+            taken = node.elt
+            whole = (
+                isinstance(taken, ast.Attribute)
+                and taken.attr == "initializer"
+                and dotted(taken.value) == dotted(generator.target) != ""
+                and not generator.ifs
+                and self._is_variable(taken.value, scope.facts.scope_of[node], value.statement)
+            )
+            if whole and _same(scope, site.scope):
+                yield self._script.text(generator.iter, scope)
+            return
+        else:
+            parts = [*getattr(node, "elts", ())]
+        for part in parts:
+            yield from self._targets(part, scope, value.statement, site, depth + 1)
+
+    def _some(self, value: Instance, site: Site) -> str:
+        """The variables that `variables_initializer` is given, if they read the same where it is run."""
+        given = argument(value.node, 0, "var_list")
+        made = self._script.site_of(value.node)
+        if given is None or not _same(made.scope, site.scope):
+            return ""
+        if made.statement is site.statement or is_plain(given):
+            return self._script.text(given, made)
+        return ""
+
+    def _initialization(self, site: Site, targets: Iterable[str], operation: bool) -> Initialization:
+        statement = site.statement
+        assert isinstance(site.node.func, ast.Attribute)
+        targets = sorted(set(targets))
+        targets = [""] if "" in targets else targets
+        session = argument(site.node, 1, "session") if operation else site.node.func.value
+        text = self._script.text(session, site) if session is not None else ""
+        lines, whole = (
+            self._in_graph([self._run(target, text, operation) for target in some], session, site)
+            for some in (targets, [""])
+        )
+        reason = self._reason(site)
+        if self._runs_others(site, operation):
+            reason = "the statement that initializes the variables runs other operations of a graph too"
+        anchor = statement
+        if statement.parent is not None and isinstance(statement.parent.node, ast.If) and not reason:
+            # One broadcast serves both branches where the other one restores.
+            beside = [each for block in statement.parent.branches.values() for each in block]
+            for restore in self._restores():
+                if restore.site.statement in beside and restore.anchor is not restore.site.statement:
+                    anchor = restore.anchor
+        return Initialization(site, anchor, tuple(lines), tuple(whole), reason=reason)
+
+    def _run(self, target: str, session: str, operation: bool) -> str:
+        """The code that runs a broadcast as the script runs the initializer."""
+        broadcast = self._broadcast(target)
+        if operation:
+            return f"{broadcast}.run({f'session={session}' if session else ''})"
+        return f"{session}.run({broadcast})"
+
+    def _broadcast(self, target: str = "") -> str:
+        hvd = self._program.fact(Prerequisites).hvd
+        if target:
+            return f"{hvd}.broadcast_variables({target}, root_rank=0)"
+        return f"{hvd}.broadcast_global_variables(0)"
+
+    def _in_graph(self, lines: list[str], session: ast.expr | None, site: Site) -> list[str]:
+        """The lines, in the graph of the session where that may not be the default one."""
+        if session is None or not self._is_elsewhere(session, site):
+            return lines
+        unit = self._program.fact(Layout).unit_at(site.statement)
+        text = self._script.text(session, site)
+        return [f"with {text}.graph.as_default():", *(unit + line for line in lines)]
+
+    def _is_elsewhere(self, session: ast.expr, site: Site) -> bool:
+        """Whether the session's graph may not be the default graph where a call runs."""
+        entered = [
+            (item.context_expr, above)
+            for above in site.statement.ancestors()
+            if isinstance(above.node, ast.With)
+            for item in above.node.items
+        ]
+        values = self._names.site_values(session, site)
+        for value in values:
+            if not isinstance(value, Instance) or value.cls not in PLAIN:
+                continue
+            if any(value in self._names.values(node, above.scope, above) for node, above in entered) or any(
+                _enters(node, session) for node, _ in entered
+            ):
+                continue
+            made = self._script.site_of(value.node)
+            around = [above for above in made.statement.path() if _enters_graph(above)]
+            if argument(made.node, 1, "graph") is not None or around:
+                if not any(above in site.statement.path() for above in around):
+                    return True
+        return False
+
+    def _reason(self, site: Site) -> str:
+        """Why no statement can be put behind the one that a call stands in; empty if one can."""
+        if site.in_fstring or site.deferred:
+            return "the variables are initialized inside a larger expression, behind which nothing can be put"
+        if not isinstance(site.statement.node, ast.Expr | ast.Assign | ast.AnnAssign | ast.AugAssign):
+            return "the variables are initialized in a statement behind which nothing can be put"
+        for other in self._script.sites_named("finalize"):
+            if _same(other.scope, site.scope) and self._script.span(other.node, other) < self._script.span(
+                site.node, site
+            ):
+                return "the graph is finalized before its variables are initialized"
+        return ""
+
+    # Checkpoints
+
+    def is_restore(self, site: Site) -> bool:
+        """Whether the call is `Saver.restore`."""
+        if site.name != "restore" or not isinstance(site.node.func, ast.Attribute):
+            return False
+        values = self._names.site_values(site.node.func.value, site)
+        if self._names.may_be(values, *api.SAVER):
+            return True
+        session = argument(site.node, 0, "sess")
+        strange = not values or any(isinstance(value, Unknown) for value in values)
+        return (
+            strange
+            and session is not None
+            and argument(site.node, 1, "save_path") is not None
+            and self._names.may_be(self._names.site_values(session, site), *api.SESSION)
+        )
+
+    def _restores(self) -> Iterator[Initialization]:
+        for site in self._script.sites_named("restore"):
+            if self.is_restore(site) and site not in self._late:
+                yield self.restore(site)
+
+    def restore(self, site: Site) -> Initialization:
+        """The broadcast that follows a `Saver.restore`."""
+        session = argument(site.node, 0, "sess")
+        text = self._script.text(session, site) if session is not None else "None"
+        lines = tuple(self._in_graph([f"{text}.run({self._broadcast()})"], session, site))
+        reason = self._reason(site) or ("" if session is not None else "the session cannot be seen")
+        return Initialization(site, self._anchor(site, session), lines, lines, True, reason)
+
+    def _anchor(self, site: Site, session: ast.expr | None) -> Statement:
+        """The statement that the broadcast follows: outside of an `if` that ranks may decide differently."""
+        statement = site.statement
+        name = root_name(session) if session is not None else None
+        while statement.parent is not None and isinstance(statement.parent.node, ast.If):
+            above = statement.parent
+            inside = [each for block in above.branches.values() for each in block]
+            later = statement.block[statement.index + 1 :]
+            binds = any(
+                isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store) and name and part.id == name.id
+                for each in inside
+                for part in ast.walk(each.node)
+            )
+            runs = any(
+                isinstance(part, ast.Call)
+                and isinstance(part.func, ast.Attribute)
+                and part.func.attr in ("run", "eval", "save")
+                for each in later
+                for part in ast.walk(each.node)
+                if not self._is_broadcast(part)
+            )
+            trains = any(self._program.fact(WhatTrains).statement_trains(each) for each in inside)
+            leaves = any(isinstance(each.node, ast.Return | ast.Break | ast.Continue) for each in later)
+            if binds or runs or trains or leaves or _tests_name(above):
+                break
+            statement = above
+        return statement
+
+    def otherwise(self, site: Site) -> list[str]:
+        """What gives other ranks' variables a value where rank 0 restores them; nothing if they have one."""
+        for current in site.statement.path():
+            if not _same(current.scope, site.scope):
+                break
+            for before in current.block[: current.index]:
+                if any(each.site.statement is before for each in self._initializers_once):
+                    return []
+        session = argument(site.node, 0, "sess")
+        assert session is not None
+        text = self._script.text(session, site)
+        return self._in_graph(
+            [f"{text}.run({self._program.fact(Prerequisites).v1}.global_variables_initializer())"],
+            session,
+            site,
+        )
+
+    @cached_property
+    def _initializers_once(self) -> list[Initialization]:
+        return list(self._initializers())
+
+    # Broadcasts that are there
+
+    def _is_followed(self, each: Initialization) -> bool:
+        """Whether the script broadcasts what it has just initialized."""
+        block, index = self._script.siblings(each.anchor)
+        others = {statement for other in self._all_sites for statement in other.statement.path()}
+        for after in block[index + 1 :]:
+            if after in others:
+                break
+            if self._contains_broadcast(after):
+                return True
+            if self._program.fact(WhatTrains).statement_trains(after):
+                break
+        return self._is_broadcast_by_name(each.site)
+
+    @cached_property
+    def _all_sites(self) -> list[Site]:
+        """Every call that initializes or restores."""
+        restores = [site for site in self._script.sites_named("restore") if self.is_restore(site)]
+        return [*(each.site for each in self._initializers_once), *restores]
+
+    def _contains_broadcast(self, statement: Statement) -> bool:
+        return any(statement in site.statement.path() for site in self._horovod.calls(*_BROADCASTS))
+
+    def _is_broadcast(self, call: ast.AST) -> bool:
+        return any(
+            isinstance(part, ast.Call) and self._horovod.is_call(self._script.site_of(part), *_BROADCASTS)
+            for part in ast.walk(call)
+        )
+
+    def _is_broadcast_by_name(self, site: Site) -> bool:
+        """Whether an operation that broadcasts, made elsewhere, is run later in the same function."""
+        made = {each.node for each in self._horovod.calls(*_BROADCASTS)}
+        for run in self._script.sites_named("run") if made else ():
+            later = self._script.span(run.node, run) > self._script.span(site.node, site)
+            if run.scope.function() is not site.scope.function() or not later:
+                continue
+            assert isinstance(run.node.func, ast.Attribute)
+            parts = [run.node.func.value, *run.node.args[:1]]
+            listed = [part for each in parts if isinstance(each, ast.List | ast.Tuple) for part in each.elts]
+            for part in (*parts, *listed):
+                values = self._names.site_values(part, run)
+                if not isinstance(part, ast.Call) and any(
+                    isinstance(value, Instance) and value.node in made for value in values
+                ):
+                    return True
+        return False
+
+
+def _same(one: Scope, other: Scope) -> bool:
+    """Whether two scopes are of the same function, or of the module."""
+    return one.function() is other.function()
+
+
+def _enters(node: ast.expr, session: ast.expr) -> bool:
+    """Whether a `with` enters a session by its name, or its graph."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "as_default":
+        node = node.func.value
+        if isinstance(node, ast.Attribute) and node.attr == "graph":
+            node = node.value
+    return dotted(node) == dotted(session) != ""
+
+
+def _enters_graph(statement: Statement) -> bool:
+    """Whether a statement is a `with` that makes a graph the default one."""
+    return isinstance(statement.node, ast.With) and any(
+        isinstance(item.context_expr, ast.Call)
+        and isinstance(item.context_expr.func, ast.Attribute)
+        and item.context_expr.func.attr == "as_default"
+        for item in statement.node.items
+    )
+
+
+def _tests_name(statement: Statement) -> bool:
+    """Whether the statement is ``if __name__ == ...``."""
+    assert isinstance(statement.node, ast.If)
+    return any(isinstance(part, ast.Name) and part.id == "__name__" for part in ast.walk(statement.node.test))

@@ -1,0 +1,202 @@
+"""Sessions: how a script configures TensorFlow 1 sessions, and where it gives their variables values.
+
+A configuration is followed to the `ConfigProto` that makes it, and the GPU of the rank is named there.  A
+broadcast belongs behind every statement that initializes or restores variables.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.names import api
+from trainshift.core.names.resolver import Instance, Library, Literal, Member, Value
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Site, Statement, argument, hides_arguments
+from trainshift.core.training.horovod import Horovod
+from trainshift.rewriting.prerequisites import Prerequisites
+
+_V1 = "tensorflow.compat.v1"
+_PROTO, _OPTIONS = f"{_V1}.ConfigProto", f"{_V1}.GPUOptions"
+_DEVICES = "visible_device_list"
+MONITORING = f"{_V1}.train.MonitoredTrainingSession"
+RUN_CONFIG = "tensorflow.estimator.RunConfig"
+# What takes a configuration: the name of its parameter.
+CONFIGURED = {
+    f"{_V1}.Session": "config",
+    f"{_V1}.InteractiveSession": "config",
+    MONITORING: "config",
+    f"{_V1}.train.SingularMonitoredSession": "config",
+    f"{_V1}.train.ChiefSessionCreator": "config",
+    f"{_V1}.train.WorkerSessionCreator": "config",
+    RUN_CONFIG: "session_config",
+    f"{_V1}.estimator.tpu.RunConfig": "session_config",
+}
+PLAIN = api.SESSION
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Pin:
+    """A call that is to name the rank's GPU: a `ConfigProto` or `GPUOptions`, or what sets its devices.
+
+    `value` is the expression of the script's own choice of devices that is replaced, None if a keyword
+    is added to `site`; `nested` tells that the keyword is ``gpu_options=GPUOptions(...)``.
+    """
+
+    statement: Statement
+    site: Site
+    value: ast.expr | None = None
+    nested: bool = False
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Configuration:
+    """What a call is given to configure its session.
+
+    `given` is the expression, None if there is none; `missing` tells that the call is to be given one,
+    at least where the expression is None.
+    `pins` is what is to be changed elsewhere, and `hidden` the reason why it cannot be seen.
+    """
+
+    given: ast.expr | None
+    missing: bool = False
+    pins: tuple[Pin, ...] = ()
+    hidden: str = ""
+
+
+class Sessions:
+    """The TensorFlow 1 sessions of one script."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+        self._horovod = program.fact(Horovod)
+
+    # Configurations
+
+    @cached_property
+    def created(self) -> list[tuple[Site, str]]:
+        """The calls that make sessions, or what they are configured by, with what is called."""
+        found = []
+        for site in self._script.sites_calling(api.last_names(*CONFIGURED) | {"replace"}):
+            for name in sorted(
+                self._names.full_names(site.node.func, site.scope, site.statement) & CONFIGURED.keys()
+            ):
+                found.append((site, name))
+                break
+            if site.name == "replace" and isinstance(site.node.func, ast.Attribute):
+                changed = self._names.site_values(site.node.func.value, site)
+                found += [(site, RUN_CONFIG)] if any(_is_run_config(value) for value in changed) else []
+        return found
+
+    @cached_property
+    def pins(self) -> list[Pin]:
+        """Every place where a configuration that the script makes is to name the rank's GPU."""
+        found: dict[ast.AST, Pin] = {}
+        for site, name in self.created:
+            for pin in self.configuration(site, name).pins:
+                found.setdefault(pin.value or pin.site.node, pin)
+        return list(found.values())
+
+    def configuration(self, site: Site, name: str) -> Configuration:
+        """What configures the session that a call of `name` makes."""
+        word = CONFIGURED[name]
+        signature = api.constructor(name) or api.function(name)
+        given = argument(site.node, signature.position(word) if signature else None, word)
+        if self._program.fact(Prerequisites).pins_environment:
+            return Configuration(given)
+        if given is None and site.name == "replace":
+            return Configuration(None)
+        if given is None:
+            if hides_arguments(site.node):
+                return Configuration(None, hidden="it may be hidden in * or ** arguments")
+            return Configuration(None, missing=True)
+        if isinstance(given, ast.Constant):
+            return Configuration(given, missing=given.value is None)
+        values = self._names.site_values(given, site)
+        protos = [value for value in values if isinstance(value, Instance) and value.cls == _PROTO]
+        nothing = {value for value in values if isinstance(value, Literal) and value.value is None}
+        if not protos or len(protos) + len(nothing) < len(values):
+            if self._horovod.pinned(given, site.scope, site.statement):
+                return Configuration(given)
+            return Configuration(given, hidden=f"what {self._script.text(given, site)} is cannot be seen")
+        pins: list[Pin] = []
+        for proto in protos:
+            found = self._pins_of(proto)
+            if isinstance(found, str):
+                return Configuration(given, hidden=found)
+            pins += found
+        otherwise = isinstance(given, ast.BoolOp) and any(isinstance(each, ast.Call) for each in given.values)
+        return Configuration(given, bool(nothing) and not otherwise, tuple(pins))
+
+    def _pins_of(self, proto: Instance) -> list[Pin] | str:
+        """What to change where a `ConfigProto` is made, or why that cannot be told."""
+        made = self._script.site_of(proto.node)
+        assigned = [pin for pin in self._assigned(proto) if pin.value is not None]
+        if assigned:
+            return [pin for pin in assigned if not self._is_pinned(pin)]
+        options = argument(made.node, None, "gpu_options")
+        if options is None:
+            if hides_arguments(made.node):
+                return "its gpu_options may be hidden in ** arguments"
+            return [Pin(made.statement, made, nested=True)]
+        values = self._names.site_values(options, made)
+        known = [value for value in values if isinstance(value, Instance) and value.cls == _OPTIONS]
+        if not known or len(known) < len(values):
+            return f"what {self._script.text(options, made)} is cannot be seen"
+        pins = []
+        for value in known:
+            site = self._script.site_of(value.node)
+            own = [pin for pin in self._assigned(value) if pin.value is not None]
+            given = argument(site.node, None, _DEVICES)
+            if not own and given is None and hides_arguments(site.node):
+                return f"its {_DEVICES} may be hidden in ** arguments"
+            pins += own or [Pin(site.statement, site, given)]
+        return [pin for pin in pins if not self._is_pinned(pin)]
+
+    def _is_pinned(self, pin: Pin) -> bool:
+        return pin.value is not None and self._horovod.pinned(pin.value, pin.statement.scope, pin.statement)
+
+    def _assigned(self, owner: Instance) -> Iterator[Pin]:
+        """Where the devices of a `ConfigProto` or `GPUOptions` are set after it has been made."""
+        for attribute in self._script.attribute_bindings(_DEVICES):
+            binding, base = attribute.binding, attribute.base
+            if isinstance(base, ast.Attribute) and base.attr == "gpu_options":
+                base = base.value
+            values = self._names.values(base, binding.scope, binding.statement)
+            if owner in values and binding.statement is not None and binding.kind == "value":
+                yield Pin(binding.statement, self._script.site_of(owner.node), binding.value)
+
+    def spelling(self, site: Site) -> str:
+        """What the script calls the module with TensorFlow 1's names, seen from a call of one of them."""
+        node: ast.expr = site.node.func
+        while isinstance(node, ast.Attribute):
+            node = node.value
+            for value in self._names.site_values(node, site):
+                if isinstance(value, Library) and value.name == _V1:
+                    return self._script.text(node, site)
+                if isinstance(value, Library) and value.name == "tensorflow":
+                    text = self._script.text(node, site)
+                    tail = self._script.text(site.node.func, site)[len(text) :]
+                    return text if f"tensorflow{tail}" in _ONLY_V1 else f"{text}.compat.v1"
+        return self._program.fact(Prerequisites).v1
+
+
+_ONLY_V1 = frozenset(
+    f"tensorflow.{name}"
+    for name in (
+        "Session", "InteractiveSession", "ConfigProto", "GPUOptions", "train.MonitoredTrainingSession",
+        "train.SingularMonitoredSession", "train.MonitoredSession", "train.ChiefSessionCreator",
+        "train.WorkerSessionCreator",
+    )
+)  # fmt: skip
+
+
+def _is_run_config(value: Value) -> bool:
+    """Whether a value is a `RunConfig`, or what `replace` made of one."""
+    while isinstance(value, Member) and isinstance(value.owner, Instance):
+        value = value.owner
+    return isinstance(value, Instance) and value.cls.removesuffix(".replace") == RUN_CONFIG
