@@ -6,23 +6,35 @@ import ast
 import re
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
 
 import pytest
 
 from finding_fixtures import RESTRICTION_FILES
 from fixtures import TRANSFORM_FILES
+from import_graph import (
+    CHECKER,
+    CONVERSION,
+    LAYERS,
+    PACKAGE,
+    ROOT,
+    circles,
+    files_per_folder,
+    graph,
+    imports,
+    layer,
+    lines_per_file,
+    modules,
+    nodes,
+    reached,
+    upward,
+)
 from trainshift.restrictions import RESTRICTIONS
 from trainshift.restrictions.restriction import Restriction
 from trainshift.transforms import TRANSFORMS
 from trainshift.transforms.rule import Transform
 
 RULES: tuple[Transform | Restriction, ...] = (*TRANSFORMS, *RESTRICTIONS)
-ROOT = Path(__file__).parents[1]
-PACKAGE = ROOT / "server" / "trainshift"
-# `restrictions` and `transforms` stand side by side: neither imports the other.
-LAYERS = ("core", "restrictions", "transforms", "engine", "host", "lsp", "cli")
 # What the pure layers may import besides the standard library, by module.
 PURE_LIBRARIES = {
     "concrete.py": {"libcst"},
@@ -31,34 +43,73 @@ PURE_LIBRARIES = {
     "toml.py": {"tomli", "tomllib"},
 }
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "dev" not in path.parts)
+PURE = ("core", "restrictions", "rewriting", "transforms", "engine")
+# Names are resolved in a circle: what a name stands for is asked of scripts, and scripts of their names.
+CIRCLES = [
+    ["core.names.reaching", "core.names.resolver", "core.names.script", "core.names.workspace"],
+    ["lsp.answers", "lsp.reports", "lsp.server"],
+]
+MOST_FILES = 16
+MOST_LINES = 500
+# Longer, and why.
+LONG = {
+    "core.tables": "data: the names of TensorFlow, Keras and other libraries that rules look for",
+    **dict.fromkeys(
+        (
+            "cli.main",
+            "core.names.resolver",
+            "core.text.facts",
+            "core.training.loop_kinds",
+            "restrictions.facts.aliases",
+            "restrictions.facts.creations",
+            "restrictions.facts.one_name",
+            "rewriting.ranks.root_only",
+            "rewriting.rates.learning_rates",
+            "rewriting.rates.rate_cases",
+            "rewriting.tf1.initializations",
+        ),
+        "to be divided",
+    ),
+}
 
 
-@cache
-def nodes(path: Path) -> list[ast.AST]:
-    """Everything in a module's syntax tree."""
-    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+def test_imports_point_one_way() -> None:
+    assert upward() == []
+    for name, path in modules().items():
+        if layer(name) != LAYERS.index("dev"):
+            heavy = [each for each in imports(path) if each.startswith(("tensorflow", "horovod"))]
+            assert not heavy, name
+            assert not any(layer(other) == LAYERS.index("dev") for other in graph()[name]), name
 
 
-@cache
-def imports(path: Path) -> set[str]:
-    """Full names of everything that a module imports, at any depth."""
-    found: set[str] = set()
-    for node in nodes(path):
-        if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert not node.level, f"{path}: relative imports hide the layer"
-            found.update(f"{node.module}.{alias.name}" for alias in node.names)
-    return found
+def test_restrictions_and_rules_do_not_import_their_neighbours() -> None:
+    for folder, shared in (("restrictions", "restrictions.restriction"), ("transforms", "transforms.rule")):
+        own = [name for name in modules() if name.startswith(f"{folder}.") and name.count(".") == 1]
+        for name in own:
+            beside = set(own).intersection(graph()[name]) - {shared}
+            assert not beside, f"{name} imports {beside}"
+    assert not any(
+        other.startswith("restrictions")
+        for name in modules()
+        if name.startswith("transforms")
+        for other in graph()[name]
+    )
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_imports_point_one_way(path: Path) -> None:
-    layer = path.relative_to(PACKAGE).parts[0]
-    above = LAYERS[LAYERS.index(layer) + 1 :] if layer in LAYERS else ()
-    for name in imports(path):
-        assert not name.startswith(tuple(f"trainshift.{each}" for each in above)), name
-        assert not name.startswith(("tensorflow", "horovod", "trainshift.dev")), name
+def test_the_checker_cannot_load_what_only_a_conversion_needs() -> None:
+    found = {name for name in reached(CHECKER) if name.startswith(CONVERSION)}
+    assert found == set()
+
+
+def test_modules_import_each_other_in_no_circle_but_one() -> None:
+    assert circles() == CIRCLES
+
+
+def test_folders_and_files_are_of_a_size_to_be_read() -> None:
+    assert {folder: count for folder, count in files_per_folder().items() if count > MOST_FILES} == {
+        "lsp": 28
+    }
+    assert {name for name, count in lines_per_file().items() if count > MOST_LINES} == set(LONG)
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
@@ -68,7 +119,7 @@ def test_no_property_waits_for_another_thread(path: Path) -> None:
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_the_core_does_no_io(path: Path) -> None:
-    if path.relative_to(PACKAGE).parts[0] not in ("core", "restrictions", "transforms", "engine"):
+    if path.relative_to(PACKAGE).parts[0] not in PURE:
         return
     calls = {
         node.func.id for node in nodes(path) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainshift.core.text.edit import Change, Edit, Place, apply, merge
+from trainshift.core.text.edit import Change, Edit, Side, apply, merge
 from trainshift.core.text.source import Span
 
 TEXT = "0123456789"
@@ -42,10 +42,10 @@ def test_an_insertion_inside_a_replacement_is_an_overlap_and_at_its_border_is_no
 
 def test_insertions_at_one_place_are_ordered_by_what_they_belong_to() -> None:
     edits = [
-        Edit(3, 3, "before;", Place.BEFORE),
+        Edit(3, 3, "before;", Side.BEFORE),
         Edit(3, 3, "within;"),
-        Edit(3, 3, "outer;", Place.AFTER, -1),
-        Edit(3, 3, "inner;", Place.AFTER, -2),
+        Edit(3, 3, "outer;", Side.AFTER, -1),
+        Edit(3, 3, "inner;", Side.AFTER, -2),
     ]
     plan = merge([change(edit) for edit in edits])
     assert apply(TEXT, plan.edits) == "012within;inner;outer;before;3456789"

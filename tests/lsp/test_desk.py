@@ -23,7 +23,7 @@ from trainshift.engine.conversion import carry_out
 from trainshift.engine.live import Live
 from trainshift.engine.settings import Settings, read_settings
 from trainshift.lsp import desk
-from trainshift.lsp.desk import Desk, Outdated, Program, Rules, State, Superseded
+from trainshift.lsp.desk import Desk, OpenProgram, Outdated, Rules, State, Superseded
 from trainshift.lsp.documents import Paper, paper_of, plain
 from trainshift.lsp.outline import outline_of
 from typist import Typist
@@ -56,14 +56,14 @@ class Office:
         self.heard = threading.Condition()
         self.desk = Desk(self._hear, lambda: None)
 
-    def _hear(self, program: Program, state: State) -> None:
+    def _hear(self, program: OpenProgram, state: State) -> None:
         with self.heard:
             self.told[program.uri].append(state)
             self.heard.notify_all()
 
-    def open(self, name: str, text: str, live: Live | None = None) -> Program:
+    def open(self, name: str, text: str, live: Live | None = None) -> OpenProgram:
         """A program that the desk judges."""
-        program = Program(name, paper(text, 1), live or Live(), RULES[0])
+        program = OpenProgram(name, paper(text, 1), live or Live(), RULES[0])
         self.desk.put(program)
         return program
 
@@ -73,7 +73,7 @@ class Office:
             assert self.heard.wait_for(holds, PATIENCE), note
 
 
-def is_settled(program: Program) -> bool:
+def is_settled(program: OpenProgram) -> bool:
     """Whether all is known of the newest version."""
     return program.state is not None and program.state.paper is program.paper and program.state.is_settled
 
@@ -87,7 +87,7 @@ def test_stress(seed: int, quick: bool) -> None:
     programs = [office.open(f"{number}", text) for number, text in enumerate(random.sample(TEXTS, 3))]
     typists = [Typist(program.paper.text, seed) for program in programs]
     versions = [typist.versions(10_000) for typist in typists]
-    asked: list[tuple[Program, Paper, Future[State]]] = []
+    asked: list[tuple[OpenProgram, Paper, Future[State]]] = []
     done = threading.Event()
     for _ in range(60 if quick else 250):
         at = random.randrange(len(programs))
@@ -213,7 +213,7 @@ def test_rules_that_change_at_the_end_of_a_check_are_not_lost() -> None:
         return report
 
     live.in_full = last_moment  # type: ignore[method-assign]
-    program = Program("a", paper(text, 1), live, RULES[0])
+    program = OpenProgram("a", paper(text, 1), live, RULES[0])
     office.desk.put(program)
     office.wait(lambda: is_settled(program), "never settled")
     assert live.checked == [RULES[0].settings, RULES[1].settings]
@@ -260,7 +260,7 @@ def test_a_step_that_fails_is_not_tried_for_ever(caplog: pytest.LogCaptureFixtur
         raise ValueError("no such thing")
 
     office = Office()
-    program = Program("a", paper("import tensorflow as tf\n", 1), Live(), Rules(runtime=runtime))
+    program = OpenProgram("a", paper("import tensorflow as tf\n", 1), Live(), Rules(runtime=runtime))
     office.desk.put(program)
     office.wait(lambda: is_settled(program), "never settled")
     assert sum("cannot be told" in record.message for record in caplog.records) == 1
@@ -315,7 +315,7 @@ def test_what_is_asked_of_an_outline_later_is_not_given_up() -> None:
     outline = outline_of(paper(LONG, 1), read, pause=pause)
     is_urgent = True
     assert outline.analysis is not None
-    outline.analysis.program.names.answers.pause()
+    outline.analysis.program.names.memo.pause()
     assert carry_out(outline.analysis).plan is not None
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from trainshift.core.lazy import cached_property
 from trainshift.core.program import Program
 from trainshift.core.text.concrete import CallSyntax, read_call
-from trainshift.core.text.edit import Edit, Place
+from trainshift.core.text.edit import Edit, Side
 from trainshift.core.text.facts import Facts, Scope, Site, Statement
 from trainshift.core.text.source import Span
 
@@ -89,7 +89,7 @@ class Layout:
         """Insert lines above the statement's own code (below comments that precede it)."""
         newline = self._source.newline + self.indentation(statement)
         start = self._script.statement_span(statement).start
-        return Edit(start, start, "".join(line + newline for line in lines), Place.BEFORE, rank)
+        return Edit(start, start, "".join(line + newline for line in lines), Side.BEFORE, rank)
 
     def after(self, statement: Statement, lines: Sequence[str]) -> Edit:
         """Insert lines below the statement, after its trailing comment."""
@@ -101,21 +101,21 @@ class Layout:
             at = self._source.line_end(at)
         depth = sum(1 for _ in statement.ancestors())
         text = "".join(newline + line if line else self._source.newline for line in lines)
-        return Edit(at, at, text, Place.AFTER, -depth)
+        return Edit(at, at, text, Side.AFTER, -depth)
 
     def guard(self, statement: Statement, header: str) -> tuple[Edit, ...]:
         """Put the statement under a header such as ``if hvd.rank() == 0:`` and indent its lines."""
         span = self._script.statement_span(statement)
         newline = self._source.newline + self.indentation(statement)
         unit = self.unit_at(statement)
-        edits = [Edit(span.start, span.start, header + newline + unit, Place.BEFORE)]
+        edits = [Edit(span.start, span.start, header + newline + unit, Side.BEFORE)]
         fixed = self._lines_in_strings(statement)
         first, last = self._source.line_of(span.start), self._source.line_of(span.end)
         for line in range(first + 1, last + 1):
             start = self._source.line_starts[line]
             blank = not self._text[start : self._source.line_end(start)].strip()
             if line not in fixed and not blank:
-                edits.append(Edit(start, start, unit, Place.WITHIN))
+                edits.append(Edit(start, start, unit, Side.WITHIN))
         return tuple(edits)
 
     def remove(self, statement: Statement, keep_block: bool) -> tuple[Edit, ...]:

@@ -16,7 +16,7 @@ from trainshift.core.text.source import BOM, Source, Span
 from trainshift.core.text.statements import ParseFailure
 from trainshift.core.training.loops import Loops
 from trainshift.engine.compiling import compiles
-from trainshift.engine.findings import Findings, find
+from trainshift.engine.findings import Judgement, find
 from trainshift.engine.own_codes import INTERNAL_ERROR, OWN_CODES, SYNTAX_ERROR
 from trainshift.engine.settings import RESTRICTION_CODES, Settings, Severity
 from trainshift.engine.suppressions import problems, read_suppressions, suppress
@@ -182,13 +182,13 @@ def _check(text: str, settings: Settings, path: str, files: ParsedFiles | None) 
     return report_on(program.script, judge(program, settings), settings, path)
 
 
-def judge(program: Program, settings: Settings, pause: Callable[[], None] = lambda: None) -> Findings:
+def judge(program: Program, settings: Settings, pause: Callable[[], None] = lambda: None) -> Judgement:
     """What the restrictions that are on say of a program, before comments silence any of it.
 
     `pause` is called again and again, and may raise to give the check up.
     """
     trains = _SIGNS.search(program.script.source.text) or program.fact(Loops).all
-    return find(program, _codes(settings), pause) if trains else Findings(())
+    return find(program, _codes(settings), pause) if trains else Judgement(())
 
 
 def unread(failure: ParseFailure, path: str) -> CheckReport:
@@ -200,7 +200,7 @@ def _codes(settings: Settings) -> frozenset[str]:
     return frozenset(code for code in RESTRICTION_CODES if settings.is_on(code))
 
 
-def report_on(script: Script, result: Findings, settings: Settings, path: str) -> CheckReport:
+def report_on(script: Script, result: Judgement, settings: Settings, path: str) -> CheckReport:
     """What is reported of findings: those that no comment silences, as loud as the settings say."""
     source = script.source
     comments = read_suppressions(source)

@@ -16,7 +16,7 @@ from trainshift.core.text.statements import FactsCache, ParseFailure
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.engine.compiling import compiles
-from trainshift.engine.findings import Findings, find
+from trainshift.engine.findings import Judgement, find
 from trainshift.engine.guards import GUARDING, guarded
 from trainshift.engine.outlook import Outlook, look
 from trainshift.engine.runtime import Runtime
@@ -118,12 +118,12 @@ def analyze_script(script: Script, pause: Callable[[], None] = lambda: None) -> 
     `pause` is called again and again, and may raise to give the analysis up.
     """
     program = Program(script)
-    program.names.answers.pause = pause
+    program.names.memo.pause = pause
     outlook = look(program)
     changes: list[Change] = []
     withheld: list[Withheld] = []
     remarks: list[Remark] = []
-    findings = find(program, GUARDING, pause) if outlook.convertible else Findings(())
+    findings = find(program, GUARDING, pause) if outlook.convertible else Judgement(())
     defects = list(findings.defects)
     for rule in TRANSFORMS if outlook.convertible else ():
         pause()
@@ -144,7 +144,7 @@ def analyze_script(script: Script, pause: Callable[[], None] = lambda: None) -> 
         except Exception as error:
             log.exception("%s failed", rule.code)
             defects.append(f"{rule.code} failed on this script ({type(error).__name__}: {error})")
-    program.names.answers.pause = lambda: None  # What is asked later is not this analysis' to give up.
+    program.names.memo.pause = lambda: None  # What is asked later is not this analysis' to give up.
     return Analysis(program, outlook, tuple(changes), tuple(withheld), tuple(remarks), tuple(defects))
 
 

@@ -60,7 +60,7 @@ class Demand:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Declared:
     """What a file demands, and the paths of the files that it includes, relative to it."""
 
     demands: tuple[Demand, ...] = ()
@@ -125,14 +125,14 @@ def is_declaration(path: str) -> bool:
     return _kind(path) is not None
 
 
-def read_demands(path: str, text: str) -> Reading:
+def read_demands(path: str, text: str) -> Declared:
     """What the file at `path` demands; one of an unknown name is read as a list of requirements.
 
     What cannot be read is left out.
     """
     read, locked = _kind(path) or (_requirements, False)
     if not _RELEVANT.search(text):
-        return Reading()
+        return Declared()
     demands: list[Demand] = []
     includes: list[str] = []
     try:
@@ -143,7 +143,7 @@ def read_demands(path: str, text: str) -> Reading:
                 demands.append(demand)
     except (ValueError, RecursionError, configparser.Error) as error:
         log.debug("%s is not read: %s", path, error)
-    return Reading(tuple(demands), tuple(includes))
+    return Declared(tuple(demands), tuple(includes))
 
 
 def _demand(path: str, entry: _Entry, locked: bool) -> Demand | None:

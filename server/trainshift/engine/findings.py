@@ -16,7 +16,7 @@ _LOGGED: set[tuple[str, str, str]] = set()
 
 
 @dataclass(frozen=True)
-class Findings:
+class Judgement:
     """What the restrictions say of a program, in text order.
 
     `defects` say which restrictions failed and how, `failed` are their codes.
@@ -29,12 +29,12 @@ class Findings:
 
 def find(
     program: Program, codes: Collection[str] = ALL_CODES, pause: Callable[[], None] = lambda: None
-) -> Findings:
+) -> Judgement:
     """Check the restrictions `codes`; one that fails is a defect and does not sink the others.
 
     `pause` is called again and again, and may raise to give the check up.
     """
-    answers = program.names.answers
+    answers = program.names.memo
     before, answers.pause = answers.pause, pause
     found: list[Finding] = []
     defects: list[str] = []
@@ -53,7 +53,7 @@ def find(
             defects.append(f"{rule.code} failed on this script ({type(error).__name__}: {error})")
     answers.pause = before
     found.sort(key=lambda each: (each.span, each.code))
-    return Findings(tuple(found), tuple(defects), frozenset(failed))
+    return Judgement(tuple(found), tuple(defects), frozenset(failed))
 
 
 def _log_once(code: str, error: Exception) -> None:

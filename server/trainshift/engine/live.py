@@ -21,7 +21,7 @@ from trainshift.core.text.code import Code
 from trainshift.core.text.source import Source, Span
 from trainshift.core.text.statements import Chunk, FactsCache, ParseFailure, parse
 from trainshift.engine.checking import CheckReport, check_failed, judge, report_on, unread
-from trainshift.engine.findings import Findings
+from trainshift.engine.findings import Judgement
 from trainshift.engine.settings import Settings
 from trainshift.engine.workspace import ParsedFiles, linked
 
@@ -83,7 +83,7 @@ class _Full:
 
     text: str
     chunks: list[Chunk]
-    result: Findings
+    result: Judgement
     settings: Settings
     before: tuple[tuple[int, int], tuple[Finding, ...]] | None = None
 

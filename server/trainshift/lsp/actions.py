@@ -21,7 +21,7 @@ from trainshift.engine.own_codes import OWN_CODES, UNUSED_SUPPRESSION
 from trainshift.engine.suppressions import silence
 from trainshift.lsp.capabilities import CONVERT_FILE, CONVERT_NOTEBOOK, CONVERT_STATEMENT, EXPLAIN
 from trainshift.lsp.client import Client
-from trainshift.lsp.desk import Program, State
+from trainshift.lsp.desk import OpenProgram, State
 from trainshift.lsp.diagnostics import SOURCE, place_of, range_of
 from trainshift.lsp.documents import Paper, Part
 from trainshift.lsp.edits import single_edit, workspace_edit
@@ -201,12 +201,12 @@ Known = Callable[..., Awaitable[State]]
 """Gives the state of a program's present version once it is enough (`Desk.known`); raises Outdated."""
 
 
-Alone = Callable[[Program, str], Awaitable[CheckReport]]
+Alone = Callable[[OpenProgram, str], Awaitable[CheckReport]]
 """Gives what is said of a program's present version under one restriction; raises Outdated."""
 
 
 async def carried_out(
-    program: Program, data: dict[str, Any], client: Client, known: Known, alone: Alone
+    program: OpenProgram, data: dict[str, Any], client: Client, known: Known, alone: Alone
 ) -> types.WorkspaceEdit:
     """The edit of an action; raises NotPossible, or Outdated."""
     span = Span(*data["span"])
@@ -241,7 +241,7 @@ def _same(paper: Paper, report: CheckReport, data: dict[str, Any]) -> Diagnostic
     return min(near, key=lambda each: abs(place_of(paper, each).start - start))
 
 
-def _ignoring(program: Program, state: State, diagnostic: Diagnostic) -> Edit:
+def _ignoring(program: OpenProgram, state: State, diagnostic: Diagnostic) -> Edit:
     script = program.live.by_itself(state.paper.source)
     finding = Finding(diagnostic.code, diagnostic.verdict, place_of(state.paper, diagnostic), "")
     edit = silence(script, finding) if script is not None else None

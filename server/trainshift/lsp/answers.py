@@ -9,7 +9,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcContentModified, JsonRpcException, JsonRpcInvalidParams
 
 from trainshift.core.text.source import Span
-from trainshift.lsp.desk import Outdated, Program, State
+from trainshift.lsp.desk import OpenProgram, Outdated, State
 from trainshift.lsp.diagnostics import SOURCE
 from trainshift.lsp.protocol import plain_json
 
@@ -49,7 +49,7 @@ class Answers:
             return [each for each in actions if await self._fill(program, each)]
         return actions
 
-    async def _fill(self, program: Program, action: types.CodeAction) -> bool:
+    async def _fill(self, program: OpenProgram, action: types.CodeAction) -> bool:
         """Give an action its edit; False where it has none after all."""
         from trainshift.lsp.actions import NotPossible
 
@@ -84,13 +84,13 @@ class Answers:
             raise JsonRpcInvalidParams(message=f"this action cannot be read: {error}") from None
         return action
 
-    async def _edit(self, program: Program, data: dict[str, Any]) -> types.WorkspaceEdit:
+    async def _edit(self, program: OpenProgram, data: dict[str, Any]) -> types.WorkspaceEdit:
         """The edit behind what an action says of itself; raises NotPossible, or Outdated."""
         from trainshift.lsp.actions import carried_out
 
         return await carried_out(program, data, self._server.client, self._server.known, self._server.alone)
 
-    async def _or_modified(self, program: Program, is_enough: Callable[[State], bool]) -> State:
+    async def _or_modified(self, program: OpenProgram, is_enough: Callable[[State], bool]) -> State:
         try:
             return await self._server.known(program, is_enough)
         except Outdated:

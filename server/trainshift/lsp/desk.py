@@ -110,7 +110,7 @@ class State:
         return Shift.between(self.outline.paper.text, self.paper.text)
 
 
-class Program:
+class OpenProgram:
     """A program that is open: its newest version, and what is known of it."""
 
     def __init__(self, uri: str, paper: Paper, live: Live, rules: Rules) -> None:
@@ -148,10 +148,10 @@ class Desk:
     `prepare` is called there before every step.
     """
 
-    def __init__(self, told: Callable[[Program, State], None], prepare: Callable[[], None]) -> None:
+    def __init__(self, told: Callable[[OpenProgram, State], None], prepare: Callable[[], None]) -> None:
         self._told = told
         self._prepare = prepare
-        self._programs: list[Program] = []
+        self._programs: list[OpenProgram] = []
         self._errands: deque[Callable[[], None]] = deque()
         self._background: deque[Callable[[Callable[[], None]], bool]] = deque()
         self._changed = threading.Condition()
@@ -160,18 +160,18 @@ class Desk:
         self._is_idle = False
         self._is_untidy = False
         self._quiet = 0.0
-        self._busy: Program | None = None
+        self._busy: OpenProgram | None = None
         self._thread: threading.Thread | None = None
 
     # What other threads ask for
 
-    def put(self, program: Program) -> None:
+    def put(self, program: OpenProgram) -> None:
         """Judge a program that was opened."""
         with self._changed:
             self._programs.append(program)
             self._wake()
 
-    def touch(self, program: Program, paper: Paper) -> None:
+    def touch(self, program: OpenProgram, paper: Paper) -> None:
         """Judge a new version."""
         with self._changed:
             program.paper = paper
@@ -181,7 +181,7 @@ class Desk:
             self._is_urgent = True
             self._quiet = time.monotonic() + _QUIET
 
-    def at_once(self, program: Program) -> State | None:
+    def at_once(self, program: OpenProgram) -> State | None:
         """Judge the present version by what the edit changed; None if the thread judges it at once."""
         paper, rules, number = program.paper, program.rules, program._round
         report = None if program.is_prompt else program.live.at_once(paper.source, rules.settings)
@@ -195,7 +195,7 @@ class Desk:
             state = replace(state, is_full=True)
         return state if self._keep(program, state, number) else None
 
-    def renew(self, program: Program, rules: Rules | None = None, *, soon: bool = True) -> None:
+    def renew(self, program: OpenProgram, rules: Rules | None = None, *, soon: bool = True) -> None:
         """Judge the present version once more: the rules, or files that it imports, have changed.
 
         Not `soon` where they may well change again.
@@ -211,7 +211,7 @@ class Desk:
             program._due = time.monotonic() + (0 if soon else _PAUSE)
             self._wake()
 
-    def close(self, program: Program) -> None:
+    def close(self, program: OpenProgram) -> None:
         """Forget a program."""
         with self._changed:
             program.is_closed = True
@@ -219,7 +219,7 @@ class Desk:
             _dismiss(program)
 
     def known(
-        self, program: Program, is_enough: Callable[[State], bool], *, wants_outline: bool = False
+        self, program: OpenProgram, is_enough: Callable[[State], bool], *, wants_outline: bool = False
     ) -> Future[State]:
         """The state of the present version when it is enough, or nothing more will become known.
 
@@ -248,7 +248,7 @@ class Desk:
             with self._changed:
                 self._wake(urgent=False)
 
-    def errand(self, program: Program, work: Callable[[], T]) -> Future[T]:
+    def errand(self, program: OpenProgram, work: Callable[[], T]) -> Future[T]:
         """What `work` gives, done before anything else; Outdated if a newer version comes before that."""
         future: Future[T] = Future()
         paper = program.paper
@@ -349,7 +349,7 @@ class Desk:
         if self._is_urgent:
             raise Superseded
 
-    def _rest(self, program: Program) -> None:
+    def _rest(self, program: OpenProgram) -> None:
         """Judge a version in full, then for what could be made distributed."""
         with self._changed:
             state, number = program.state, program._round
@@ -364,7 +364,7 @@ class Desk:
         finally:
             self._busy = None
 
-    def _check(self, program: Program, number: int) -> None:
+    def _check(self, program: OpenProgram, number: int) -> None:
         paper, rules = program.paper, program.rules
         began = time.perf_counter()
         report = program.live.in_full(paper.source, rules.settings, self._pause)
@@ -375,7 +375,7 @@ class Desk:
         else:
             self._tell(program, state, number)
 
-    def _look(self, program: Program, state: State, number: int) -> None:
+    def _look(self, program: OpenProgram, state: State, number: int) -> None:
         from trainshift.lsp.outline import outline_of
 
         script = program.live.by_itself(state.paper.source)
@@ -394,12 +394,12 @@ class Desk:
         gc.collect()
         gc.freeze()
 
-    def _tell(self, program: Program, state: State, number: int) -> None:
+    def _tell(self, program: OpenProgram, state: State, number: int) -> None:
         self._is_untidy = True
         if self._keep(program, state, number):
             self._told(program, state)
 
-    def _keep(self, program: Program, state: State, number: int) -> bool:
+    def _keep(self, program: OpenProgram, state: State, number: int) -> bool:
         """Take down what became known in a round, and answer those who wait; False if it is too late."""
         with self._changed:
             if program.is_closed or program.paper is not state.paper or program._round != number:
@@ -416,16 +416,16 @@ class Desk:
         return True
 
 
-def _is_settled(program: Program) -> bool:
+def _is_settled(program: OpenProgram) -> bool:
     state = program.state
     return state is not None and state.paper is program.paper and state.is_settled
 
 
-def _outline(program: Program) -> Outline | None:
+def _outline(program: OpenProgram) -> Outline | None:
     return program.state.outline if program.state is not None else None
 
 
-def _dismiss(program: Program) -> None:
+def _dismiss(program: OpenProgram) -> None:
     """Tell those who wait for an older version that it is too late."""
     program._waiting, waiting = [], program._waiting
     for _, future in waiting:

@@ -7,7 +7,7 @@ from typing import Any
 
 from lsprotocol import types
 
-from trainshift.core.text.edit import Change, Edit, Place, Plan
+from trainshift.core.text.edit import Change, Edit, Plan, Side
 from trainshift.core.text.source import Span
 from trainshift.lsp.client import Client
 from trainshift.lsp.documents import Paper, Part
@@ -58,7 +58,7 @@ def _rules(changes: Iterable[Change]) -> dict[Edit, str]:
 def _home(paper: Paper, edit: Edit) -> Part:
     """The document of an edit; what is put behind the last line of a notebook's cell stays in it."""
     part = paper.part_at(edit.start)
-    if edit.place is Place.AFTER and edit.start == part.start and part is not paper.parts[0]:
+    if edit.side is Side.AFTER and edit.start == part.start and part is not paper.parts[0]:
         return paper.parts[paper.parts.index(part) - 1]
     return part
 

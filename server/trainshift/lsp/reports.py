@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types
 
 from trainshift.lsp import diagnostics
-from trainshift.lsp.desk import Outdated, Program, State
+from trainshift.lsp.desk import OpenProgram, Outdated, State
 from trainshift.lsp.protocol import Endpoint, ServerCancelled
 from trainshift.lsp.streams import notification
 
@@ -48,13 +48,13 @@ class Reports:
         if self._published.pop(uri, None) is not None:
             self._publish(uri, None, [])
 
-    def told(self, program: Program, state: State) -> None:
+    def told(self, program: OpenProgram, state: State) -> None:
         """The desk knows more of a version (on the desk's thread)."""
         items = diagnostics.items_of(state, program.rules)
         with contextlib.suppress(RuntimeError):  # The loop has ended.
             self._server.loop.call_soon_threadsafe(self.show, program, state, items)
 
-    def show(self, program: Program, state: State, items: dict[str, list[diagnostics.Item]]) -> None:
+    def show(self, program: OpenProgram, state: State, items: dict[str, list[diagnostics.Item]]) -> None:
         """Push what is known of a version, or ask the client to pull it anew."""
         if program.paper is not state.paper or program.is_closed or not self.has_begun:
             return
@@ -105,7 +105,7 @@ class Reports:
         program.answered = items
         return _report(items.get(uri, []), params.previous_result_id)
 
-    async def _soon(self, program: Program, is_enough: Callable[[State], bool]) -> State:
+    async def _soon(self, program: OpenProgram, is_enough: Callable[[State], bool]) -> State:
         """The state of a version, less than what would be enough if that takes long and may follow."""
         if self._server.client.refreshes_diagnostics:
             with contextlib.suppress(asyncio.TimeoutError):

@@ -24,7 +24,7 @@ from trainshift.lsp import diagnostics
 from trainshift.lsp.answers import Answers
 from trainshift.lsp.capabilities import CONVERT, EXPLAIN, OUTLINE, RULES, initialize_result
 from trainshift.lsp.client import Client, read_client
-from trainshift.lsp.desk import Desk, Program, State
+from trainshift.lsp.desk import Desk, OpenProgram, State
 from trainshift.lsp.documents import Paper, paper_of, plain
 from trainshift.lsp.logs import ClientLog
 from trainshift.lsp.notebooks import LANGUAGES, Notebook, change_of
@@ -61,10 +61,10 @@ class Server:
         self.answers = Answers(self)
         self.desk = Desk(self.reports.told, self.project.refresh)
         self.loop = self.log.loop = asyncio.new_event_loop()
-        self.programs: dict[str, Program] = {}
-        self._cells: dict[str, Program] = {}
+        self.programs: dict[str, OpenProgram] = {}
+        self._cells: dict[str, OpenProgram] = {}
         self._notebooks: dict[str, Notebook] = {}
-        self._fresh: dict[str, Program] = {}
+        self._fresh: dict[str, OpenProgram] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._configured = asyncio.Event()
         self.was_shut_down = False
@@ -216,10 +216,10 @@ class Server:
             part = plain(document.uri, document.version, document.text, self.client.encoding)
             self._open(document.uri, paper_of(part))
 
-    def _open(self, uri: str, paper: Paper) -> Program:
+    def _open(self, uri: str, paper: Paper) -> OpenProgram:
         path = path_of(uri)
         live = self.project.live(path, is_linked=not paper.is_notebook)
-        program = Program(uri, paper, live, self.project.rules_of(path))
+        program = OpenProgram(uri, paper, live, self.project.rules_of(path))
         self.programs[uri] = program
         if not self.reports.has_begun:
             self.loop.call_later(_TO_PUSH, self.reports.begin)
@@ -240,7 +240,7 @@ class Server:
         changes = [change_of(each) for each in params.content_changes]
         self._touch(program, paper_of(part.changed(document.version, changes)))
 
-    def _touch(self, program: Program, paper: Paper) -> None:
+    def _touch(self, program: OpenProgram, paper: Paper) -> None:
         """A new version; it is judged at once when all messages that are here have been handled."""
         self.desk.touch(program, paper)
         self._text_changed(program)
@@ -275,7 +275,7 @@ class Server:
         if not self.client.watches:
             self._file_changed(path_of(params.text_document.uri), is_edit=True)
 
-    def _text_changed(self, program: Program) -> None:
+    def _text_changed(self, program: OpenProgram) -> None:
         """Other programs may import from this one."""
         path = path_of(program.uri)
         if path and not program.paper.is_notebook:
@@ -346,17 +346,17 @@ class Server:
 
     # For the reports and the answers
 
-    def program_of(self, uri: str) -> Program | None:
+    def program_of(self, uri: str) -> OpenProgram | None:
         """The program that a document is, or is a cell of."""
         return self.programs.get(uri) or self._cells.get(uri)
 
     async def known(
-        self, program: Program, is_enough: Callable[[State], bool], wants_outline: bool = False
+        self, program: OpenProgram, is_enough: Callable[[State], bool], wants_outline: bool = False
     ) -> State:
         """As `Desk.known`."""
         return await asyncio.wrap_future(self.desk.known(program, is_enough, wants_outline=wants_outline))
 
-    async def alone(self, program: Program, code: str) -> CheckReport:
+    async def alone(self, program: OpenProgram, code: str) -> CheckReport:
         """What is said of a program under one restriction."""
         source, settings = program.paper.source, program.rules.settings
         work = functools.partial(program.live.of_code, source, settings, code)

@@ -35,9 +35,9 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.names.libraries import ROOTS, is_common
-from trainshift.core.names.readings import readings_in
 from trainshift.core.names.resolver import Instance, Library, Member, Unknown, UserInstance, Value
 from trainshift.core.program import Program
+from trainshift.core.readings import readings_in
 from trainshift.core.text.edit import Change
 from trainshift.core.text.facts import Binding, Facts, Scope, Site, Statement, arguments, dotted, last_name
 from trainshift.core.text.source import Span

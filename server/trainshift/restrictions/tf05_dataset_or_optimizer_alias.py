@@ -39,14 +39,14 @@ Seeds: S1 restriction 5; S2 restriction 5.
 from __future__ import annotations
 
 from trainshift.core.program import Program
-from trainshift.restrictions.facts import one_name as holding
-from trainshift.restrictions.facts.creations import Kind
+from trainshift.restrictions.facts import one_name
+from trainshift.restrictions.facts.creations import MadeKind
 from trainshift.restrictions.restriction import Findings, Restriction
 
 
 def check(program: Program) -> Findings:
     """One finding for each creation that no plain name holds first, each second creation, each alias."""
-    yield from holding.check(program, "TF05", Kind.DATASET, Kind.OPTIMIZER)
+    yield from one_name.check(program, "TF05", MadeKind.DATASET, MadeKind.OPTIMIZER)
 
 
 RULE = Restriction("TF05", "dataset-or-optimizer-alias", check)

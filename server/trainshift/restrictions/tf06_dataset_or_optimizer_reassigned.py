@@ -27,15 +27,15 @@ import ast
 from collections.abc import Iterator
 
 from trainshift.core.finding import Finding, Related, Verdict
-from trainshift.core.names.readings import Readings
 from trainshift.core.program import Program
+from trainshift.core.readings import Readings
 from trainshift.core.text.edit import Change, Edit
 from trainshift.core.text.facts import Binding, Scope, dotted, last_name
 from trainshift.core.text.source import Span
-from trainshift.restrictions.facts.creations import Creations, Kind, excludes, gives_dataset
+from trainshift.restrictions.facts.creations import Creations, MadeKind, excludes, gives_dataset
 from trainshift.restrictions.restriction import Findings, Restriction
 
-_HELD = frozenset({Kind.DATASET, Kind.OPTIMIZER})
+_HELD = frozenset({MadeKind.DATASET, MadeKind.OPTIMIZER})
 # Calls that give back, in another form, the dataset or optimizer that they are given.
 _WRAPPING = frozenset(
     {
@@ -55,12 +55,12 @@ def check(program: Program) -> Findings:
     for name, bindings in _names(program):
         if not name.strip("_"):  # `_` is for values that nobody wants
             continue
-        held: list[tuple[Binding, Kind]] = []
+        held: list[tuple[Binding, MadeKind]] = []
         lost: list[Binding] = []
         for binding in bindings:
             kinds = program.fact(Creations).bound(binding)
             before = next((each for each in held if not _apart(each[0], binding)), None)
-            kind = next((kind for kind in (Kind.DATASET, Kind.OPTIMIZER) if kind in kinds), None)
+            kind = next((kind for kind in (MadeKind.DATASET, MadeKind.OPTIMIZER) if kind in kinds), None)
             if kind is not None:
                 held.append((binding, kind))
                 lost.clear()
@@ -68,7 +68,7 @@ def check(program: Program) -> Findings:
                 if any(_in_one_block(each, binding) for each in lost):
                     continue  # The name had lost its object already.
                 lost.append(binding)
-                yield _reassigned(program, name, before, binding, Kind.UNSEEN in kinds)
+                yield _reassigned(program, name, before, binding, MadeKind.UNSEEN in kinds)
 
 
 def _names(program: Program) -> Iterator[tuple[str, list[Binding]]]:
@@ -121,12 +121,12 @@ def _wraps(program: Program, binding: Binding) -> bool:
     if not isinstance(value, ast.Call) or binding.path:
         return False
     method = last_name(value.func) if isinstance(value.func, ast.Attribute) else ""
-    derived = gives_dataset(method) and Kind.UNSEEN in program.fact(Creations).bound(binding)
+    derived = gives_dataset(method) and MadeKind.UNSEEN in program.fact(Creations).bound(binding)
     return derived or last_name(value.func) in _WRAPPING
 
 
 def _reassigned(
-    program: Program, name: str, before: tuple[Binding, Kind], binding: Binding, unseen: bool
+    program: Program, name: str, before: tuple[Binding, MadeKind], binding: Binding, unseen: bool
 ) -> Finding:
     first, kind = before
     if unseen:
@@ -155,7 +155,7 @@ def _reassigned(
     )
 
 
-_A = {Kind.DATASET: "a dataset", Kind.OPTIMIZER: "an optimizer"}
+_A = {MadeKind.DATASET: "a dataset", MadeKind.OPTIMIZER: "an optimizer"}
 
 
 def _span(program: Program, binding: Binding) -> Span:

@@ -30,12 +30,14 @@ from __future__ import annotations
 
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.program import Program
-from trainshift.restrictions.facts.creations import Condition, Creation, Creations, Kind
+from trainshift.restrictions.facts.creations import Condition, Creation, Creations, MadeKind
 from trainshift.restrictions.restriction import Findings, Restriction
 
 _WHY = {
-    Kind.DATASET: "the text does not tell which dataset the ranks are to share out",
-    Kind.OPTIMIZER: "the text does not tell which optimizer is to be scaled and to start alike on all ranks",
+    MadeKind.DATASET: "the text does not tell which dataset the ranks are to share out",
+    MadeKind.OPTIMIZER: (
+        "the text does not tell which optimizer is to be scaled and to start alike on all ranks"
+    ),
 }
 _UNDER = {
     "conditional expression": "in a conditional expression",

@@ -35,7 +35,7 @@ from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit
 from trainshift.core.text.facts import COMPREHENSIONS, Scope, Site, Statement, dotted, expression_path
 from trainshift.core.text.source import one_line
-from trainshift.restrictions.facts.creations import Creations, Kind
+from trainshift.restrictions.facts.creations import Creations, MadeKind
 from trainshift.restrictions.restriction import Findings, Restriction
 
 _METHOD = "apply_gradients"
@@ -109,9 +109,9 @@ def _of_receiver(program: Program, node: ast.expr, scope: Scope, statement: Stat
         ):
             return Verdict.VIOLATED
     kinds = program.fact(Creations).kinds(node, scope, statement)
-    if Kind.OPTIMIZER in kinds:
+    if MadeKind.OPTIMIZER in kinds:
         return Verdict.VIOLATED
-    return Verdict.UNKNOWN if Kind.UNSEEN in kinds or not kinds else None
+    return Verdict.UNKNOWN if MadeKind.UNSEEN in kinds or not kinds else None
 
 
 def _place(site: Site) -> str:

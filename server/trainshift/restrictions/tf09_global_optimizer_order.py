@@ -35,15 +35,15 @@ from dataclasses import dataclass
 
 from trainshift.core import tables
 from trainshift.core.finding import Finding, Related, Verdict
-from trainshift.core.names.readings import Readings
 from trainshift.core.names.resolver import Library, is_wrap
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change, Edit, Place
+from trainshift.core.readings import Readings
+from trainshift.core.text.edit import Change, Edit, Side
 from trainshift.core.text.facts import Binding, Scope, Statement
 from trainshift.core.training.effects import Effect, Effects
 from trainshift.core.training.executions import in_loop
 from trainshift.core.training.loop_kinds import named_function
-from trainshift.restrictions.facts.creations import Creations, Kind, excludes
+from trainshift.restrictions.facts.creations import Creations, MadeKind, excludes
 from trainshift.restrictions.restriction import Findings, Restriction
 
 _GIVING = ("value", "context", "element", "import")
@@ -94,10 +94,10 @@ def _globals(program: Program) -> Iterator[_Global]:
         given = [each for each in bindings if each.kind in _GIVING and not _distributes(program, each)]
         if not given:
             continue
-        kinds = frozenset[Kind]().union(*map(program.fact(Creations).bound, given))
-        if Kind.OPTIMIZER in kinds:
+        kinds = frozenset[MadeKind]().union(*map(program.fact(Creations).bound, given))
+        if MadeKind.OPTIMIZER in kinds:
             yield _Global(name, sorted(given, key=lambda each: _start(program, each)), True)
-        elif Kind.UNSEEN in kinds:
+        elif MadeKind.UNSEEN in kinds:
             used = _stepped(program) if used is None else used
             if name in used:
                 yield _Global(name, sorted(given, key=lambda each: _start(program, each)), False)
@@ -258,7 +258,7 @@ def _fix(program: Program, each: _Global) -> Change | None:
     target, blank = _above(program, target)
     moved = text[start:end] if text[start:end].endswith(("\n", "\r")) else text[start:end] + source.newline
     edits = (
-        Edit(target, target, moved + source.newline * blank, Place.BEFORE, start),
+        Edit(target, target, moved + source.newline * blank, Side.BEFORE, start),
         Edit(start, end, ""),
     )
     return Change("TF09", f"Move the definition of {each.name} up", span, edits)

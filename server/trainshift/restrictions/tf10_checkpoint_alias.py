@@ -31,14 +31,14 @@ Seeds: S1 restriction 10; S2 restriction 10.
 from __future__ import annotations
 
 from trainshift.core.program import Program
-from trainshift.restrictions.facts import one_name as holding
-from trainshift.restrictions.facts.creations import Kind
+from trainshift.restrictions.facts import one_name
+from trainshift.restrictions.facts.creations import MadeKind
 from trainshift.restrictions.restriction import Findings, Restriction
 
 
 def check(program: Program) -> Findings:
     """One finding for each creation that no plain name holds first, each second creation, each alias."""
-    yield from holding.check(program, "TF10", Kind.CHECKPOINT, Kind.MANAGER)
+    yield from one_name.check(program, "TF10", MadeKind.CHECKPOINT, MadeKind.MANAGER)
 
 
 RULE = Restriction("TF10", "checkpoint-alias", check)

@@ -29,7 +29,7 @@ from trainshift.core.layout import Layout
 from trainshift.core.names import api
 from trainshift.core.names.resolver import Unknown
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change, Edit, Place, Withheld
+from trainshift.core.text.edit import Change, Edit, Side, Withheld
 from trainshift.core.text.facts import Scope, Statement, last_name
 from trainshift.core.training.steps import Step, Steps, is_plain
 from trainshift.rewriting.flags import PAIRS_KEY, Flag, Flags
@@ -136,7 +136,7 @@ def _bind_pairs(program: Program, step: Step, name: str) -> list[Edit]:
     opening, closing = ("", "") if is_list else ("list(", ")")
     return [
         Edit(statement.start, start + value.value_start, f"{name} = {opening}"),
-        Edit(end, end, f"{closing}{newline}{lead}{name}", Place.WITHIN, 1),
+        Edit(end, end, f"{closing}{newline}{lead}{name}", Side.WITHIN, 1),
     ]
 
 
@@ -151,7 +151,7 @@ def _before_return(program: Program, step: Step, block: list[str]) -> list[Edit]
     newline = script.source.newline + program.fact(Layout).indentation(step.statement)
     lines = "".join(newline + line for line in [*block, f"return {name}"])
     bound = [Edit(span.start, value.start, f"{name} = ")] if step.models else []
-    return [*bound, Edit(span.end, span.end, lines, Place.AFTER)]
+    return [*bound, Edit(span.end, span.end, lines, Side.AFTER)]
 
 
 def _result_name(program: Program) -> str:
@@ -228,7 +228,7 @@ def _above_comments(program: Program, first: Statement, line: str) -> Edit:
         row -= 1
     start = source.line_starts[row]
     text = program.fact(Layout).indentation(first) + line + source.newline
-    return Edit(start, start, text, Place.BEFORE, -2)
+    return Edit(start, start, text, Side.BEFORE, -2)
 
 
 def _doubts(program: Program, step: Step, receiver: str) -> tuple[str, ...]:

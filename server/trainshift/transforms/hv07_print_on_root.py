@@ -25,10 +25,10 @@ import ast
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Edit, Place, Remark
+from trainshift.core.text.edit import Edit, Remark, Side
 from trainshift.rewriting.edits.rank_guards import conditional, guard, guard_changes
 from trainshift.rewriting.prerequisites import Prerequisites
-from trainshift.rewriting.ranks.root_only import Form, Kind, RootCall, RootOnly
+from trainshift.rewriting.ranks.root_only import Form, RootCall, RootKind, RootOnly
 from trainshift.transforms.rule import Consequence, Guard, Proposals, Transform
 
 
@@ -40,7 +40,7 @@ def propose(program: Program) -> Proposals:
         Form.BIND: _bind,
         Form.DISABLE: _disable,
     }
-    yield from guard_changes(program, "HV07", (Kind.PRINT,), forms, "Print on rank 0 only")
+    yield from guard_changes(program, "HV07", (RootKind.PRINT,), forms, "Print on rank 0 only")
     for site, what in program.fact(RootOnly).shared:
         text = f"{program.script.text(site.node.func, site)}(...) stays in the loop: every rank {what}"
         yield Remark("HV07", program.script.statement_span(site.statement), text)
@@ -79,7 +79,7 @@ def _bind(program: Program, call: RootCall) -> tuple[Edit, ...]:
     guarded = f"{closing}{newline}{header}{newline}{layout.unit_at(site.statement)}{lead}"
     return (
         Edit(statement.start, first, f"{name} = {opening}"),
-        Edit(last, last, f"{guarded}{'' if alone else '*'}{name}", Place.WITHIN, 1),
+        Edit(last, last, f"{guarded}{'' if alone else '*'}{name}", Side.WITHIN, 1),
     )
 
 

@@ -48,7 +48,7 @@ from trainshift.rewriting.edits.rank_guards import conditional, guard, guard_cha
 from trainshift.rewriting.keras.wraps import Wraps
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.ranks.read_back import ReadBack
-from trainshift.rewriting.ranks.root_only import Form, Kind, RootCall, RootOnly
+from trainshift.rewriting.ranks.root_only import Form, RootCall, RootKind, RootOnly
 from trainshift.rewriting.tf1.initializations import Initializations
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
@@ -68,7 +68,7 @@ def propose(program: Program) -> Proposals:
         Form.RELOAD: _reload,
     }
     native = _native_saves(program)
-    for change in guard_changes(program, "HV08", (Kind.WRITE,), forms, "Write on rank 0 only"):
+    for change in guard_changes(program, "HV08", (RootKind.WRITE,), forms, "Write on rank 0 only"):
         if isinstance(change, Change) and change.target in native:
             change = replace(change, decisions=(_UNREADABLE,))
         yield change

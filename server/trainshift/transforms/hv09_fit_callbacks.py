@@ -36,7 +36,7 @@ from trainshift.rewriting.keras.callbacks import AVERAGE, BROADCAST, CallbackLis
 from trainshift.rewriting.keras.fits import hides
 from trainshift.rewriting.list_roles import Role
 from trainshift.rewriting.prerequisites import Prerequisites
-from trainshift.rewriting.ranks.root_only import Form, Kind, RootCall, verbosity
+from trainshift.rewriting.ranks.root_only import Form, RootCall, RootKind, verbosity
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
 
@@ -53,7 +53,7 @@ def propose(program: Program) -> Proposals:
     for callback in program.fact(CallbackLists).written_on_all_ranks:
         yield keep_to_root(program, "HV09", callback.element, callback.name)
     yield from guard_changes(
-        program, "HV09", (Kind.PRINT,), {Form.VERBOSE: _verbose}, "Show the progress bar on rank 0 only"
+        program, "HV09", (RootKind.PRINT,), {Form.VERBOSE: _verbose}, "Show the progress bar on rank 0 only"
     )
 
 

@@ -25,7 +25,7 @@ from trainshift.core import tables
 from trainshift.core.layout import Layout
 from trainshift.core.names import api
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change, Edit, Place, Withheld
+from trainshift.core.text.edit import Change, Edit, Side, Withheld
 from trainshift.core.text.facts import Site
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import is_plain
@@ -72,7 +72,7 @@ def _wrap(program: Program, wrap: Wrap, compile: Compile) -> Change | Withheld:
     lead = script.source.text[statement.start : span.start]
     edits = (
         Edit(statement.start, span.start, f"{name} = {wrapper}"),
-        Edit(span.end, span.end, f"){newline}{lead}{name}", Place.WITHIN, 1),
+        Edit(span.end, span.end, f"){newline}{lead}{name}", Side.WITHIN, 1),
     )
     requires = program.fact(Layout).isolate(site.statement)
     return Change("HV10", _TITLE, statement, edits, requires, (wrap.doubt,) if wrap.doubt else ())

@@ -148,7 +148,7 @@ _MOST_ANSWERS = 500_000
 _DEEPEST = 120
 
 
-class Answers:
+class Memo:
     """What is known so far, and the questions that are still open, of scripts that are linked.
 
     After the `most` answers what is still unknown stays unknown.  `pause` is called before each new answer
@@ -210,9 +210,9 @@ class Resolver:
     A question about code of another script of the same workspace is passed on to that one's resolver.
     """
 
-    def __init__(self, script: Script, answers: Answers | None = None) -> None:
+    def __init__(self, script: Script, memo: Memo | None = None) -> None:
         self._script = script
-        self.answers = answers or Answers()
+        self.memo = memo or Memo()
         self._callers: dict[Scope, tuple[list[Site], bool]] = {}
         self._aliases: dict[str, set[str]] | None = None
         self._reachings: dict[tuple[Scope | None, str], Reaching] = {}
@@ -228,14 +228,14 @@ class Resolver:
             if home is not self._script:
                 return home.names.values(node, scope, statement)
         question = (id(node), id(scope))
-        known = self.answers.known.get(question)
+        known = self.memo.known.get(question)
         if known is not None:
             return known
         plain = self._plain(node)
         if plain:
-            self.answers.known[question] = plain
+            self.memo.known[question] = plain
             return plain
-        return self.answers.ask(question, self._evaluate, node, scope, statement)
+        return self.memo.ask(question, self._evaluate, node, scope, statement)
 
     def site_values(self, node: ast.expr, site: Site) -> Values:
         """Everything that an expression inside a call may stand for."""
@@ -494,7 +494,7 @@ class Resolver:
     def _module_member(self, module: Module, name: str) -> Values:
         """What a module of the workspace calls `name`: one of its own names, or a module below it."""
         # Modules may import the name from each other.
-        return self.answers.ask((module, name), self._find_member, module, name)
+        return self.memo.ask((module, name), self._find_member, module, name)
 
     def _starred(self, script: Script, name: str) -> Values:
         """What `name` is through the script's star imports from the workspace; nothing if it is in none."""
@@ -524,8 +524,8 @@ class Resolver:
         if isinstance(value, Class):
             return self._class_attribute(value.scope, name) or _ANYTHING
         if isinstance(value, UserInstance):
-            own = self.answers.ask(("own", value, name), self._method, value, name)
-            bound = self.answers.ask(("bound", value, name), self._object_attribute, value, name)
+            own = self.memo.ask(("own", value, name), self._method, value, name)
+            bound = self.memo.ask(("bound", value, name), self._object_attribute, value, name)
             if own or bound:
                 return own | bound | self._overridden(value, name)
             if any(isinstance(each, str) for each in self.ancestry(value.scope)):
@@ -541,8 +541,8 @@ class Resolver:
         if owner.node is not None or all(map(_is_standard, libraries)) or not self.heirs(owner.scope):
             return _NOTHING
         alone = UserInstance(owner.scope, _NO_CALL)
-        own = self.answers.ask(("own", alone, name), self._method, alone, name)
-        bound = self.answers.ask(("bound", alone, name), self._object_attribute, alone, name)
+        own = self.memo.ask(("own", alone, name), self._method, alone, name)
+        bound = self.memo.ask(("bound", alone, name), self._object_attribute, alone, name)
         return frozenset() if own or bound else frozenset({Member(owner, name)})
 
     def _class_attribute(self, cls: Scope, name: str) -> Values:
@@ -666,7 +666,7 @@ class Resolver:
             return _ANYTHING
         if not function.returns:
             return frozenset({Literal(None)})
-        return self.answers.ask(("returned", id(function)), self._joined_returns, function)
+        return self.memo.ask(("returned", id(function)), self._joined_returns, function)
 
     def _joined_returns(self, function: Scope) -> Values:
         return self._join(self.values(value, function, statement) for value, statement in function.returns)
@@ -758,7 +758,7 @@ class Resolver:
         return values
 
     def _parameter(self, binding: Binding) -> Values:
-        return self.answers.ask(("parameter", id(binding)), self._find_parameter, binding)
+        return self.memo.ask(("parameter", id(binding)), self._find_parameter, binding)
 
     def _find_parameter(self, binding: Binding) -> Values:
         function = binding.inner
@@ -833,7 +833,7 @@ class Resolver:
 
     def heirs(self, cls: Scope) -> list[Scope]:
         """The classes of any linked script that derive from `cls`, directly or not."""
-        found = self.answers.ask(("heirs", id(cls)), self._find_heirs, cls)
+        found = self.memo.ask(("heirs", id(cls)), self._find_heirs, cls)
         return sorted((value.scope for value in found if isinstance(value, Class)), key=self._order)
 
     def _order(self, cls: Scope) -> tuple[str, int]:

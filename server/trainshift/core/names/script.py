@@ -37,7 +37,7 @@ class Script:
         self.source = code.source
         self.workspace = workspace
         self.path = path
-        self.names = Resolver(self, workspace.answers if workspace is not None else None)
+        self.names = Resolver(self, workspace.memo if workspace is not None else None)
 
     @property
     def chunks(self) -> list[tuple[int, str]]:

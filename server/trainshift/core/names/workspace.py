@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from trainshift.core.lazy import cached_property
-from trainshift.core.names.resolver import Answers
+from trainshift.core.names.resolver import Memo
 from trainshift.core.names.script import Script
 from trainshift.core.text.code import Code
 from trainshift.core.text.facts import Binding, Scope, for_type_checkers
@@ -49,7 +49,7 @@ class Workspace:
     """The files around one script, the `root`, which is read with the names of all of them linked."""
 
     def __init__(self, files: Files, path: str, code: Code) -> None:
-        self.answers = Answers(_MOST_ANSWERS + len(code.source.text))
+        self.memo = Memo(_MOST_ANSWERS + len(code.source.text))
         self._files = files
         self._scripts: dict[str, Script | None] = {}
         self._homes: dict[int, Script] = {}

@@ -14,7 +14,7 @@ from enum import IntEnum
 from trainshift.core.text.source import Span
 
 
-class Place(IntEnum):
+class Side(IntEnum):
     """What an insertion belongs to, which decides the order of insertions at one offset.
 
     Text inside a line comes first, which may be the end of a statement; then lines that follow the statement,
@@ -33,7 +33,7 @@ class Edit:
     start: int
     end: int
     text: str
-    place: Place = Place.WITHIN
+    side: Side = Side.WITHIN
     rank: int = 0
 
     def moved(self, distance: int) -> Edit:
@@ -43,7 +43,7 @@ class Edit:
     @property
     def _key(self) -> tuple[int, int, int, int]:
         """Text order; an insertion sorts before a replacement that starts at the same offset."""
-        return (self.start, self.end, self.place, self.rank)
+        return (self.start, self.end, self.side, self.rank)
 
 
 @dataclass(frozen=True, slots=True)

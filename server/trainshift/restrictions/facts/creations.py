@@ -46,7 +46,7 @@ from trainshift.core.text.facts import (
 from trainshift.core.text.source import one_line
 
 
-class Kind(Enum):
+class MadeKind(Enum):
     """What an object is, as far as the restrictions on creations ask.
 
     OTHER is an object that is known to be none of the first four, UNSEEN one that may be anything.
@@ -60,12 +60,12 @@ class Kind(Enum):
     UNSEEN = "unknown"
 
 
-Kinds = frozenset[Kind]
+Kinds = frozenset[MadeKind]
 # Nothing is followed through more calls and names than this.
 _DEEPEST = 60
 _NONE: Kinds = frozenset()
-_OTHER: Kinds = frozenset({Kind.OTHER})
-_UNSEEN: Kinds = frozenset({Kind.UNSEEN})
+_OTHER: Kinds = frozenset({MadeKind.OTHER})
+_UNSEEN: Kinds = frozenset({MadeKind.UNSEEN})
 
 
 class Held(Enum):
@@ -113,7 +113,7 @@ class Creation:
     """
 
     site: Site
-    kind: Kind
+    kind: MadeKind
     certain: bool
     whole: ast.expr
     path: tuple[ast.AST, ...]
@@ -129,10 +129,10 @@ class Creation:
 
 
 _FAMILIES = {
-    Kind.DATASET: api.DATASET,
-    Kind.OPTIMIZER: api.OPTIMIZERS,
-    Kind.CHECKPOINT: api.CHECKPOINT,
-    Kind.MANAGER: api.CHECKPOINT_MANAGER,
+    MadeKind.DATASET: api.DATASET,
+    MadeKind.OPTIMIZER: api.OPTIMIZERS,
+    MadeKind.CHECKPOINT: api.CHECKPOINT,
+    MadeKind.MANAGER: api.CHECKPOINT_MANAGER,
 }
 # Functions and class methods that make objects of the kinds; classes are told by their capital.
 _MAKING = frozenset(
@@ -149,16 +149,16 @@ _LOADING = frozenset({"tensorflow_datasets.load", "tensorflow_datasets.load.load
 _ADDED_OPTIMIZERS = "tensorflow_addons.optimizers."
 # Modules of which a member that is not recorded, or that `getattr` takes, is probably of the kind.
 _MODULES = {
-    "tensorflow.keras.optimizers": Kind.OPTIMIZER,
-    "tensorflow.keras.optimizers.legacy": Kind.OPTIMIZER,
-    "tensorflow.keras.optimizers.experimental": Kind.OPTIMIZER,
-    "tensorflow.optimizers": Kind.OPTIMIZER,
-    "keras.optimizers": Kind.OPTIMIZER,
-    "tensorflow.contrib.opt": Kind.OPTIMIZER,
-    "tensorflow.contrib.optimizers": Kind.OPTIMIZER,
-    "tensorflow.data": Kind.DATASET,
-    "tensorflow.data.experimental": Kind.DATASET,
-    "tensorflow.contrib.data": Kind.DATASET,
+    "tensorflow.keras.optimizers": MadeKind.OPTIMIZER,
+    "tensorflow.keras.optimizers.legacy": MadeKind.OPTIMIZER,
+    "tensorflow.keras.optimizers.experimental": MadeKind.OPTIMIZER,
+    "tensorflow.optimizers": MadeKind.OPTIMIZER,
+    "keras.optimizers": MadeKind.OPTIMIZER,
+    "tensorflow.contrib.opt": MadeKind.OPTIMIZER,
+    "tensorflow.contrib.optimizers": MadeKind.OPTIMIZER,
+    "tensorflow.data": MadeKind.DATASET,
+    "tensorflow.data.experimental": MadeKind.DATASET,
+    "tensorflow.contrib.data": MadeKind.DATASET,
 }
 # Calls that pass the elements of what they are given on, but are not the object itself.
 _ITERATING = frozenset(f"builtins.{name}" for name in ("iter", "list", "tuple", "sorted", "reversed"))
@@ -189,7 +189,7 @@ class Creations:
         """Each creation by its innermost call."""
         return {creation.site.node: creation for creation in self.all}
 
-    def of(self, *kinds: Kind) -> list[Creation]:
+    def of(self, *kinds: MadeKind) -> list[Creation]:
         """The creations of these kinds, in text order."""
         return [creation for creation in self.all if creation.kind in kinds]
 
@@ -198,7 +198,7 @@ class Creations:
         called = creation.site.node.func
         return (dotted(called) or one_line(self._script.text(called, creation.site))) + "(...)"
 
-    def module_names(self, kind: Kind) -> dict[str, list[Binding]]:
+    def module_names(self, kind: MadeKind) -> dict[str, list[Binding]]:
         """The module-level names that may hold an object of `kind`, with the bindings that give it."""
         found: dict[str, list[Binding]] = {}
         for name, bindings in self._script.module_bindings.items():
@@ -234,7 +234,7 @@ class Creations:
             return _OTHER
         if binding.kind == "context" and binding.value is not None:
             found = self.kinds(binding.value, binding.scope, binding.statement)
-            return found if Kind.UNSEEN not in found else found & set(_FAMILIES) or _UNSEEN
+            return found if MadeKind.UNSEEN not in found else found & set(_FAMILIES) or _UNSEEN
         if binding.kind == "value" and binding.value is not None:
             if not binding.path:
                 return self.kinds(binding.value, binding.scope, binding.statement)
@@ -244,7 +244,7 @@ class Creations:
                     return _OTHER if _is_info(_root(binding.value), binding.path) else made
         if binding.kind == "element" and binding.value is not None:
             iterated = self.kinds(binding.value, binding.scope, binding.statement)
-            if Kind.UNSEEN not in iterated and not iterated.isdisjoint(_FAMILIES):
+            if MadeKind.UNSEEN not in iterated and not iterated.isdisjoint(_FAMILIES):
                 return _OTHER
             values = self._script.names.values(binding.value, binding.scope, binding.statement)
             if not binding.path and values and all(_is_of_builtins(value) for value in values):
@@ -289,9 +289,9 @@ class Creations:
         found = self._of_values(names.values(node, scope, statement))
         if isinstance(node.func, ast.Attribute) and not any(isinstance(each, Library) for each in callee):
             owner = self.kinds(node.func.value, scope, statement)
-            if Kind.DATASET in owner and gives_dataset(node.func.attr):
-                return owner & {Kind.DATASET, Kind.UNSEEN}
-            if owner & set(_FAMILIES) and Kind.UNSEEN not in owner and found == _UNSEEN:
+            if MadeKind.DATASET in owner and gives_dataset(node.func.attr):
+                return owner & {MadeKind.DATASET, MadeKind.UNSEEN}
+            if owner & set(_FAMILIES) and MadeKind.UNSEEN not in owner and found == _UNSEEN:
                 return _OTHER
         return found | {kind for each in callee if (kind := self._makes(each)[0])}
 
@@ -317,24 +317,24 @@ class Creations:
     def _of_values(self, values: frozenset[Value]) -> Kinds:
         return frozenset(map(self._of_value, values))
 
-    def _of_value(self, value: Value) -> Kind:
+    def _of_value(self, value: Value) -> MadeKind:
         if isinstance(value, Instance):
             return _of_library(value.cls)
         if isinstance(value, Member) and self._script.names.is_a(value.owner, *api.DATASET):
-            return Kind.OTHER  # such as its `element_spec`
+            return MadeKind.OTHER  # such as its `element_spec`
         if isinstance(value, UserInstance):
             if value.node is None:
-                return Kind.OTHER
+                return MadeKind.OTHER
             for kind, family in _FAMILIES.items():
                 if self._script.names.is_a(value, *family):
                     return kind
-            return Kind.OTHER
+            return MadeKind.OTHER
         if isinstance(value, Literal | Display | Function | Class):
-            return Kind.OTHER
+            return MadeKind.OTHER
         if isinstance(value, Library):
             known = api.canonical(value.name) is not None
-            return Kind.OTHER if known or _is_foreign(value.name) else Kind.UNSEEN
-        return Kind.UNSEEN
+            return MadeKind.OTHER if known or _is_foreign(value.name) else MadeKind.UNSEEN
+        return MadeKind.UNSEEN
 
     # Creations
 
@@ -354,7 +354,7 @@ class Creations:
                 found.update(name for name, given in scope.bindings.items() if given[0].kind == "value")
         return found
 
-    def _made(self, site: Site) -> tuple[Kind, bool] | None:
+    def _made(self, site: Site) -> tuple[MadeKind, bool] | None:
         """What kind of object the call makes anew, and whether that is certain; None if none."""
         made = [self._makes(value) for value in self._script.names.callee(site)]
         found = {kind for kind, _ in made if kind is not None}
@@ -362,18 +362,18 @@ class Creations:
             return None
         (kind,) = found
         certain = all(sure for _, sure in made)
-        if kind in (Kind.DATASET, Kind.OPTIMIZER) and self._derives(site, kind):
+        if kind in (MadeKind.DATASET, MadeKind.OPTIMIZER) and self._derives(site, kind):
             return None
         return kind, certain
 
-    def _makes(self, value: Value) -> tuple[Kind | None, bool]:
+    def _makes(self, value: Value) -> tuple[MadeKind | None, bool]:
         if isinstance(value, Library):
             return _makes_of_library(value.name)
         if isinstance(value, Class):
             for kind, family in _FAMILIES.items():
                 bases = self._script.names.library_bases(value.scope)
                 if any(api.is_subclass(base, *family) for base in bases) or (
-                    kind is Kind.OPTIMIZER and any(map(_is_added_optimizer, bases))
+                    kind is MadeKind.OPTIMIZER and any(map(_is_added_optimizer, bases))
                 ):
                     return kind, True
         elif isinstance(value, Instance) and value.cls == "builtins.getattr" and value.node.args:
@@ -382,10 +382,10 @@ class Creations:
             kinds = {_MODULES[module] for module in modules if module in _MODULES}
             return (kinds.pop() if len(kinds) == 1 else None), False
         elif isinstance(value, Member) and value.name == "as_dataset" and isinstance(value.owner, Instance):
-            return (Kind.DATASET if value.owner.cls == "tensorflow_datasets.builder" else None), True
+            return (MadeKind.DATASET if value.owner.cls == "tensorflow_datasets.builder" else None), True
         return None, False
 
-    def _derives(self, site: Site, kind: Kind) -> bool:
+    def _derives(self, site: Site, kind: MadeKind) -> bool:
         """Whether the call is given an object of the kind, around which it makes another."""
         waiting = arguments(site.node)
         while waiting:
@@ -398,10 +398,10 @@ class Creations:
                 return True
         return False
 
-    def _creation(self, site: Site, kind: Kind, certain: bool) -> Creation:
+    def _creation(self, site: Site, kind: MadeKind, certain: bool) -> Creation:
         path = expression_path(site.statement.node, site.node)[:-1]
         whole: ast.expr = site.node
-        while kind is Kind.DATASET and len(path) >= 2:
+        while kind is MadeKind.DATASET and len(path) >= 2:
             attribute, call = path[-1], path[-2]
             if not (isinstance(attribute, ast.Attribute) and isinstance(call, ast.Call)):
                 break
@@ -409,7 +409,7 @@ class Creations:
                 break
             whole = call
             del path[-2:]
-        wrapped = path[-1] if path and kind is Kind.OPTIMIZER else None
+        wrapped = path[-1] if path and kind is MadeKind.OPTIMIZER else None
         if isinstance(wrapped, ast.Call) and self._is_horovods(wrapped, site):
             whole = wrapped
             del path[-1]
@@ -478,30 +478,30 @@ def _is_foreign(name: str) -> bool:
 
 
 @cache
-def _of_library(cls: str) -> Kind:
+def _of_library(cls: str) -> MadeKind:
     """What a call of the library's class or function `cls` gives."""
     for kind, family in _FAMILIES.items():
         if api.is_subclass(cls, *family):
             return kind
     if cls in _LOADING:
-        return Kind.DATASET
+        return MadeKind.DATASET
     if _is_added_optimizer(cls):
-        return Kind.OPTIMIZER
+        return MadeKind.OPTIMIZER
     if _is_foreign(cls) or api.is_class(cls):
-        return Kind.OTHER
+        return MadeKind.OTHER
     known = cls.startswith("tensorflow.") and not cls.startswith(("tensorflow.data", "tensorflow.contrib"))
-    return Kind.OTHER if known and api.canonical(cls) is not None else Kind.UNSEEN
+    return MadeKind.OTHER if known and api.canonical(cls) is not None else MadeKind.UNSEEN
 
 
 @cache
-def _makes_of_library(name: str) -> tuple[Kind | None, bool]:
+def _makes_of_library(name: str) -> tuple[MadeKind | None, bool]:
     """What kind of object a call of the library's `name` makes, and whether that is certain."""
     name = api.canonical(name) or name
     kind = _of_library(api.returns(name) or name)
     return (kind, True) if kind in _FAMILIES else (_probable(name), False)
 
 
-def _probable(name: str) -> Kind | None:
+def _probable(name: str) -> MadeKind | None:
     """What a class that is not recorded probably makes, by the module that it is of."""
     module, _, last = name.rpartition(".")
     kind = _MODULES.get(module) if api.canonical(name) is None else None

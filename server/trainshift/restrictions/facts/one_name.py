@@ -8,29 +8,28 @@ from dataclasses import dataclass
 
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.layout import Layout
-from trainshift.core.names.readings import Readings
 from trainshift.core.names.resolver import Class, Function, UserInstance
 from trainshift.core.program import Program
+from trainshift.core.readings import Readings
 from trainshift.core.text.edit import Change, Edit
 from trainshift.core.text.facts import Binding, Facts, Scope, Site, Statement, arguments, dotted, last_name
 from trainshift.core.text.source import Span
-from trainshift.restrictions.facts.creations import Creation, Creations, Held, Kind, excludes
-from trainshift.restrictions.restriction import Findings
+from trainshift.restrictions.facts.creations import Creation, Creations, Held, MadeKind, excludes
 
 WHY = {
-    Kind.DATASET: "a rewrite follows a dataset by its one name to divide its batches among the ranks",
-    Kind.OPTIMIZER: (
+    MadeKind.DATASET: "a rewrite follows a dataset by its one name to divide its batches among the ranks",
+    MadeKind.OPTIMIZER: (
         "a rewrite follows an optimizer by its one name to scale its rate and to start all ranks from the "
         "same variables"
     ),
-    Kind.CHECKPOINT: "a rewrite follows a checkpoint by its one name so that only rank 0 writes it",
-    Kind.MANAGER: "a rewrite follows a checkpoint manager by its one name so that only rank 0 writes",
+    MadeKind.CHECKPOINT: "a rewrite follows a checkpoint by its one name so that only rank 0 writes it",
+    MadeKind.MANAGER: "a rewrite follows a checkpoint manager by its one name so that only rank 0 writes",
 }
 _FRESH = {
-    Kind.DATASET: "dataset",
-    Kind.OPTIMIZER: "optimizer",
-    Kind.CHECKPOINT: "checkpoint",
-    Kind.MANAGER: "manager",
+    MadeKind.DATASET: "dataset",
+    MadeKind.OPTIMIZER: "optimizer",
+    MadeKind.CHECKPOINT: "checkpoint",
+    MadeKind.MANAGER: "manager",
 }
 _KEPT = (Held.NAME, Held.UNPACKED)
 _HARMLESS = (Held.ANNOTATED, Held.ATTRIBUTE, Held.COMPILED, Held.DISCARDED)
@@ -40,7 +39,7 @@ _EXTRACTED = (
 _ADDING = ("append", "insert", "add", "extend", "setdefault")
 
 
-def check(program: Program, code: str, *kinds: Kind) -> Findings:
+def check(program: Program, code: str, *kinds: MadeKind) -> Iterator[Finding]:
     """One finding for each creation that no plain name holds first, each second creation, each alias."""
     creations = program.fact(Creations).of(*kinds)
     rule = _Rule(program, code, kinds)
@@ -55,11 +54,11 @@ def check(program: Program, code: str, *kinds: Kind) -> Findings:
 class _Rule:
     program: Program
     code: str
-    kinds: tuple[Kind, ...]
+    kinds: tuple[MadeKind, ...]
 
     # Creations
 
-    def created(self, creations: list[Creation]) -> Findings:
+    def created(self, creations: list[Creation]) -> Iterator[Finding]:
         """The creations that are not ``name = call(...)``, or not the first for their name."""
         earlier: dict[object, list[Creation]] = {}
         names = self._fresh_names(creations)
@@ -200,7 +199,7 @@ class _Rule:
 
     # Aliases
 
-    def aliased(self) -> Findings:
+    def aliased(self) -> Iterator[Finding]:
         """The second names, attributes and containers that objects with a name are bound to."""
         seen: set[ast.AST] = set()
         for each in (each for facts in self.program.script.facts for each in facts.once(_kept_names)):
@@ -218,20 +217,22 @@ class _Rule:
                     related = self._bound_at(part, binding.scope, binding.statement)
                     yield Finding(self.code, Verdict.HARMLESS, span, message, related)
 
-    def _kind(self, node: ast.expr, scope: Scope, statement: Statement | None) -> Kind | None:
+    def _kind(self, node: ast.expr, scope: Scope, statement: Statement | None) -> MadeKind | None:
         """What a (dotted) name stands for, if it is of the kinds asked for."""
         if not dotted(node):
             return None
         found = self.program.fact(Creations).kinds(node, scope, statement)
         return next((kind for kind in self.kinds if kind in found), None)
 
-    def _alias(self, binding: Binding, target: ast.Name, source: ast.expr) -> Findings:
+    def _alias(self, binding: Binding, target: ast.Name, source: ast.expr) -> Iterator[Finding]:
         kind = self._kind(source, binding.scope, binding.statement)
         if kind is None:
             return
         script = self.program.script
         text = script.text(source, binding.scope)
-        sure = Kind.UNSEEN not in self.program.fact(Creations).kinds(source, binding.scope, binding.statement)
+        sure = MadeKind.UNSEEN not in self.program.fact(Creations).kinds(
+            source, binding.scope, binding.statement
+        )
         what = f"the {kind.value} `{text}`" if sure else f"`{text}`, which may be {_a(kind)}"
         message = f"`{target.id}` is a second name for {what}: {WHY[kind]}."
         yield Finding(
@@ -298,7 +299,7 @@ class _Rule:
 
     # Arguments
 
-    def passed(self) -> Findings:
+    def passed(self) -> Iterator[Finding]:
         """The objects with a name that are passed to functions of the script."""
         script = self.program.script
         named = {scope.name for scope in script.scopes} | {name for name, _ in script.code.bound_values}
@@ -353,8 +354,8 @@ def _place(program: Program, creation: Creation) -> object:
     return (home, creation.holder)
 
 
-def _a(kind: Kind) -> str:
-    return f"an {kind.value}" if kind is Kind.OPTIMIZER else f"a {kind.value}"
+def _a(kind: MadeKind) -> str:
+    return f"an {kind.value}" if kind is MadeKind.OPTIMIZER else f"a {kind.value}"
 
 
 def _is_whole(text: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
@@ -12,8 +12,7 @@ from trainshift.core.text.facts import Site, Statement, expression_path
 from trainshift.core.text.source import Span
 from trainshift.core.training.horovod import Horovod
 from trainshift.rewriting.prerequisites import Prerequisites
-from trainshift.rewriting.ranks.root_only import Form, Kind, RootCall, RootOnly
-from trainshift.transforms.rule import Proposals
+from trainshift.rewriting.ranks.root_only import Form, RootCall, RootKind, RootOnly
 
 _LOOSER = (
     ast.Attribute,
@@ -30,10 +29,10 @@ _LOOSER = (
 def guard_changes(
     program: Program,
     rule: str,
-    kinds: tuple[Kind, ...],
+    kinds: tuple[RootKind, ...],
     forms: Mapping[Form, Callable[[Program, RootCall], tuple[Edit, ...]]],
     title: str,
-) -> Proposals:
+) -> Iterator[Change | Withheld]:
     """The changes for the root calls of some kinds that have one of `forms`."""
     for call in program.fact(RootOnly).calls:
         if call.kind not in kinds or call.form not in forms:

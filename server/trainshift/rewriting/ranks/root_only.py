@@ -28,7 +28,7 @@ _V1 = "tensorflow.compat.v1"
 _OPERATORS = (ast.BinOp, ast.UnaryOp, ast.Compare)
 
 
-class Kind(Enum):
+class RootKind(Enum):
     """Whether the call shows something or keeps something."""
 
     PRINT = "print"
@@ -57,7 +57,7 @@ class RootCall:
     """
 
     site: Site
-    kind: Kind
+    kind: RootKind
     form: Form
     outer: ast.expr
     doubt: str = ""
@@ -128,7 +128,7 @@ class RootOnly:
                 if tables.OPENING[value.name][1] is None or _mode_writes(site):
                     return True
             found = self._classify(site, value)
-            if found is not None and found[0] is Kind.WRITE:
+            if found is not None and found[0] is RootKind.WRITE:
                 return True
         return False
 
@@ -164,7 +164,7 @@ class RootOnly:
                 return self._shape(site, kind, form, doubt)
         return None
 
-    def _classify(self, site: Site, value: Value) -> tuple[Kind, Form, str] | None:
+    def _classify(self, site: Site, value: Value) -> tuple[RootKind, Form, str] | None:
         if isinstance(value, Library):
             return self._classify_function(site, api.canonical(value.name) or value.name)
         if isinstance(value, Function) or site.name not in tables.ROOT_ONLY_METHODS:
@@ -172,64 +172,66 @@ class RootOnly:
         if isinstance(value, Member):
             return self._classify_method(site, value)
         if isinstance(value, Unknown) and site.name in tables.EVALUATING and self._is_callbacks_model(site):
-            return None if self._is_silent(site) else (Kind.PRINT, Form.VERBOSE, "")
+            return None if self._is_silent(site) else (RootKind.PRINT, Form.VERBOSE, "")
         if isinstance(value, Unknown) and self._is_writing_method(site):
             receiver = self._script.text(site.node.func, site).rpartition(".")[0]
             doubt = f"{receiver} is taken to write files" if site.name in tables.DOUBTFUL_METHODS else ""
-            return Kind.WRITE, Form.GUARD, doubt
+            return RootKind.WRITE, Form.GUARD, doubt
         return None
 
-    def _classify_function(self, site: Site, name: str) -> tuple[Kind, Form, str] | None:
+    def _classify_function(self, site: Site, name: str) -> tuple[RootKind, Form, str] | None:
         keywords = {word.arg for word in site.node.keywords}
         if name in tables.PRINTING:
-            return Kind.PRINT, Form.GUARD, ""
+            return RootKind.PRINT, Form.GUARD, ""
         if name in tables.PROGRESS_BARS:
             hidden = None in keywords or "disable" in keywords
-            return None if hidden else (Kind.PRINT, Form.DISABLE, "")
+            return None if hidden else (RootKind.PRINT, Form.DISABLE, "")
         if name in tables.WRITING:
             needed = tables.WRITING_IF_GIVEN.get(name)
             if (needed is not None and needed not in keywords) or tables.HARMLESS_IF_GIVEN.get(
                 name
             ) in keywords:
                 return None
-            return Kind.WRITE, Form.GUARD, ""
+            return RootKind.WRITE, Form.GUARD, ""
         if name in tables.VERBOSITY:
-            return (Kind.PRINT, Form.GUARD, "") if self._is_talkative(site) else None
+            return (RootKind.PRINT, Form.GUARD, "") if self._is_talkative(site) else None
         if writers.is_writer(name):
-            return Kind.WRITE, Form.CONDITIONAL, ""
+            return RootKind.WRITE, Form.CONDITIONAL, ""
         if name in tables.TALKING:
-            return None if self._is_silent(site) else (Kind.PRINT, Form.VERBOSE, "")
+            return None if self._is_silent(site) else (RootKind.PRINT, Form.VERBOSE, "")
         if name == "tensorflow.summary.create_file_writer":
-            return Kind.WRITE, Form.WRITER, ""
+            return RootKind.WRITE, Form.WRITER, ""
         if name in tables.OPENING and self._opens_for_writing(site, name):
-            return Kind.WRITE, Form.PATH, ""
+            return RootKind.WRITE, Form.PATH, ""
         if name in tables.WRITING_CONTEXTS and self._is_context_manager(site):
             return (
-                (Kind.WRITE, Form.GUARD, "") if name not in tables.READING_TOO or _mode_writes(site) else None
+                (RootKind.WRITE, Form.GUARD, "")
+                if name not in tables.READING_TOO or _mode_writes(site)
+                else None
             )
         return None
 
-    def _classify_method(self, site: Site, value: Member) -> tuple[Kind, Form, str] | None:
+    def _classify_method(self, site: Site, value: Member) -> tuple[RootKind, Form, str] | None:
         owner, names = value.owner, self._script.names
         if isinstance(owner, Instance) and value.name in tables.PRINTING_METHODS.get(owner.cls, ()):
-            return Kind.PRINT, Form.GUARD, ""
+            return RootKind.PRINT, Form.GUARD, ""
         if isinstance(owner, Instance) and value.name == "setLevel":
-            return (Kind.PRINT, Form.GUARD, "") if self._is_of_tensorflow(owner, site) else None
+            return (RootKind.PRINT, Form.GUARD, "") if self._is_of_tensorflow(owner, site) else None
         if names.is_a(owner, *api.MODEL):
             if value.name in tables.MODEL_WRITING:
-                return Kind.WRITE, Form.GUARD, ""
+                return RootKind.WRITE, Form.GUARD, ""
             if value.name in tables.EVALUATING and not self._is_silent(site):
-                return Kind.PRINT, Form.VERBOSE, ""
+                return RootKind.PRINT, Form.VERBOSE, ""
             return None
         if names.is_a(owner, *api.CHECKPOINT, *api.CHECKPOINT_MANAGER, *api.SAVER):
             known = tables.CHECKPOINT_WRITING | tables.RESTORING
-            return (Kind.WRITE, Form.GUARD, "") if value.name in known else None
+            return (RootKind.WRITE, Form.GUARD, "") if value.name in known else None
         if writers.writes(value) or (names.is_a(owner, *api.ESTIMATOR) and value.name in tables.EXPORTING):
-            return Kind.WRITE, Form.GUARD, ""
+            return RootKind.WRITE, Form.GUARD, ""
         if isinstance(owner, UserInstance) or api.is_class(owner.cls):
             return None
         if self._is_writing_method(site):
-            return Kind.WRITE, Form.GUARD, ""
+            return RootKind.WRITE, Form.GUARD, ""
         return None
 
     def _is_writing_method(self, site: Site) -> bool:
@@ -287,14 +289,14 @@ class RootOnly:
 
     # How to guard it
 
-    def _shape(self, site: Site, kind: Kind, form: Form, doubt: str) -> RootCall | None:
+    def _shape(self, site: Site, kind: RootKind, form: Form, doubt: str) -> RootCall | None:
         if site.in_fstring:
             return RootCall(site, kind, form, site.node, doubt, "it stands inside an f-string")
         if form is Form.CONDITIONAL:
             return self._shape_writer(site)
         if form is not Form.GUARD:
             return RootCall(site, kind, form, site.node, doubt)
-        if self._is_context_manager(site) and kind is Kind.WRITE:
+        if self._is_context_manager(site) and kind is RootKind.WRITE:
             return RootCall(site, kind, form, site.node, doubt, self._reason_against_block(site.statement))
         path = expression_path(site.statement.node, site.node)
         outer = _chain(path)
@@ -308,7 +310,7 @@ class RootOnly:
         if isinstance(node, ast.Expr) and _bare(node.value) is outer:
             if not acting:
                 return RootCall(site, kind, Form.GUARD, outer, doubt)
-            if kind is Kind.PRINT and outer is site.node and _binds_all(site, acting):
+            if kind is RootKind.PRINT and outer is site.node and _binds_all(site, acting):
                 return RootCall(site, kind, Form.BIND, outer, doubt)
         elif isinstance(node, ast.Assign) and node.value is outer and not acting and not self._is_read(node):
             return RootCall(site, kind, Form.GUARD, outer, doubt)
@@ -323,21 +325,21 @@ class RootOnly:
         reason = writers.reason_to_keep(self._script, self._effects, site)
         alone = isinstance(site.statement.node, ast.Expr) and site.statement.node.value is site.node
         form = Form.GUARD if alone else Form.CONDITIONAL
-        return RootCall(site, Kind.WRITE, form, site.node, "", reason)
+        return RootCall(site, RootKind.WRITE, form, site.node, "", reason)
 
     def _shape_load(self, site: Site, outer: ast.expr, doubt: str) -> RootCall | None:
         """Weights are loaded on rank 0; the broadcast after the first step, or a new one, does the rest."""
         node = site.statement.node
         if not (isinstance(node, ast.Expr) and node.value is outer):
             reason = "what loading the weights returns is used on every rank"
-            return RootCall(site, Kind.WRITE, Form.GUARD, outer, doubt, reason)
+            return RootCall(site, RootKind.WRITE, Form.GUARD, outer, doubt, reason)
         assert isinstance(site.node.func, ast.Attribute)
         covered = not self._may_follow_training(site.statement) and self._is_trained(site)
         if covered or self._program.fact(Executions).runs_in_graphs or not is_plain(site.node.func.value):
-            return RootCall(site, Kind.WRITE, Form.GUARD, outer, doubt)
+            return RootCall(site, RootKind.WRITE, Form.GUARD, outer, doubt)
         if any(may_differ(above) for above in site.statement.ancestors()):
             return None  # A broadcast would wait for ranks that do not come here: each loads for itself.
-        return RootCall(site, Kind.WRITE, Form.RELOAD, outer, doubt)
+        return RootCall(site, RootKind.WRITE, Form.RELOAD, outer, doubt)
 
     def _shape_restore(self, site: Site, outer: ast.expr) -> RootCall | None:
         """Every rank restores before training; after it, rank 0 has written what the others lack."""
@@ -347,7 +349,7 @@ class RootOnly:
             return None
         if not self.restored(site) and not self.of_saver(site):
             return None
-        return RootCall(site, Kind.WRITE, Form.RELOAD, outer)
+        return RootCall(site, RootKind.WRITE, Form.RELOAD, outer)
 
     def of_saver(self, site: Site) -> bool:
         """Whether the method is of a TensorFlow 1 `Saver`, which restores into a session."""

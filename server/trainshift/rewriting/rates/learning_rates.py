@@ -42,9 +42,9 @@ from trainshift.rewriting.rates.rate_cases import (
     NAMES,
     PLATEAU,
     SETTLED,
-    Kind,
     Place,
     RateCases,
+    RateKind,
     computes,
     unpacked,
 )
@@ -288,7 +288,7 @@ class LearningRates:
             return False
         optimizer = setting.optimizer
         made = self._names.values(optimizer.node, optimizer.scope, optimizer.statement)
-        new = bool(self._cases.kinds(setting.value) & (Kind.NUMBER | Kind.SOURCE | Kind.SCALED))
+        new = bool(self._cases.kinds(setting.value) & (RateKind.NUMBER | RateKind.SOURCE | RateKind.SCALED))
         return new and any(isinstance(value, Instance) and value.node is site.node for value in made)
 
     def _given_to_known(self, site: Site, cls: str) -> list[_Given]:
@@ -434,18 +434,18 @@ class LearningRates:
 
     def _follow_once(self, place: Place, settled: frozenset[ast.expr]) -> list[Place]:
         """Scale a rate if that can be done in one place, else give the cases to follow."""
-        kinds = self._cases.kinds(place, settled) or Kind.NUMBER
+        kinds = self._cases.kinds(place, settled) or RateKind.NUMBER
         values = self._names.values(place.node, place.scope, place.statement)
         sources = [value for value in self._in_order(values) if not self._is_read(value, place.site)]
-        if kinds & Kind.SOURCE and not sources:
-            kinds = kinds & ~Kind.SOURCE | Kind.NUMBER
-        if not kinds & (Kind.NUMBER | Kind.SOURCE | Kind.UNSEEN):
+        if kinds & RateKind.SOURCE and not sources:
+            kinds = kinds & ~RateKind.SOURCE | RateKind.NUMBER
+        if not kinds & (RateKind.NUMBER | RateKind.SOURCE | RateKind.UNSEEN):
             return []
-        if not kinds & (SETTLED | Kind.NUMBER | Kind.UNSEEN):
+        if not kinds & (SETTLED | RateKind.NUMBER | RateKind.UNSEEN):
             for value in sources:
                 self._scale_source(value, place.site)
             return []
-        whole = not kinds & (SETTLED | Kind.SOURCE | Kind.UNSEEN) and not self._cases.is_target(place)
+        whole = not kinds & (SETTLED | RateKind.SOURCE | RateKind.UNSEEN) and not self._cases.is_target(place)
         if whole and not (place.tested and self._may_be_nothing(values)):
             self._add_number(place, values)
             return []
@@ -464,14 +464,14 @@ class LearningRates:
         doubt = self._doubt(place.node, place.scope, statement, values)
         self._add(Rate(statement, place.scope, place.node, place.site, doubt=doubt))
 
-    def _cannot_follow(self, place: Place, kinds: Kind) -> None:
+    def _cannot_follow(self, place: Place, kinds: RateKind) -> None:
         """Tell why the cases of a rate cannot be scaled one by one."""
         within = place.statement or place.scope.statement
         assert within is not None
         text = self._script.text(place.node, within)
-        if kinds & Kind.SOURCE:
+        if kinds & RateKind.SOURCE:
             reason = f"{text} may be a number or a schedule"
-        elif kinds & Kind.UNSEEN:
+        elif kinds & RateKind.UNSEEN:
             reason = f"{text} may be a rate of its own, or derived from the current one"
         elif place.tested:
             reason = f"{text} may be a number or nothing"
@@ -552,7 +552,7 @@ class LearningRates:
         ):
             for part in given.elts:
                 place = Place(part, site.scope, site.statement)
-                if self._cases.kinds(place) is Kind.NUMBER:
+                if self._cases.kinds(place) is RateKind.NUMBER:
                     self._add(Rate(site.statement, site.scope, part))
                 else:
                     self._follow(place)

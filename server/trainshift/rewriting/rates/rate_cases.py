@@ -51,7 +51,7 @@ _BRANCHING = ("cond", "smart_cond")
 _CALCULATING = ("builtins", "math", "numpy", "tensorflow", "keras", "horovod")
 
 
-class Kind(Flag):
+class RateKind(Flag):
     """What an expression may be: several at once, one for each case."""
 
     NONE = 0
@@ -63,8 +63,8 @@ class Kind(Flag):
     UNSEEN = auto()  # what an unknown function makes of the current rate
 
 
-SETTLED = Kind.CURRENT | Kind.SCALED
-_WRITTEN = Kind.NUMBER | Kind.SOURCE | Kind.NOTHING
+SETTLED = RateKind.CURRENT | RateKind.SCALED
+_WRITTEN = RateKind.NUMBER | RateKind.SOURCE | RateKind.NOTHING
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -99,7 +99,7 @@ class _Reading:
     place: Place
     form: _Form
     parts: tuple[Place, ...] = ()
-    own: Kind = Kind.NONE
+    own: RateKind = RateKind.NONE
     given: tuple[Place, ...] = ()
 
 
@@ -112,12 +112,12 @@ class RateCases:
         self._names = program.names
         self._horovod = program.fact(Horovod)
         self._readings: dict[tuple[int, int], _Reading] = {}
-        self._kinds: dict[_Reading, Kind] = {}
+        self._kinds: dict[_Reading, RateKind] = {}
         self._open: set[ast.expr] = set()
 
     # Questions
 
-    def kinds(self, place: Place, settled: frozenset[ast.expr] = frozenset()) -> Kind:
+    def kinds(self, place: Place, settled: frozenset[ast.expr] = frozenset()) -> RateKind:
         """Everything that the expression may be; what is in `settled` is taken to be scaled."""
         if settled:
             return self._solve(place, settled, {})[self._reading(place)]
@@ -256,13 +256,13 @@ class RateCases:
         return list(found)
 
     def _solve(
-        self, place: Place, settled: frozenset[ast.expr], known: dict[_Reading, Kind]
-    ) -> dict[_Reading, Kind]:
+        self, place: Place, settled: frozenset[ast.expr], known: dict[_Reading, RateKind]
+    ) -> dict[_Reading, RateKind]:
         """The kinds of the expression and of all that it comes from: they grow until nothing changes."""
         readings = [each for each in self._closure(place) if each not in known]
-        found = dict.fromkeys(readings, Kind.NONE)
+        found = dict.fromkeys(readings, RateKind.NONE)
 
-        def kind_of(part: Place) -> Kind:
+        def kind_of(part: Place) -> RateKind:
             reading = self._reading(part)
             return found[reading] if reading in found else known[reading]
 
@@ -270,36 +270,36 @@ class RateCases:
         while changed:
             changed = False
             for reading in reversed(readings):
-                kind = Kind.SCALED if reading.place.node in settled else self._joined(reading, kind_of)
+                kind = RateKind.SCALED if reading.place.node in settled else self._joined(reading, kind_of)
                 changed = changed or kind != found[reading]
                 found[reading] = kind
         return found
 
-    def _joined(self, reading: _Reading, kind_of: Callable[[Place], Kind]) -> Kind:
+    def _joined(self, reading: _Reading, kind_of: Callable[[Place], RateKind]) -> RateKind:
         """What an expression is by what its parts are."""
         kinds = [kind_of(part) for part in reading.parts]
         kind = reading.own
         for each in kinds:
-            kind |= each if reading.form is _Form.CASES else each & (SETTLED | Kind.UNSEEN)
+            kind |= each if reading.form is _Form.CASES else each & (SETTLED | RateKind.UNSEEN)
         if reading.form is _Form.CASES:
             return kind
         if all(each & _WRITTEN for each in kinds):
-            kind |= Kind.NUMBER
+            kind |= RateKind.NUMBER
         if reading.form is _Form.SUM:
             # A number beside what the script scales by hand is left alone, as a cap of it.
-            beside = bool(kind & Kind.CURRENT)
+            beside = bool(kind & RateKind.CURRENT)
             split = self.is_target(reading.place)
             for part, each in zip(reading.parts, kinds, strict=True):
-                alone = split or each & Kind.CURRENT or (beside and self._is_literal(part))
-                if each & Kind.NUMBER and alone:
-                    kind |= Kind.NUMBER
-        if any(kind_of(part) & Kind.CURRENT for part in reading.given):
-            kind |= Kind.UNSEEN
+                alone = split or each & RateKind.CURRENT or (beside and self._is_literal(part))
+                if each & RateKind.NUMBER and alone:
+                    kind |= RateKind.NUMBER
+        if any(kind_of(part) & RateKind.CURRENT for part in reading.given):
+            kind |= RateKind.UNSEEN
         return kind
 
     def _is_mixed(self, place: Place) -> bool:
         kinds = self.kinds(place)
-        return bool(kinds & SETTLED) and bool(kinds & (Kind.NUMBER | Kind.SOURCE))
+        return bool(kinds & SETTLED) and bool(kinds & (RateKind.NUMBER | RateKind.SOURCE))
 
     def _is_literal(self, place: Place) -> bool:
         values = self._values(place)
@@ -326,7 +326,7 @@ class RateCases:
             return self._read_bindings(place, bindings)
         if isinstance(node, ast.Attribute):
             if node.attr in ATTRIBUTES and self.is_rate(place):
-                return _Reading(place, _Form.CASES, own=Kind.CURRENT)
+                return _Reading(place, _Form.CASES, own=RateKind.CURRENT)
             return self._read_bindings(place, self._attribute_bindings(place, node))
         if isinstance(node, ast.Call):
             return self._read_call(place, node)
@@ -361,10 +361,10 @@ class RateCases:
         """An expression that is not taken apart."""
         node = place.node
         if isinstance(node, ast.Constant) and not node.value:
-            return _Reading(place, _Form.CASES, own=Kind.NOTHING)
+            return _Reading(place, _Form.CASES, own=RateKind.NOTHING)
         kind = _kind_of_values(self._values(place))
-        if kind is not Kind.SOURCE and self._horovod.scaled(node, place.scope, place.statement):
-            kind = Kind.SCALED
+        if kind is not RateKind.SOURCE and self._horovod.scaled(node, place.scope, place.statement):
+            kind = RateKind.SCALED
         return _Reading(place, _Form.CASES, own=kind)
 
     # Names and attributes
@@ -373,48 +373,48 @@ class RateCases:
         if not bindings:
             return self._leaf(place)
         if any(self._scales_itself(place, binding) for binding in bindings):
-            return _Reading(place, _Form.CASES, own=Kind.SCALED)
+            return _Reading(place, _Form.CASES, own=RateKind.SCALED)
         parts: list[Place] = []
-        own = Kind.NONE
+        own = RateKind.NONE
         for binding in bindings:
             kind, found = self._read_binding(place, binding)
             own |= kind
             parts += found
         return _Reading(place, _Form.CASES, tuple(parts), own)
 
-    def _read_binding(self, place: Place, binding: Binding) -> tuple[Kind, list[Place]]:
+    def _read_binding(self, place: Place, binding: Binding) -> tuple[RateKind, list[Place]]:
         """What one binding gives: a kind that cannot be taken apart, or expressions."""
         if binding.kind == "parameter" and binding.inner is not None:
             return self._read_parameter(binding, binding.inner)
         if binding.kind == "deleted":
-            return Kind.NOTHING, []
+            return RateKind.NOTHING, []
         value = unpacked(binding)
         if binding.kind == "value" and value is not None and binding.statement is not None:
-            return Kind.NONE, [Place(value, binding.scope, binding.statement, tested=place.tested)]
+            return RateKind.NONE, [Place(value, binding.scope, binding.statement, tested=place.tested)]
         if binding.value is not None and self._horovod.scaled(
             binding.value, binding.scope, binding.statement
         ):
-            return Kind.SCALED, []
+            return RateKind.SCALED, []
         return _kind_of_values(self._names.bound(binding)), []
 
-    def _read_parameter(self, binding: Binding, function: Scope) -> tuple[Kind, list[Place]]:
+    def _read_parameter(self, binding: Binding, function: Scope) -> tuple[RateKind, list[Place]]:
         """What callers pass, and the default where one passes nothing."""
         assert isinstance(binding.target, ast.arg)
         if binding.target in self._current:
-            return Kind.CURRENT, []
+            return RateKind.CURRENT, []
         if self._names.is_self(ast.Name(binding.target.arg, ast.Load()), function):
             return _kind_of_values(self._names.bound(binding)), []
         if self._names.is_self(ast.Name(binding.target.arg, ast.Load()), function):
             return _kind_of_values(self._names.bound(binding)), []
         parts: list[Place] = []
-        own, omitted = Kind.NONE, False
+        own, omitted = RateKind.NONE, False
         callers = self._callers.get(function, [])
         for caller in callers:
             given = self._names.argument(caller, function, binding.target.arg)
             if given is not None:
                 parts.append(Place(given, caller.scope, caller.statement, caller))
             elif hides_arguments(caller.node):
-                own |= Kind.NUMBER
+                own |= RateKind.NUMBER
             else:
                 omitted = True
         if omitted and binding.value is not None:
@@ -476,11 +476,11 @@ class RateCases:
         if last_name(node.func) in _BRANCHING and self._branches(site):
             return _Reading(place, _Form.CASES, tuple(self._branches(site)))
         if self._horovod.is_call(site, "size", "local_size"):
-            return _Reading(place, _Form.CASES, own=Kind.SCALED)
+            return _Reading(place, _Form.CASES, own=RateKind.SCALED)
         if self.member(place) is not None and self.is_rate(place):
-            return _Reading(place, _Form.CASES, own=Kind.CURRENT)
+            return _Reading(place, _Form.CASES, own=RateKind.CURRENT)
         if self._reads_variable(site):
-            return _Reading(place, _Form.CASES, own=Kind.CURRENT)
+            return _Reading(place, _Form.CASES, own=RateKind.CURRENT)
         values = self._values(place)
         if any(computes(value) for value in values) or any(isinstance(each, Class) for each in callee):
             return self._leaf(place)
@@ -492,7 +492,7 @@ class RateCases:
         if isinstance(node.func, ast.Attribute) and not libraries:
             receiver = [self._within(place, node.func.value)]
         form = _Form.SUM if chooses else _Form.PRODUCT
-        own = Kind.NONE if given or receiver else Kind.NUMBER
+        own = RateKind.NONE if given or receiver else RateKind.NUMBER
         return _Reading(place, form, (*receiver, *given), own, () if known else given)
 
     def _returning(self, site: Site) -> list[Scope]:
@@ -592,10 +592,10 @@ def computes(value: Value) -> bool:
     return isinstance(value, Function | UserInstance)
 
 
-def _kind_of_values(values: frozenset[Value]) -> Kind:
+def _kind_of_values(values: frozenset[Value]) -> RateKind:
     computing = [value for value in values if computes(value)]
-    kind = Kind.SOURCE if computing else Kind.NONE
-    return kind if values and len(computing) == len(values) else kind | Kind.NUMBER
+    kind = RateKind.SOURCE if computing else RateKind.NONE
+    return kind if values and len(computing) == len(values) else kind | RateKind.NUMBER
 
 
 def unpacked(binding: Binding) -> ast.expr | None:
