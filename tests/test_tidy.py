@@ -59,7 +59,6 @@ LONG = {
             "cli.main",
             "core.names.resolver",
             "core.text.facts",
-            "core.training.loop_kinds",
             "restrictions.facts.aliases",
             "restrictions.facts.creations",
             "restrictions.facts.one_name",

@@ -9,8 +9,9 @@ from trainshift.core.names.resolver import Function
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Scope, Site, argument
 from trainshift.core.text.source import Span
-from trainshift.core.training.loop_kinds import MONITORED, Pattern
+from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import LOOKED_FOR, Loops
+from trainshift.core.training.session_loops import MONITORED
 from trainshift.core.training.steps import Steps
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.rewriting.keras.fits import Fits

@@ -25,14 +25,8 @@ from trainshift.core.text.facts import (
     last_name,
 )
 from trainshift.core.text.source import Span
-from trainshift.core.training.loop_kinds import (
-    GRAPH_PATTERNS,
-    Loop,
-    Pattern,
-    candidates,
-    named_function,
-    read_loops,
-)
+from trainshift.core.training.loop_kinds import GRAPH_PATTERNS, Loop, Pattern, named_function
+from trainshift.core.training.loop_reader import candidates, read_loops
 from trainshift.core.training.origins import Origins, Place
 
 LOOKED_FOR = (

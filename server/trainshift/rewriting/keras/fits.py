@@ -23,7 +23,8 @@ from trainshift.core.names.script import Script
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted, hides_arguments, last_name
 from trainshift.core.training.executions import Executions, of_super
-from trainshift.core.training.loop_kinds import Loop, Pattern, is_strange
+from trainshift.core.training.loop_kinds import Loop, Pattern
+from trainshift.core.training.loop_reader import is_strange
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.origins import Origins, Place
 from trainshift.core.training.steps import Step, Steps

@@ -10,8 +10,9 @@ from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
 from trainshift.core.names.resolver import Instance, UserInstance, Value
 from trainshift.core.text.facts import Site, argument, hides_arguments
-from trainshift.core.training.loop_kinds import MONITORED, Pattern
+from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
+from trainshift.core.training.session_loops import MONITORED
 from trainshift.rewriting.list_members import Element, Members
 from trainshift.rewriting.list_roles import Listed, Lists, Member, Role
 

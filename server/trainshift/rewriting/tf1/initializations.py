@@ -18,8 +18,9 @@ from trainshift.core.program import Program
 from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted, last_name, root_name
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod
-from trainshift.core.training.loop_kinds import MONITORED, Pattern
+from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
+from trainshift.core.training.session_loops import MONITORED
 from trainshift.core.training.steps import is_plain
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.rewriting.prerequisites import Prerequisites

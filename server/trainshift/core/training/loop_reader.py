@@ -1,0 +1,418 @@
+"""Loop reader: finds the training loops of one script, each with its model, optimizer and tape."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.names import api
+from trainshift.core.names.flow import reaching_calls
+from trainshift.core.names.libraries import ROOTS, is_common
+from trainshift.core.names.resolver import (
+    Function,
+    Instance,
+    Library,
+    Literal,
+    Member,
+    Unknown,
+    UserInstance,
+    Value,
+    Values,
+    class_around,
+)
+from trainshift.core.names.script import Script
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted
+from trainshift.core.training.executions import Executions, of_super
+from trainshift.core.training.loop_kinds import (
+    FITTING,
+    Loop,
+    Pattern,
+    is_loop,
+    outermost_loop,
+)
+from trainshift.core.training.origins import Origins, Place
+from trainshift.core.training.session_loops import SessionLoops
+from trainshift.core.training.step_names import STEPPING
+from trainshift.core.training.steps import Step, Steps
+
+_ASSIGNING = ("assign", "assign_sub", "assign_add")
+_TF1_OPTIMIZER = "tensorflow.compat.v1.train.Optimizer"
+_FIT_KEYWORDS = frozenset(
+    {
+        "epochs", "batch_size", "validation_data", "validation_split", "callbacks", "steps_per_epoch",
+        "validation_steps", "initial_epoch", "class_weight", "nb_epoch",
+    }
+)  # fmt: skip
+# What trains a model by a `fit` of its own: the method of the objects of a library that does.
+_TRAINERS = {"keras_tuner": "search", "kerastuner": "search", "autokeras": "fit", "scikeras": "fit"}
+# Classes that wrap a model for scikit-learn, of Keras and of what came after.
+_WRAPPERS = ("KerasClassifier", "KerasRegressor")
+# A class of Keras that is fitted, and is neither recorded nor a model.
+_GENERATOR = "ImageDataGenerator"
+_COMPILE_KEYWORDS = frozenset({"optimizer", "loss", "metrics"})
+
+
+def candidates(script: Script) -> list[Site]:
+    """The calls that may train, by the names of the methods alone."""
+    names = (*FITTING, *STEPPING, *_ASSIGNING, *_WRAPPERS, "search", "train", "train_and_evaluate", "run")
+    return list(script.sites_named(*names))
+
+
+def read_loops(program: Program, root: Program) -> list[Loop]:
+    """The loops that stand in one script, by pattern, one for each outermost loop statement."""
+    reader = _Reader(program, root)
+    merged: dict[tuple[Pattern, bool, Statement, Scope | None], Loop] = {}
+    for loop in reader.read():
+        home = None if is_loop(loop.statement) else loop.function
+        key = (loop.pattern, loop.likely, loop.statement, home)
+        known = merged.setdefault(key, loop)
+        if known is not loop:
+            known.sites += loop.sites
+            known.models += [each for each in loop.models if each not in known.models]
+            known.optimizers += loop.optimizers
+            known.tapes += [tape for tape in loop.tapes if tape not in known.tapes]
+    return sorted(merged.values(), key=lambda loop: program.script.span(loop.sites[0].node, loop.sites[0]))
+
+
+class _Reader:
+    """Reads the loops of one script of a program."""
+
+    def __init__(self, program: Program, root: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+        self._root = root
+        self._graphs = SessionLoops(program, root)
+
+    def read(self) -> Iterator[Loop]:
+        yield from self._tapes()
+        yield from self._fits()
+        yield from self._trainers()
+        yield from self._estimators()
+        yield from self._graphs.sessions()
+        yield from self._minimizers()
+        yield from self._by_hand()
+
+    # GradTape
+
+    def _tapes(self) -> Iterator[Loop]:
+        for step in self._program.fact(Steps).steps:
+            site = step.site
+            if self._is_of_custom_step(site) or self._is_optimizers_own(site.scope):
+                continue
+            receiver = self._names.site_values(step.receiver, site)
+            tf1 = self._names.may_be(receiver, _TF1_OPTIMIZER)
+            reduced = step.reduced and bool(self._program.fact(Steps).tapes)
+            if not step.gradients and not reduced:
+                if (
+                    tf1
+                    or self._graphs.uses_sessions
+                    or next(self._script.sites_named("compute_gradients"), None)
+                ):
+                    continue
+            pattern = Pattern.GRAD_TAPE if self._is_fed(step) else Pattern.UNKNOWN
+            tapes = list(dict.fromkeys(tape for each in step.gradients for tape in each.tapes))
+            models = [Place(model, site.scope, site.statement) for model in step.models]
+            if not models and step.pairs is not None:
+                models = list(self._variable_owners(step))
+            yield Loop(
+                pattern, self._script, [site], self._around(site), models,
+                [Place(step.receiver, site.scope, site.statement)], tapes,
+            )  # fmt: skip
+
+    def _is_fed(self, step: Step) -> bool:
+        if step.gradients or step.reduced:
+            return True
+        workspace = self._script.workspace
+        if step.pairs is None or workspace is None:
+            return False
+        wanted = {
+            gradient.site.node: gradient
+            for script in workspace.reachable
+            if next(script.sites_named("GradientTape"), None)
+            for gradient in self._root.linked(script).fact(Steps).gradients
+        }
+        found = reaching_calls(self._script, wanted, step.pairs, step.site.scope, step.statement)
+        return bool(wanted) and bool(found)
+
+    def _is_optimizers_own(self, scope: Scope) -> bool:
+        """Whether the code is a method of an optimizer, which is no loop but what a loop calls."""
+        owner = class_around(scope)
+        bases = self._names.library_bases(owner) if owner is not None else ()
+        return any(api.is_subclass(base, *api.OPTIMIZERS) for base in bases)
+
+    def _is_of_custom_step(self, site: Site) -> bool:
+        return self._program.fact(Executions).custom_model(site.scope) is not None
+
+    def _variable_owners(self, step: Step) -> Iterator[Place]:
+        """The models that the variables are named after, where it is not sure that they are all."""
+        found = self._program.fact(Steps).variables(step)
+        if found is None:
+            return
+        node, scope, statement = found
+        for part in ast.walk(node):
+            if isinstance(part, ast.Attribute) and part.attr.startswith(
+                ("trainable_", "variables", "weights")
+            ):
+                yield Place(part.value, scope, statement)
+
+    # Optimizer
+
+    def _fits(self) -> Iterator[Loop]:
+        for site in self._script.sites_named(*FITTING):
+            function = site.node.func
+            if not isinstance(function, ast.Attribute) or site in self._hidden_fits:
+                continue
+            if self._is_own(self._names.callee(site)):
+                continue
+            values = self._fitted(function.value, site)
+            known = self._names.may_be(values, *api.MODEL) or any(map(_is_loaded_by_horovod, values))
+            if not known and not self._may_be_model(values):
+                continue
+            # What TensorFlow has beside its own Keras is no model that Horovod's Keras can train.
+            inner = any(
+                isinstance(value, Instance) and value.cls.startswith("tensorflow.") for value in values
+            )
+            likely = known or (not inner and self._looks_like_fit(site, function.value))
+            if self._is_of_custom_step(site) and dotted(function.value) == "self":
+                continue
+            place = Place(function.value, site.scope, site.statement)
+            yield Loop(
+                Pattern.OPTIMIZER, self._script, [site], self._around(site), [place],
+                list(self._compiled_with(site)), certain=known, likely=likely,
+            )  # fmt: skip
+
+    def _is_own(self, called: Values) -> bool:
+        """Whether the function that is called is one of the script's, and not perhaps that of a model."""
+        return any(isinstance(value, Function) for value in called) and not any(
+            isinstance(value, Member) and self._names.is_a(value.owner, *api.MODEL) for value in called
+        )
+
+    def _fitted(self, receiver: ast.expr, site: Site) -> Values:
+        """What the object that is fitted may be; ``super()`` is an object of the class around it."""
+        owner = class_around(site.scope) if of_super(site) else None
+        if owner is not None:
+            return frozenset({UserInstance(owner, None)})
+        return self._names.site_values(receiver, site)
+
+    def _may_be_model(self, values: Values) -> bool:
+        """Whether what is fitted may be a Keras model, for all that the script shows."""
+        if not self._imports_tensorflow or any(
+            isinstance(value, Instance) and not is_strange(value.cls) for value in values
+        ):
+            return False
+        return not values or any(self._is_unseen(value) for value in values)
+
+    def _is_unseen(self, value: Value) -> bool:
+        """Whether the script does not show what an object is."""
+        if isinstance(value, Member):
+            return isinstance(value.owner, UserInstance) or self._is_unseen(value.owner)
+        if isinstance(value, Instance):
+            return is_strange(value.cls)
+        if isinstance(value, Library):  # an object that a module holds, not the module
+            return "." in value.name and (is_strange(value.name) or api.is_subclass(value.name, *api.MODEL))
+        if isinstance(value, UserInstance):
+            return any(map(is_strange, self._names.library_bases(value.scope))) or any(
+                isinstance(each, Unknown)
+                for cls in self._names.ancestry(value.scope)
+                if isinstance(cls, Scope) and isinstance(cls.node, ast.ClassDef)
+                for base in cls.node.bases
+                for each in self._names.values(base, cls.parent or cls, cls.statement)
+            )
+        return isinstance(value, Unknown)
+
+    def _looks_like_fit(self, site: Site, receiver: ast.expr) -> bool:
+        """Whether an unknown object is fitted as only a Keras model is."""
+        if site.name != "fit" or any(word.arg in _FIT_KEYWORDS for word in site.node.keywords):
+            return True
+        name = dotted(receiver)
+        return bool(name) and any(
+            dotted(each.node.func.value) == name
+            for each in self._script.sites_named("compile")
+            if isinstance(each.node.func, ast.Attribute)
+            and (
+                any(word.arg in _COMPILE_KEYWORDS for word in each.node.keywords)
+                or self._is_given_optimizer(each)
+            )
+        )
+
+    def _is_given_optimizer(self, compile: Site) -> bool:
+        """Whether the first argument of a call is an optimizer, or the name of one."""
+        given = argument(compile.node, 0)
+        values = self._names.site_values(given, compile) if given is not None else ()
+        return any(
+            api.keras_optimizer(value.value) is not None
+            if isinstance(value, Literal) and isinstance(value.value, str)
+            else self._names.is_a(value, *api.OPTIMIZERS)
+            for value in values
+        )
+
+    @cached_property
+    def _imports_tensorflow(self) -> bool:
+        scripts = (self._script, self._root.script)
+        roots = {binding.full_name.partition(".")[0] for script in scripts for binding in script.imports}
+        return not roots.isdisjoint({"tensorflow", "keras"})
+
+    def _compiled_with(self, fit: Site) -> Iterator[Place]:
+        """The optimizers that the fitted model is compiled with."""
+        assert isinstance(fit.node.func, ast.Attribute)
+        model = self._root.fact(Origins).creations(Place(fit.node.func.value, fit.scope, fit.statement))
+        name = dotted(fit.node.func.value)
+        for site, compiled, creations in self._compiles:
+            if compiled == name != "" or not model.isdisjoint(creations):
+                given = argument(site.node, 0, "optimizer")
+                if given is not None:
+                    yield Place(given, site.scope, site.statement)
+
+    @cached_property
+    def _compiles(self) -> list[tuple[Site, str, frozenset[ast.AST]]]:
+        """The calls of a model's `compile`: what the model is called, and what makes it."""
+        found = []
+        for site in self._script.sites_named("compile"):
+            if isinstance(site.node.func, ast.Attribute):
+                place = Place(site.node.func.value, site.scope, site.statement)
+                found.append((site, dotted(place.node), self._root.fact(Origins).creations(place)))
+        return found
+
+    # Libraries that hide the fit
+
+    @cached_property
+    def _hidden_fits(self) -> list[Site]:
+        """The calls by which a library trains a model."""
+        imported = {binding.full_name.partition(".")[0] for binding in self._script.imports}
+        methods = {_TRAINERS[root] for root in imported if root in _TRAINERS}
+        wraps = [
+            site
+            for site in self._script.sites_named(*_WRAPPERS)
+            if any(_wraps_model(value) for value in self._names.callee(site))
+        ]
+        if wraps:
+            methods.add("fit")
+        fits = []
+        for site in self._script.sites_named(*sorted(methods)):
+            if not isinstance(site.node.func, ast.Attribute):
+                continue
+            values = self._names.site_values(site.node.func.value, site)
+            known = {
+                _TRAINERS.get(cls.partition(".")[0], "fit" if cls.endswith(_WRAPPERS) else "")
+                for value in values
+                for cls in self._classes(value)
+            }
+            strange = not values or any(isinstance(value, Unknown) for value in values)
+            if site.name in known or (strange and site.name == "search"):
+                fits.append(site)
+        # A wrapped model may be handed to what fits it, such as a search for the best parameters.
+        return fits or wraps
+
+    def _classes(self, value: Value) -> Iterable[str]:
+        """The library classes that an object is of."""
+        if isinstance(value, Instance):
+            return (value.cls,)
+        return self._names.library_bases(value.scope) if isinstance(value, UserInstance) else ()
+
+    def _trainers(self) -> Iterator[Loop]:
+        for site in self._hidden_fits:
+            yield Loop(Pattern.LIBRARY, self._script, [site], self._around(site))
+
+    # Estimator
+
+    def _estimators(self) -> Iterator[Loop]:
+        for site in self._script.sites_named("train", "train_and_evaluate"):
+            function = site.node.func
+            estimator = argument(site.node, 0, "estimator")
+            if site.name == "train":
+                if not isinstance(function, ast.Attribute):
+                    continue
+                estimator = function.value
+                if not self._names.may_be(self._names.site_values(estimator, site), *api.ESTIMATOR):
+                    continue
+            elif not any(
+                name.endswith("estimator.train_and_evaluate")
+                for name in self._names.full_names(function, site.scope, site.statement)
+            ):
+                continue
+            models = [Place(estimator, site.scope, site.statement)] if estimator is not None else []
+            yield Loop(Pattern.ESTIMATOR, self._script, [site], self._around(site), models)
+
+    # What is none of these
+
+    def _minimizers(self) -> Iterator[Loop]:
+        for site in self._script.sites_named("minimize"):
+            function = site.node.func
+            if not isinstance(function, ast.Attribute) or self._names.full_names(
+                function, site.scope, site.statement
+            ):
+                continue
+            values = self._names.site_values(function.value, site)
+            optimizer = self._names.may_be(values, *api.OPTIMIZERS)
+            tf1 = self._names.may_be(values, _TF1_OPTIMIZER)
+            eager = _is_eager(site) or (optimizer and not tf1)
+            if self._graphs.uses_sessions or self._builds_estimators or not eager:
+                continue
+            if not optimizer and not any(isinstance(value, Unknown) for value in values):
+                continue
+            place = Place(function.value, site.scope, site.statement)
+            yield Loop(
+                Pattern.MINIMIZE,
+                self._script,
+                [site],
+                self._around(site),
+                [],
+                [place],
+                certain=optimizer,
+            )
+
+    @cached_property
+    def _builds_estimators(self) -> bool:
+        return next(self._script.sites_named("EstimatorSpec", "TPUEstimatorSpec"), None) is not None
+
+    def _by_hand(self) -> Iterator[Loop]:
+        """Weights that are assigned what a tape's gradients say, without an optimizer."""
+        used = {gradient for step in self._program.fact(Steps).steps for gradient in step.gradients}
+        steps = self._program.fact(Steps)
+        left = {
+            each.site.node: each for each in steps.gradients if each not in used and not steps.of_input(each)
+        }
+        if not left:
+            return
+        for site in self._script.sites_named(*_ASSIGNING):
+            if self._is_of_custom_step(site) or self._is_optimizers_own(site.scope):
+                continue
+            gradients = [
+                gradient
+                for given in site.node.args
+                for gradient in reaching_calls(self._script, left, given, site.scope, site.statement)
+            ]
+            if gradients:
+                tapes = list(dict.fromkeys(tape for each in gradients for tape in each.tapes))
+                yield Loop(Pattern.BY_HAND, self._script, [site], self._around(site), [], [], tapes)
+
+    def _around(self, site: Site) -> Statement:
+        return outermost_loop(self._script, site)
+
+
+def is_strange(full_name: str) -> bool:
+    """Whether nothing is known of a class or function: of an unknown library, or not recorded."""
+    root, _, rest = full_name.partition(".")
+    if api.is_class(full_name) or rest.endswith(_GENERATOR):
+        return False
+    return root in ROOTS or not is_common(full_name)
+
+
+def _is_loaded_by_horovod(value: Value) -> bool:
+    """Whether it is what ``hvd.load_model(...)`` gives."""
+    return isinstance(value, Instance) and value.cls.startswith("horovod.") and "load_model" in value.cls
+
+
+def _wraps_model(value: Value) -> bool:
+    """Whether it is a class that wraps a Keras model for scikit-learn."""
+    root = value.name.partition(".")[0] if isinstance(value, Library) else ""
+    return root in (*ROOTS, "scikeras")
+
+
+def _is_eager(site: Site) -> bool:
+    """Whether a call of `minimize` is one of TF2: of a function, or with the variables or the tape."""
+    loss = argument(site.node, 0, "loss")
+    return isinstance(loss, ast.Lambda) or any(word.arg == "tape" for word in site.node.keywords)
