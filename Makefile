@@ -7,10 +7,12 @@ BENCH := .venv-bench
 BIN := $(VENV)/bin
 SAMPLE := fixtures/scripts/mnist_tape/before.py
 
-.PHONY: help demo test check format fixtures docs api bench vsix clean
+ONE_RULE = $(if $(RULE),--rule $(RULE))
+
+.PHONY: help demo test check rule test-rule format fixtures docs api bench vsix clean
 
 help:  ## Show this list.
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.tool  ## Install the tool alone and convert a sample script.
 	$(BIN)/trainshift convert $(SAMPLE)
@@ -26,6 +28,15 @@ test: $(VENV)/.proof $(VENV)/.editors $(VENV)/.vscode  ## Set up everything, Hor
 check: $(VENV)/.dev lint  ## The quick loop: format, lint, types and the tests that need no TensorFlow.
 	$(BIN)/pytest -q -m "not proof and not editors" -n auto --quick
 
+rule: $(VENV)/.dev  ## Lay out a new rule or restriction: make rule CODE=HV15 NAME=divide-data.
+	@$(BIN)/python -m trainshift.dev.new_rule "$(CODE)" "$(NAME)"
+	@$(MAKE) --no-print-directory fixtures RULE="$(CODE)"
+	@$(MAKE) --no-print-directory docs
+
+test-rule: $(VENV)/.dev  ## Run what concerns one rule, in seconds: make test-rule RULE=hv05.
+	@test -n "$(RULE)" || { echo "Which rule? make test-rule RULE=hv05"; exit 2; }
+	$(BIN)/pytest -q -m "not proof and not editors" $(ONE_RULE)
+
 .PHONY: lint
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check -q .
@@ -37,8 +48,8 @@ format: $(VENV)/.dev $(VENV)/.extension  ## Format and fix what can be fixed.
 	$(BIN)/ruff check --fix .
 	cd $(EXTENSION) && $(NPM) run -s format
 
-fixtures: $(VENV)/.dev  ## Rewrite what the fixtures expect; read the diff.
-	$(BIN)/pytest -q tests/test_fixtures.py tests/test_restrictions.py --update-fixtures
+fixtures: $(VENV)/.dev  ## Rewrite what the fixtures expect (of one rule: RULE=hv05); read the diff.
+	$(BIN)/pytest -q tests/test_fixtures.py tests/test_restrictions.py --update-fixtures $(ONE_RULE)
 
 docs: $(VENV)/.dev  ## Rewrite the pages of all codes.
 	$(BIN)/python -m trainshift.dev.docgen

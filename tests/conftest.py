@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+
 import pytest
+
+from trainshift.cli.rules import UnknownRule, find_rule
 
 _EVERY = 5
 """One in so many of the sampled tests is part of the quick loop."""
@@ -11,6 +16,7 @@ _EVERY = 5
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Offer the suite's own options."""
     parser.addoption("--update-fixtures", action="store_true", help="rewrite what the fixtures expect")
+    parser.addoption("--rule", metavar="CODE", help="what concerns one rule: a code (hv05) or a name")
     parser.addoption("--quick", action="store_true", help="a few generated inputs where there are many")
 
 
@@ -21,13 +27,45 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The quick loop leaves out what is slow: huge inputs, many processes, most of what is sampled."""
+    """Leave out what does not concern the one rule, or what is slow: huge inputs, most of what is sampled."""
+    if config.getoption("--rule"):
+        _keep(config, items, _concerned(items, config.getoption("--rule")))
+    if config.getoption("--update-fixtures"):
+        rewriting = [item for item in items if "update_fixtures" in getattr(item, "fixturenames", ())]
+        _keep(config, items, rewriting)
     if config.getoption("--quick"):
         sampled = [item for item in items if item.get_closest_marker("sampled")]
         left_out = {item for item in items if item.get_closest_marker("slow")}
         left_out.update(item for index, item in enumerate(sampled) if index % _EVERY)
-        config.hook.pytest_deselected(items=list(left_out))
-        items[:] = [item for item in items if item not in left_out]
+        _keep(config, items, [item for item in items if item not in left_out])
+
+
+def _keep(config: pytest.Config, items: list[pytest.Item], kept: list[pytest.Item]) -> None:
+    left_out = set(items) - set(kept)
+    config.hook.pytest_deselected(items=list(left_out))
+    items[:] = kept
+
+
+def _concerned(items: list[pytest.Item], wanted: str) -> list[pytest.Item]:
+    """The tests whose parameters or code name the rule, and those that look at all rules together."""
+    try:
+        code = find_rule(wanted).code
+    except UnknownRule as error:
+        meant = f"; did you mean {' or '.join(error.similar)}?" if error.similar else ""
+        raise pytest.UsageError(f"--rule: there is no rule {wanted!r}{meant}") from None
+    pattern = re.compile(rf"(?<![a-z0-9]){code}(?![a-z0-9])", re.IGNORECASE)
+    named = {item for item in items if pattern.search(f"{item.name}\n{_code(item)}")}
+    if not named:
+        raise pytest.UsageError(f"--rule: none of these tests is about {code}")
+    return [item for item in items if item in named or item.get_closest_marker("every_rule")]
+
+
+def _code(item: pytest.Item) -> str:
+    """The function that is the test, without its decorators, which may name other rules."""
+    if not isinstance(item, pytest.Function):
+        return ""
+    decorators, mark, body = f"\n{inspect.getsource(item.function)}".partition("def test_")
+    return body if mark else decorators
 
 
 @pytest.fixture

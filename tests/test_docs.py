@@ -1,18 +1,21 @@
-"""The committed pages are what `make docs` would write."""
+"""The committed pages and lists of codes are what `make docs` would write."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from trainshift.dev.docgen import PAGES, pages
+from trainshift.dev.docgen import MANIFEST, PAGES, README, manifest, pages, readme
 from trainshift.engine.settings import CODES
 from trainshift.transforms import TRANSFORMS
 
 WANTED = pages()
 
 
+@pytest.mark.every_rule
 def test_every_code_has_a_page_and_no_other() -> None:
     assert {path.stem for path in PAGES.glob("*")} == set(WANTED)
     assert {*CODES, *(rule.code for rule in TRANSFORMS), "TS00", "TS03"} == set(WANTED)
@@ -22,6 +25,24 @@ def test_every_code_has_a_page_and_no_other() -> None:
 def test_the_page_is_fresh(code: str) -> None:
     committed = (PAGES / f"{code}.md").read_text(encoding="utf-8")
     assert committed == WANTED[code], "stale; run: make docs"
+
+
+@pytest.mark.every_rule
+@pytest.mark.parametrize(
+    ("path", "written"), [(README, readme), (MANIFEST, manifest)], ids=["README", "package.json"]
+)
+def test_the_lists_of_codes_are_fresh(path: Path, written: Callable[[str], str]) -> None:
+    committed = path.read_text(encoding="utf-8")
+    assert committed == written(committed), "stale; run: make docs"
+
+
+@pytest.mark.every_rule
+@pytest.mark.parametrize(
+    ("path", "written"), [(README, readme), (MANIFEST, manifest)], ids=["README", "package.json"]
+)
+def test_a_list_of_codes_gets_what_it_lacks(path: Path, written: Callable[[str], str]) -> None:
+    committed = path.read_text(encoding="utf-8")
+    assert written(re.sub(r"^\| TF03 .*\n| *\"TF03\",\n", "", committed, flags=re.M)) == committed
 
 
 @pytest.mark.parametrize("code", [code for code in WANTED if code.startswith(("TF", "TL"))])

@@ -72,6 +72,7 @@ def test_every_setting_says_what_it_is() -> None:
         assert text.endswith((".", ")")), name
 
 
+@pytest.mark.every_rule
 def test_severities_are_those_of_the_checker() -> None:
     """Every code, with its name and title, and every level."""
     offered = PROPERTIES["trainshift.severity"]["properties"]

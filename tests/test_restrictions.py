@@ -39,6 +39,7 @@ def test_every_restriction_has_enough_cases_of_each_kind(rule) -> None:  # type:
     assert min(kinds.values()) >= ENOUGH, kinds
 
 
+@pytest.mark.every_rule
 def test_headings_are_unique() -> None:
     names = [case.name for case in FINDING_CASES]
     assert [name for name, number in Counter(names).items() if number > 1] == []

@@ -130,6 +130,7 @@ def test_the_core_does_no_io(path: Path) -> None:
     assert outside <= PURE_LIBRARIES.get(path.name, set())
 
 
+@pytest.mark.every_rule
 @pytest.mark.parametrize(
     ("rules", "folder", "fixtures"),
     [(TRANSFORMS, "transforms", TRANSFORM_FILES), (RESTRICTIONS, "restrictions", RESTRICTION_FILES)],
@@ -156,12 +157,14 @@ def test_every_dependency_is_explained() -> None:
     assert not missing
 
 
+@pytest.mark.every_rule
 def test_the_readme_lists_every_rule() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     rows = [f"| {rule.code} | `{rule.name}` | {rule.title} |" for rule in RULES]
     assert [row for row in rows if row not in readme] == []
 
 
+@pytest.mark.every_rule
 def test_the_conformance_table_tells_the_truth() -> None:
     text = (ROOT / "server" / "docs" / "conformance.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\|(.*)\|$", text, re.M)

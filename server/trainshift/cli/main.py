@@ -263,8 +263,8 @@ class _CheckCommand(_SectionedCommand):
 def check(ctx: click.Context, /, **options: Any) -> None:
     """Tell what in a training script stands in the way of a safe conversion.
 
-    Checks the restrictions TF01 to TF10 and TL01 to TL05 and prints each finding with its place, its
-    line and what it is about. A finding is a warning when the restriction is violated. It is
+    Checks the restrictions (the codes TF and TL) and prints each finding with its place, its line and
+    what it is about. A finding is a warning when the restriction is violated. It is
     informational when that is harmless or cannot be seen; -v shows these. Nothing is written without
     --fix.
 

@@ -1,18 +1,20 @@
-"""Writes the page of every code under `server/docs/rules`, from its docstring and its fixture.
+"""Writes what is said of every code: its page, its row in the README, and the settings of the extension.
 
-Run by `make docs`; a test says when the committed pages are stale.
+A page is made of the code's docstring and its fixture. Run by `make docs`; tests say what is stale.
 """
 
 from __future__ import annotations
 
 import difflib
+import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from trainshift.core.finding import Verdict
 from trainshift.dev.examples import Example, read_examples, verdicts
-from trainshift.engine.own_codes import OWN_CODES
-from trainshift.engine.settings import Settings
+from trainshift.engine.own_codes import OWN_CODES, OwnCode
+from trainshift.engine.settings import CODES, SEVERITIES, Settings
 from trainshift.restrictions import RESTRICTIONS
 from trainshift.restrictions.restriction import Restriction
 from trainshift.transforms import TRANSFORMS
@@ -20,6 +22,8 @@ from trainshift.transforms.rule import Transform
 
 ROOT = Path(__file__).parents[3]
 PAGES = ROOT / "server" / "docs" / "rules"
+README = ROOT / "README.md"
+MANIFEST = ROOT / "vscode-extension" / "package.json"
 # How many examples of each kind a page shows; the fixture has them all.
 _EXAMPLES = {"violated": 3, "ok": 2, "harmless": 2, "unknown": 2}
 _HEADINGS = {
@@ -37,8 +41,33 @@ def pages() -> dict[str, str]:
     return found | {each.code: f"# {each.code} {each.name}\n\n{each.doc}" for each in OWN_CODES}
 
 
+def readme(text: str) -> str:
+    """The README with one row for every restriction and every rule."""
+    for heading, rules in (("what must hold", RESTRICTIONS), ("what it does", TRANSFORMS)):
+        rows = "".join(f"| {rule.code} | `{rule.name}` | {rule.title} |\n" for rule in rules)
+        head = f"| code | name | {heading} |\n|---|---|---|\n"
+        text = re.sub(rf"(?<={re.escape(head)})(?:\|.*\n)*", rows.replace("\\", r"\\"), text)
+    return text
+
+
+def manifest(text: str) -> str:
+    """The extension's package.json with every code that the settings take."""
+    declared = json.loads(text)
+    properties = declared["contributes"]["configuration"]["properties"]
+    severities = properties["trainshift.severity"]["properties"]
+    described: tuple[Restriction | OwnCode, ...] = (*RESTRICTIONS, *OWN_CODES)
+    titles = {each.code: f"{each.name}: {each.title}" for each in described}
+    levels = {"type": "string", "enum": [each.label for each in sorted(SEVERITIES.values(), reverse=True)]}
+    groups = {name: severity for name, severity in severities.items() if name.isalpha()}
+    codes = {code: levels | {"description": titles[code]} for code in CODES}
+    properties["trainshift.severity"]["properties"] = groups | codes
+    properties["trainshift.select"]["items"]["examples"] = [*groups, *CODES]
+    properties["trainshift.ignore"]["items"]["examples"] = list(CODES)
+    return json.dumps(declared, indent=2, ensure_ascii=False) + "\n"
+
+
 def main() -> None:
-    """Write the pages, and remove those of codes that are gone."""
+    """Write all of it, and remove the pages of codes that are gone."""
     PAGES.mkdir(parents=True, exist_ok=True)
     wanted = pages()
     for path in PAGES.glob("*.md"):
@@ -46,6 +75,8 @@ def main() -> None:
             path.unlink()
     for code, text in wanted.items():
         (PAGES / f"{code}.md").write_text(text, encoding="utf-8")
+    for path, written in ((README, readme), (MANIFEST, manifest)):
+        path.write_text(written(path.read_text(encoding="utf-8")), encoding="utf-8")
     print(f"{len(wanted)} pages in {PAGES.relative_to(ROOT)}")
 
 

@@ -52,7 +52,7 @@ class SettingsError(Exception):
 class Settings:
     """What to check.
 
-    Codes may be prefixes: "TF" stands for TF01 to TF10.  `severity` maps codes and prefixes to a
+    Codes may be prefixes: "TF" stands for all that begin so.  `severity` maps codes and prefixes to a
     severity by verdict; the longest match decides.  `per_file_ignores` pairs a pattern of files with
     codes; `exclude` are patterns of files that a walk leaves out.  Patterns are those of .gitignore.
     `given` names the fields that somebody chose.
