@@ -1,0 +1,123 @@
+"""`make rule` lays out what passes, in a copy of the repository: from there its author goes on."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from trainshift.dev.new_rule import FAMILIES, UsageError, lay_out, next_code
+
+ROOT = Path(__file__).parents[1]
+# What nobody but the author of a restriction can write: cases that violate it, and enough of them.
+FOR_THE_AUTHOR = (
+    "tests/test_docs.py::test_the_page_of_a_restriction_shows_wrong_and_right_code[{code}]",
+    "tests/test_restrictions.py::test_every_restriction_has_enough_cases_of_each_kind[{code}]",
+)
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """The files of the repository in a folder of their own, whose `.venv` runs the tools of this Python."""
+    root = tmp_path / "repository"
+    listing = ("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    listed = subprocess.run(listing, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in filter(None, listed.split("\0")):
+        if (ROOT / name).is_file():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / name, root / name)
+    tools = root / ".venv" / "bin"
+    tools.mkdir(parents=True)
+    for tool, started in (("python", ""), ("pytest", "-m pytest"), ("ruff", "-m ruff")):
+        (tools / tool).write_text(f'#!/bin/sh\nexec "{sys.executable}" {started} "$@"\n', encoding="utf-8")
+        (tools / tool).chmod(0o755)
+    (root / ".venv" / ".dev").touch()
+    run(root, "git", "init", "-q")
+    run(root, "git", "add", "-A")
+    return root
+
+
+def run(root: Path, *command: str, status: int = 0) -> str:
+    """What a command prints that is run in the copy and reads the copy's modules."""
+    kept = {
+        key: value for key, value in os.environ.items() if not key.startswith(("MAKE", "MFLAGS", "PYTEST"))
+    }
+    done = subprocess.run(
+        command,
+        cwd=root,
+        env=kept | {"PYTHONPATH": str(root / "server")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == status, done.stdout
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_what_was_laid_out_passes(copy: Path) -> None:
+    rule, restriction = next_code("HV"), next_code("TF")
+    for code, name in ((rule, "made-up-thing"), (restriction, "made-up-state")):
+        laid_out = run(copy, "make", "rule", f"CODE={code}", f"NAME={name}")
+        assert len(re.findall(r"^new +\S+$", laid_out, re.M)) == 2
+        assert "1 passed" in laid_out, "the expectation of its one case is written"
+    for code, missing in ((rule, ()), (restriction, FOR_THE_AUTHOR)):
+        printed = run(copy, "make", "test-rule", f"RULE={code.lower()}", status=2 if missing else 0)
+        failed = set(re.findall(r"^FAILED (\S+)", printed, re.M))
+        assert failed == {name.format(code=code) for name in missing}
+        assert int(re.findall(r"(\d+) passed", printed)[-1]) > 15
+    run(copy, ".venv/bin/pytest", "-q", "tests/test_tidy.py")
+    run(copy, ".venv/bin/ruff", "check", "-q", ".")
+    run(copy, ".venv/bin/ruff", "format", "--check", "-q", ".")
+
+
+@pytest.mark.slow
+def test_the_expectations_of_one_rule_are_rewritten_alone(copy: Path) -> None:
+    fixtures = [
+        copy / "fixtures" / "transforms" / f"{name}.md" for name in ("hv04_wrap_tape", "hv06_divide_steps")
+    ]
+    wanted = [path.read_text(encoding="utf-8") for path in fixtures]
+    for path, text in zip(fixtures, wanted, strict=True):
+        lost = re.sub(r"\n```python after\n.*?^```\n", "", text, flags=re.M | re.S)
+        path.write_text(lost, encoding="utf-8")
+    run(copy, "make", "fixtures", "RULE=hv04")
+    assert fixtures[0].read_text(encoding="utf-8") == wanted[0]
+    assert fixtures[1].read_text(encoding="utf-8") != wanted[1]
+    run(copy, "make", "fixtures", "RULE=divide-steps")
+    assert fixtures[1].read_text(encoding="utf-8") == wanted[1]
+
+
+@pytest.mark.parametrize(
+    ("code", "name", "complaint"),
+    [
+        ("", "", "CODE is to be one of"),
+        ("HV1", "divide-data", "CODE is to be one of"),
+        ("XX01", "divide-data", "CODE is to be one of"),
+        ("hv04", "divide-data", "HV04 is wrap-tape already; the next code is HV"),
+        ("HV98", "divide-data", "HV98 would be out of order: the next code is HV"),
+        ("TL98", "divide-data", "TL98 would be out of order: the next code is TL"),
+        (next_code("TF"), "", "NAME is to be small letters"),
+        (next_code("TF"), "Divide_data", "NAME is to be small letters"),
+        (next_code("TF"), "wrap-tape", "HV04 is called wrap-tape already"),
+    ],
+)
+def test_what_cannot_be_laid_out_is_told(code: str, name: str, complaint: str) -> None:
+    with pytest.raises(UsageError, match=complaint):
+        lay_out(code, name)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_can_be_laid_out(family: str) -> None:
+    code = next_code(family).lower()
+    files = lay_out(code, "made-up-thing")
+    new = [path for path in files if not (ROOT / path).exists()]
+    assert [path.stem for path in new] == [f"{code}_made_up_thing"] * 2
+    for path in set(files) - set(new):
+        assert code in files[path].lower()
+        assert set((ROOT / path).read_text(encoding="utf-8").splitlines()) < set(files[path].splitlines())
