@@ -51,7 +51,7 @@ format: $(VENV)/.dev $(VENV)/.extension  ## Format and fix what can be fixed.
 fixtures: $(VENV)/.dev  ## Rewrite what the fixtures expect (of one rule: RULE=hv05); read the diff.
 	$(BIN)/pytest -q tests/test_fixtures.py tests/test_restrictions.py --update-fixtures $(ONE_RULE)
 
-docs: $(VENV)/.dev  ## Rewrite the pages of all codes.
+docs: $(VENV)/.dev  ## Rewrite the pages and the lists of all codes.
 	$(BIN)/python -m trainshift.dev.docgen
 
 api: $(VENV)/.proof  ## Regenerate the TensorFlow data from the installed package.

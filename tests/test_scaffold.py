@@ -54,7 +54,7 @@ def run(root: Path, *command: str, status: int = 0) -> str:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=300,
+        timeout=600,
     )
     assert done.returncode == status, done.stdout
     return done.stdout

@@ -182,6 +182,17 @@ def test_the_conformance_table_tells_the_truth() -> None:
     assert {cell for cell in wanted if ": " not in cell} <= {heading[:4] for heading in headings}
 
 
+def test_the_glossary_and_the_commands_of_contributing_are_true() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    glossary = re.findall(r"^\|.*\|(.*)\|$", text.partition("| class |")[2], re.M)
+    named = {name for cell in glossary for name in re.findall(r"`(\w+)`", cell)}
+    classes = {node.name for path in MODULES for node in nodes(path) if isinstance(node, ast.ClassDef)}
+    assert len(named) > 20
+    assert named <= classes
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
+    assert set(re.findall(r"\bmake ([a-z-]+)", text)) <= set(targets)
+
+
 def test_the_command_line_starts_without_heavy_imports() -> None:
     code = "import sys, trainshift.cli.main; print(*sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
