@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from trainshift.dev.docgen import MANIFEST, PAGES, README, manifest, pages, readme
+from trainshift.dev.docgen import MANIFEST, PAGES, README, SPEC, manifest, pages, readme
 from trainshift.engine.settings import CODES
+from trainshift.pages import page
 from trainshift.transforms import TRANSFORMS
 
 WANTED = pages()
@@ -25,6 +26,26 @@ def test_every_code_has_a_page_and_no_other() -> None:
 def test_the_page_is_fresh(code: str) -> None:
     committed = (PAGES / f"{code}.md").read_text(encoding="utf-8")
     assert committed == WANTED[code], "stale; run: make docs"
+
+
+@pytest.mark.parametrize("code", [code for code in WANTED if not code.startswith("TS")])
+def test_a_page_links_the_seeds_and_corrections_that_it_names(code: str) -> None:
+    """And they are there; a page that is read elsewhere has no such link."""
+    prose = re.sub(r"^```(?:.*\n)*?```$|`[^`]*`|^ {4}.*$|^#.*$", "", WANTED[code], flags=re.M)
+    assert "## Where it comes from\n\nSeeds: " in WANTED[code]
+    linked = re.findall(r"\[(\w+)\]\(\.\./spec\.md#(\w+)\)", prose)
+    headings = re.findall(r"^### (\w+)$", SPEC.read_text(encoding="utf-8"), re.M)
+    assert {name for name, _ in linked} <= set(headings)
+    assert all(anchor == name.lower() for name, anchor in linked)
+    assert len(linked) == len(re.findall(r"\b(?:S[123]|C\d+)\b", prose))
+    assert "](../" not in page(code)
+
+
+@pytest.mark.every_rule
+def test_the_corrections_of_the_conformance_table_are_told() -> None:
+    table = (PAGES.parent / "conformance.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^### (\w+)$", SPEC.read_text(encoding="utf-8"), re.M)
+    assert set(re.findall(r"\b(?:S[123]|C\d+)\b", table)) == set(headings)
 
 
 @pytest.mark.every_rule

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 
 _PACKAGE = Path(__file__).parent
 # An installed package carries the pages; a checkout has them where they are generated.
 _HOMES = (_PACKAGE / "pages", _PACKAGE.parent / "docs" / "rules")
+_LINK_TO_A_FILE = re.compile(r"\[([^\]\n]*)\]\(\.\./[^)\n]*\)")
 
 
 def page(code: str) -> str:
-    """The page of a code, Markdown; empty when there is none."""
+    """The page of a code, Markdown, without its links to other files; empty when there is none."""
     path = _path(code)
-    return path.read_text(encoding="utf-8") if path else ""
+    return _LINK_TO_A_FILE.sub(r"\1", path.read_text(encoding="utf-8")) if path else ""
 
 
 @cache

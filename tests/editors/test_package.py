@@ -78,5 +78,6 @@ def test_its_wheel_is_the_server_of_this_tree(package: zipfile.ZipFile) -> None:
         server = ROOT / "server" / "trainshift"
         modules = {f"trainshift/{path.relative_to(server).as_posix()}": path for path in server.rglob("*.py")}
         pages = {f"trainshift/pages/{path.name}": path for path in (ROOT / "server/docs/rules").glob("*.md")}
+        pages["trainshift/spec.md"] = ROOT / "server/docs/spec.md"
         for inside, path in {**modules, **pages}.items():
             assert wheel.read(inside) == path.read_bytes(), inside

@@ -22,8 +22,11 @@ from trainshift.transforms.rule import Transform
 
 ROOT = Path(__file__).parents[3]
 PAGES = ROOT / "server" / "docs" / "rules"
+SPEC = ROOT / "server" / "docs" / "spec.md"
 README = ROOT / "README.md"
 MANIFEST = ROOT / "vscode-extension" / "package.json"
+# What is code, or a heading, and else a seed or a correction.
+_CODE_OR_REFERENCE = re.compile(r"^```(?:.*\n)*?```$|^ {4}.*$|^#.*$|`[^`]*`|\b(S[123]|C\d+)\b", re.M)
 # How many examples of each kind a page shows; the fixture has them all.
 _EXAMPLES = {"violated": 3, "ok": 2, "harmless": 2, "unknown": 2}
 _HEADINGS = {
@@ -36,8 +39,8 @@ _HEADINGS = {
 
 def pages() -> dict[str, str]:
     """The text of every page by its code."""
-    found = {rule.code: "\n".join(_restriction(rule)) for rule in RESTRICTIONS}
-    found |= {rule.code: "\n".join(_transform(rule)) for rule in TRANSFORMS}
+    found = {rule.code: _linked("\n".join(_restriction(rule))) for rule in RESTRICTIONS}
+    found |= {rule.code: _linked("\n".join(_transform(rule))) for rule in TRANSFORMS}
     return found | {each.code: f"# {each.code} {each.name}\n\n{each.doc}" for each in OWN_CODES}
 
 
@@ -155,6 +158,13 @@ def _transform(rule: Transform) -> Iterator[str]:
                 if kind in each.blocks:
                     yield _code("text", each.blocks[kind])
     yield from _sources(fixture, seeds)
+
+
+def _linked(page: str) -> str:
+    """The page with links to the seeds and corrections that its prose names."""
+    return _CODE_OR_REFERENCE.sub(
+        lambda match: f"[{match[1]}](../spec.md#{match[1].lower()})" if match[1] else match[0], page
+    )
 
 
 def _sources(fixture: Path, seeds: str) -> Iterator[str]:

@@ -17,7 +17,9 @@ import at the top of the script, so that no import comes after code.
                                                     gpus[hvd.local_rank()], 'GPU')
 
 An `import horovod.tensorflow as H` of the script's own is used as it is; names that are taken are
-avoided. Seeds: S1, S2, S3 `trans_S[[import]]`; corrections C10, C13, C14.
+avoided.
+
+Seeds: S1, S2, S3 `trans_S[[import]]`; corrections C10, C13, C14.
 """
 
 from __future__ import annotations
