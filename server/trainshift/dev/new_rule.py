@@ -43,6 +43,18 @@ class Kind:
     row: str
 
 
+_LOOP = """import tensorflow as tf
+
+model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+optimizer = tf.keras.optimizers.SGD(0.1)
+
+for x, y in data:
+    with tf.GradientTape() as tape:
+        loss = loss_fn(y, model(x))
+    grads = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply_gradients(zip(grads, model.trainable_variables))
+```
+"""
 TRANSFORM = Kind(
     "transforms",
     TRANSFORMS,
@@ -77,18 +89,8 @@ What the cases below show.
 Other rules convert it; nothing in it is for this one.
 
 ```python before
-import tensorflow as tf
-
-model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
-optimizer = tf.keras.optimizers.SGD(0.1)
-
-for x, y in data:
-    with tf.GradientTape() as tape:
-        loss = loss_fn(y, model(x))
-    grads = tape.gradient(loss, model.trainable_variables)
-    optimizer.apply_gradients(zip(grads, model.trainable_variables))
-```
-""",
+"""
+    + _LOOP,
     "| specification | {title} | {code} | {family}{number}: a plain training loop | |",
 )
 RESTRICTION = Kind(
@@ -129,18 +131,8 @@ RULE = Restriction("{code}", "{name}", check)
 It keeps to the restriction.
 
 ```python
-import tensorflow as tf
-
-model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
-optimizer = tf.keras.optimizers.SGD(0.1)
-
-for x, y in data:
-    with tf.GradientTape() as tape:
-        loss = loss_fn(y, model(x))
-    grads = tape.gradient(loss, model.trainable_variables)
-    optimizer.apply_gradients(zip(grads, model.trainable_variables))
-```
-""",
+"""
+    + _LOOP,
     "| specification | {number}. {title} | {code} | {family}{number} | |",
 )
 FAMILIES = {"HV": TRANSFORM, "TF": RESTRICTION, "TL": RESTRICTION}
