@@ -112,7 +112,7 @@ def test_a_directory_without_python_files(run: Run, here: Path) -> None:
     status, text = write_both(run, here / "docs")
     assert status == 0
     assert text.startswith(
-        "docs: nothing found: no Python files (*.py) in this directory; hidden directories,"
+        "docs: nothing found: no Python files (*.py, *.ipynb) in this directory; hidden directories,"
     )
 
 

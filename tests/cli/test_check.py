@@ -277,7 +277,7 @@ class TestWalk:
         (here / "docs").mkdir()
         result = run("check", "docs")
         assert (result.exit_code, result.stdout) == (0, "Nothing found in 0 files.\n")
-        assert result.stderr.startswith("docs: no Python files (*.py) in this directory;")
+        assert result.stderr.startswith("docs: no Python files (*.py, *.ipynb) in this directory;")
 
 
 @pytest.mark.parametrize(

@@ -13,16 +13,18 @@ from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from trainshift.cli.check_report import CheckReporter, FileCheck
-from trainshift.cli.diff import STANDARD_INPUT_NAME, unified_diff
-from trainshift.cli.run import INTERRUPTED, describe_defect, print_bytes, read_input
+from trainshift.cli.diff import STANDARD_INPUT_NAME
+from trainshift.cli.documents import Document, Shown, read_document
+from trainshift.cli.run import INTERRUPTED, describe_defect, print_bytes
 from trainshift.cli.terminal import ProgressBar
 from trainshift.engine import checking
+from trainshift.engine.cells import Spot
 from trainshift.engine.settings import Settings, Severity
 from trainshift.engine.workspace import ParsedFiles
 from trainshift.host import files
 from trainshift.host.configuration import Configurations
 from trainshift.host.disk import absolute, files_on_disk
-from trainshift.host.files import FileProblem, SourceFile, shown_path
+from trainshift.host.files import FileProblem, shown_path
 from trainshift.host.walk import STANDARD_INPUT, Input, collect
 
 if TYPE_CHECKING:
@@ -214,38 +216,41 @@ def check_file(job: Job) -> FileCheck:
     if item.nothing:
         return replace(result, nothing=item.nothing)
     try:
-        source = read_input(item, job.name)
+        document = read_document(item, job.name)
+        return _checked(document, job, replace(result, nothing=document.nothing if item.named else ""))
     except FileProblem as problem:
-        return replace(result, error=problem.message, position=problem.position)
-    try:
-        return _checked(source, job, result)
-    except FileProblem as problem:
-        return replace(result, error=problem.message, position=problem.position)
+        return _failed(result, problem)
     except Exception as error:
         return replace(result, error=describe_defect(error), is_defect=True)
 
 
-def _checked(source: SourceFile, job: Job, result: FileCheck) -> FileCheck:
+def _failed(result: FileCheck, problem: FileProblem) -> FileCheck:
+    position = Spot(*problem.position) if problem.position else None
+    return replace(result, error=problem.message, position=position)
+
+
+def _checked(document: Document, job: Job, result: FileCheck) -> FileCheck:
     path = absolute(job.name)
     around = _shared_files() if job.action is Action.NONE else files_on_disk()
+    linked = around if document.is_linked else None
     if job.action is Action.NONE:
-        report = checking.check(source.text, job.settings, path, around)
-        return _with_report(result, path, source.text, report)
-    fixed = checking.fix(source.text, job.settings, path, around, job.least)
-    before = _with_report(result, path, source.text, fixed.before)
+        report = checking.check(document.text, job.settings, path, linked)
+        return _with_report(result, path, document, report)
+    fixed = checking.fixed(document.body, job.settings, path, linked, job.least)
+    before = replace(_with_report(result, path, document, fixed.before), encoding=document.file.encoding)
     applied = dict(fixed.applied)
+    after = document.after(fixed.body) if applied else document
     if job.action is Action.DIFF:
-        diff = unified_diff(source.data, source.encode(fixed.text), source.path)
-        return replace(before, applied=applied, encoding=source.encoding, diff=diff)
+        return replace(before, applied=applied, diffs=document.diff(after))
     try:
         if job.item.path == STANDARD_INPUT:
-            print_bytes(source.encode(fixed.text))
-        elif fixed.text != source.text:
-            files.write_in_place(source, fixed.text)
+            print_bytes(document.file.encode(after.file.text))
+        elif after.file.text != document.file.text:
+            files.write_in_place(document.file, after.file.text)
     except FileProblem as problem:
-        return replace(before, encoding=source.encoding, error=problem.message, position=problem.position)
-    result = replace(result, applied=applied, encoding=source.encoding)
-    return _with_report(result, path, fixed.text, fixed.report)
+        return _failed(before, problem)
+    result = replace(result, applied=applied, encoding=document.file.encoding)
+    return _with_report(result, path, after, fixed.report)
 
 
 @cache
@@ -254,7 +259,7 @@ def _shared_files() -> ParsedFiles:
     return files_on_disk()
 
 
-def _with_report(result: FileCheck, path: str, text: str, report: checking.CheckReport) -> FileCheck:
+def _with_report(result: FileCheck, path: str, document: Document, report: checking.CheckReport) -> FileCheck:
     """The result with what the checker says, whose absolute paths become what the user calls the files."""
 
     def named(other: checking.OtherPlace) -> checking.OtherPlace:
@@ -262,10 +267,10 @@ def _with_report(result: FileCheck, path: str, text: str, report: checking.Check
 
     return replace(
         result,
-        text=text if report.diagnostics else "",
+        shown=document.shown() if report.diagnostics else Shown(),
         diagnostics=tuple(
             replace(each, related=tuple(map(named, each.related))) if each.related else each
-            for each in report.diagnostics
+            for each in document.diagnostics(report.diagnostics)
         ),
         suppressed=report.suppressed,
     )

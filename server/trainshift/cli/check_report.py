@@ -8,14 +8,23 @@ import sys
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from trainshift.cli.report import INTERNAL_ERROR, excerpt, place, plural, print_diff
+from trainshift.cli.documents import Shown
+from trainshift.cli.report import (
+    INTERNAL_ERROR,
+    excerpt,
+    place,
+    place_entry,
+    plural,
+    print_diffs,
+    short_place,
+)
 from trainshift.cli.terminal import Printer, Segment, visible, wants_colour
 from trainshift.core.finding import Verdict
-from trainshift.core.text.edit import Change, merge
-from trainshift.core.text.source import Source, Span
+from trainshift.core.text.edit import Change
+from trainshift.engine.cells import Spot
 from trainshift.engine.checking import Diagnostic, Region
 from trainshift.engine.settings import Severity
 
@@ -41,28 +50,29 @@ _SUBJECTS = {
 class FileCheck:
     """What came of one input.
 
-    `diagnostics` are about `text` (empty when there are none), which is the text after the fixes if
-    they were written; `applied` counts the fixes by code, and `diff` (bytes in `encoding`) shows them.
+    `diagnostics` are about what is `shown` (nothing when there are none), which is the text after the fixes
+    if they were written; `applied` counts the fixes by code, and `diffs` (bytes in `encoding`) show them.
     `error` says why the file could not be read or written, with its place; `is_defect` tells that it is
-    a failure of ours.  `nothing` is what to say of a directory that holds no Python file.
+    a failure of ours.  `nothing` is what to say of a directory that holds no Python file, or of a notebook in
+    another language.
     """
 
     path: str
-    text: str = ""
+    shown: Shown = Shown()  # noqa: RUF009
     diagnostics: tuple[Diagnostic, ...] = ()
     suppressed: int = 0
     applied: Mapping[str, int] = field(default_factory=dict)
-    diff: bytes = b""
+    diffs: tuple[bytes, ...] = ()
     encoding: str = "utf-8"
     error: str = ""
-    position: tuple[int, int] | None = None
+    position: Spot | None = None
     is_defect: bool = False
     nothing: str = ""
 
     @property
     def is_silent(self) -> bool:
         """Whether nothing is to be said of it."""
-        return not (self.diagnostics or self.error or self.diff or self.nothing or self.applied)
+        return not (self.diagnostics or self.error or self.diffs or self.nothing or self.applied)
 
     def exit_status(self, fail_on: Severity | None) -> int:
         """2: not checked, or not wholly; 1: a finding at or above `fail_on`; else 0."""
@@ -164,21 +174,19 @@ class TextCheckReporter:
         if result.error:
             self._show_error(result)
         if self._diff:
-            if result.diff:
-                self._show_diff(result)
+            print_diffs(result.diffs, result.encoding, self._diff_colour)
             return
         shown = [each for each in result.diagnostics if each.severity >= self._least]
         if not shown or self._statistics:
             return
         self._shown.update((-each.severity, each.code) for each in shown)
-        lines = Source(result.text)
         if not self._quiet:
             self._printer.line((visible(result.path), "bold underline"))
         for each in shown:
             if self._quiet:
                 self._show_line(result.path, each)
             else:
-                self._show(result.path, lines, each)
+                self._show(result, each)
         if not self._quiet:
             self._printer.line()
         self._stream.flush()
@@ -196,20 +204,19 @@ class TextCheckReporter:
             self._errors.line(("Interrupted: files that come after these were not checked.", "bold red"))
         sys.stderr.flush()
 
-    def _show(self, path: str, lines: Source, each: Diagnostic) -> None:
-        region = each.region
+    def _show(self, result: FileCheck, each: Diagnostic) -> None:
         self._printer.line(
-            (f"  {region.line}:{region.column} ", ""),
+            (f"  {short_place(each.region)} ", ""),
             (each.code, self._linked("bold", each)),
             (" ", ""),
             (each.severity.label, _STYLES[each.severity]),
             (f" {self._wrapped(each)}", ""),
         )
-        for segment in _underlined(lines, region):
+        for segment in _underlined(result.shown, each.region):
             self._printer.line(("      | ", "dim"), segment)
         for other in each.related:
-            home = "" if other.path == path else f"{visible(other.path)}:"
-            where = f"{home}{other.region.line}:{other.region.column}"
+            home = "" if other.path == result.path else f"{visible(other.path)}:"
+            where = f"{home}{short_place(other.region)}"
             self._printer.line((f"      {where} {visible(other.message)}", "dim"))
         if each.fix is not None:
             self._printer.line(("      fix: ", "green"), (visible(each.fix.title), ""))
@@ -219,7 +226,7 @@ class TextCheckReporter:
         message = visible(each.message)
         if not self._stream.isatty():
             return message
-        start = f"  {each.region.line}:{each.region.column} {each.code} {each.severity.label} "
+        start = f"  {short_place(each.region)} {each.code} {each.severity.label} "
         width = max(60, min(shutil.get_terminal_size().columns, _WIDTH))
         filled = textwrap.fill(
             message,
@@ -232,7 +239,7 @@ class TextCheckReporter:
         return filled[len(start) :]
 
     def _show_line(self, path: str, each: Diagnostic) -> None:
-        where = place(path, (each.region.line, each.region.column))
+        where = place(path, each.region)
         self._printer.line(
             (visible(where), "bold"),
             (": ", ""),
@@ -256,14 +263,6 @@ class TextCheckReporter:
             (f": {visible(result.error)}", ""),
         )
         sys.stderr.flush()
-
-    def _show_diff(self, result: FileCheck) -> None:
-        if self._diff_colour or sys.stdout.isatty():
-            print_diff(Printer(sys.stdout, self._diff_colour), result.diff, result.encoding)
-        else:
-            sys.stdout.flush()
-            sys.stdout.buffer.write(result.diff)
-        sys.stdout.flush()
 
     def _show_statistics(self) -> None:
         by_code: dict[tuple[str, str], Counter[Verdict]] = {}
@@ -354,13 +353,16 @@ class GithubReporter:
         """Write the annotations of a file."""
         if result.error:
             kind = INTERNAL_ERROR if result.is_defect else "error"
-            line, column = result.position or (1, 1)
+            line, column, _ = result.position or Spot(1, 1)
             self._write(
                 "error", result.path, Region(line, column, line, column), f"trainshift {kind}", result.error
             )
         for each in result.diagnostics:
-            title = f"{each.code} {each.name}"
-            self._write(self._COMMANDS[each.severity], result.path, each.region, title, each.message)
+            # An annotation stands at a line of the file; that of a notebook is a line of its JSON.
+            region = result.shown.in_file(each.region)
+            cell = f" (cell {each.region.cell}, line {each.region.line})" if each.region.cell else ""
+            title = f"{each.code} {each.name}{cell}"
+            self._write(self._COMMANDS[each.severity], result.path, region, title, each.message)
         sys.stdout.flush()
 
     def finish(self, *, interrupted: bool = False) -> None:
@@ -379,56 +381,47 @@ class GithubReporter:
         sys.stdout.write(f"::{command} {listed}::{_data(message)}\n")
 
 
-def _underlined(lines: Source, region: Region) -> Iterator[Segment]:
+def _underlined(shown: Shown, region: Region) -> Iterator[Segment]:
     """The first source line of a region, with the region underlined."""
-    if not 0 < region.line <= len(lines.line_starts):
+    line = shown.line(region)
+    if line is None:
         return
-    start = lines.line_starts[region.line - 1]
-    line = lines.text[start : lines.line_end(start)]
     end = region.end_column if region.end_line == region.line else len(line) + 1
     yield from excerpt(line, region.column, end)
 
 
 def _entry(result: FileCheck) -> dict[str, object]:
-    source = Source(result.text)
-    position = {"line": result.position[0], "column": result.position[1]} if result.position else None
     return {
         "path": result.path,
         "error": result.error or None,
-        "position": position,
-        "diagnostics": [_diagnostic(each, source) for each in result.diagnostics],
+        "position": place_entry(result.position) if result.position else None,
+        "diagnostics": [_diagnostic(each, result.shown) for each in result.diagnostics],
         "suppressed": result.suppressed,
         "fixed": sum(result.applied.values()),
     }
 
 
-def _diagnostic(each: Diagnostic, source: Source) -> dict[str, object]:
+def _diagnostic(each: Diagnostic, shown: Shown) -> dict[str, object]:
     return {
         "code": each.code,
         "name": each.name,
         "severity": each.severity.label,
         "verdict": each.verdict.value,
-        **asdict(each.region),
+        **each.region.as_json(),
         "message": each.message,
         "related": [
-            {"path": other.path, **asdict(other.region), "message": other.message} for other in each.related
+            {"path": other.path, **other.region.as_json(), "message": other.message} for other in each.related
         ],
         "url": each.url or None,
-        "fix": None if each.fix is None else _fix(each.fix, source),
+        "fix": None if each.fix is None else _fix(each.fix, shown),
     }
 
 
-def _fix(change: Change, source: Source) -> dict[str, object]:
+def _fix(change: Change, shown: Shown) -> dict[str, object]:
     return {
         "title": change.title,
-        "edits": [{**asdict(region), "text": text} for region, text in edits_of(change, source)],
+        "edits": [{**region.as_json(), "text": text} for region, text in shown.edits(change)],
     }
-
-
-def edits_of(change: Change, source: Source) -> Iterator[tuple[Region, str]]:
-    """The edits of a fix in text order: what is replaced, and by what."""
-    for edit in merge([change]).edits:
-        yield Region.of(source, Span(edit.start, edit.end)), edit.text
 
 
 def _data(text: str) -> str:

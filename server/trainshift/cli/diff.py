@@ -18,15 +18,17 @@ _FINE_LIMIT = 4_000_000
 _Change = tuple[int, int, int, int]
 
 
-def unified_diff(old: bytes, new: bytes, path: str) -> bytes:
+def unified_diff(old: bytes, new: bytes, path: str, part: str = "") -> bytes:
     """The diff from `old` to `new`, which are what the file at `path` holds; empty when they are equal.
+
+    `part` is put behind the name of the file, of which they are no more than a part.
 
     Lines end at a line feed only, as they do for `patch`, so carriage returns are part of the lines.
     """
     if old == new:
         return b""
     old_lines, new_lines = _lines(old), _lines(new)
-    name = header_name(path)
+    name = header_name(path) + part
     parts = [b"--- " + _quoted("a/" + name), b"\n+++ " + _quoted("b/" + name), b"\n"]
     for hunk in _hunks(list(_changes(old_lines, new_lines))):
         parts.extend(_render(hunk, old_lines, new_lines))

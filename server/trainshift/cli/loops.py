@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from trainshift.cli.diff import STANDARD_INPUT_NAME
-from trainshift.cli.report import plural
-from trainshift.cli.run import read_input
+from trainshift.cli.documents import Document, read_document
+from trainshift.cli.report import place, plural, short_place
 from trainshift.cli.terminal import Printer, ProgressBar, Segment, visible, wants_colour
 from trainshift.core.names.script import Script
 from trainshift.core.program import Program
@@ -21,6 +20,7 @@ from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.loop_kinds import KNOWN_PATTERNS, Loop, header
 from trainshift.core.training.loops import LOOKED_FOR, Loops
 from trainshift.core.training.origins import Place
+from trainshift.engine.cells import Spot
 from trainshift.engine.checking import Region
 from trainshift.engine.workspace import ParsedFiles, read_linked
 from trainshift.host.disk import absolute, files_on_disk
@@ -38,10 +38,39 @@ class _Failure:
     reason: str
 
 
+@dataclass(frozen=True)
+class _Read:
+    """A program, and the document that it starts in."""
+
+    item: Input
+    document: Document
+    program: Program
+
+    @property
+    def name(self) -> str:
+        """What the user calls it."""
+        is_stream = self.item.path == STANDARD_INPUT
+        return STANDARD_INPUT_NAME if is_stream else shown_path(absolute(self.item.path))
+
+    def file(self, script: Script) -> str:
+        """What the user calls one of its scripts."""
+        return self.name if script is self.program.script else shown_path(script.path)
+
+    def region(self, script: Script, span: Span) -> Region:
+        """A stretch of one of its scripts."""
+        region = Region.of(script.source, span)
+        return self.document.region(region) if script is self.program.script else region
+
+    @property
+    def reason(self) -> str:
+        """Why it has no loops."""
+        return self.document.nothing or LOOKED_FOR
+
+
 def show_loops(paths: Sequence[str], exclude: Sequence[str], output_format: str, colour: str) -> int:
     """Print the loops of every program in `paths`; 2 if a file could not be read, else 0."""
     files = files_on_disk()
-    programs: list[tuple[Input, Program]] = []
+    programs: list[_Read] = []
     failures: list[_Failure] = []
     imported: set[str] = set()
     inputs = list(collect(paths, exclude))
@@ -49,18 +78,18 @@ def show_loops(paths: Sequence[str], exclude: Sequence[str], output_format: str,
         for item in inputs:
             progress.show(item.path)
             read = _read(item, files)
-            if isinstance(read, Program):
-                programs.append((item, read))
-                imported.update(_imported(read))
-            elif read is not None:
+            if isinstance(read, _Read):
+                programs.append(read)
+                imported.update(_imported(read.program))
+            else:
                 failures.append(read)
             progress.advance()
     # A file that another one imports is a part of that one's program, unless it was asked for by name.
-    shown = [program for item, program in programs if item.named or program.script.path not in imported]
+    shown = [each for each in programs if each.item.named or each.program.script.path not in imported]
     if output_format == "json":
         document = {
             "version": _VERSION,
-            "programs": [_program_entry(program) for program in shown],
+            "programs": [_program_entry(read) for read in shown],
             "errors": [{"path": each.path, "reason": each.reason} for each in failures],
         }
         print(json.dumps(document, indent=2))
@@ -71,68 +100,69 @@ def show_loops(paths: Sequence[str], exclude: Sequence[str], output_format: str,
     return 2 if failures else 0
 
 
-def _read(item: Input, files: ParsedFiles) -> Program | _Failure | None:
+def _read(item: Input, files: ParsedFiles) -> _Read | _Failure:
     name = STANDARD_INPUT_NAME if item.path == STANDARD_INPUT else item.path
     if item.problem:
         return _Failure(name, item.problem)
     if item.nothing:
         return _Failure(name, item.nothing)
     try:
-        source = read_input(item, name)
+        document = read_document(item, name)
     except FileProblem as problem:
-        return _Failure(name, problem.message)
-    script = read_linked(source.text, absolute(name), files)
+        position = Spot(*problem.position) if problem.position else None
+        return _Failure(place(name, position), problem.message)
+    script = read_linked(document.text, absolute(name), files if document.is_linked else None)
     if isinstance(script, ParseFailure):
-        return _Failure(f"{name}:{script.line}:{script.column}", f"not Python: {script.message}")
-    return Program(script)
+        where = place(name, document.spot(script.line, script.column))
+        return _Failure(where, f"not Python: {script.message}")
+    return _Read(item, document, Program(script))
 
 
 def _imported(program: Program) -> Iterator[str]:
     workspace = program.script.workspace
-    assert workspace is not None
-    return (path for path in workspace.imported_by(program.script) if path != program.script.path)
+    found = workspace.imported_by(program.script) if workspace is not None else ()
+    return (path for path in found if path != program.script.path)
 
 
 # The tree
 
 
-def _print_programs(programs: list[Program], printer: Printer) -> None:
+def _print_programs(programs: list[_Read], printer: Printer) -> None:
     silent = 0
-    for program in programs:
-        if not program.fact(Loops).all and len(programs) > 1:
+    for read in programs:
+        if not read.program.fact(Loops).all and len(programs) > 1:
             silent += 1
             continue
-        _print_program(program, printer)
+        _print_program(read, printer)
     if silent:
         printer.line((f"{plural(silent, 'other file')} without a training loop.", "dim"))
 
 
-def _print_program(program: Program, printer: Printer) -> None:
-    loops = program.fact(Loops).all
-    path = _shown_path(program.script)
+def _print_program(read: _Read, printer: Printer) -> None:
+    loops = read.program.fact(Loops).all
     if not loops:
-        printer.line((visible(path), "bold"), (f": {LOOKED_FOR}", "yellow"))
+        printer.line((visible(read.name), "bold"), (f": {read.reason}", "yellow"))
         return
-    printer.line((visible(path), "bold"), (": ", ""), (_joined(loops), "green"))
+    printer.line((visible(read.name), "bold"), (": ", ""), (_joined(loops), "green"))
     for index, loop in enumerate(loops):
         last = index == len(loops) - 1
-        rows = list(_rows(program, loop))
+        rows = list(_rows(read, loop))
         first, *others = rows
         printer.line(_branch(last), *first)
         for row_index, row in enumerate(others):
             printer.line(_stem(last), _branch(row_index == len(others) - 1), *row)
 
 
-def _rows(program: Program, loop: Loop) -> Iterator[list[Segment]]:
+def _rows(read: _Read, loop: Loop) -> Iterator[list[Segment]]:
     home, span = _around(loop)
     yield [
-        (f"{_place(program, home, span)}  ", "dim"),
+        (f"{_place(read, home, span)}  ", "dim"),
         (_one_line(home.source.text[span.start : span.end]), "bold"),
     ]
     site = loop.sites[0]
     step = loop.script.span(site.node, site)
     if step != span:
-        where = f"  {_place(program, loop.script, step)}{_function(program, loop)}"
+        where = f"  {_place(read, loop.script, step)}{_function(read.program, loop)}"
         yield [("trains     ", "dim"), (_one_line(loop.call), ""), (where, "dim")]
     for label, names in (
         ("model      ", _texts(loop.script, loop.models)),
@@ -154,10 +184,9 @@ def _around(loop: Loop) -> tuple[Script, Span]:
     return home, header(home, loop.statement)
 
 
-def _place(program: Program, script: Script, span: Span) -> str:
-    line, column = script.source.position(span.start)
-    file = "" if script is program.script else f"{_shown_path(script)}:"
-    return f"{file}{line}:{column}"
+def _place(read: _Read, script: Script, span: Span) -> str:
+    file = "" if script is read.program.script else f"{read.file(script)}:"
+    return f"{file}{short_place(read.region(script, span))}"
 
 
 def _function(program: Program, loop: Loop) -> str:
@@ -191,11 +220,6 @@ def _texts(script: Script, places: Sequence[Place]) -> list[str]:
     return list(dict.fromkeys(_one_line(script.text(place.node, place.scope)) for place in places))
 
 
-def _shown_path(script: Script) -> str:
-    is_stream = os.path.basename(script.path) == STANDARD_INPUT_NAME
-    return STANDARD_INPUT_NAME if is_stream else shown_path(script.path)
-
-
 def _qualified(scope: Scope) -> str:
     owner = scope.owner()
     return f"{owner.name}.{scope.name}" if owner is not None else scope.name
@@ -204,7 +228,8 @@ def _qualified(scope: Scope) -> str:
 # JSON
 
 
-def _program_entry(program: Program) -> dict[str, object]:
+def _program_entry(read: _Read) -> dict[str, object]:
+    program = read.program
     loops = program.fact(Loops).all
     patterns = list(dict.fromkeys(loop.pattern.value for loop in loops))
     functions = {
@@ -213,13 +238,13 @@ def _program_entry(program: Program) -> dict[str, object]:
         if scope.kind == "function" and scope.name and (summary := program.fact(Loops).summary(scope))
     }
     return {
-        "path": _shown_path(program.script),
+        "path": read.name,
         "pattern": _lattice(patterns),
         "patterns": patterns,
         "runs": sorted(pattern.value for pattern in program.fact(Loops).summary(None)),
-        "loops": [_loop_entry(loop) for loop in loops],
+        "loops": [_loop_entry(read, loop) for loop in loops],
         "functions": functions,
-        "reason": "" if loops else LOOKED_FOR,
+        "reason": "" if loops else read.reason,
     }
 
 
@@ -228,12 +253,14 @@ def _lattice(patterns: Sequence[str]) -> str:
     return patterns[0] if len(patterns) == 1 else "several" if patterns else "none"
 
 
-def _loop_entry(loop: Loop) -> dict[str, object]:
+def _loop_entry(read: _Read, loop: Loop) -> dict[str, object]:
     function = loop.function
+    home, span = _around(loop)
+    steps = (read.region(loop.script, loop.script.span(site.node, site)) for site in loop.sites)
     return {
-        "path": _shown_path(loop.script),
-        **_region(loop.script, loop.span),
-        "loop": {"path": _shown_path(_around(loop)[0]), **_region(*_around(loop))},
+        "path": read.file(loop.script),
+        **read.region(loop.script, loop.span).as_json(),
+        "loop": {"path": read.file(home), **read.region(home, span).as_json()},
         "pattern": loop.pattern.value,
         "convertible": loop.pattern in KNOWN_PATTERNS,
         "call": _one_line(loop.call),
@@ -241,10 +268,6 @@ def _loop_entry(loop: Loop) -> dict[str, object]:
         "models": _texts(loop.script, loop.models),
         "optimizers": _texts(loop.script, loop.optimizers),
         "tapes": [tape.name for tape in loop.tapes],
-        "steps": [_region(loop.script, loop.script.span(site.node, site)) for site in loop.sites],
+        "steps": [step.as_json() for step in steps],
         "certain": loop.certain,
     }
-
-
-def _region(script: Script, span: Span) -> dict[str, int]:
-    return asdict(Region.of(script.source, span))

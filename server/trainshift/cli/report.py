@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
 from trainshift.cli.terminal import Printer, Segment, visible, wants_colour, width_of
+from trainshift.engine.cells import Spot
+from trainshift.engine.checking import Region
 from trainshift.engine.conversion import Note, Status
 
 ERROR = "error"
@@ -29,7 +30,6 @@ class Mode(Enum):
     CHECK = "check"
 
 
-_NEWLINE = re.compile(r"\r\n|\n|\r")
 _EXCERPT_WIDTH = 100
 _MANY = 3
 _STATUS_STYLES = {
@@ -70,7 +70,7 @@ class FileReport:
     doubts: tuple[Note, ...] = ()
     withheld: tuple[Note, ...] = ()
     reason: str = ""
-    position: tuple[int, int] | None = None
+    position: Spot | None = None
     error: str = ""
     excerpt: str = ""
     differs: bool = False
@@ -89,8 +89,8 @@ class FileReport:
 class Reporter(Protocol):
     """Takes the files one by one, and closes the report."""
 
-    def file(self, report: FileReport, diff: bytes, encoding: str) -> None:
-        """One more file, with its diff (bytes in `encoding`, empty when nothing differs)."""
+    def file(self, report: FileReport, diffs: Sequence[bytes], encoding: str) -> None:
+        """One more file, with its diffs (bytes in `encoding`): one of a script, several of a notebook."""
 
     def finish(self, *, interrupted: bool = False) -> None:
         """No more files."""
@@ -107,27 +107,21 @@ class TextReporter:
         self._quiet = quiet
         self._verbose = verbose
         self._diff_colour = wants_colour(sys.stdout, colour)
-        self._diff_as_text = self._diff_colour or sys.stdout.isatty()
         self._printer = Printer(sys.stderr, wants_colour(sys.stderr, colour))
         self._reports: list[FileReport] = []
         self._anything_shown = False
 
-    def file(self, report: FileReport, diff: bytes, encoding: str) -> None:
-        """Print the diff (in diff mode), remember the report."""
+    def file(self, report: FileReport, diffs: Sequence[bytes], encoding: str) -> None:
+        """Print the diffs (in diff mode), remember the report."""
         self._reports.append(report)
-        if diff and self._mode is Mode.DIFF:
+        if diffs and self._mode is Mode.DIFF:
             self._anything_shown = True
-            if self._diff_as_text:
-                print_diff(Printer(sys.stdout, self._diff_colour), diff, encoding)
-            else:
-                sys.stdout.flush()
-                sys.stdout.buffer.write(diff)
-            sys.stdout.flush()
+            print_diffs(diffs, encoding, self._diff_colour)
 
     def finish(self, *, interrupted: bool = False) -> None:
         """Print the report, the totals, and what to do next."""
         reports = [report for report in self._reports if not self._quiet or self._is_trouble(report)]
-        if reports and self._anything_shown and self._diff_as_text:
+        if reports and self._anything_shown and is_text(self._diff_colour):
             self._printer.line()
         collapsed = Counter() if self._verbose else self._collapsible()
         for report in reports:
@@ -160,7 +154,7 @@ class TextReporter:
         else:
             self._print_outcome(where, report.status, report.error or report.reason)
         if report.excerpt and report.position:
-            for line in excerpt(report.excerpt, report.position[1]):
+            for line in excerpt(report.excerpt, report.position.column):
                 self._printer.line(("    ", ""), line)
         if self._verbose:
             self._print_notes(report.path, report.applied, "", "green")
@@ -191,7 +185,7 @@ class TextReporter:
     def _print_notes(self, path: str, notes: tuple[Note, ...], label: str, style: str) -> None:
         for note in notes:
             self._printer.line(
-                ("    " + visible(place(path, (note.line, note.column))) + ": ", ""),
+                ("    " + visible(place(path, note)) + ": ", ""),
                 (note.rule + " " if note.rule else "", "bold"),
                 (label, style),
                 (visible(note.text), ""),
@@ -223,13 +217,13 @@ class JsonReporter:
         self._totals: Counter[str] = Counter()
         self._written = False
 
-    def file(self, report: FileReport, diff: bytes, encoding: str) -> None:
+    def file(self, report: FileReport, diffs: Sequence[bytes], encoding: str) -> None:
         """Write the file's entry."""
         sys.stdout.write(",\n" if self._reports else f'{{"version": {JSON_VERSION}, "files": [\n')
         self._reports += 1
         self._totals.update(summarize([report]))
         self._written = self._written or report.written
-        json.dump(_entry(report, diff, encoding), sys.stdout)
+        json.dump(_entry(report, diffs, encoding), sys.stdout)
 
     def finish(self, *, interrupted: bool = False) -> None:
         """Write the totals and close the document."""
@@ -255,18 +249,23 @@ def summarize(reports: list[FileReport]) -> dict[str, int]:
     }
 
 
-def line_at(text: str, line: int) -> str:
-    """The 1-based `line` of `text` without its newline; empty when there is no such line."""
-    lines = _NEWLINE.split(text)
-    return lines[line - 1] if 0 < line <= len(lines) else ""
+def is_text(colour: bool) -> bool:
+    """Whether diffs on standard output are for people, and not the exact bytes."""
+    return colour or sys.stdout.isatty()
 
 
-def count_lines(text: str) -> int:
-    """The number of lines of `text`; one that ends with a newline has no further line after it."""
-    return len(_NEWLINE.findall(text)) + (not text.endswith(("\n", "\r")))
+def print_diffs(diffs: Sequence[bytes], encoding: str, colour: bool) -> None:
+    """Show diffs on standard output."""
+    sys.stdout.flush()
+    for diff in diffs:
+        if is_text(colour):
+            _print_diff(Printer(sys.stdout, colour), diff, encoding)
+        else:
+            sys.stdout.buffer.write(diff)
+    sys.stdout.flush()
 
 
-def print_diff(printer: Printer, diff: bytes, encoding: str) -> None:
+def _print_diff(printer: Printer, diff: bytes, encoding: str) -> None:
     """Show `diff` on a terminal: decoded, coloured, without the carriage returns and control characters."""
     for index, raw in enumerate(diff.split(b"\n")[:-1]):
         if index < 2:
@@ -281,8 +280,7 @@ def _may_collapse(report: FileReport) -> bool:
     return quiet and not report.doubts and not report.withheld
 
 
-def _entry(report: FileReport, diff: bytes, encoding: str) -> dict[str, object]:
-    position = {"line": report.position[0], "column": report.position[1]} if report.position else None
+def _entry(report: FileReport, diffs: Sequence[bytes], encoding: str) -> dict[str, object]:
     return {
         "path": report.path,
         "status": report.status,
@@ -291,15 +289,21 @@ def _entry(report: FileReport, diff: bytes, encoding: str) -> dict[str, object]:
         "doubts": [_note(note) for note in report.doubts],
         "withheld": [_note(note) for note in report.withheld],
         "reason": report.reason,
-        "position": position,
-        "diff": _decoded(diff, encoding),
+        "position": place_entry(report.position) if report.position else None,
+        "diff": "".join(_decoded(diff, encoding) for diff in diffs),
         "written": report.written,
         "error": report.error or None,
     }
 
 
 def _note(note: Note) -> dict[str, object]:
-    return {"rule": note.rule, "line": note.line, "column": note.column, "text": note.text}
+    return {"rule": note.rule, **place_entry(note), "text": note.text}
+
+
+def place_entry(where: Spot | Note) -> dict[str, int]:
+    """A place for programs."""
+    cell = {} if where.cell is None else {"cell": where.cell}
+    return {**cell, "line": where.line, "column": where.column}
 
 
 def _decoded(diff: bytes, encoding: str) -> str:
@@ -308,9 +312,15 @@ def _decoded(diff: bytes, encoding: str) -> str:
     return os.fsdecode(diff[:start]) + diff[start:].decode(encoding, "replace")
 
 
-def place(path: str, position: tuple[int, int] | None) -> str:
+def place(path: str, where: Spot | Note | Region | None) -> str:
     """`path` and the 1-based line and column, as compilers write a place."""
-    return f"{path}:{position[0]}:{position[1]}" if position else path
+    return f"{path}:{short_place(where)}" if where else path
+
+
+def short_place(where: Spot | Note | Region) -> str:
+    """A place in a file: `12:5`, or `cell 3:12:5` in a notebook."""
+    cell = "" if where.cell is None else f"cell {where.cell}:"
+    return f"{cell}{where.line}:{where.column}"
 
 
 def excerpt(line: str, column: int, end: int | None = None) -> Iterator[Segment]:

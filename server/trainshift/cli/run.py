@@ -5,31 +5,42 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from trainshift.cli.diff import STANDARD_INPUT_NAME, unified_diff
-from trainshift.cli.report import ERROR, INTERNAL_ERROR, FileReport, Mode, Reporter, count_lines, line_at
+from trainshift.cli.diff import STANDARD_INPUT_NAME
+from trainshift.cli.documents import Document, read_document
+from trainshift.cli.report import ERROR, INTERNAL_ERROR, FileReport, Mode, Reporter
 from trainshift.cli.terminal import ProgressBar
 from trainshift.engine import conversion
+from trainshift.engine.cells import Spot
 from trainshift.engine.conversion import Conversion, Status
 from trainshift.host import files
 from trainshift.host.declarations import Declarations
-from trainshift.host.files import FileProblem, SourceFile
+from trainshift.host.files import FileProblem
 from trainshift.host.walk import STANDARD_INPUT, Input, collect
 
 INTERRUPTED = 130
+
+
+class At(NamedTuple):
+    """The place of a statement: a line, in a notebook that of a cell, both from 1."""
+
+    line: int
+    cell: int | None = None
 
 
 @dataclass(frozen=True)
 class Request:
     """What the user asked for; `output` (a path, or "-") goes with Mode.OUTPUT only.
 
-    `declarations` tell what versions the projects declare; without them none are looked for.
+    `at` is a line of the one input, and its cell if that is a notebook.  `declarations` tell what
+    versions the projects declare; without them none are looked for.
     """
 
     paths: tuple[str, ...]
     mode: Mode
     output: str = ""
-    line: int | None = None
+    at: At | None = None
     exclude: tuple[str, ...] = ()
     show_progress: bool = True
     declarations: Declarations | None = None
@@ -58,70 +69,59 @@ def run(request: Request, reporter: Reporter) -> int:
     return status
 
 
-def _process(item: Input, request: Request) -> tuple[FileReport, bytes, str]:
-    """What became of one input, its diff, and the encoding that the diff is in."""
+def _process(item: Input, request: Request) -> tuple[FileReport, tuple[bytes, ...], str]:
+    """What became of one input, its diffs, and the encoding that they are in."""
     path = STANDARD_INPUT_NAME if item.path == STANDARD_INPUT else item.path
     if item.problem:
-        return FileReport(path, ERROR, error=item.problem, named=item.named), b"", "utf-8"
+        return FileReport(path, ERROR, error=item.problem, named=item.named), (), "utf-8"
     if item.nothing:
         status = Status.NOTHING_FOUND.value
-        return FileReport(path, status, reason=item.nothing, is_directory=True), b"", "utf-8"
+        return FileReport(path, status, reason=item.nothing, is_directory=True), (), "utf-8"
     try:
-        source = read_input(item, path)
-        if request.line is not None and request.line > count_lines(source.text):
-            raise FileProblem(
-                f"has {count_lines(source.text)} lines, so there is no line {request.line} (--at)"
-            )
+        document = read_document(item, path)
+        line = document.line_at(request.at.cell, request.at.line) if request.at else None
     except FileProblem as problem:
-        return _problem(FileReport(path, ERROR, named=item.named), problem), b"", "utf-8"
-    return _convert(source, item, request)
+        return _problem(FileReport(path, ERROR, named=item.named), problem), (), "utf-8"
+    return _convert(document, item, request, line)
 
 
-def read_input(item: Input, name: str) -> SourceFile:
-    """The file of an input, or standard input under `name`; raises FileProblem."""
-    if item.path != STANDARD_INPUT:
-        return files.read(item.path)
-    if sys.stdin is None:
-        raise FileProblem("standard input is closed")
-    return files.read_stream(name, sys.stdin.buffer)
-
-
-def _convert(source: SourceFile, item: Input, request: Request) -> tuple[FileReport, bytes, str]:
+def _convert(
+    document: Document, item: Input, request: Request, line: int | None
+) -> tuple[FileReport, tuple[bytes, ...], str]:
+    report = FileReport(document.file.path, ERROR, named=item.named)
+    diff: tuple[bytes, ...] = ()
     try:
         runtime = request.declarations.of(item.path) if request.declarations else None
-        result = conversion.convert(source.text, line=request.line, runtime=runtime)
-    except Exception as error:
-        report = FileReport(source.path, INTERNAL_ERROR, error=describe_defect(error), named=item.named)
-        return report, b"", source.encoding
-    report = _described(source, item, result)
-    diff = b""
-    try:
-        diff = unified_diff(source.data, source.encode(result.text), source.path)
-        if _deliver(source, result, request):
+        result, after = document.converted(conversion.convert(document.text, line=line, runtime=runtime))
+        report = _described(document, item, result)
+        diff = document.diff(after)
+        if _deliver(document, after, result, request):
             report = replace(report, written=True)
     except FileProblem as problem:
         report = _problem(report, problem)
-    return report, diff, source.encoding
+    except Exception as error:
+        report = replace(report, status=INTERNAL_ERROR, error=describe_defect(error))
+    return report, diff, document.file.encoding
 
 
-def _described(source: SourceFile, item: Input, result: Conversion) -> FileReport:
-    refused_at = result.position if result.status is Status.REFUSED else None
+def _described(document: Document, item: Input, result: Conversion) -> FileReport:
+    spot = document.spot(*result.position) if result.position else None
     return FileReport(
-        source.path,
+        document.file.path,
         result.status.value,
-        applied=result.applied,
-        decisions=result.decisions,
-        doubts=result.doubts,
-        withheld=result.withheld,
+        applied=document.notes(result.applied),
+        decisions=document.notes(result.decisions),
+        doubts=document.notes(result.doubts),
+        withheld=document.notes(result.withheld),
         reason=result.reason,
-        position=result.position,
-        excerpt=line_at(source.text, refused_at[0]) if refused_at else "",
-        differs=result.text != source.text,
+        position=spot,
+        excerpt=(document.shown().line(spot) or "") if spot and result.status is Status.REFUSED else "",
+        differs=result.text != document.text,
         named=item.named,
     )
 
 
-def _deliver(source: SourceFile, result: Conversion, request: Request) -> bool:
+def _deliver(document: Document, after: Document, result: Conversion, request: Request) -> bool:
     """Put the converted text where the request wants it; whether that was done.  Raises FileProblem.
 
     A file that nothing changes is not touched; a filter or -o gets the text all the same, but
@@ -129,12 +129,13 @@ def _deliver(source: SourceFile, result: Conversion, request: Request) -> bool:
     """
     if result.status is Status.REFUSED or request.mode in (Mode.DIFF, Mode.CHECK):
         return False
+    file = document.file
     if request.mode is Mode.OUTPUT and request.output != STANDARD_INPUT:
-        files.write_output(request.output, source, result.text)
-    elif request.mode is Mode.OUTPUT or source.path == STANDARD_INPUT_NAME:
-        print_bytes(source.encode(result.text))
-    elif result.text != source.text:
-        files.write_in_place(source, result.text, "; use -o OUT")
+        files.write_output(request.output, file, after.content(request.output))
+    elif request.mode is Mode.OUTPUT or file.path == STANDARD_INPUT_NAME:
+        print_bytes(file.encode(after.file.text))
+    elif after.file.text != file.text:
+        files.write_in_place(file, after.file.text, "; use -o OUT")
     else:
         return False
     return True
@@ -148,7 +149,8 @@ def print_bytes(data: bytes) -> None:
 
 
 def _problem(report: FileReport, problem: FileProblem) -> FileReport:
-    return replace(report, status=ERROR, error=problem.message, position=problem.position)
+    position = Spot(*problem.position) if problem.position else None
+    return replace(report, status=ERROR, error=problem.message, position=position)
 
 
 def describe_defect(error: Exception) -> str:

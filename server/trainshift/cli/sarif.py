@@ -9,9 +9,10 @@ from pathlib import Path
 from urllib.parse import quote
 
 from trainshift import __version__
-from trainshift.cli.check_report import FileCheck, edits_of
+from trainshift.cli.check_report import FileCheck
+from trainshift.cli.documents import Shown
 from trainshift.cli.rules import find_rule
-from trainshift.core.text.source import Source
+from trainshift.engine.cells import Spot
 from trainshift.engine.checking import Diagnostic, Region
 from trainshift.engine.settings import Severity
 from trainshift.pages import page
@@ -37,19 +38,18 @@ class SarifReporter:
     def file(self, result: FileCheck) -> None:
         """Write the results of a file."""
         self._begin()
-        source = Source(result.text)
         for each in result.diagnostics:
             sys.stdout.write(",\n" if self._results else "\n")
             self._results += 1
             self._codes.add(each.code)
-            json.dump(_result(result.path, each, source), sys.stdout)
+            json.dump(_result(result.path, each, result.shown), sys.stdout)
         if result.error:
-            position = result.position or (1, 1)
+            line, column, _ = result.position or Spot(1, 1)
             self._notifications.append(
                 {
                     "level": "error",
                     "message": {"text": result.error},
-                    "locations": [_location(result.path, Region(*position, *position))],
+                    "locations": [_location(result.path, Region(line, column, line, column), Shown())],
                 }
             )
 
@@ -92,31 +92,37 @@ def _rule(code: str) -> dict[str, object]:
     }
 
 
-def _result(path: str, each: Diagnostic, source: Source) -> dict[str, object]:
+def _result(path: str, each: Diagnostic, shown: Shown) -> dict[str, object]:
     result: dict[str, object] = {
         "ruleId": each.code,
         "level": _LEVELS[each.severity],
         "message": {"text": each.message},
-        "locations": [_location(path, each.region)],
+        "locations": [_location(path, each.region, shown)],
         "properties": {"verdict": each.verdict.value},
     }
     if each.related:
         result["relatedLocations"] = [
-            {**_location(other.path, other.region), "message": {"text": other.message}}
+            {**_location(other.path, other.region, shown), "message": {"text": other.message}}
             for other in each.related
         ]
     if each.fix is not None:
         replacements = [
             {"deletedRegion": _region(region), "insertedContent": {"text": text}}
-            for region, text in edits_of(each.fix, source)
+            for region, text in shown.edits_in_file(each.fix)
         ]
         change = {"artifactLocation": {"uri": _uri(path)}, "replacements": replacements}
         result["fixes"] = [{"description": {"text": each.fix.title}, "artifactChanges": [change]}]
     return result
 
 
-def _location(path: str, region: Region) -> dict[str, object]:
-    return {"physicalLocation": {"artifactLocation": {"uri": _uri(path)}, "region": _region(region)}}
+def _location(path: str, region: Region, shown: Shown) -> dict[str, object]:
+    """The place in the file; in a notebook that is its JSON, and the cell is named besides."""
+    where = {"artifactLocation": {"uri": _uri(path)}, "region": _region(shown.in_file(region))}
+    location: dict[str, object] = {"physicalLocation": where}
+    if region.cell:
+        name = f"cell {region.cell}"
+        location["logicalLocations"] = [{"name": name, "fullyQualifiedName": f"{name}:{region.line}"}]
+    return location
 
 
 def _region(region: Region) -> dict[str, int]:

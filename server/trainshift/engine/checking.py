@@ -6,15 +6,17 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from typing import Generic, TypeVar
 
 from trainshift.core.finding import Finding, Verdict
 from trainshift.core.names.script import Script
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change, apply, merge
+from trainshift.core.text.edit import Change, merge
 from trainshift.core.text.source import BOM, Source, Span
 from trainshift.core.text.statements import ParseFailure
 from trainshift.core.training.loops import Loops
+from trainshift.engine.cells import Body, Plain
 from trainshift.engine.compiling import compiles
 from trainshift.engine.findings import Judgement, find
 from trainshift.engine.own_codes import INTERNAL_ERROR, OWN_CODES, SYNTAX_ERROR
@@ -25,6 +27,7 @@ from trainshift.pages import page_url
 from trainshift.restrictions import RESTRICTIONS
 
 log = logging.getLogger(__name__)
+B = TypeVar("B", bound=Body)
 
 _NAMES = {rule.code: rule.name for rule in RESTRICTIONS} | {each.code: each.name for each in OWN_CODES}
 # A script that holds none of these and trains in no other file has nothing that a rewrite could touch, so
@@ -36,17 +39,25 @@ _TOO_DEEP = "the code is nested too deeply to be read"
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A stretch of a file: 1-based lines and columns in code points; the end is exclusive."""
+    """A stretch of a file: 1-based lines and columns in code points; the end is exclusive.
+
+    In a notebook they are those of a `cell`, counted from 1.
+    """
 
     line: int
     column: int
     end_line: int
     end_column: int
+    cell: int | None = None
 
     @classmethod
     def of(cls, source: Source, span: Span) -> Region:
         """Where the span of `source` stands."""
         return cls(*source.position(span.start), *source.position(span.end))
+
+    def as_json(self) -> dict[str, int]:
+        """The region for programs."""
+        return {key: value for key, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +109,18 @@ class CheckReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Fixed:
-    """A text after its fixes: how many of each code were made, and what is said of it now and `before`."""
+class Fixed(Generic[B]):
+    """A program after its fixes: how many of each code were made, and what is said of it now and `before`."""
 
-    text: str
+    body: B
     applied: Mapping[str, int]
     report: CheckReport
     before: CheckReport
+
+    @property
+    def text(self) -> str:
+        """The program's text."""
+        return self.body.text
 
 
 def program_of(text: str, path: str = "", files: ParsedFiles | None = None) -> Program | ParseFailure:
@@ -145,34 +161,45 @@ def fix(
     path: str = "",
     files: ParsedFiles | None = None,
     least: Severity = Severity.WARNING,
-) -> Fixed:
-    """The script after the fixes of what `check` reports, made again and again until none is left.
+) -> Fixed[Plain]:
+    """`fixed` for the text of a script, which may have a byte order mark."""
+    body = text.removeprefix(BOM)
+    result = fixed(Plain(body), settings, path, files, least)
+    return result if body == text else replace(result, body=Plain(BOM + result.text))
+
+
+def fixed(
+    body: B,
+    settings: Settings | None = None,
+    path: str = "",
+    files: ParsedFiles | None = None,
+    least: Severity = Severity.WARNING,
+) -> Fixed[B]:
+    """The program after the fixes of what `check` reports, made again and again until none is left.
 
     Only findings of severity `least` and above are mended: what is harmless is not worth an edit.  The
-    text is as it was if the result would not parse, or not compile; the report then says so.
+    body is as it was if the result would not parse, or not compile; the report then says so.
     """
-    body = text.removeprefix(BOM)
-    first = report = check(body, settings, path, files)
+    first = report = check(body.text, settings, path, files)
     applied: Counter[str] = Counter()
-    fixed = body
+    now = body
     for _ in range(_MOST_PASSES):
         plan = merge(
             each.fix for each in report.diagnostics if each.fix is not None and each.severity >= least
         )
-        after = apply(fixed, plan.edits)
-        if after == fixed:
+        after = now.edited(plan.edits)
+        if after == now:
             break
-        report = check(after, settings, path, files)
+        report = check(after.text, settings, path, files)
         if any(each.code == SYNTAX_ERROR.code for each in report.diagnostics) or (
-            compiles(body) and not compiles(after)
+            compiles(body.text) and not compiles(after.text)
         ):
             codes = ", ".join(sorted({change.rule for change in plan.changes}))
             defect = _failure(INTERNAL_ERROR.code, _report_it(f"the fixes of {codes} break the script"))
-            return Fixed(text, {}, CheckReport(path, (defect, *first.diagnostics), first.suppressed), first)
+            return Fixed(body, {}, CheckReport(path, (defect, *first.diagnostics), first.suppressed), first)
         applied.update(change.rule for change in plan.changes)
-        fixed = after
-    mark = BOM if text.startswith(BOM) else ""
-    return Fixed(mark + fixed, applied, report, first)
+        now = after
+    return Fixed(now, applied, report, first)
 
 
 def _check(text: str, settings: Settings, path: str, files: ParsedFiles | None) -> CheckReport:

@@ -15,6 +15,7 @@ from trainshift.core.text.source import BOM, Source, Span
 from trainshift.core.text.statements import FactsCache, ParseFailure
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
+from trainshift.engine.cells import Cells
 from trainshift.engine.compiling import compiles
 from trainshift.engine.findings import Judgement, find
 from trainshift.engine.guards import GUARDING, guarded
@@ -24,6 +25,8 @@ from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.transforms import TRANSFORMS
 
 log = logging.getLogger(__name__)
+
+MAGIC_IN_THE_WAY = "a statement that has to change shares its line with a magic; give it a line of its own"
 
 
 class Status(Enum):
@@ -40,13 +43,15 @@ class Note:
     """One line of the report.
 
     `line` and `column` are 1-based; the column counts code points.  `rule` is a code such as
-    ``HV05``, or an empty string where no rule is concerned (a syntax error, say).
+    ``HV05``, or an empty string where no rule is concerned (a syntax error, say).  In a notebook they are
+    those of a `cell`, counted from 1.
     """
 
     rule: str
     line: int
     column: int
     text: str
+    cell: int | None = None
 
 
 @dataclass(frozen=True)
@@ -104,6 +109,20 @@ def convert(text: str, *, line: int | None = None, runtime: Runtime | None = Non
         return Conversion(Status.REFUSED, text, reason="the code is nested too deeply to be read")
     bom = BOM if body is not text and len(body) < len(text) else ""
     return replace(conversion, text=bom + conversion.text)
+
+
+def whole(conversion: Conversion, cells: Cells) -> Conversion:
+    """The conversion of a notebook's cells; refused where it would take one of their magics apart."""
+    if conversion.plan is None:
+        return conversion
+    spoilt = cells.spoilt(conversion.plan.edits)
+    if spoilt is not None:
+        where = cells.source.position(spoilt.start)
+        return Conversion(Status.REFUSED, cells.text, reason=MAGIC_IN_THE_WAY, position=where)
+    if not compiles(cells.edited(conversion.plan.edits).text) and compiles(cells.text):
+        reason = "an internal error, please report it: the cells do not compile"
+        return Conversion(Status.REFUSED, cells.text, reason=reason)
+    return conversion
 
 
 def analyze(text: str, cache: FactsCache | None = None) -> Analysis | ParseFailure:

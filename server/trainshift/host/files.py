@@ -15,6 +15,8 @@ from typing import BinaryIO
 MAX_BYTES = 64 * 1024 * 1024
 """Larger inputs are not read: no training script is that long, and an endless device would never end."""
 
+_NOTEBOOK = ".ipynb"
+
 _FIRST_TWO_LINES = re.compile(rb"(?:[^\r\n]*(?:\r\n|\n|\r|\Z)){1,2}")
 _BYTE_NEWLINE = re.compile(rb"\r\n|\n|\r")
 _FOREIGN_MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -67,6 +69,11 @@ def shown_path(path: str) -> str:
     return path[len(below) :] if path.startswith(below) else path
 
 
+def is_notebook(name: str) -> bool:
+    """Whether a file is a notebook by its name."""
+    return name.lower().endswith(_NOTEBOOK)
+
+
 def read(path: str) -> SourceFile:
     """The script at `path`; raises FileProblem when it cannot be read, or changes meanwhile."""
     try:
@@ -95,19 +102,21 @@ def read_stream(name: str, stream: BinaryIO) -> SourceFile:
 def decode(path: str, data: bytes, info: os.stat_result | None) -> SourceFile:
     """`data` read as Python reads a source file: byte order mark, PEP 263 declaration, else UTF-8.
 
-    Raises FileProblem when the bytes are not text in that encoding, or when the text would not
-    give the same bytes again.
+    A notebook is JSON, and that is UTF-8.  Raises FileProblem when the bytes are not text in that
+    encoding, or when the text would not give the same bytes again.
     """
+    is_json = is_notebook(path)
     if len(data) > MAX_BYTES:
-        raise FileProblem(f"is larger than {MAX_BYTES // 1024 // 1024} MiB, which no training script is")
+        hint = "; clear its outputs" if is_json else ", which no training script is"
+        raise FileProblem(f"is larger than {MAX_BYTES // 1024 // 1024} MiB{hint}")
     bom = data.startswith(codecs.BOM_UTF8)
     body = data[len(codecs.BOM_UTF8) :] if bom else data
-    encoding = _declared_encoding(data, bom)
+    encoding = "utf-8" if is_json else _declared_encoding(data, bom)
     try:
         text = body.decode(encoding)
         exact = text.encode(encoding) == body
     except UnicodeDecodeError as error:
-        raise _undecodable(body, encoding, error.start) from error
+        raise _undecodable(body, encoding, error.start, is_json) from error
     except (LookupError, ValueError) as error:
         raise FileProblem(f"declares the encoding {encoding}, which Python cannot read source in") from error
     if not exact:
@@ -188,15 +197,16 @@ def _declared_encoding(data: bytes, bom: bool) -> str:
     return "utf-8" if encoding == "utf-8-sig" else encoding
 
 
-def _undecodable(body: bytes, encoding: str, offset: int) -> FileProblem:
+def _undecodable(body: bytes, encoding: str, offset: int, is_json: bool) -> FileProblem:
     line_ends = [match.end() for match in _BYTE_NEWLINE.finditer(body, 0, offset)]
     line_start = line_ends[-1] if line_ends else 0
     column = len(body[line_start:offset].decode(encoding, "replace")) + 1
-    hint = (
-        "; if the file is in another encoding, declare it in the first line: # -*- coding: latin-1 -*-"
-        if encoding == "utf-8"
-        else ", the encoding that the file declares"
-    )
+    if is_json:
+        hint = ", which a notebook has to be; save it anew in Jupyter"
+    elif encoding == "utf-8":
+        hint = "; if the file is in another encoding, declare it in the first line: # -*- coding: latin-1 -*-"
+    else:
+        hint = ", the encoding that the file declares"
     byte = f"0x{body[offset]:02x}" if offset < len(body) else "at the end"
     return FileProblem(f"byte {byte} is not {encoding.upper()}{hint}", (len(line_ends) + 1, column))
 

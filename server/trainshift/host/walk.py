@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trainshift.host.files import describe
+from trainshift.host.files import describe, is_notebook
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 STANDARD_INPUT = "-"
 SKIPPED_DIRECTORIES = frozenset({"__pycache__", "venv", "node_modules"})
 _WHAT_IS_SKIPPED = (
-    "no Python files (*.py) in this directory; hidden directories, virtual environments, node_modules, "
-    "symbolic links and what .gitignore or --exclude names are skipped"
+    "no Python files (*.py, *.ipynb) in this directory; hidden directories, virtual environments, "
+    "node_modules, symbolic links and what .gitignore or --exclude names are skipped"
 )
 
 
@@ -51,7 +51,7 @@ def collect(paths: Iterable[str], exclude: Sequence[str] = ()) -> Iterator[Input
 
 
 def _walk(root: str, exclude: Sequence[str]) -> Iterator[Input]:
-    """The *.py files below `root`, sorted by path; no symbolic link is followed below it."""
+    """The *.py and *.ipynb files below `root`, sorted by path; no symbolic link is followed below it."""
     excluded = _Excluded(root, exclude)
     found = False
     # Entries still to be visited, last one first, each with the ignore files that govern it.
@@ -81,7 +81,7 @@ def _walk(root: str, exclude: Sequence[str]) -> Iterator[Input]:
 
 
 def _is_wanted_file(entry: os.DirEntry[str]) -> bool:
-    return entry.name.endswith(".py") and entry.is_file(follow_symlinks=False)
+    return (entry.name.endswith(".py") or is_notebook(entry.name)) and entry.is_file(follow_symlinks=False)
 
 
 def _is_wanted_directory(entry: os.DirEntry[str]) -> bool:

@@ -16,7 +16,7 @@ from trainshift.core.finding import Finding
 from trainshift.core.text.edit import Change, Edit, merge
 from trainshift.core.text.source import Span
 from trainshift.engine.checking import CheckReport, Diagnostic
-from trainshift.engine.conversion import Status, at_line
+from trainshift.engine.conversion import MAGIC_IN_THE_WAY, Status, at_line
 from trainshift.engine.own_codes import OWN_CODES, UNUSED_SUPPRESSION
 from trainshift.engine.suppressions import silence
 from trainshift.lsp.capabilities import CONVERT_FILE, CONVERT_NOTEBOOK, CONVERT_STATEMENT, EXPLAIN
@@ -223,7 +223,10 @@ async def carried_out(
         diagnostic = _same(state.paper, report, data)
         if diagnostic.fix is None:
             raise NotPossible("nothing mends this any more")
-        return workspace_edit(state.paper, merge([diagnostic.fix]), client)
+        plan = merge([diagnostic.fix])
+        if state.paper.cells is not None and state.paper.cells.spoilt(plan.edits):
+            raise NotPossible(MAGIC_IN_THE_WAY)
+        return workspace_edit(state.paper, plan, client)
     state = await known(program, lambda state: state.has_outline, True)
     conversion = conversion_of(state, _chosen(state, span) if data["do"] == "statement" else None)
     if conversion.plan is None:

@@ -1,27 +1,19 @@
 """Documents: the exact text that the client has, by version, and which document each part of it is.
 
-A plain document is one part.  A notebook is several: its Python cells are one program, in order, and
-what only a notebook understands (magics, shell lines) is covered by code of the same length.
+A plain document is one part.  A notebook is several: its Python cells are one program, in order.
 """
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from trainshift.core.lazy import cached_property
+from trainshift.core.text.edit import Edit
 from trainshift.core.text.source import BOM, Source, Span
-from trainshift.core.text.statements import ParseFailure, parse
+from trainshift.engine.cells import Cells
 from trainshift.lsp.positions import Place, Positions, joined, replaced
-
-# Lines of a cell that are no Python: magics, shell commands, questions; and those that assign one.
-_LINE = re.compile(r"(?m)^([ \t]*)([%!?][^\r\n]*|[\w.]+\?{1,2}[ \t]*)$")
-_ASSIGNED = re.compile(r"(?m)^([ \t]*[\w.,* \t()\[\]]+=[ \t]*)([%!][^\r\n]*)$")
-_CELL_MAGIC = re.compile(r"\s*%%(\w+)")
-# Magics whose cells are Python all the same.
-_PYTHON_MAGICS = ("time", "timeit", "capture", "prun")
 
 
 @dataclass(frozen=True)
@@ -92,11 +84,16 @@ def plain(uri: str, version: int | None, text: str, encoding: str) -> Part:
 
 @dataclass(frozen=True)
 class Paper:
-    """One version of a program: its text, and the documents that hold it."""
+    """One version of a program: its text, and the documents that hold it, one for each of its `cells`."""
 
     text: str
     parts: tuple[Part, ...]
-    is_notebook: bool = False
+    cells: Cells | None = None
+
+    @property
+    def is_notebook(self) -> bool:
+        """Whether the documents are cells."""
+        return self.cells is not None
 
     @cached_property
     def source(self) -> Source:
@@ -121,6 +118,14 @@ class Paper:
         starts = [part.start for part in self.parts]
         return self.parts[max(bisect_right(starts, offset) - 1, 0)]
 
+    def home(self, edit: Edit) -> tuple[Part, Edit]:
+        """The part that an edit is of, and the edit as that part is to be given it."""
+        if self.cells is None:
+            return self.parts[0], edit
+        index, inside = self.cells.home(edit)
+        part = self.parts[index]
+        return part, inside.moved(part.start)
+
     def part_of(self, uri: str) -> Part | None:
         """The part that is a document."""
         return next((part for part in self.parts if part.uri == uri), None)
@@ -131,25 +136,11 @@ def paper_of(part: Part) -> Paper:
     return Paper(part.text[part.hidden :] if part.hidden else part.text, (part,))
 
 
-def notebook_paper(cells: Sequence[Part]) -> Paper:
+def notebook_paper(documents: Sequence[Part]) -> Paper:
     """The program that the Python cells of a notebook are together."""
-    parts: list[Part] = []
-    texts: list[str] = []
-    at = 0
-    for cell in cells:
-        parts.append(Part(cell.uri, cell.version, cell.text, cell.encoding, at))
-        texts.append(without_magics(cell.text))
-        at += len(cell.text) + 1
-    return Paper("\n".join(texts), tuple(parts), is_notebook=True)
-
-
-def without_magics(cell: str) -> str:
-    """A cell's code with everything that is no Python covered, in the same length."""
-    if not isinstance(parse(cell), ParseFailure):
-        return cell
-    magic = _CELL_MAGIC.match(cell)
-    if magic and magic[1] not in _PYTHON_MAGICS:
-        return re.sub(r"[^\r\n]+", lambda match: "#" + match[0][1:], cell)
-    for pattern in (_ASSIGNED, _LINE):
-        cell = pattern.sub(lambda match: match[1] + "0".ljust(len(match[2])), cell)
-    return cell
+    cells = Cells(tuple(each.text for each in documents))
+    parts = (
+        Part(each.uri, each.version, each.text, each.encoding, start)
+        for each, start in zip(documents, cells.starts, strict=True)
+    )
+    return Paper(cells.text, tuple(parts), cells)

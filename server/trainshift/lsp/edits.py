@@ -7,7 +7,7 @@ from typing import Any
 
 from lsprotocol import types
 
-from trainshift.core.text.edit import Change, Edit, Plan, Side
+from trainshift.core.text.edit import Change, Edit, Plan
 from trainshift.core.text.source import Span
 from trainshift.lsp.client import Client
 from trainshift.lsp.documents import Paper, Part
@@ -24,8 +24,8 @@ def workspace_edit(paper: Paper, plan: Plan, client: Client) -> types.WorkspaceE
     rules = _rules(plan.changes)
     by_part: dict[str, list[Any]] = {}
     for edit in plan.edits:
-        part = _home(paper, edit)
-        by_part.setdefault(part.uri, []).append(_text_edit(part, edit, rules.get(edit, _SET_UP), client))
+        part, inside = paper.home(edit)
+        by_part.setdefault(part.uri, []).append(_text_edit(part, inside, rules.get(edit, _SET_UP), client))
     if not client.has_versioned_edits:
         return types.WorkspaceEdit(changes=by_part)
     changes = [
@@ -42,7 +42,7 @@ def workspace_edit(paper: Paper, plan: Plan, client: Client) -> types.WorkspaceE
 
 def single_edit(paper: Paper, edit: Edit, client: Client) -> types.WorkspaceEdit:
     """One edit that no rule makes."""
-    part = _home(paper, edit)
+    part, edit = paper.home(edit)
     first, last = part.places(Span(edit.start, edit.end))
     text_edit = types.TextEdit(types.Range(types.Position(*first), types.Position(*last)), edit.text)
     if not client.has_versioned_edits:
@@ -53,14 +53,6 @@ def single_edit(paper: Paper, edit: Edit, client: Client) -> types.WorkspaceEdit
 
 def _rules(changes: Iterable[Change]) -> dict[Edit, str]:
     return {edit: change.rule for change in changes for edit in change.edits}
-
-
-def _home(paper: Paper, edit: Edit) -> Part:
-    """The document of an edit; what is put behind the last line of a notebook's cell stays in it."""
-    part = paper.part_at(edit.start)
-    if edit.side is Side.AFTER and edit.start == part.start and part is not paper.parts[0]:
-        return paper.parts[paper.parts.index(part) - 1]
-    return part
 
 
 def _text_edit(part: Part, edit: Edit, rule: str, client: Client) -> _TextEdit:

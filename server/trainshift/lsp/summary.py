@@ -7,7 +7,7 @@ from typing import Any
 
 from trainshift.core.text.edit import Change
 from trainshift.core.text.source import Span
-from trainshift.engine.conversion import Conversion, Note, carry_out
+from trainshift.engine.conversion import Conversion, Note, carry_out, whole
 from trainshift.engine.settings import Severity
 from trainshift.lsp.desk import State
 from trainshift.lsp.diagnostics import range_of
@@ -56,7 +56,8 @@ def conversion_of(state: State, chosen: Sequence[Change] | None = None) -> Conve
         return refused(state.paper, "no statement here needs a change any more")
     assert state.outline is not None
     assert state.outline.analysis is not None
-    return carry_out(state.outline.analysis, chosen=chosen, runtime=state.outline.runtime)
+    conversion = carry_out(state.outline.analysis, chosen=chosen, runtime=state.outline.runtime)
+    return conversion if state.paper.cells is None else whole(conversion, state.paper.cells)
 
 
 def _obstacle(state: State) -> Conversion | None:

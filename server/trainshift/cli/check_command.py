@@ -1,0 +1,238 @@
+"""The command `check`: its options, and what they mean."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trainshift.cli.options import (
+    STANDARD_STREAM,
+    SectionedCommand,
+    announce_standard_input,
+    check_patterns,
+    color,
+    exclude,
+)
+
+if TYPE_CHECKING:
+    from trainshift.cli.check_report import CheckReporter
+    from trainshift.engine.settings import Severity
+
+
+class _CheckCommand(SectionedCommand):
+    sections = {  # noqa: RUF012
+        "What to check": ("select", "ignore", "exclude", "config", "isolated", "stdin_filename"),
+        "What to do with the fixes (the default is to mention them)": ("fix", "diff"),
+        "What to print, and the exit status": (
+            "format_",
+            "statistics",
+            "fail_on",
+            "color",
+            "quiet",
+            "verbose",
+        ),
+    }
+
+
+@click.command(cls=_CheckCommand)
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path())
+@click.option(
+    "--select",
+    metavar="CODES",
+    multiple=True,
+    help="Check only these codes ('TF03,TL'; TL means all TL codes), whatever the settings say. Repeatable.",
+)
+@click.option(
+    "--ignore",
+    metavar="CODES",
+    multiple=True,
+    help="Do not report these codes, besides the settings'. Repeatable.",
+)
+@exclude
+@click.option("--config", metavar="FILE", help="Take the settings from this file, for every script.")
+@click.option("--isolated", is_flag=True, help="Look for no settings.")
+@click.option(
+    "--stdin-filename",
+    metavar="FILE",
+    help="What to call standard input ('-'); its settings are those of FILE.",
+)
+@click.option("--fix", is_flag=True, help="Make the fixes of the warnings in place; the rest is reported.")
+@click.option("--diff", is_flag=True, help="Show what --fix would do as a diff, and write nothing.")
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["text", "json", "sarif", "github"]),
+    default="text",
+    show_default=True,
+    help="json, sarif: one document; github: annotations. These hold every finding, informational ones too.",
+)
+@click.option(
+    "--statistics", is_flag=True, help="Print the number of findings by code instead of the findings."
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(["error", "warning", "information", "hint", "never"]),
+    default="warning",
+    show_default=True,
+    help="The least severity that makes the exit status 1.",
+)
+@color
+@click.option("-q", "--quiet", is_flag=True, help="One line per finding, and no summary.")
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Show informational findings too, and let --fix mend them."
+)
+@click.option(
+    "--jobs", metavar="N", type=click.IntRange(min=1), help="Processes to use; by default one per core."
+)
+@click.pass_context
+def check(ctx: click.Context, /, **options: Any) -> None:
+    """Tell what in a training script stands in the way of a safe conversion.
+
+    Checks the restrictions (the codes TF and TL) and prints each finding with its place, its line and
+    what it is about. A finding is a warning when the restriction is violated. It is
+    informational when that is harmless or cannot be seen; -v shows these. Nothing is written without
+    --fix.
+
+    PATH can be a directory, which is walked as `convert` does it, or '-' for standard input. The Python
+    cells of a notebook are one program; places in it name the cell, counted from 1 among all cells.
+
+    Settings are read from the nearest trainshift.toml, or pyproject.toml with a [tool.trainshift]
+    table, above each script. A comment `# trainshift: ignore[TF03]` silences a finding on its line, and
+    `# trainshift: ignore-file[TF03]` those of its file.
+
+    \b
+    Examples:
+      trainshift check train.py                  the findings of a script
+      trainshift check -v src/                   with what is harmless or unknown
+      trainshift check --diff train.py           what the fixes would change
+      trainshift check --fix train.py            make them
+      trainshift check --select TF03,TL src/     some codes only
+      trainshift check --format sarif . > check.sarif
+
+    \b
+    Exit status:
+      0  nothing found at or above --fail-on
+      1  something found
+      2  wrong usage or settings, or a file could not be read, parsed or written
+    """
+    ctx.exit(_check(_Options(**options)))
+
+
+@dataclass(frozen=True)
+class _Options:
+    """What stands on the command line, by the names of the parameters."""
+
+    paths: tuple[str, ...]
+    select: tuple[str, ...]
+    ignore: tuple[str, ...]
+    exclude: tuple[str, ...]
+    config: str | None
+    isolated: bool
+    stdin_filename: str | None
+    fix: bool
+    diff: bool
+    format_: str
+    statistics: bool
+    fail_on: str
+    color: str
+    quiet: bool
+    verbose: bool
+    jobs: int | None
+
+    @property
+    def reads_stream(self) -> bool:
+        """Whether standard input is checked."""
+        return STANDARD_STREAM in self.paths
+
+    @property
+    def threshold(self) -> Severity | None:
+        """The least severity that makes the exit status 1."""
+        from trainshift.engine.settings import SEVERITIES
+
+        return SEVERITIES.get(self.fail_on)
+
+    @property
+    def least(self) -> Severity:
+        """The least severity that is shown and mended."""
+        from trainshift.engine.settings import Severity
+
+        quietest = Severity.HINT if self.verbose else Severity.WARNING
+        return min(self.threshold or Severity.WARNING, quietest)
+
+
+def _check(given: _Options) -> int:
+    """Check that the options go together, then run; returns the exit status."""
+    _check_usage(given)
+    from trainshift.cli.check import Action, CheckRequest, run_check
+    from trainshift.engine.settings import SettingsError, read_codes
+    from trainshift.host.configuration import ConfigurationProblem, Configurations
+
+    reporter = _reporter(given)
+    try:
+        request = CheckRequest(
+            given.paths,
+            Configurations(given.config, isolated=given.isolated),
+            Action.FIX if given.fix else Action.DIFF if given.diff else Action.NONE,
+            read_codes("--select", "", _split(given.select)) if given.select else None,
+            read_codes("--ignore", "", _split(given.ignore)),
+            given.exclude,
+            given.stdin_filename or "",
+            given.least,
+            given.threshold,
+            given.jobs or os.cpu_count() or 1,
+            show_progress=not given.quiet,
+        )
+        announce_standard_input(given.paths)
+        return run_check(request, reporter)
+    except (ConfigurationProblem, SettingsError) as error:
+        click.echo(f"Error: {error}", err=True)
+        return 2
+
+
+def _check_usage(given: _Options) -> None:
+    """Raise click's UsageError for options that contradict each other or the inputs."""
+    for first, second, both in (
+        ("--quiet", "--verbose", given.quiet and given.verbose),
+        ("--fix", "--diff", given.fix and given.diff),
+        ("--config", "--isolated", given.config is not None and given.isolated),
+        ("--diff", f"--format {given.format_}", given.diff and given.format_ != "text"),
+        ("--statistics", f"--format {given.format_}", given.statistics and given.format_ != "text"),
+        ("--diff", "--statistics", given.diff and given.statistics),
+    ):
+        if both:
+            raise click.UsageError(f"{first} and {second} exclude each other.")
+    if given.fix and given.reads_stream and (len(given.paths) > 1 or given.format_ != "text"):
+        raise click.UsageError(
+            "--fix prints the fixed standard input, so '-' goes alone and with --format text."
+        )
+    if given.stdin_filename is not None and not given.reads_stream:
+        raise click.UsageError("--stdin-filename goes with '-'.")
+    check_patterns(given.exclude)
+
+
+def _reporter(given: _Options) -> CheckReporter:
+    from trainshift.cli.check_report import GithubReporter, JsonCheckReporter, TextCheckReporter
+
+    if given.format_ == "json":
+        return JsonCheckReporter()
+    if given.format_ == "github":
+        return GithubReporter()
+    if given.format_ == "sarif":
+        from trainshift.cli.sarif import SarifReporter
+
+        return SarifReporter()
+    return TextCheckReporter(
+        colour=given.color,
+        quiet=given.quiet,
+        least=given.least,
+        statistics=given.statistics,
+        diff=given.diff,
+        aside=given.fix and given.reads_stream,
+    )
+
+
+def _split(codes: tuple[str, ...]) -> list[str]:
+    return [code for listed in codes for code in listed.split(",") if code.strip()]

@@ -1,0 +1,302 @@
+"""Documents: what a command reads, scripts and notebooks alike, and how its reports name their places.
+
+The engine knows one text; what it says of lines of that text is told of the cells of a notebook here.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from trainshift.cli.diff import unified_diff
+from trainshift.core.lazy import cached_property
+from trainshift.core.text.edit import Change, Edit, merge
+from trainshift.core.text.source import Source, Span
+from trainshift.engine.cells import Body, Cells, Plain, Spot
+from trainshift.engine.checking import Diagnostic, Region
+from trainshift.engine.conversion import Conversion, Note, whole
+from trainshift.host import files
+from trainshift.host.files import FileProblem, SourceFile, is_notebook
+from trainshift.host.notebooks import Notebook, Written, looks_like_notebook, read_notebook
+from trainshift.host.walk import STANDARD_INPUT, Input
+
+_SCRIPT = ".py"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The text of a script as reports quote it."""
+
+    text: str = ""
+
+    @cached_property
+    def _source(self) -> Source:
+        return Source(self.text)
+
+    def line(self, region: Region | Spot) -> str | None:
+        """The first line of a region; None where there is none."""
+        return _line(self._source, region.line)
+
+    def edits(self, change: Change) -> Iterator[tuple[Region, str]]:
+        """The edits of a fix in text order: what is replaced, and by what."""
+        for edit in merge([change]).edits:
+            yield Region.of(self._source, Span(edit.start, edit.end)), edit.text
+
+    def in_file(self, region: Region) -> Region:
+        """The region as lines and columns of the file itself."""
+        return region
+
+    def edits_in_file(self, change: Change) -> Iterator[tuple[Region, str]]:
+        """The edits of a fix as lines and columns of the file itself, and as the file has to say them."""
+        return self.edits(change)
+
+
+@dataclass(frozen=True)
+class ShownCells(Shown):
+    """The cells of a notebook as reports quote them, and where its JSON says them."""
+
+    cells: Cells = Cells(())  # noqa: RUF009
+    written: tuple[Written, ...] = ()
+
+    def line(self, region: Region | Spot) -> str | None:
+        """The first line of a region of a cell."""
+        return _line(self.cells.sources[self._index(region)], region.line) if region.cell else None
+
+    def edits(self, change: Change) -> Iterator[tuple[Region, str]]:
+        """The edits of a fix, each with its region of a cell."""
+        for index, edit in self._homes(change):
+            where = Region.of(self.cells.sources[index], Span(edit.start, edit.end))
+            yield replace(where, cell=self.cells.numbers[index]), edit.text
+
+    def in_file(self, region: Region) -> Region:
+        """The region of the JSON that a region of a cell is."""
+        if not region.cell:
+            return region
+        index = self._index(region)
+        starts = self.cells.sources[index].line_starts
+        offsets = (
+            starts[region.line - 1] + region.column - 1,
+            starts[region.end_line - 1] + region.end_column - 1,
+        )
+        return self._in_file(index, *offsets)
+
+    def edits_in_file(self, change: Change) -> Iterator[tuple[Region, str]]:
+        """The edits of a fix as edits of the JSON."""
+        for index, edit in self._homes(change):
+            yield self._in_file(index, edit.start, edit.end), json.dumps(edit.text)[1:-1]
+
+    def _homes(self, change: Change) -> Iterator[tuple[int, Edit]]:
+        return map(self.cells.home, merge([change]).edits)
+
+    def _index(self, region: Region | Spot) -> int:
+        return self.cells.numbers.index(region.cell or 0)
+
+    def _in_file(self, index: int, start: int, end: int) -> Region:
+        written = self.written[index]
+        return Region(*written.place(start), *written.place(end))
+
+
+@dataclass(frozen=True)
+class Document:
+    """A script that was read."""
+
+    file: SourceFile
+
+    @property
+    def body(self) -> Body:
+        """What holds the program."""
+        return Plain(self.file.text)
+
+    @property
+    def text(self) -> str:
+        """The program."""
+        return self.file.text
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether its imports are followed."""
+        return True
+
+    @property
+    def nothing(self) -> str:
+        """Why there is nothing to read in it; empty if there is."""
+        return ""
+
+    def after(self, body: Body) -> Document:
+        """The document with another program."""
+        return replace(self, file=replace(self.file, text=body.text))
+
+    def converted(self, conversion: Conversion) -> tuple[Conversion, Document]:
+        """What a conversion of the program comes to, and the document after it."""
+        return conversion, self.after(Plain(conversion.text))
+
+    def content(self, name: str) -> str:
+        """What a file of that name has to hold; raises FileProblem where that cannot be."""
+        if is_notebook(name) and not is_notebook(self.file.path):
+            raise FileProblem(f"is a script, and {name} would be a notebook; name a *.py file")
+        return self.file.text
+
+    def diff(self, after: Document) -> tuple[bytes, ...]:
+        """The diffs from this document to another state of it."""
+        new = self.file.encode(after.file.text)
+        diff = unified_diff(self.file.data, new, self.file.path)
+        return (diff,) if diff else ()
+
+    def line_at(self, cell: int | None, line: int) -> int:
+        """The line of the program that `--at` names; raises FileProblem where there is none."""
+        if cell is not None:
+            raise FileProblem("is no notebook, so --at takes a LINE")
+        return _existing(Source(self.text), line)
+
+    def shown(self) -> Shown:
+        """The document as reports quote it."""
+        return Shown(self.text)
+
+    def spot(self, line: int, column: int) -> Spot:
+        """How reports name a place in the program."""
+        return Spot(line, column)
+
+    def region(self, region: Region) -> Region:
+        """How reports name a region of the program."""
+        return region
+
+    def notes(self, notes: tuple[Note, ...]) -> tuple[Note, ...]:
+        """Notes as reports tell them."""
+        return notes
+
+    def diagnostics(self, found: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
+        """Diagnostics as reports tell them."""
+        return found
+
+
+@dataclass(frozen=True)
+class NotebookDocument(Document):
+    """A notebook that was read."""
+
+    notebook: Notebook
+
+    @property
+    def body(self) -> Cells:
+        """The cells."""
+        return self.notebook.cells
+
+    @property
+    def text(self) -> str:
+        """The program that the cells are together."""
+        return self.notebook.cells.text
+
+    @property
+    def is_linked(self) -> bool:
+        """A notebook is no module, and is judged by itself, as in an editor."""
+        return False
+
+    @property
+    def nothing(self) -> str:
+        """That the code of the notebook is not Python."""
+        if not self.notebook.is_foreign:
+            return ""
+        listed = ", ".join(sorted(self.notebook.languages))
+        return f"the language of this notebook is {listed}, not Python; it was left alone"
+
+    def after(self, body: Body) -> Document:
+        """The notebook with other cells."""
+        assert isinstance(body, Cells)
+        notebook = self.notebook.after(body)
+        return NotebookDocument(notebook.file, notebook)
+
+    def converted(self, conversion: Conversion) -> tuple[Conversion, Document]:
+        """What the conversion comes to, cell by cell."""
+        conversion = whole(conversion, self.notebook.cells)
+        conversion = replace(conversion, reason=self.nothing or conversion.reason)
+        edits = conversion.plan.edits if conversion.plan is not None else ()
+        return conversion, self.after(self.notebook.cells.edited(edits)) if edits else self
+
+    def content(self, name: str) -> str:
+        """The script that the cells are one after another, or the notebook."""
+        return self.notebook.cells.as_script() if name.lower().endswith(_SCRIPT) else self.file.text
+
+    def diff(self, after: Document) -> tuple[bytes, ...]:
+        """The diffs of the cells that differ; a cell's last line needs no end."""
+        assert isinstance(after, NotebookDocument)
+        old, new = self.notebook.cells, after.notebook.cells
+        diffs = []
+        for number, before, now in zip(old.numbers, old.texts, new.texts, strict=True):
+            end = "" if before.endswith("\n") and now.endswith("\n") else "\n"
+            pair = [f"{text}{end}".encode("utf-8", "surrogatepass") for text in (before, now)]
+            diffs.append(unified_diff(pair[0], pair[1], self.file.path, f":cell {number}"))
+        return tuple(filter(None, diffs))
+
+    def line_at(self, cell: int | None, line: int) -> int:
+        """The line of the program that a line of a cell is."""
+        cells = self.notebook.cells
+        if cell is None:
+            raise FileProblem("is a notebook, so --at takes CELL:LINE, such as 3:12")
+        if cell not in cells.numbers:
+            raise FileProblem(f"has no Python code in a cell {cell} (--at)")
+        source = cells.sources[cells.numbers.index(cell)]
+        return cells.line(cell, _existing(source, line, f" in cell {cell}"))
+
+    def shown(self) -> Shown:
+        """The cells as reports quote them."""
+        return ShownCells("", self.notebook.cells, self.notebook.written)
+
+    def spot(self, line: int, column: int) -> Spot:
+        """The cell of a place, and the place in it."""
+        return self.notebook.cells.spot(line, column)
+
+    def region(self, region: Region) -> Region:
+        """The cell of a region, and the region in it, which ends where the cell does."""
+        line, column, cell = self.spot(region.line, region.column)
+        end_line, end_column, end_cell = self.spot(region.end_line, region.end_column)
+        if end_cell != cell:
+            source = self.notebook.cells.sources[self.notebook.cells.numbers.index(cell or 0)]
+            end_line, end_column = source.position(len(source.text))
+        return Region(line, column, end_line, end_column, cell)
+
+    def notes(self, notes: tuple[Note, ...]) -> tuple[Note, ...]:
+        """Notes with their cells."""
+        return tuple(replace(note, **self.spot(note.line, note.column)._asdict()) for note in notes)
+
+    def diagnostics(self, found: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
+        """Diagnostics with their cells; all that they are about is in the notebook."""
+        return tuple(
+            replace(
+                each,
+                region=self.region(each.region),
+                related=tuple(replace(other, region=self.region(other.region)) for other in each.related),
+            )
+            for each in found
+        )
+
+
+def read_document(item: Input, name: str) -> Document:
+    """The document of an input, or standard input under `name`; raises FileProblem."""
+    file = _read_file(item, name)
+    if is_notebook(name) or (item.path == STANDARD_INPUT and looks_like_notebook(file.text)):
+        return NotebookDocument(file, read_notebook(file))
+    return Document(file)
+
+
+def _read_file(item: Input, name: str) -> SourceFile:
+    if item.path != STANDARD_INPUT:
+        return files.read(item.path)
+    if sys.stdin is None:
+        raise FileProblem("standard input is closed")
+    return files.read_stream(name, sys.stdin.buffer)
+
+
+def _line(source: Source, line: int) -> str | None:
+    if not 0 < line <= len(source.line_starts):
+        return None
+    start = source.line_starts[line - 1]
+    return source.text[start : source.line_end(start)]
+
+
+def _existing(source: Source, line: int, where: str = "") -> int:
+    """The line; raises FileProblem where the text has fewer.  No line follows a newline at the end."""
+    lines = len(source.line_starts) - source.text.endswith(("\n", "\r"))
+    if line > lines:
+        raise FileProblem(f"has {lines} lines{where}, so there is no line {line} (--at)")
+    return line

@@ -1,0 +1,60 @@
+"""Options: what the commands have in common on the command line."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+STANDARD_STREAM = "-"
+
+
+class SectionedCommand(click.Command):
+    """A command whose help lists its options under headings."""
+
+    sections: dict[str, tuple[str, ...]]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, section by section; what no section names goes to the last one."""
+        options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
+        records = {option.name: option.get_help_record(ctx) for option in options}
+        *_, last = self.sections
+        for heading, names in self.sections.items():
+            rows = [records.pop(name) for name in names]
+            if heading == last:
+                rows.extend(records.values())
+            with formatter.section(heading):
+                formatter.write_dl([row for row in rows if row is not None])
+
+
+# Options that several commands take.
+exclude = click.option(
+    "--exclude",
+    metavar="PATTERN",
+    multiple=True,
+    help="In directories, skip what matches this .gitignore pattern ('old/', 'test_*.py'). Repeatable.",
+)
+color = click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    show_default=True,
+    help="auto: on a terminal, unless NO_COLOR is set; FORCE_COLOR forces it.",
+)
+
+
+def check_patterns(patterns: tuple[str, ...]) -> None:
+    """Raise click's UsageError for an --exclude that is no pattern."""
+    from trainshift.host.walk import spec_of
+
+    for pattern in patterns:
+        try:
+            spec_of([pattern])
+        except ValueError:
+            raise click.UsageError(f"--exclude {pattern!r} is not a .gitignore pattern.") from None
+
+
+def announce_standard_input(paths: tuple[str, ...]) -> None:
+    """Tell somebody at a terminal that a script is waited for."""
+    if STANDARD_STREAM in paths and sys.stdin is not None and sys.stdin.isatty():
+        click.echo("Reading the script from standard input; Ctrl-D ends it.", err=True)

@@ -1,0 +1,69 @@
+"""Streams: standard output and standard error as all commands need them, and what it means if they fail."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from io import BufferedWriter, RawIOBase, TextIOWrapper
+
+import click
+
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+
+
+@contextmanager
+def exit_statuses() -> Iterator[None]:
+    """Turn an interrupt, a reader that stops early and a full disk into an exit status."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        click.echo("Interrupted.", err=True)
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        _abandon_standard_output()
+        sys.exit(BROKEN_PIPE)
+    except OSError as error:
+        _abandon_standard_output()
+        click.echo(f"Error: standard output cannot be written: {error.strerror or error}", err=True)
+        sys.exit(2)
+
+
+def prepare_streams() -> None:
+    """Make sure that both output streams exist, take every character, and write all or raise.
+
+    An unbuffered stream (PYTHONUNBUFFERED) would silently drop what a full disk does not take.
+    The streams opened here live as long as the process.
+    """
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    if sys.stdout is None:
+        sys.stdout = TextIOWrapper(BufferedWriter(_Closed()))
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if isinstance(stream, TextIOWrapper) and isinstance(stream.buffer, RawIOBase):
+            stream = open(stream.fileno(), "w", encoding=stream.encoding, buffering=1, closefd=False)  # noqa: SIM115
+            setattr(sys, name, stream)
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+class _Closed(RawIOBase):
+    """Stands for a standard output that the caller closed: using it is an error, having it is none."""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, _: object) -> int:
+        raise OSError(errno.EBADF, "it is closed")
+
+
+def _abandon_standard_output() -> None:
+    """Point standard output at nothing, so that the final flush of what it still holds cannot fail."""
+    nothing = open(os.devnull, "w")  # noqa: SIM115
+    with suppress(OSError, ValueError):
+        os.dup2(nothing.fileno(), sys.stdout.fileno())
+    sys.stdout = nothing

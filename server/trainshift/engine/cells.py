@@ -1,0 +1,221 @@
+"""Cells: the Python cells of a notebook as one program, and each edit of the program as one cell's.
+
+What only a notebook understands (magics, shell lines, questions) is covered in the program by code of the
+same length, so that every offset stays what it is.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol, TypeVar
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.text.edit import Edit, Side, apply
+from trainshift.core.text.source import Source
+from trainshift.core.text.statements import ParseFailure, parse
+
+B = TypeVar("B", bound="Body")
+
+# Magics whose cells, or lines, are Python all the same.
+_PYTHON_CELLS = frozenset({"capture", "debug", "memit", "prun", "time", "timeit", "wandb"})
+_CELL_MAGIC = re.compile(r"\s*%%(\w+)")
+_TIMED = r"%time[ \t]+(?=[^\s-])"
+_ASSIGNED = r"[ \t]*[\w.,* \t()\[\]]+=[ \t]*"
+# Commands that a notebook takes without a sign before them; others could as well be mistakes.
+_BARE = r"(?:pip|conda|mamba|cd|ls|cp|mv|rm|mkdir)[ \t]+[\w./~\"'-][^\r\n]*"
+
+_NEWLINE_AT_END = re.compile(r"(\r\n|\n|\r)\Z")
+_ANY_LINE = re.compile(r"[^\r\n]+")
+_TIMED_LINE = re.compile(rf"(?m)^([ \t]*)({_TIMED})")
+_TIMED_VALUE = re.compile(rf"(?m)^({_ASSIGNED})({_TIMED})")
+_LINE = re.compile(
+    rf"(?m)^(?:({_ASSIGNED})([%!][^\r\n]*)|([ \t]*)([%!?][^\r\n]*|[\w.]+\?{{1,2}}[ \t]*|{_BARE}))$"
+)
+
+
+class Spot(NamedTuple):
+    """A 1-based line and column; those of a notebook are of its cell, which is counted from 1 too."""
+
+    line: int
+    column: int
+    cell: int | None = None
+
+
+class Body(Protocol):
+    """What holds the text of a program and takes its edits: a script, or the cells of a notebook."""
+
+    @property
+    def text(self) -> str:
+        """The program."""
+
+    def edited(self: B, edits: Iterable[Edit]) -> B:
+        """The same after disjoint edits of the program, given in text order."""
+
+
+@dataclass(frozen=True)
+class Plain:
+    """The text of a script."""
+
+    text: str
+
+    def edited(self, edits: Iterable[Edit]) -> Plain:
+        """The script after edits."""
+        return replace(self, text=apply(self.text, edits))
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The texts of Python cells, in order; `numbers` are theirs among all cells of the notebook, from 1."""
+
+    texts: tuple[str, ...]
+    numbers: tuple[int, ...] = ()
+
+    @cached_property
+    def text(self) -> str:
+        """The program."""
+        return "\n".join(map(covered, self.texts))
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """Where each cell begins in the program."""
+        starts, at = [], 0
+        for text in self.texts:
+            starts.append(at)
+            at += len(text) + 1
+        return starts
+
+    @cached_property
+    def sources(self) -> tuple[Source, ...]:
+        """The cells with their lines."""
+        return tuple(map(Source, self.texts))
+
+    @cached_property
+    def source(self) -> Source:
+        """The program with its lines."""
+        return Source(self.text)
+
+    def at(self, offset: int) -> tuple[int, int]:
+        """The index of the cell that holds an offset of the program, its end included; the offset in it."""
+        index = max(bisect_right(self.starts, offset) - 1, 0)
+        return index, min(offset - self.starts[index], len(self.texts[index]))
+
+    def spot(self, line: int, column: int) -> Spot:
+        """The cell, and the place in it, of a 1-based place in the program."""
+        if not self.texts:
+            return Spot(line, column)
+        starts = self.source.line_starts
+        index, offset = self.at(min(starts[min(line, len(starts)) - 1] + column - 1, len(self.text)))
+        return Spot(*self.sources[index].position(offset), self.numbers[index])
+
+    def line(self, cell: int, line: int) -> int:
+        """The 1-based line of the program that is a line of a cell; both have to exist."""
+        return self.source.line_of(self.starts[self.numbers.index(cell)]) + line
+
+    def home(self, edit: Edit) -> tuple[int, Edit]:
+        """The index of the cell of an edit, and the edit in its text, which ends where the cell does."""
+        index, start = self.at(edit.start)
+        length = len(self.texts[index])
+        text = edit.text
+        if edit.side is Side.AFTER and start == length and index + 1 < len(self.texts):
+            text = _NEWLINE_AT_END.sub("", text)  # It would part the lines from those of the next cell.
+        return index, replace(edit, start=start, end=min(start + edit.end - edit.start, length), text=text)
+
+    def edited(self, edits: Iterable[Edit]) -> Cells:
+        """The cells after edits of the program."""
+        inside: dict[int, list[Edit]] = {}
+        for index, edit in map(self.home, edits):
+            inside.setdefault(index, []).append(edit)
+        texts = [apply(text, inside.get(index, ())) for index, text in enumerate(self.texts)]
+        return replace(self, texts=tuple(texts))
+
+    def spoilt(self, edits: Iterable[Edit]) -> Edit | None:
+        """The first of the edits that would change a magic."""
+        covers = list(map(covered, self.texts))
+        for edit in edits:
+            index, inside = self.home(edit)
+            where = slice(inside.start, inside.end)
+            if self.texts[index][where] != covers[index][where]:
+                return edit
+        return None
+
+    def as_script(self) -> str:
+        """A script that does what the cells do, one after another, without their magics."""
+        texts = (_read(text, _COMMENTED).strip("\r\n") for text in self.texts)
+        return "".join(f"{text}\n\n" for text in texts if text.strip())[:-1]
+
+
+@dataclass(frozen=True)
+class _Manner:
+    """What is put for what is no Python, each from the text before it on its line and itself.
+
+    `cell`: a line of a cell in another language; `timed`: the magic before a statement or a value that it
+    measures; `line`: a line; `assigned`: what a name is assigned to.
+    """
+
+    cell: Callable[[str], str]
+    timed: Callable[[str, str], str]
+    line: Callable[[str, str], str]
+    assigned: Callable[[str, str], str]
+
+
+def _commented(lead: str, rest: str) -> str:
+    """The line as a comment, which leaves no block empty."""
+    indentation = lead[: len(lead) - len(lead.lstrip())]
+    return f"{indentation}{'pass  ' if indentation else ''}# {lead[len(indentation) :]}{rest}"
+
+
+def _zero(lead: str, rest: str) -> str:
+    """A number, so that no block and no assignment is empty; elsewhere nothing."""
+    return lead + ("0" if lead else "").ljust(len(rest))
+
+
+_COVERED = _Manner(
+    cell=lambda line: " " * len(line),
+    timed=lambda lead, magic: lead + ("" if lead.strip() else "0;").ljust(len(magic)),
+    line=_zero,
+    assigned=_zero,
+)
+_COMMENTED = _Manner(
+    cell=lambda line: f"# {line}",
+    timed=lambda lead, magic: lead,
+    line=_commented,
+    assigned=_commented,
+)
+
+
+def covered(cell: str) -> str:
+    """A cell's code with everything that is no Python covered, in the same length."""
+    return _read(cell, _COVERED)
+
+
+def _read(cell: str, manner: _Manner) -> str:
+    """A cell with something else for what is no Python."""
+    if _is_python(cell):
+        return cell
+    magic = _CELL_MAGIC.match(cell)
+    if magic and magic[1] not in _PYTHON_CELLS:
+        return _ANY_LINE.sub(lambda match: manner.cell(match[0]), cell)
+    if "%time" in cell and _is_python(_lines(_timed(cell, _COVERED), _COVERED)):
+        cell = _timed(cell, manner)
+    return _lines(cell, manner)
+
+
+def _timed(cell: str, manner: _Manner) -> str:
+    for pattern in (_TIMED_LINE, _TIMED_VALUE):
+        cell = pattern.sub(lambda match: manner.timed(match[1], match[2]), cell)
+    return cell
+
+
+def _lines(cell: str, manner: _Manner) -> str:
+    def put(match: re.Match[str]) -> str:
+        assigned = match[1] is not None
+        return manner.assigned(match[1], match[2]) if assigned else manner.line(match[3], match[4])
+
+    return _LINE.sub(put, cell)
+
+
+def _is_python(cell: str) -> bool:
+    return not isinstance(parse(cell), ParseFailure)
