@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
+from cli.notebooks import CHECKED, notebook
+
 pytestmark = pytest.mark.slow
 
 HOOKS: list[dict[str, Any]] = yaml.safe_load(
@@ -28,10 +30,11 @@ def run(hook: dict[str, Any], *names: str) -> int:
     return done.returncode
 
 
-def test_there_are_two_for_python_files() -> None:
+def test_there_are_two_for_python_files_and_notebooks() -> None:
     assert [hook["id"] for hook in HOOKS] == ["trainshift-check", "trainshift-convert-check"]
     assert {hook["language"] for hook in HOOKS} == {"python"}
-    assert all(hook["types"] == ["python"] and hook["name"] and hook["description"] for hook in HOOKS)
+    assert all(hook["types_or"] == ["python", "jupyter"] for hook in HOOKS)
+    assert all(hook["name"] and hook["description"] for hook in HOOKS)
 
 
 @pytest.mark.parametrize("hook", HOOKS, ids=lambda hook: hook["id"])
@@ -46,3 +49,11 @@ def test_check_fails_for_a_finding(here: Path) -> None:
 
 def test_convert_fails_for_what_is_not_converted() -> None:
     assert run(HOOKS[1], str(SAMPLE / "after.py"), str(SAMPLE / "before.py")) == 1
+
+
+def test_notebooks_are_taken_too(here: Path) -> None:
+    (here / "clean.ipynb").write_text(notebook([("code", "%time x = 1")]), encoding="utf-8")
+    (here / "found.ipynb").write_text(notebook(CHECKED), encoding="utf-8")
+    (here / "left.ipynb").write_text(notebook(), encoding="utf-8")
+    assert [run(HOOKS[0], name) for name in ("clean.ipynb", "found.ipynb", "left.ipynb")] == [0, 1, 0]
+    assert [run(HOOKS[1], name) for name in ("clean.ipynb", "left.ipynb")] == [0, 1]

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from itertools import count
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
+from cli.notebooks import MODEL, STEP, sources
+from cli.notebooks import notebook as ipynb
 from lsp.session import Document, Session, structured
+from trainshift.cli.main import cli
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
 NOTEBOOK = "notebook.source.makeDistributed.trainshift"
 STATEMENT = "refactor.rewrite.distribute"
 IMPORTS = "%matplotlib inline\n!pip install tensorflow 🎉\nimport tensorflow as tf\n"
-MODEL = "# 🎉\nopt = tf.keras.optimizers.Adam(1e-3)\nmodel = tf.keras.Sequential([tf.keras.layers.Dense(1)])"
-STEP = """\
-def step(x):
-    with tf.GradientTape() as tape:
-        loss = tf.reduce_mean(model(x))
-    grads = tape.gradient(loss, model.trainable_variables)
-    opt.apply_gradients(zip(grads, model.trainable_variables))
-"""
 LOOP = "for i in range(10):\n    step(tf.ones([4, 2]))\n    print(i)"
 CELLS = [
     ("python", IMPORTS),
@@ -248,6 +245,57 @@ async def test_the_whole_notebook_is_converted_by_its_own_kind_only(puller: Sess
     assert not any(str(each).startswith(("HV", "TS")) for each in set().union(*await notebook.codes()))
     (action,) = await puller.actions(model, 0, only=[NOTEBOOK])
     assert action.disabled is not None
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        CELLS,
+        [("python", IMPORTS.rstrip("\n")), ("python", ""), *CELLS[1:4], ("python", f"%%time\n{LOOP}\n")],
+        [("python", "%%bash\nif ("), *CELLS, ("python", "# trainshift: ignore-file\npip install x")],
+    ],
+)
+async def test_the_command_line_makes_the_same_of_it(
+    puller: Session, tmp_path: Path, cells: list[tuple[str, str]]
+) -> None:
+    notebook = Notebook(puller, cells)
+    (action,) = await puller.actions(notebook.documents[-1], 0, only=[NOTEBOOK])
+    edit = (await puller.resolve(action)).edit
+    assert edit is not None
+    after = puller.texts_after(edit)
+    path = tmp_path / "nb.ipynb"
+    kinds = {"python": "code", "markdown": "markdown"}
+    path.write_text(ipynb([(kinds[language], text) for language, text in cells]), encoding="utf-8")
+    assert CliRunner().invoke(cli, ["convert", "--write", str(path)]).exit_code == 0
+    wanted = [after.get(each.uri, each.text) for each in notebook.documents]
+    assert sources(path.read_text(encoding="utf-8")) == wanted
+
+
+async def test_the_command_line_finds_the_same(puller: Session, tmp_path: Path) -> None:
+    cells = [*CELLS, ("python", f"%env A=🎉(\n{ALIAS}"), ("python", "'🎉'; relu = tf.nn.relu")]
+    notebook = Notebook(puller, cells)
+    shown = {
+        (number, each.range.start.line + 1, each.code, each.message)
+        for number, cell in enumerate(notebook.documents, 1)
+        for each in await puller.pulled(cell)
+        if not str(each.code).startswith("HV")
+    }
+    path = tmp_path / "nb.ipynb"
+    kinds = {"python": "code", "markdown": "markdown"}
+    path.write_text(ipynb([(kinds[language], text) for language, text in cells]), encoding="utf-8")
+    result = CliRunner().invoke(cli, ["check", "--format", "json", str(path)])
+    (file,) = json.loads(result.stdout)["files"]
+    found = {(each["cell"], each["line"], each["code"], each["message"]) for each in file["diagnostics"]}
+    assert found == shown
+    assert {each[2] for each in found} == {"TF03"}
+
+
+async def test_no_magic_is_taken_apart(puller: Session) -> None:
+    timed = LOOP.replace("    print(i)", "    %time print(i)")
+    notebook = Notebook(puller, [*CELLS[:4], ("python", timed)])
+    (action,) = await puller.actions(notebook.documents[2], 0, only=[NOTEBOOK])
+    with pytest.raises(JsonRpcException, match="shares its line with a magic"):
+        await puller.resolve(action)
 
 
 async def test_an_action_for_another_version_of_a_cell_is_refused(puller: Session) -> None:

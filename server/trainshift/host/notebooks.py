@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from trainshift.core.lazy import cached_property
 from trainshift.engine.cells import Cells
@@ -87,12 +88,14 @@ class Written:
         first, last = self.tokens[0], self.tokens[-1]
         head = self.raw[: first.start - 1 - self.start]
         tail = self.raw[last.start + len(last.raw) + 1 - self.start :]
-        if len(self.tokens) > 1:
-            end = first.start + len(first.raw) + 1 - self.start
-            between = self.raw[end : self.tokens[1].start - 1 - self.start]
-        else:
-            between = f",{head[1:]}" if head[1:] else ", "
-        return f"{head}{between.join(lines)}{tail}"
+        between = [
+            self.raw[one.start + len(one.raw) + 1 - self.start : other.start - 1 - self.start]
+            for one, other in pairwise(self.tokens)
+        ]
+        # One line does not show what stands between two; in a list of lines that is what stands before it.
+        between = between or [f",{head[1:]}" if head[1:] else ", "]
+        later = (f"{between[min(at, len(between) - 1)]}{line}" for at, line in enumerate(lines[1:]))
+        return f"{head}{lines[0]}{''.join(later)}{tail}"
 
     def _cut(self, text: str) -> list[str]:
         """A text in pieces, as this one is: Jupyter cuts at whatever may end a line, others at line feeds."""
