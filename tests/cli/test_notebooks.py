@@ -190,6 +190,13 @@ class TestConvert:
         assert result.stderr.startswith("nb.ipynb:cell 5:3:")
         assert "shares its line with a magic; give it a line of its own" in result.stderr
 
+    def test_every_cell_is_python_by_itself(self, here: Path) -> None:
+        """Jupyter runs an indented cell as if it were not; together they would be one loop."""
+        (here / "nb.ipynb").write_text(notebook([*CELLS, ("code", "    print('after')")]))
+        result = run("convert", "nb.ipynb")
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert result.stderr.startswith("nb.ipynb:cell 6:1:1: refused: this cell is not Python by itself")
+
     def test_what_a_magic_measures_is_read(self, here: Path) -> None:
         timed = (
             f"{STEP}\n%time step(tf.ones([4, 2]))\nfor i in range(3):\n    x = %time step(i)\n    print(i)"

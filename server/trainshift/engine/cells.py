@@ -141,6 +141,14 @@ class Cells:
                 return edit
         return None
 
+    def dependent(self) -> int | None:
+        """Where in the program the first cell begins that is Python only with what stands before it.
+
+        A notebook would run none, or an indented one as if it were not.
+        """
+        starts = zip(self.starts, self.texts, strict=True)
+        return next((start for start, text in starts if not _is_python(covered(text))), None)
+
     def as_script(self) -> str:
         """A script that does what the cells do, one after another, without their magics."""
         texts = (_read(text, _COMMENTED).strip("\r\n") for text in self.texts)

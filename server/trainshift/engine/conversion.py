@@ -112,13 +112,16 @@ def convert(text: str, *, line: int | None = None, runtime: Runtime | None = Non
 
 
 def whole(conversion: Conversion, cells: Cells) -> Conversion:
-    """The conversion of a notebook's cells; refused where it would take one of their magics apart."""
+    """The conversion of a notebook's cells; refused where one is not Python, or would lose a magic."""
     if conversion.plan is None:
         return conversion
-    spoilt = cells.spoilt(conversion.plan.edits)
-    if spoilt is not None:
-        where = cells.source.position(spoilt.start)
-        return Conversion(Status.REFUSED, cells.text, reason=MAGIC_IN_THE_WAY, position=where)
+    reason = "this cell is not Python by itself"
+    at = cells.dependent()
+    if at is None:
+        spoilt = cells.spoilt(conversion.plan.edits)
+        reason, at = MAGIC_IN_THE_WAY, spoilt.start if spoilt is not None else None
+    if at is not None:
+        return Conversion(Status.REFUSED, cells.text, reason=reason, position=cells.source.position(at))
     if not compiles(cells.edited(conversion.plan.edits).text) and compiles(cells.text):
         reason = "an internal error, please report it: the cells do not compile"
         return Conversion(Status.REFUSED, cells.text, reason=reason)
