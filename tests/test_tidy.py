@@ -56,7 +56,6 @@ LONG = {
     "core.tables": "data: the names of TensorFlow, Keras and other libraries that rules look for",
     **dict.fromkeys(
         (
-            "cli.main",
             "core.names.resolver",
             "core.text.facts",
             "restrictions.facts.aliases",

@@ -22,7 +22,7 @@ from cli.test_check_formats import SCHEMA
 from fixtures import SCRIPTS
 from trainshift.cli.check import Job, check_file
 from trainshift.cli.main import cli
-from trainshift.core.edit import Edit
+from trainshift.core.text.edit import Edit
 from trainshift.engine.cells import Cells, covered
 from trainshift.engine.conversion import Status, convert
 from trainshift.host.files import FileProblem, decode
