@@ -44,9 +44,9 @@ PURE_LIBRARIES = {
 }
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "dev" not in path.parts)
 PURE = ("core", "restrictions", "rewriting", "transforms", "engine")
-# Names are resolved in a circle: what a name stands for is asked of scripts, and scripts of their names.
+# A script knows the files that it is linked to, and these are scripts.
 CIRCLES = [
-    ["core.names.reaching", "core.names.resolver", "core.names.script", "core.names.workspace"],
+    ["core.names.script", "core.names.workspace"],
     ["lsp.answers", "lsp.reports", "lsp.server"],
 ]
 MOST_FILES = 16
@@ -56,7 +56,6 @@ LONG = {
     "core.tables": "data: the names of TensorFlow, Keras and other libraries that rules look for",
     **dict.fromkeys(
         (
-            "core.names.resolver",
             "core.text.facts",
             "restrictions.facts.aliases",
             "restrictions.facts.creations",

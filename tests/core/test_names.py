@@ -7,8 +7,8 @@ import ast
 import pytest
 
 from trainshift.core.names import api
-from trainshift.core.names.resolver import UNKNOWN, Instance, Value
 from trainshift.core.names.script import Script, read_script
+from trainshift.core.names.values import UNKNOWN, Instance, Value
 
 ADAM = "tensorflow.keras.optimizers.Adam"
 

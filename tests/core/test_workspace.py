@@ -7,8 +7,8 @@ import time
 import pytest
 
 from finding_fixtures import program_of
-from trainshift.core.names.resolver import Function
 from trainshift.core.names.script import Script
+from trainshift.core.names.values import Function
 from trainshift.core.training.loops import Loops
 from trainshift.engine.workspace import files_in_memory, read_linked
 from trainshift.restrictions import RESTRICTIONS

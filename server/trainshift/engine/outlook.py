@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from trainshift.core.names import api
-from trainshift.core.names.resolver import Function
+from trainshift.core.names.values import Function
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Scope, Site, argument
 from trainshift.core.text.source import Span

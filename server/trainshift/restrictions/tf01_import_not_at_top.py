@@ -37,7 +37,7 @@ from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.layout import Layout
 from trainshift.core.lazy import cached_property
 from trainshift.core.names.libraries import is_common
-from trainshift.core.names.resolver import Instance, Library, Unknown
+from trainshift.core.names.values import Instance, Library, Unknown
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit
 from trainshift.core.text.facts import (

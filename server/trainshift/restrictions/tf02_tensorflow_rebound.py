@@ -35,7 +35,7 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.names.libraries import ROOTS, is_common
-from trainshift.core.names.resolver import Instance, Library, Member, Unknown, UserInstance, Value
+from trainshift.core.names.values import Instance, Library, Member, Unknown, UserInstance, Value
 from trainshift.core.program import Program
 from trainshift.core.readings import readings_in
 from trainshift.core.text.edit import Change

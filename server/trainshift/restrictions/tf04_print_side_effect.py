@@ -31,8 +31,8 @@ import ast
 from trainshift.core import tables
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.layout import Layout
-from trainshift.core.names.resolver import Instance, Library, Literal, Value
 from trainshift.core.names.script import Script
+from trainshift.core.names.values import Instance, Library, Literal, Value
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit
 from trainshift.core.text.facts import Site, arguments, hides_arguments, last_name

@@ -30,7 +30,7 @@ from itertools import pairwise
 from trainshift.core.finding import Finding, Verdict
 from trainshift.core.layout import Layout
 from trainshift.core.names import api
-from trainshift.core.names.resolver import Member
+from trainshift.core.names.values import Member
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit
 from trainshift.core.text.facts import COMPREHENSIONS, Scope, Site, Statement, dotted, expression_path

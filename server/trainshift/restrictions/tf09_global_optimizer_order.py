@@ -35,7 +35,7 @@ from dataclasses import dataclass
 
 from trainshift.core import tables
 from trainshift.core.finding import Finding, Related, Verdict
-from trainshift.core.names.resolver import Library, is_wrap
+from trainshift.core.names.values import Library, is_wrap
 from trainshift.core.program import Program
 from trainshift.core.readings import Readings
 from trainshift.core.text.edit import Change, Edit, Side

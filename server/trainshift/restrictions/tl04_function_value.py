@@ -24,7 +24,7 @@ from typing import TypeAlias
 
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.names import api
-from trainshift.core.names.resolver import Function, Member
+from trainshift.core.names.values import Function, Member
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Binding, Facts, Scope, Site, Statement, arguments, closure, last_name
 from trainshift.core.text.source import one_line

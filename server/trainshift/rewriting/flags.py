@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from trainshift.core import tables
 from trainshift.core.lazy import cached_property
-from trainshift.core.names.resolver import Instance, UserInstance, Value
+from trainshift.core.names.values import Instance, UserInstance, Value
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Site, Statement, arguments
 from trainshift.core.training.executions import Executions

@@ -10,8 +10,8 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from trainshift.core.names.resolver import Display, Function, Instance, Literal, Module, UserInstance, Values
 from trainshift.core.names.script import Script
+from trainshift.core.names.values import Display, Function, Instance, Literal, Module, UserInstance, Values
 from trainshift.core.text.facts import Binding, Scope, Site, Statement, argument, dotted
 
 _ADDING = ("append", "insert", "extend")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from trainshift.core.names.resolver import Class, Instance, UserInstance, Value
+from trainshift.core.names.values import Class, Instance, UserInstance, Value
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Site, last_name
 from trainshift.core.training.horovod import Horovod

@@ -25,7 +25,7 @@ import ast
 
 from trainshift.core.layout import Layout
 from trainshift.core.names import api
-from trainshift.core.names.resolver import Display, Instance
+from trainshift.core.names.values import Display, Instance
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit, Withheld
 from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted

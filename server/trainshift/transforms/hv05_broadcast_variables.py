@@ -27,7 +27,7 @@ import ast
 
 from trainshift.core.layout import Layout
 from trainshift.core.names import api
-from trainshift.core.names.resolver import Unknown
+from trainshift.core.names.values import Unknown
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit, Side, Withheld
 from trainshift.core.text.facts import Scope, Statement, last_name

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from trainshift.core.layout import Layout
 from trainshift.core.names import api
 from trainshift.core.names.flow import reaching_calls
-from trainshift.core.names.resolver import Unknown
+from trainshift.core.names.values import Unknown
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Remark, Withheld
 from trainshift.core.text.facts import Site, argument

@@ -10,8 +10,9 @@ import ast
 from collections.abc import Mapping
 from typing import Generic, TypeVar
 
-from trainshift.core.names.resolver import Display, UserInstance, is_property
+from trainshift.core.names.classes import is_property
 from trainshift.core.names.script import Script
+from trainshift.core.names.values import Display, UserInstance
 from trainshift.core.text.facts import Binding, Scope, Statement, arguments, dotted, last_name
 
 T = TypeVar("T")

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_left
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from trainshift.core.text.facts import Binding, Statement
-
-if TYPE_CHECKING:
-    from trainshift.core.names.script import Script
 
 _Block = tuple[Statement | None, str]
 _Found = dict[Binding, None]
@@ -18,8 +15,8 @@ _Found = dict[Binding, None]
 class Reaching:
     """The bindings of one name in one scope, walked backwards along their block structure."""
 
-    def __init__(self, script: Script, bindings: list[Binding]) -> None:
-        self._script = script
+    def __init__(self, top_index: Mapping[Statement, int], bindings: list[Binding]) -> None:
+        self._top_index = top_index
         self._bindings = bindings
         self._by_statement: dict[Statement, list[Binding]] = {}
         self._inside: dict[Statement, list[Binding]] = {}
@@ -36,7 +33,7 @@ class Reaching:
             statements.append(statement)
 
     def _place(self, statement: Statement) -> int:
-        return statement.index if statement.parent is not None else self._script.top_index[statement]
+        return statement.index if statement.parent is not None else self._top_index[statement]
 
     def before(self, statement: Statement) -> list[Binding]:
         """Those bindings that may hold where `statement` begins, the nearest first."""

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from trainshift.core.lazy import cached_property
-from trainshift.core.names.resolver import Memo
+from trainshift.core.names.linked import LinkedScript
+from trainshift.core.names.memo import Memo
 from trainshift.core.names.script import Script
 from trainshift.core.text.code import Code
 from trainshift.core.text.facts import Binding, Scope, for_type_checkers
@@ -113,7 +114,7 @@ class Workspace:
         """The script that a scope stands in."""
         return self._homes[id(scope.facts)]
 
-    def locate(self, script: Script, full_name: str) -> tuple[str, tuple[str, ...]]:
+    def locate(self, script: LinkedScript, full_name: str) -> tuple[str, tuple[str, ...]]:
         """The file (or directory) that a dotted name of an import leads to, and the names left over.
 
         An empty path if the module is not in the workspace.  Leading dots are relative to the script.
@@ -121,7 +122,7 @@ class Workspace:
         trail, names = self._trail(script, full_name)
         return (trail[-1], names) if trail else ("", ())
 
-    def _trail(self, script: Script, full_name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def _trail(self, script: LinkedScript, full_name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The packages and the module that a dotted name leads through, and the names left over."""
         directory = posixpath.dirname(script.path)
         key = (directory, full_name)

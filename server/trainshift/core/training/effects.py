@@ -15,7 +15,8 @@ from enum import IntEnum
 from trainshift.core import tables
 from trainshift.core.names import api
 from trainshift.core.names.flow import reaching_calls
-from trainshift.core.names.resolver import (
+from trainshift.core.names.script import Script
+from trainshift.core.names.values import (
     Class,
     Function,
     Instance,
@@ -26,7 +27,6 @@ from trainshift.core.names.resolver import (
     UserInstance,
     Value,
 )
-from trainshift.core.names.script import Script
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Binding, Scope, Site, argument, arguments
 from trainshift.core.text.source import one_line

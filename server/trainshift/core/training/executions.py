@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
-from trainshift.core.names.resolver import Function, Instance, UserInstance
+from trainshift.core.names.values import Function, Instance, UserInstance
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Scope, Site, Statement, last_name
 

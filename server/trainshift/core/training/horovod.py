@@ -9,7 +9,7 @@ import ast
 from itertools import pairwise
 
 from trainshift.core.lazy import cached_property
-from trainshift.core.names.resolver import Class, UserInstance
+from trainshift.core.names.values import Class, UserInstance
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Binding, Scope, Site, Statement, dotted, expression_path, last_name
 

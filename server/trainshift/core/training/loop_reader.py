@@ -7,9 +7,11 @@ from collections.abc import Iterable, Iterator
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
+from trainshift.core.names.classes import class_around
 from trainshift.core.names.flow import reaching_calls
 from trainshift.core.names.libraries import ROOTS, is_common
-from trainshift.core.names.resolver import (
+from trainshift.core.names.script import Script
+from trainshift.core.names.values import (
     Function,
     Instance,
     Library,
@@ -19,9 +21,7 @@ from trainshift.core.names.resolver import (
     UserInstance,
     Value,
     Values,
-    class_around,
 )
-from trainshift.core.names.script import Script
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted
 from trainshift.core.training.executions import Executions, of_super

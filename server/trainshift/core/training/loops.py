@@ -13,8 +13,8 @@ from typing import TypeAlias
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
-from trainshift.core.names.resolver import Function, Unknown
 from trainshift.core.names.script import Script
+from trainshift.core.names.values import Function, Unknown
 from trainshift.core.program import Program
 from trainshift.core.text.facts import (
     Binding,

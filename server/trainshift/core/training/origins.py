@@ -9,16 +9,8 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trainshift.core.names.resolver import (
-    Class,
-    Display,
-    Function,
-    Library,
-    Module,
-    Unknown,
-    UserInstance,
-    class_around,
-)
+from trainshift.core.names.classes import class_around
+from trainshift.core.names.values import Class, Display, Function, Library, Module, Unknown, UserInstance
 from trainshift.core.program import Program
 from trainshift.core.text.facts import (
     Binding,

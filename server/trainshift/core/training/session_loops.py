@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
 from trainshift.core.names.flow import reaching_calls
-from trainshift.core.names.resolver import Unknown
+from trainshift.core.names.values import Unknown
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Site, last_name
 from trainshift.core.training.loop_kinds import Loop, Pattern, outermost_loop

@@ -12,12 +12,7 @@ from dataclasses import dataclass, field
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
 from trainshift.core.names.flow import reaching_calls
-from trainshift.core.names.resolver import (
-    WRAPPED_TAPE,
-    Function,
-    Instance,
-    Values,
-)
+from trainshift.core.names.values import WRAPPED_TAPE, Function, Instance, Values
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Binding, Scope, Site, Statement, argument, dotted, last_name
 from trainshift.core.training.executions import Executions, in_loop

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from trainshift.core.layout import Layout
 from trainshift.core.lazy import cached_property
 from trainshift.core.names.libraries import ROOTS, is_common
-from trainshift.core.names.resolver import Function, Library
+from trainshift.core.names.values import Function, Library
 from trainshift.core.program import Program
 from trainshift.core.readings import Readings
 from trainshift.core.text.edit import Edit

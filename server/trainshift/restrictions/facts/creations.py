@@ -18,7 +18,7 @@ from itertools import pairwise
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
-from trainshift.core.names.resolver import (
+from trainshift.core.names.values import (
     Class,
     Display,
     Function,

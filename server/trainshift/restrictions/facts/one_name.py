@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.layout import Layout
-from trainshift.core.names.resolver import Class, Function, UserInstance
+from trainshift.core.names.values import Class, Function, UserInstance
 from trainshift.core.program import Program
 from trainshift.core.readings import Readings
 from trainshift.core.text.edit import Change, Edit

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
-from trainshift.core.names.resolver import (
+from trainshift.core.names.script import Script
+from trainshift.core.names.values import (
     Class,
     Display,
     Function,
@@ -19,7 +20,6 @@ from trainshift.core.names.resolver import (
     Value,
     Values,
 )
-from trainshift.core.names.script import Script
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted, hides_arguments, last_name
 from trainshift.core.training.executions import Executions, of_super

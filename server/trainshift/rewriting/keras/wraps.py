@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
 from trainshift.core.names.flow import calls_behind, reaching_calls
-from trainshift.core.names.resolver import Class, Instance, Library, Literal, Unknown, UserInstance
+from trainshift.core.names.values import Class, Instance, Library, Literal, Unknown, UserInstance
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Scope, Site, Statement, arguments, dotted
 from trainshift.core.training.executions import Executions

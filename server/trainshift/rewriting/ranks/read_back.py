@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from trainshift.core import tables
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
-from trainshift.core.names.resolver import Instance, Library, Literal
+from trainshift.core.names.values import Instance, Library, Literal
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Site, argument, arguments
 from trainshift.core.training.horovod import Horovod

@@ -14,7 +14,7 @@ from enum import Enum
 from trainshift.core import tables
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
-from trainshift.core.names.resolver import Function, Instance, Library, Member, Unknown, UserInstance, Value
+from trainshift.core.names.values import Function, Instance, Library, Member, Unknown, UserInstance, Value
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Site, Statement, argument, dotted, expression_path, hides_arguments
 from trainshift.core.training.effects import Effect, Effects

@@ -6,8 +6,8 @@ import ast
 
 from trainshift.core import tables
 from trainshift.core.names import api
-from trainshift.core.names.resolver import Function, Instance, Library, Member, Value
 from trainshift.core.names.script import Script
+from trainshift.core.names.values import Function, Instance, Library, Member, Value
 from trainshift.core.text.facts import Site, arguments
 from trainshift.core.training.effects import Effects
 

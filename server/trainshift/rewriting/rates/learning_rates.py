@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
-from trainshift.core.names.resolver import (
+from trainshift.core.names.values import (
     Class,
     Function,
     Instance,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
-from trainshift.core.names.resolver import Library, Literal
+from trainshift.core.names.values import Library, Literal
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Site, argument, hides_arguments
 from trainshift.core.training.horovod import Horovod

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
 from trainshift.core.names.flow import reaching_calls
-from trainshift.core.names.resolver import Unknown
+from trainshift.core.names.values import Unknown
 from trainshift.core.program import Program
 from trainshift.core.text.facts import COMPREHENSIONS, Site, arguments, expression_path
 from trainshift.core.training.horovod import Horovod

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from trainshift.core import tables
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
-from trainshift.core.names.resolver import Instance, UserInstance, Value
+from trainshift.core.names.values import Instance, UserInstance, Value
 from trainshift.core.text.facts import Site, argument, hides_arguments
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops

@@ -13,7 +13,7 @@ from trainshift.core.layout import Layout
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
 from trainshift.core.names.flow import reaching_calls
-from trainshift.core.names.resolver import Display, Function, Instance, Unknown, Values
+from trainshift.core.names.values import Display, Function, Instance, Unknown, Values
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted, last_name, root_name
 from trainshift.core.training.executions import Executions

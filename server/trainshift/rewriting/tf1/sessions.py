@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
-from trainshift.core.names.resolver import Instance, Library, Literal, Member, Value
+from trainshift.core.names.values import Instance, Library, Literal, Member, Value
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Site, Statement, argument, hides_arguments
 from trainshift.core.training.horovod import Horovod
