@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import itertools
+from collections.abc import Iterator
 
 import pytest
 
@@ -219,3 +222,24 @@ ADAM_ATTRIBUTE = "        self.opt = tf.optimizers.Adam()\n"
 )
 def test_self_may_be_of_an_heir(text: str, expected: set[str]) -> None:
     assert classes(text) == expected
+
+
+def test_a_question_that_was_given_up_is_answered_when_asked_again() -> None:
+    text = "def f(a):\n    return a\n\n\nf(1)\nf(2)\n"
+
+    class GivenUp(BaseException):
+        pass
+
+    def pauses(number: int) -> Iterator[None]:
+        yield from itertools.repeat(None, number)
+        raise GivenUp
+
+    expected = last_value(text)[1]
+    for number in range(20):
+        script = read_script(text)
+        assert isinstance(script, Script)
+        statement = script.statements[-1]
+        assert isinstance(statement.node, ast.Expr)
+        with contextlib.suppress(GivenUp), script.names.memo.pausing(pauses(number).__next__):
+            script.names.values(statement.node.value, statement.scope, statement)
+        assert script.names.values(statement.node.value, statement.scope, statement) == expected

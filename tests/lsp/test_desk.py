@@ -17,6 +17,7 @@ from benchmarks.script import script
 from fixtures import SCRIPTS
 from lsp.session import PATIENCE
 from trainshift.core.names.script import Script, read_script
+from trainshift.core.names.values import ANYTHING
 from trainshift.core.text.source import Source
 from trainshift.engine.checking import CheckReport, check
 from trainshift.engine.conversion import carry_out
@@ -315,7 +316,7 @@ def test_what_is_asked_of_an_outline_later_is_not_given_up() -> None:
     outline = outline_of(paper(LONG, 1), read, pause=pause)
     is_urgent = True
     assert outline.analysis is not None
-    outline.analysis.program.names.memo.pause()
+    outline.analysis.program.names.memo.ask((), lambda: ANYTHING)
     assert carry_out(outline.analysis).plan is not None
 
 

@@ -140,7 +140,11 @@ def analyze_script(script: Script, pause: Callable[[], None] = lambda: None) -> 
     `pause` is called again and again, and may raise to give the analysis up.
     """
     program = Program(script)
-    program.names.memo.pause = pause
+    with program.names.memo.pausing(pause):
+        return _analyze(program, pause)
+
+
+def _analyze(program: Program, pause: Callable[[], None]) -> Analysis:
     outlook = look(program)
     changes: list[Change] = []
     withheld: list[Withheld] = []
@@ -166,7 +170,6 @@ def analyze_script(script: Script, pause: Callable[[], None] = lambda: None) -> 
         except Exception as error:
             log.exception("%s failed", rule.code)
             defects.append(f"{rule.code} failed on this script ({type(error).__name__}: {error})")
-    program.names.memo.pause = lambda: None  # What is asked later is not this analysis' to give up.
     return Analysis(program, outlook, tuple(changes), tuple(withheld), tuple(remarks), tuple(defects))
 
 

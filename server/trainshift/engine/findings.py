@@ -34,24 +34,22 @@ def find(
 
     `pause` is called again and again, and may raise to give the check up.
     """
-    answers = program.names.memo
-    before, answers.pause = answers.pause, pause
     found: list[Finding] = []
     defects: list[str] = []
     failed: set[str] = set()
-    for rule in RESTRICTIONS:
-        if rule.code not in codes:
-            continue
-        pause()
-        try:
-            found += rule.check(program)
-        except RecursionError:
-            raise
-        except Exception as error:
-            _log_once(rule.code, error)
-            failed.add(rule.code)
-            defects.append(f"{rule.code} failed on this script ({type(error).__name__}: {error})")
-    answers.pause = before
+    with program.names.memo.pausing(pause):
+        for rule in RESTRICTIONS:
+            if rule.code not in codes:
+                continue
+            pause()
+            try:
+                found += rule.check(program)
+            except RecursionError:
+                raise
+            except Exception as error:
+                _log_once(rule.code, error)
+                failed.add(rule.code)
+                defects.append(f"{rule.code} failed on this script ({type(error).__name__}: {error})")
     found.sort(key=lambda each: (each.span, each.code))
     return Judgement(tuple(found), tuple(defects), frozenset(failed))
 

@@ -31,7 +31,11 @@ class Callers(Classes):
         if function not in self._callers:
             # A question about itself, asked while it is being answered, sees no callers.
             self._callers[function] = ([], True)
-            self._callers[function] = self._find_callers(function)
+            try:
+                self._callers[function] = self._find_callers(function)
+            except BaseException:
+                del self._callers[function]  # Given up: it is asked again.
+                raise
         return self._callers[function]
 
     def argument(self, site: Site, function: Scope, name: str) -> ast.expr | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeAlias
 
 from trainshift.core.names.values import ANYTHING, NOTHING, Values
@@ -17,8 +18,7 @@ _DEEPEST = 120
 class Memo:
     """What is known so far, and the questions that are still open, of scripts that are linked.
 
-    After the `most` answers what is still unknown stays unknown.  `pause` is called before each new answer
-    is looked for, and may raise to give up whatever asks.
+    After the `most` answers what is still unknown stays unknown.
     """
 
     def __init__(self, most: int = _MOST_ANSWERS) -> None:
@@ -28,7 +28,16 @@ class Memo:
         self._provisional: dict[Question, tuple[Values, int]] = {}
         self._until: list[list[Question]] = []
         self._left = most
-        self.pause: Callable[[], None] = lambda: None
+        self._pause: Callable[[], None] = lambda: None
+
+    @contextmanager
+    def pausing(self, pause: Callable[[], None]) -> Iterator[None]:
+        """Until this ends `pause` is called before each new answer; it may raise to give up whatever asks."""
+        before, self._pause = self._pause, pause
+        try:
+            yield
+        finally:
+            self._pause = before
 
     def ask(self, question: Question, find: Callable[..., Values], *given: object) -> Values:
         """What `find` answers of what it is `given`, found once; nothing while it is being found.
@@ -50,7 +59,7 @@ class Memo:
         if self._left <= 0 or depth >= _DEEPEST:
             return ANYTHING
         self._left -= 1
-        self.pause()
+        self._pause()
         self._open[question] = depth
         self._until.append([])
         outer, self._cut = self._cut, 0
