@@ -16,6 +16,7 @@ from trainshift.core.lazy import cached_property
 from trainshift.core.text.source import Source, Span
 
 T = TypeVar("T")
+_ROOTED = (ast.Attribute, ast.Subscript, ast.Call)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 BindingKind: TypeAlias = Literal[
@@ -235,7 +236,7 @@ def dotted(expression: ast.expr) -> str:
 
 def root_name(expression: ast.expr) -> ast.Name | None:
     """The name that a dotted name, a subscript or a call begins with."""
-    while isinstance(expression, ast.Attribute | ast.Subscript | ast.Call):
+    while isinstance(expression, _ROOTED):
         expression = expression.func if isinstance(expression, ast.Call) else expression.value
     return expression if isinstance(expression, ast.Name) else None
 
@@ -278,10 +279,13 @@ def argument(call: ast.Call, position: int | None, *keywords: str) -> ast.expr |
             return word.value
     if position is None:
         return None
-    before = call.args[: position + 1]
-    if len(before) <= position or any(isinstance(each, ast.Starred) for each in before):
+    given = call.args
+    if len(given) <= position:
         return None
-    return before[position]
+    for each in given[: position + 1]:
+        if isinstance(each, ast.Starred):
+            return None
+    return given[position]
 
 
 def arguments(call: ast.Call) -> list[ast.expr]:
@@ -375,65 +379,67 @@ class _Reader:
             self.statement = outer
 
     def one(self, statement: Statement) -> None:
-        node, scope = statement.node, statement.scope
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            self.function(node, statement)
-        elif isinstance(node, ast.ClassDef):
-            self.class_(node, statement)
-        elif isinstance(node, ast.Return):
-            if node.value is not None:
-                self.expression(node.value, node, scope)
-                function = scope.function()
-                if function is not None:
-                    function.returns.append((node.value, statement))
-        elif isinstance(node, ast.Assign):
-            self.expression(node.value, node, scope)
-            for target in node.targets:
-                self.bind(target, Binding("value", node.value, statement, scope))
-        elif isinstance(node, ast.AnnAssign):
-            self.expression(node.annotation, node, scope)
-            if node.value is not None:
-                self.expression(node.value, node, scope)
-                self.bind(node.target, Binding("value", node.value, statement, scope))
-        elif isinstance(node, ast.AugAssign):
-            self.expression(node.value, node, scope)
-            joined = ast.copy_location(ast.BinOp(_as_load(node.target), node.op, node.value), node)
-            self.bind(node.target, Binding("value", joined, statement, scope))
-            self.name_loads(node.target)
-        elif isinstance(node, ast.For | ast.AsyncFor):
-            self.expression(node.iter, node, scope)
-            self.bind(node.target, Binding("element", node.iter, statement, scope))
-            self.block(node.body, statement, "body", scope)
-            self.block(node.orelse, statement, "orelse", scope)
-        elif isinstance(node, ast.While | ast.If):
-            self.expression(node.test, node, scope)
-            self.block(node.body, statement, "body", scope)
-            self.block(node.orelse, statement, "orelse", scope)
-        elif isinstance(node, ast.With | ast.AsyncWith):
-            for item in node.items:
-                self.expression(item.context_expr, node, scope)
-                if item.optional_vars is not None:
-                    self.bind(item.optional_vars, Binding("context", item.context_expr, statement, scope))
-            self.block(node.body, statement, "body", scope)
-        elif isinstance(node, ast.Match):
-            self.match(node, statement)
-        elif isinstance(node, ast.Try) or type(node).__name__ == "TryStar":
-            self.try_(node, statement)  # type: ignore[arg-type]
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            self.import_(node, statement)
-        elif isinstance(node, ast.Global):
-            scope.declared_global.update(node.names)
-            self.facts.names.update(node.names)
-        elif isinstance(node, ast.Nonlocal):
-            scope.declared_nonlocal.update(node.names)
-            self.facts.names.update(node.names)
-        elif isinstance(node, ast.Delete):
-            for target in node.targets:
-                self.bind(target, Binding("deleted", None, statement, scope))
+        read = _STATEMENTS.get(type(statement.node))
+        if read is not None:
+            read(self, statement.node, statement)
         else:
-            for child in ast.iter_child_nodes(node):
-                if isinstance(child, ast.expr):
-                    self.expression(child, node, scope)
+            self.children(statement.node, statement.scope)
+
+    def return_(self, node: ast.Return, statement: Statement) -> None:
+        if node.value is not None:
+            self.expression(node.value, node, statement.scope)
+            function = statement.scope.function()
+            if function is not None:
+                function.returns.append((node.value, statement))
+
+    def assign(self, node: ast.Assign, statement: Statement) -> None:
+        self.expression(node.value, node, statement.scope)
+        for target in node.targets:
+            self.bind(target, Binding("value", node.value, statement, statement.scope))
+
+    def annotated(self, node: ast.AnnAssign, statement: Statement) -> None:
+        self.expression(node.annotation, node, statement.scope)
+        if node.value is not None:
+            self.expression(node.value, node, statement.scope)
+            self.bind(node.target, Binding("value", node.value, statement, statement.scope))
+
+    def augmented(self, node: ast.AugAssign, statement: Statement) -> None:
+        self.expression(node.value, node, statement.scope)
+        joined = ast.copy_location(ast.BinOp(_as_load(node.target), node.op, node.value), node)
+        self.bind(node.target, Binding("value", joined, statement, statement.scope))
+        self.name_loads(node.target)
+
+    def for_(self, node: ast.For | ast.AsyncFor, statement: Statement) -> None:
+        scope = statement.scope
+        self.expression(node.iter, node, scope)
+        self.bind(node.target, Binding("element", node.iter, statement, scope))
+        self.block(node.body, statement, "body", scope)
+        self.block(node.orelse, statement, "orelse", scope)
+
+    def condition(self, node: ast.While | ast.If, statement: Statement) -> None:
+        self.expression(node.test, node, statement.scope)
+        self.block(node.body, statement, "body", statement.scope)
+        self.block(node.orelse, statement, "orelse", statement.scope)
+
+    def with_(self, node: ast.With | ast.AsyncWith, statement: Statement) -> None:
+        scope = statement.scope
+        for item in node.items:
+            self.expression(item.context_expr, node, scope)
+            if item.optional_vars is not None:
+                self.bind(item.optional_vars, Binding("context", item.context_expr, statement, scope))
+        self.block(node.body, statement, "body", scope)
+
+    def global_(self, node: ast.Global, statement: Statement) -> None:
+        statement.scope.declared_global.update(node.names)
+        self.facts.names.update(node.names)
+
+    def nonlocal_(self, node: ast.Nonlocal, statement: Statement) -> None:
+        statement.scope.declared_nonlocal.update(node.names)
+        self.facts.names.update(node.names)
+
+    def delete(self, node: ast.Delete, statement: Statement) -> None:
+        for target in node.targets:
+            self.bind(target, Binding("deleted", None, statement, statement.scope))
 
     def match(self, node: ast.Match, statement: Statement) -> None:
         self.expression(node.subject, node, statement.scope)
@@ -531,7 +537,7 @@ class _Reader:
         binding.target = binding.target or target
         if isinstance(target, ast.Name):
             self.bind_name(target.id, binding)
-        elif isinstance(target, ast.Tuple | ast.List):
+        elif isinstance(target, (ast.Tuple, ast.List)):
             starred = False
             for index, element in enumerate(target.elts):
                 starred = starred or isinstance(element, ast.Starred)
@@ -572,47 +578,59 @@ class _Reader:
         while isinstance(node, ast.BinOp):  # A long sum nests to the left, deeper than Python recurses.
             self.expression(node.right, node, scope)
             parent, node = node, node.left
-        if isinstance(node, ast.Name):
-            self.facts.names.add(node.id)
-            self.name_loads(node)
-        elif isinstance(node, ast.Attribute):
-            self.facts.names.add(node.attr)
-            self.facts.loads[node.attr] = self.facts.loads.get(node.attr, 0) + 1
-            if isinstance(node.value, ast.Name):
-                member = (node.value.id, node.attr)
-                self.facts.member_loads[member] = self.facts.member_loads.get(member, 0) + 1
-            self.expression(node.value, node, scope)
-        elif isinstance(node, ast.Call):
-            self.call(node, parent, scope)
-        elif isinstance(node, ast.Lambda):
-            inner = self.open_function(node, self.statement, scope)
-            inner.returns.append((node.body, None))
-            self.deferred += 1
-            self.expression(node.body, node, inner)
-            self.deferred -= 1
-        elif isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp):
-            self.comprehension(node, scope)
-        elif isinstance(node, ast.NamedExpr):
-            self.expression(node.value, node, scope)
-            self.bind(node.target, Binding("value", node.value, self.statement, scope))
-        elif isinstance(node, ast.JoinedStr):
-            self.fstrings += 1
-            self.children(node, scope)
-            self.fstrings -= 1
-        elif isinstance(node, ast.Yield | ast.YieldFrom):
-            function = scope.function()
-            if function is not None:
-                function.is_generator = True
-            self.children(node, scope)
+        read = _EXPRESSIONS.get(type(node))
+        if read is not None:
+            read(self, node, parent, scope)
         else:
             self.children(node, scope)
 
+    def constant(self, node: ast.Constant, parent: ast.AST, scope: Scope) -> None:
+        pass
+
+    def name(self, node: ast.Name, parent: ast.AST, scope: Scope) -> None:
+        facts, name = self.facts, node.id
+        facts.names.add(name)
+        facts.loads[name] = facts.loads.get(name, 0) + 1
+
+    def attribute(self, node: ast.Attribute, parent: ast.AST, scope: Scope) -> None:
+        facts, name = self.facts, node.attr
+        facts.names.add(name)
+        facts.loads[name] = facts.loads.get(name, 0) + 1
+        if isinstance(node.value, ast.Name):
+            member = (node.value.id, name)
+            facts.member_loads[member] = facts.member_loads.get(member, 0) + 1
+        self.expression(node.value, node, scope)
+
+    def lambda_(self, node: ast.Lambda, parent: ast.AST, scope: Scope) -> None:
+        inner = self.open_function(node, self.statement, scope)
+        inner.returns.append((node.body, None))
+        self.deferred += 1
+        self.expression(node.body, node, inner)
+        self.deferred -= 1
+
+    def walrus(self, node: ast.NamedExpr, parent: ast.AST, scope: Scope) -> None:
+        self.expression(node.value, node, scope)
+        self.bind(node.target, Binding("value", node.value, self.statement, scope))
+
+    def fstring(self, node: ast.JoinedStr, parent: ast.AST, scope: Scope) -> None:
+        self.fstrings += 1
+        self.children(node, scope)
+        self.fstrings -= 1
+
+    def yield_(self, node: ast.Yield | ast.YieldFrom, parent: ast.AST, scope: Scope) -> None:
+        function = scope.function()
+        if function is not None:
+            function.is_generator = True
+        self.children(node, scope)
+
     def children(self, node: ast.AST, scope: Scope) -> None:
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.expr):
-                self.expression(child, node, scope)
-            elif isinstance(child, ast.keyword):
-                self.expression(child.value, node, scope)
+        for field_name in node._fields:
+            value = getattr(node, field_name, None)
+            for child in value if type(value) is list else (value,):
+                if isinstance(child, ast.expr):
+                    self.expression(child, node, scope)
+                elif isinstance(child, ast.keyword):
+                    self.expression(child.value, node, scope)
 
     def call(self, node: ast.Call, parent: ast.AST, scope: Scope) -> None:
         assert self.statement is not None
@@ -632,7 +650,10 @@ class _Reader:
                 )
 
     def comprehension(
-        self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, scope: Scope
+        self,
+        node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp,
+        parent: ast.AST,
+        scope: Scope,
     ) -> None:
         inner = Scope("comprehension", node, scope, self.statement, self.facts)
         self.facts.scope_of[node] = inner
@@ -646,6 +667,44 @@ class _Reader:
         for part in parts:
             self.expression(part, node, inner)
         self.deferred -= 1
+
+
+# How a node is read, by its class; any other is read by its children.
+_STATEMENTS: dict[type[ast.AST], Callable[..., None]] = {
+    ast.FunctionDef: _Reader.function,
+    ast.AsyncFunctionDef: _Reader.function,
+    ast.ClassDef: _Reader.class_,
+    ast.Return: _Reader.return_,
+    ast.Assign: _Reader.assign,
+    ast.AnnAssign: _Reader.annotated,
+    ast.AugAssign: _Reader.augmented,
+    ast.For: _Reader.for_,
+    ast.AsyncFor: _Reader.for_,
+    ast.While: _Reader.condition,
+    ast.If: _Reader.condition,
+    ast.With: _Reader.with_,
+    ast.AsyncWith: _Reader.with_,
+    ast.Match: _Reader.match,
+    ast.Try: _Reader.try_,
+    getattr(ast, "TryStar", ast.Try): _Reader.try_,
+    ast.Import: _Reader.import_,
+    ast.ImportFrom: _Reader.import_,
+    ast.Global: _Reader.global_,
+    ast.Nonlocal: _Reader.nonlocal_,
+    ast.Delete: _Reader.delete,
+}
+_EXPRESSIONS: dict[type[ast.AST], Callable[..., None]] = {
+    ast.Constant: _Reader.constant,
+    ast.Name: _Reader.name,
+    ast.Attribute: _Reader.attribute,
+    ast.Call: _Reader.call,
+    ast.Lambda: _Reader.lambda_,
+    **dict.fromkeys(COMPREHENSIONS, _Reader.comprehension),
+    ast.NamedExpr: _Reader.walrus,
+    ast.JoinedStr: _Reader.fstring,
+    ast.Yield: _Reader.yield_,
+    ast.YieldFrom: _Reader.yield_,
+}
 
 
 def _as_load(target: ast.expr) -> ast.expr:
