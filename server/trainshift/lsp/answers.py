@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcContentModified, JsonRpcException, JsonRpcInvalidParams
@@ -12,24 +12,22 @@ from trainshift.core.text.source import Span
 from trainshift.lsp.desk import OpenProgram, Outdated, State
 from trainshift.lsp.diagnostics import SOURCE
 from trainshift.lsp.protocol import plain_json
-
-if TYPE_CHECKING:
-    from trainshift.lsp.server import Server
+from trainshift.lsp.session import Session
 
 _CHANGED = "the document has changed meanwhile"
 
 
 class Answers:
-    """What a server answers; what that needs is loaded when it is first asked."""
+    """What a client is answered; what that needs is loaded when it is first asked."""
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
     async def actions(self, params: types.CodeActionParams) -> list[types.CodeAction] | None:
         """The menu of a place."""
         from trainshift.lsp.actions import Wanted, menu
 
-        program = self._server.program_of(params.text_document.uri)
+        program = self._session.program_of(params.text_document.uri)
         if program is None:
             return None
         # What a menu says may be of the version before; the edits behind it are not.
@@ -44,8 +42,8 @@ class Answers:
             each.source == SOURCE and str(each.code).startswith("HV") for each in params.context.diagnostics
         )
         wanted = Wanted(part, Span(min(first, last), max(first, last)), only, is_hinted)
-        actions = menu(state, wanted, self._server.client)
-        if not self._server.client.resolves_edits:
+        actions = menu(state, wanted, self._session.client)
+        if not self._session.client.resolves_edits:
             return [each for each in actions if await self._fill(program, each)]
         return actions
 
@@ -70,7 +68,7 @@ class Answers:
             return action
         if not isinstance(data, dict) or not {"do", "uri", "version", "span", "code"} <= data.keys():
             raise JsonRpcInvalidParams(message="this action is not one of this server's")
-        program = self._server.program_of(str(data["uri"]))
+        program = self._session.program_of(str(data["uri"]))
         part = program.paper.part_of(str(data["uri"])) if program is not None else None
         if program is None or part is None or program.paper.version != data["version"]:
             raise JsonRpcContentModified(message="the document has changed since; ask for the actions again")
@@ -88,11 +86,13 @@ class Answers:
         """The edit behind what an action says of itself; raises NotPossible, or Outdated."""
         from trainshift.lsp.actions import carried_out
 
-        return await carried_out(program, data, self._server.client, self._server.known, self._server.alone)
+        return await carried_out(
+            program, data, self._session.client, self._session.known, self._session.alone
+        )
 
     async def _or_modified(self, program: OpenProgram, is_enough: Callable[[State], bool]) -> State:
         try:
-            return await self._server.known(program, is_enough)
+            return await self._session.known(program, is_enough)
         except Outdated:
             raise JsonRpcContentModified(message=_CHANGED) from None
 
@@ -108,14 +108,14 @@ class Answers:
         given = plain_json(arguments[0]) if arguments else None
         given = given if isinstance(given, dict) else {"uri": given}
         uri, applies = given.get("uri"), given.get("apply", True)
-        program = self._server.program_of(uri) if isinstance(uri, str) else None
+        program = self._session.program_of(uri) if isinstance(uri, str) else None
         if program is None:
             raise JsonRpcInvalidParams(message=f"{uri} is no open Python document")
         if not isinstance(applies, bool):
             raise JsonRpcInvalidParams(message=f"`apply` is {applies!r}, neither true nor false")
-        paper, client = program.paper, self._server.client
+        paper, client = program.paper, self._session.client
         try:
-            state = await self._server.known(program, lambda state: state.has_outline, wants_outline=True)
+            state = await self._session.known(program, lambda state: state.has_outline, wants_outline=True)
             conversion = conversion_of(state)
         except Outdated:
             conversion = refused(paper, _CHANGED)
@@ -127,7 +127,7 @@ class Answers:
             reason = conversion.reason or "the editor applies no edits of a command"
             self._say(types.MessageType.Warning, f"Not made distributed: {reason}")
             return {**told, "reason": reason}
-        answer = await self._server.endpoint.workspace_apply_edit_async(
+        answer = await self._session.endpoint.workspace_apply_edit_async(
             types.ApplyWorkspaceEditParams(edit=edit, label="Make distributed")
         )
         if not answer.applied:
@@ -150,21 +150,21 @@ class Answers:
         if code not in CODES:
             raise JsonRpcInvalidParams(message=f"{given!r} is no code")
         url = page_url(code)
-        if url and self._server.client.shows_documents:
-            await self._server.endpoint.window_show_document_async(
+        if url and self._session.client.shows_documents:
+            await self._session.endpoint.window_show_document_async(
                 types.ShowDocumentParams(uri=url, external=False, take_focus=True)
             )
         else:
             self._say(types.MessageType.Info, explanation(code))
 
     def _say(self, kind: types.MessageType, text: str) -> None:
-        self._server.endpoint.window_show_message(types.ShowMessageParams(kind, f"Trainshift: {text}"))
+        self._session.endpoint.window_show_message(types.ShowMessageParams(kind, f"Trainshift: {text}"))
 
     async def lenses(self, params: types.CodeLensParams) -> list[types.CodeLens]:
         """The lenses of a document."""
         from trainshift.lsp.lenses import lenses
 
-        program = self._server.program_of(params.text_document.uri)
+        program = self._session.program_of(params.text_document.uri)
         if program is None or not program.rules.code_lens or not program.rules.enable:
             return []
         state = await self._or_modified(program, lambda state: state.outline is not None)
@@ -174,10 +174,10 @@ class Answers:
         """The request for what is said of a program as a whole."""
         from trainshift.lsp.summary import summary
 
-        await self._server.has_settings()
+        await self._session.has_settings()
         match plain_json(params):
             case {"textDocument": {"uri": str(uri)}}:
-                program = self._server.program_of(uri)
+                program = self._session.program_of(uri)
             case _:
                 raise JsonRpcInvalidParams(message="a textDocument with its uri is needed")
         if program is None or not program.rules.enable:
@@ -194,7 +194,7 @@ class Answers:
         """What there is to say of a place."""
         from trainshift.lsp.hovers import hover
 
-        program = self._server.program_of(params.text_document.uri)
+        program = self._session.program_of(params.text_document.uri)
         if program is None or not program.rules.enable:
             return None
         place = params.position.line, params.position.character

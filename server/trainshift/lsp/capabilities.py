@@ -19,6 +19,9 @@ CONVERT = "trainshift.makeDistributed"
 EXPLAIN = "trainshift.explain"
 """The commands."""
 
+LANGUAGES = ("python",)
+"""The languages of documents and cells that are judged."""
+
 OUTLINE = "trainshift/outline"
 RULES = "trainshift/rules"
 """The requests that are no other server's."""
@@ -30,7 +33,7 @@ def initialize_result(client: Client) -> dict[str, Any]:
         "positionEncoding": client.encoding,
         "textDocumentSync": {"openClose": True, "change": 2, "save": {"includeText": False}},
         "notebookDocumentSync": {
-            "notebookSelector": [{"cells": [{"language": "python"}]}],
+            "notebookSelector": [{"cells": [{"language": each} for each in LANGUAGES]}],
             "save": False,
         },
         "codeActionProvider": {

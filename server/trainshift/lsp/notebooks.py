@@ -6,10 +6,8 @@ from collections.abc import Iterable
 
 from lsprotocol import types
 
+from trainshift.lsp.capabilities import LANGUAGES
 from trainshift.lsp.documents import Change, Paper, Part, notebook_paper, plain
-
-LANGUAGES = ("python",)
-"""The languages of documents and cells that are judged."""
 
 
 class Notebook:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -17,9 +17,10 @@ from trainshift.host.disk import files_under
 from trainshift.host.files import FileProblem
 from trainshift.host.walk import collect
 from trainshift.lsp import diagnostics
-from trainshift.lsp.desk import Rules, State
-from trainshift.lsp.documents import paper_of, plain
-from trainshift.lsp.options import Chosen, Options, read_options
+from trainshift.lsp.capabilities import LANGUAGES
+from trainshift.lsp.desk import OpenProgram, Rules, State
+from trainshift.lsp.documents import Paper, paper_of, plain
+from trainshift.lsp.options import SECTION, Chosen, Options, read_options
 from trainshift.lsp.uris import path_of, uri_of
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class Project:
     """What is around the documents; `problem` is called once with each thing that is wrong with settings."""
 
     def __init__(self, problem: Callable[[str], None]) -> None:
-        self._problem = problem
+        self.problem = problem
         self._told: set[str] = set()
         self._texts: dict[str, str] = {}
         self._stale: dict[str, bool] = {}
@@ -59,11 +60,16 @@ class Project:
         """What the editor says where it says nothing of a folder."""
         self._defaults = self._read(section)
 
-    def set_options(self, sections: Mapping[str, object]) -> None:
-        """What the editor says, by the URI of a folder; "" for what is in none."""
+    @property
+    def wanted(self) -> list[dict[str, str]]:
+        """What to ask the editor for: its section for every folder, and for what is in none."""
+        return [*({"scopeUri": uri, "section": SECTION} for uri in self.folders), {"section": SECTION}]
+
+    def set_options(self, wanted: Iterable[dict[str, str]], sections: Iterable[object]) -> None:
+        """What the editor says, section by section, to what was `wanted`."""
         self._options = {
-            uri: self._defaults if section is None else self._read(section)
-            for uri, section in sections.items()
+            each.get("scopeUri", ""): self._defaults if section is None else self._read(section)
+            for each, section in zip(wanted, sections, strict=False)
         }
 
     def _read(self, section: object) -> Options:
@@ -75,7 +81,7 @@ class Project:
     def _tell(self, problem: str) -> None:
         if problem not in self._told:
             self._told.add(problem)
-            self._problem(problem)
+            self.problem(problem)
 
     def forget_settings(self) -> None:
         """Files of settings, or of requirements, have changed."""
@@ -124,9 +130,11 @@ class Project:
 
     # Files
 
-    def live(self, path: str, *, is_linked: bool) -> Live:
-        """A script that is opened; its imports are followed if it is a file."""
-        return Live(path, self.files if path and is_linked else None)
+    def program(self, uri: str, paper: Paper) -> OpenProgram:
+        """A program that is opened; its imports are followed if it is a file."""
+        path = path_of(uri)
+        live = Live(path, self.files if path and not paper.is_notebook else None)
+        return OpenProgram(uri, paper, live, self.rules_of(path))
 
     def opened(self, path: str, text: str) -> bool:
         """A file is open with this text, whatever the disk holds; tells whether it was there before."""
@@ -163,6 +171,11 @@ class Project:
     def scan(self, encoding: str) -> Scan:
         """A walk over the files of all folders."""
         return Scan(self, [path for uri in self.folders if (path := path_of(uri))], encoding)
+
+
+def is_python(uri: str, language: str) -> bool:
+    """Whether a document is judged."""
+    return language in LANGUAGES or path_of(uri).endswith((".py", ".pyi"))
 
 
 @dataclass(frozen=True)
@@ -221,7 +234,7 @@ class Scan:
             log.debug("%s is not scanned: %s", path, problem)
             return None
         paper = paper_of(plain(uri, None, text, self._encoding))
-        live = self._project.live(path, is_linked=True)
+        live = Live(path, self._project.files)
         report = live.in_full(paper.source, rules.settings)
         items = diagnostics.items_of(State(paper, report, True, None), rules)[uri]
         self._project._scanned[path] = Scanned(stamp, live.linked, items)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import logging
 import os
 import threading
@@ -19,78 +18,63 @@ from typing import Any
 from lsprotocol import types
 
 from trainshift import __version__
-from trainshift.engine.checking import CheckReport
 from trainshift.lsp import diagnostics
 from trainshift.lsp.answers import Answers
 from trainshift.lsp.capabilities import CONVERT, EXPLAIN, OUTLINE, RULES, initialize_result
-from trainshift.lsp.client import Client, read_client
-from trainshift.lsp.desk import Desk, OpenProgram, State
+from trainshift.lsp.desk import OpenProgram
 from trainshift.lsp.documents import Paper, paper_of, plain
+from trainshift.lsp.inbox import Told
 from trainshift.lsp.logs import ClientLog
-from trainshift.lsp.notebooks import LANGUAGES, Notebook, change_of
-from trainshift.lsp.project import Project
+from trainshift.lsp.notebooks import Notebook, change_of
+from trainshift.lsp.opening import Opening, is_answer
+from trainshift.lsp.project import is_python
 from trainshift.lsp.protocol import Endpoint, Protocol, plain_json
 from trainshift.lsp.reports import Reports
-from trainshift.lsp.streams import Reader
+from trainshift.lsp.session import Session
 from trainshift.lsp.uris import path_of
 
 log = logging.getLogger(__name__)
 
 _WATCHED = ("**/*.py", "**/pyproject.toml", "**/trainshift.toml", "**/requirements*.txt", "**/*.lock")
-_TO_CONFIGURE = 2.0
-"""So many seconds a report that is pulled waits for the client's settings."""
 _TO_PUSH = 0.5
 """So many seconds what is to be pushed waits for them."""
-_FAREWELL = 5.0
-"""So many seconds after the client's last word the process ends in any case."""
 _WATCH = 3.0
 """Every so many seconds the server looks whether its client's process is still there."""
 
 
 class Server:
-    """One client's server."""
+    """One client's server, which goes on with what an opening has begun."""
 
-    def __init__(self) -> None:
+    def __init__(self, opening: Opening) -> None:
+        self._opening = opening
         self.endpoint = Endpoint("trainshift", __version__, protocol_cls=Protocol)
         self.endpoint.protocol.initialize = self._initialize
         self.log = ClientLog(self.endpoint.protocol, self.endpoint.window_log_message)
         logging.getLogger().addHandler(self.log)
-        self.client = Client()
-        self.project = Project(self._show_problem)
-        self.reports = Reports(self)
-        self.answers = Answers(self)
-        self.desk = Desk(self.reports.told, self.project.refresh)
         self.loop = self.log.loop = asyncio.new_event_loop()
-        self.programs: dict[str, OpenProgram] = {}
-        self._cells: dict[str, OpenProgram] = {}
+        self.session = session = Session(self.endpoint, opening)
+        self.reports = Reports(session)
+        self.answers = Answers(session)
+        self.client, self.project, self.desk = session.client, session.project, session.desk
+        self.programs = session.programs
         self._notebooks: dict[str, Notebook] = {}
         self._fresh: dict[str, OpenProgram] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._configured = asyncio.Event()
         self.was_shut_down = False
         self._register()
+        self.project.problem = self._show_problem
+        for problem in opening.problems:
+            self._show_problem(problem)
 
     # Start and end
 
     def _initialize(self, params: dict[str, Any]) -> dict[str, Any]:
-        self.client = read_client(params.get("capabilities"))
         parent = params.get("processId")
         if isinstance(parent, int) and parent > 0:
             threading.Thread(target=_end_with, args=(parent,), name="trainshift-parent", daemon=True).start()
-        folders = params.get("workspaceFolders")
-        uris = (
-            [each.get("uri") for each in folders if isinstance(each, dict)]
-            if isinstance(folders, list)
-            else []
-        )
-        if not uris:
-            uris = [params.get("rootUri")]
-        self.project.set_folders([each for each in uris if isinstance(each, str)])
-        if params.get("trace") in ("messages", "verbose"):
+        if self._opening.traces:
             self.endpoint.protocol.trace = types.TraceValue(params["trace"])
             self._traced(types.SetTraceParams(self.endpoint.protocol.trace))
-        given = params.get("initializationOptions")
-        self.project.set_defaults(given.get("settings", given) if isinstance(given, dict) else None)
         if not self.client.configures:
             self.reports.begin()
         return initialize_result(self.client)
@@ -115,25 +99,16 @@ class Server:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def run(self, reader: Reader) -> int:
+    def run(self) -> int:
         """Handle messages until there are no more; returns the exit status."""
         loop = self.loop
         asyncio.set_event_loop(loop)
 
-        def read() -> None:
-            message: Any = {}
-            while message is not None:
-                try:
-                    message = reader.read()
-                except OSError:
-                    message = None
-                call = self.endpoint.protocol.receive if message is not None else lambda _: loop.stop()
-                with contextlib.suppress(RuntimeError):  # The loop has ended.
-                    loop.call_soon_threadsafe(call, message)
-            time.sleep(_FAREWELL)  # The process has ended, unless the loop writes what nobody reads.
-            os._exit(1)
+        def announce() -> None:
+            with contextlib.suppress(RuntimeError):  # The loop has ended.
+                loop.call_soon_threadsafe(self._next)
 
-        threading.Thread(target=read, name="trainshift-reader", daemon=True).start()
+        self._opening.inbox.announce(announce)
         try:
             loop.run_forever()
         except SystemExit as end:
@@ -141,6 +116,15 @@ class Server:
         finally:
             self.desk.end()
         return 0 if self.was_shut_down else 1
+
+    def _next(self) -> None:
+        event = self._opening.inbox.take(0)
+        if event is None:
+            self.loop.stop()
+        elif isinstance(event, Told):
+            self.reports.show(*event)
+        elif not is_answer(event):
+            self.endpoint.protocol.receive(event)
 
     def _traced(self, params: types.SetTraceParams) -> None:
         """The client wants to know more, or no more than usual."""
@@ -156,28 +140,22 @@ class Server:
     async def _configure(self) -> None:
         """Ask the client for its settings, of every folder and of what is in none."""
         await self._ask_for_settings()
-        self._configured.set()
+        self.session.configured.set()
         self._reconsider()
         self.reports.begin()
 
     async def _ask_for_settings(self) -> None:
-        if self.client.configures:
-            folders = self.project.folders
-            items = [types.ConfigurationItem(scope_uri=uri, section="trainshift") for uri in folders]
-            items.append(types.ConfigurationItem(section="trainshift"))
+        if self._opening.knows_settings:  # They were told just now.
+            self._opening.knows_settings = False
+        elif self.client.configures:
+            wanted = self.project.wanted
+            items = [types.ConfigurationItem(each.get("scopeUri"), each["section"]) for each in wanted]
             try:
                 sections = await self.endpoint.workspace_configuration_async(types.ConfigurationParams(items))
             except Exception as error:
                 log.warning("the client does not tell its settings: %s", error)
                 return
-            plain = [plain_json(each) for each in sections]
-            self.project.set_options(dict(zip((*folders, ""), plain, strict=False)))
-
-    async def has_settings(self) -> None:
-        """Wait for the client's settings at the start, if it does not take long to tell them."""
-        if self.client.configures and not self._configured.is_set():
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._configured.wait(), _TO_CONFIGURE)
+            self.project.set_options(wanted, [plain_json(each) for each in sections])
 
     def _configuration_changed(self, params: types.DidChangeConfigurationParams) -> None:
         if not self.client.configures:
@@ -209,22 +187,21 @@ class Server:
 
     def _opened(self, params: types.DidOpenTextDocumentParams) -> None:
         document = params.text_document
-        is_python = document.language_id in LANGUAGES or path_of(document.uri).endswith((".py", ".pyi"))
         if document.uri in self.programs:
             self._close(document.uri)
-        if is_python and document.uri not in self._cells:
+        if is_python(document.uri, document.language_id) and document.uri not in self.session.cells:
             part = plain(document.uri, document.version, document.text, self.client.encoding)
             self._open(document.uri, paper_of(part))
 
     def _open(self, uri: str, paper: Paper) -> OpenProgram:
-        path = path_of(uri)
-        live = self.project.live(path, is_linked=not paper.is_notebook)
-        program = OpenProgram(uri, paper, live, self.project.rules_of(path))
+        first = self._opening.program(uri, paper)
+        program = first or self.project.program(uri, paper)
         self.programs[uri] = program
         if not self.reports.has_begun:
             self.loop.call_later(_TO_PUSH, self.reports.begin)
-        self._text_changed(program)
-        self.desk.put(program)
+        if first is None:
+            self._text_changed(program)
+            self.desk.put(program)
         return program
 
     def _changed(self, params: types.DidChangeTextDocumentParams) -> None:
@@ -269,7 +246,7 @@ class Server:
             self._renew_users(path, is_edit=is_edit)
         if not self.client.pulls:
             for part in program.paper.parts:
-                self.reports.forget(part.uri)
+                self.session.board.clear(part.uri)
 
     def _saved(self, params: types.DidSaveTextDocumentParams) -> None:
         if not self.client.watches:
@@ -323,7 +300,7 @@ class Server:
         self._notebooks[uri] = notebook
         if uri in self.programs:
             self._close(uri)
-        self._cells.update(dict.fromkeys(notebook.order, self._open(uri, notebook.paper())))
+        self.session.cells.update(dict.fromkeys(notebook.order, self._open(uri, notebook.paper())))
 
     def _notebook_changed(self, params: types.DidChangeNotebookDocumentParams) -> None:
         uri = params.notebook_document.uri
@@ -331,36 +308,18 @@ class Server:
         if notebook is None or program is None or params.change.cells is None:
             return
         for cell in notebook.change(params.change.cells):
-            self._cells.pop(cell, None)
-            self.reports.forget(cell)
-        self._cells.update(dict.fromkeys(notebook.order, program))
+            self.session.cells.pop(cell, None)
+            self.session.board.clear(cell)
+        self.session.cells.update(dict.fromkeys(notebook.order, program))
         self._touch(program, notebook.paper())
 
     def _notebook_closed(self, params: types.DidCloseNotebookDocumentParams) -> None:
         uri = params.notebook_document.uri
         notebook = self._notebooks.pop(uri, None)
         for cell in notebook.order if notebook is not None else ():
-            self._cells.pop(cell, None)
+            self.session.cells.pop(cell, None)
         if uri in self.programs:
             self._close(uri)
-
-    # For the reports and the answers
-
-    def program_of(self, uri: str) -> OpenProgram | None:
-        """The program that a document is, or is a cell of."""
-        return self.programs.get(uri) or self._cells.get(uri)
-
-    async def known(
-        self, program: OpenProgram, is_enough: Callable[[State], bool], wants_outline: bool = False
-    ) -> State:
-        """As `Desk.known`."""
-        return await asyncio.wrap_future(self.desk.known(program, is_enough, wants_outline=wants_outline))
-
-    async def alone(self, program: OpenProgram, code: str) -> CheckReport:
-        """What is said of a program under one restriction."""
-        source, settings = program.paper.source, program.rules.settings
-        work = functools.partial(program.live.of_code, source, settings, code)
-        return await asyncio.wrap_future(self.desk.errand(program, work))
 
     def _register(self) -> None:
         handlers: dict[str, Callable[..., Any]] = {

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from trainshift.lsp.capabilities import initialize_result
 from trainshift.lsp.client import read_client
+from trainshift.lsp.inbox import Inbox
 from trainshift.lsp.streams import Reader, Writer, encoded
 
 if TYPE_CHECKING:
+    from trainshift.lsp.opening import Opening
     from trainshift.lsp.server import Server
 
 
@@ -67,28 +69,35 @@ def _serve(reader: Reader, writer: Writer) -> int:
     first = _greet(reader, writer)
     if first is None:
         return 1
-    server = _load()
-    protocol = server.endpoint.protocol
-    protocol.set_writer(_Nowhere())
-    protocol.receive(first)
-    protocol.set_writer(writer)
-    return server.run(reader)
-
-
-def _load() -> Server:
-    from trainshift.lsp.lazily import load
-
-    load()
+    inbox = Inbox()
+    inbox.fill(reader)
     import logging
 
     if not logging.getLogger().handlers:
         from trainshift.lsp.logfile import log_to
 
         log_to(None, verbose=False)
+    from trainshift.lsp.opening import Opening
+
+    params = first.get("params")
+    opening = Opening(params if isinstance(params, dict) else {}, inbox, writer.write)
+    opening.attend()
+    server = _load(opening)
+    protocol = server.endpoint.protocol
+    protocol.set_writer(_Nowhere())
+    protocol.receive(first)
+    protocol.set_writer(writer)
+    return server.run()
+
+
+def _load(opening: Opening) -> Server:
+    from trainshift.lsp.lazily import load
+
     sys.setswitchinterval(0.001)  # A message is not kept waiting by a check that is under way.
+    load()
     from trainshift.lsp.server import Server
 
-    server = Server()
+    server = Server(opening)
     # What was loaded stays, and is not looked at again and again; the desk tidies up when nobody types.
     gc.freeze()
     gc.set_threshold(20_000, 10, 50)

@@ -1,0 +1,33 @@
+"""Board: what the client was last told of each document, without being told the same twice."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+
+from trainshift.lsp.diagnostics import Item, encoded_list
+from trainshift.lsp.streams import notification
+
+
+class Board:
+    """The diagnostics that are shown to a client; `write` sends a message."""
+
+    def __init__(self, write: Callable[[bytes], None]) -> None:
+        self._write = write
+        self._shown: dict[str, bytes] = {}
+
+    def show(self, uri: str, version: int | None, items: Iterable[Item]) -> None:
+        """Tell what is found in a document, if the client does not know it."""
+        known = "" if version is None else f'"version":{version},'
+        params = f'{{"uri":{json.dumps(uri)},{known}"diagnostics":{encoded_list(items)}}}'
+        message = notification("textDocument/publishDiagnostics", params)
+        # The second and the third step often have nothing to add to what is shown.
+        if self._shown.get(uri) != message:
+            self._shown[uri] = message
+            self._write(message)
+
+    def clear(self, uri: str) -> None:
+        """A document is no longer open: nothing is said of it any more."""
+        if uri in self._shown:
+            self.show(uri, None, ())
+            del self._shown[uri]

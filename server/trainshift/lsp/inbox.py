@@ -1,0 +1,83 @@
+"""Inbox: what has come for the server and is not handled yet, from its client and from the desk."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from trainshift.lsp.streams import Reader
+
+if TYPE_CHECKING:
+    from trainshift.lsp.desk import OpenProgram, State
+    from trainshift.lsp.diagnostics import Item
+
+_FAREWELL = 5.0
+"""So many seconds after the client's last word the process ends in any case."""
+
+
+class Told(NamedTuple):
+    """The desk knows more of a version: what, and the diagnostics that this comes to."""
+
+    program: OpenProgram
+    state: State
+    items: dict[str, list[Item]]
+
+
+Event: TypeAlias = dict[str, Any] | Told | None
+"""A message as plain JSON, or news from the desk; None when there will be no more."""
+
+
+class Inbox:
+    """A queue that any thread may put something into; one takes it out."""
+
+    def __init__(self) -> None:
+        self._events: deque[Event] = deque()
+        self._changed = threading.Condition()
+        self._call: Callable[[], None] | None = None
+
+    def put(self, event: Event) -> None:
+        """Add something."""
+        with self._changed:
+            self._events.append(event)
+            if self._call is not None:
+                self._call()
+            self._changed.notify()
+
+    def put_back(self, events: Iterable[Event]) -> None:
+        """Have some be the first once more."""
+        with self._changed:
+            self._events.extendleft(reversed(list(events)))
+
+    def take(self, seconds: float) -> Event:
+        """The next event; raises TimeoutError if none comes in so many seconds."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._events, max(seconds, 0)):
+                raise TimeoutError
+            return self._events.popleft()
+
+    def announce(self, call: Callable[[], None]) -> None:
+        """Have `call` called for each event that is here, and for each that comes."""
+        with self._changed:
+            self._call = call
+            for _ in self._events:
+                call()
+
+    def fill(self, reader: Reader) -> None:
+        """Put in what a client sends, on a thread of its own; the process ends soon after the last of it."""
+
+        def read() -> None:
+            message: Any = {}
+            while message is not None:
+                try:
+                    message = reader.read()
+                except OSError:
+                    message = None
+                self.put(message)
+            time.sleep(_FAREWELL)  # The process has ended, unless the loop writes what nobody reads.
+            os._exit(1)
+
+        threading.Thread(target=read, name="trainshift-reader", daemon=True).start()
