@@ -37,6 +37,21 @@ class Program:
             self._linked[script] = Program(script)
         return self._linked[script]
 
+    def dissolve(self) -> None:
+        """Take apart the program and its own script, so that they are freed at once.
+
+        All that is known of a program refers to each other, and Python's search for what nobody refers to
+        takes longer than half a check.  Nobody may ask for any of it again; files that it imports stay.
+        """
+        script, programs = self.script, [self, *self._linked.values()]
+        scripts = [script] if script.workspace is None else script.workspace.scripts
+        for facts in script.facts:
+            facts.dissolve()
+        held = [fact for program in programs for fact in program._facts.values() if hasattr(fact, "__dict__")]
+        for each in (*held, *programs, *(each.names for each in scripts), *scripts, script.workspace):
+            if each is not None:
+                vars(each).clear()
+
     def elsewhere(self, script: Script) -> Script | None:
         """The script, or None if it is the program's first: where a related place stands."""
         return None if script is self.script else script

@@ -206,7 +206,10 @@ def _check(text: str, settings: Settings, path: str, files: ParsedFiles | None) 
     program = program_of(text, path, files)
     if isinstance(program, ParseFailure):
         return unread(program, path)
-    return report_on(program.script, judge(program, settings), settings, path)
+    try:
+        return report_on(program.script, judge(program, settings), settings, path)
+    finally:
+        program.dissolve()
 
 
 def judge(program: Program, settings: Settings, pause: Callable[[], None] = lambda: None) -> Judgement:

@@ -194,6 +194,16 @@ class Facts:
             self._readings[read] = read(self)
         return self._readings[read]  # type: ignore[return-value]
 
+    def dissolve(self) -> None:
+        """Take everything apart, so that it is freed at once; nobody may ask for any of it again."""
+        for scope in (self.module, *self.scopes, *self.scope_of.values()):
+            scope.bindings.clear()
+            scope.returns.clear()
+        for statement in self.statements:
+            statement.block.clear()
+            statement.branches.clear()
+        vars(self).clear()
+
     def span(self, node: ast.AST) -> Span:
         """Where `node` stands, in code points from the start of the chunk."""
         line, end_line = node.lineno, node.end_lineno  # type: ignore[attr-defined]
