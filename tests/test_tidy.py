@@ -59,7 +59,6 @@ LONG = {
             "restrictions.facts.aliases",
             "restrictions.facts.creations",
             "restrictions.facts.one_name",
-            "rewriting.ranks.root_only",
             "rewriting.rates.learning_rates",
             "rewriting.rates.rate_cases",
             "rewriting.tf1.initializations",

@@ -21,7 +21,8 @@ from trainshift.core.training.loops import Loops
 from trainshift.core.training.steps import Steps
 from trainshift.rewriting.flags import Flags
 from trainshift.rewriting.keras.fits import Fits
-from trainshift.rewriting.ranks.root_only import Form, RootOnly
+from trainshift.rewriting.ranks.guard_forms import Form
+from trainshift.rewriting.ranks.root_only import RootOnly
 from trainshift.rewriting.rates.learning_rates import LearningRates
 
 _TENSORFLOW = ("tensorflow", "tensorflow.compat.v1", "tensorflow.compat.v2")

@@ -28,7 +28,8 @@ from trainshift.core.program import Program
 from trainshift.core.text.edit import Edit, Remark, Side
 from trainshift.rewriting.edits.rank_guards import conditional, guard, guard_changes
 from trainshift.rewriting.prerequisites import Prerequisites
-from trainshift.rewriting.ranks.root_only import Form, RootCall, RootKind, RootOnly
+from trainshift.rewriting.ranks.guard_forms import Form, RootCall, RootKind
+from trainshift.rewriting.ranks.root_only import RootOnly
 from trainshift.transforms.rule import Consequence, Guard, Proposals, Transform
 
 

@@ -47,8 +47,8 @@ from trainshift.core.text.source import Span
 from trainshift.rewriting.edits.rank_guards import conditional, guard, guard_changes, or_none
 from trainshift.rewriting.keras.wraps import Wraps
 from trainshift.rewriting.prerequisites import Prerequisites
+from trainshift.rewriting.ranks.guard_forms import Form, GuardForms, RootCall, RootKind
 from trainshift.rewriting.ranks.read_back import ReadBack
-from trainshift.rewriting.ranks.root_only import Form, RootCall, RootKind, RootOnly
 from trainshift.rewriting.tf1.initializations import Initializations
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
@@ -117,9 +117,9 @@ def _wait(program: Program, site: Site, path: ast.expr) -> Change:
 def _reload(program: Program, call: RootCall) -> tuple[Edit, ...]:
     """Load on rank 0 and broadcast, where the broadcast after the first step may be over."""
     assert isinstance(call.site.node.func, ast.Attribute)
-    if call.site.name == "restore" and program.fact(RootOnly).of_saver(call.site):
+    if call.site.name == "restore" and program.fact(GuardForms).of_saver(call.site):
         return (*guard(program, call), *_restored(program, call))
-    variables = program.fact(RootOnly).restored(call.site)
+    variables = program.fact(GuardForms).restored(call.site)
     if call.site.name == "load_weights":
         variables = [f"{program.script.text(call.site.node.func.value, call.site)}.variables"]
     lines = [

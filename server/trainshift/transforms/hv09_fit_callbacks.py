@@ -36,7 +36,8 @@ from trainshift.rewriting.keras.callbacks import AVERAGE, BROADCAST, CallbackLis
 from trainshift.rewriting.keras.fits import hides
 from trainshift.rewriting.list_roles import Role
 from trainshift.rewriting.prerequisites import Prerequisites
-from trainshift.rewriting.ranks.root_only import Form, RootCall, RootKind, verbosity
+from trainshift.rewriting.ranks.guard_forms import Form, RootCall, RootKind
+from trainshift.rewriting.ranks.root_only import verbosity
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
 

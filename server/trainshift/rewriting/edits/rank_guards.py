@@ -12,7 +12,8 @@ from trainshift.core.text.facts import Site, Statement, expression_path
 from trainshift.core.text.source import Span
 from trainshift.core.training.horovod import Horovod
 from trainshift.rewriting.prerequisites import Prerequisites
-from trainshift.rewriting.ranks.root_only import Form, RootCall, RootKind, RootOnly
+from trainshift.rewriting.ranks.guard_forms import Form, RootCall, RootKind
+from trainshift.rewriting.ranks.root_only import RootOnly
 
 _LOOSER = (
     ast.Attribute,

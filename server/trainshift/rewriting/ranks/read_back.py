@@ -14,7 +14,8 @@ from trainshift.core.text.facts import Site, argument, arguments
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loops import Loops
 from trainshift.rewriting.keras.callbacks import CallbackLists
-from trainshift.rewriting.ranks.root_only import RootOnly, may_differ
+from trainshift.rewriting.ranks.guard_forms import may_differ
+from trainshift.rewriting.ranks.root_only import RootOnly
 
 
 class ReadBack:
