@@ -17,7 +17,9 @@ gives to `apply_gradients`, so that these gradients are averaged where they are 
 for grad in tf.gradients(loss, tvars)]
 
 Horovod's wrap makes the optimizer anew from its configuration, and with it a schedule of a class of the
-script's own: the class is registered with Keras, and gets a `get_config` where it has none.
+script's own: the class is registered with Keras, and gets a `get_config` where it has none. That gives what
+the constructor was given, which is kept where no attribute holds it as it is. Where that may be a tensor or
+another schedule, a `from_config` reads it back.
 
 Seeds: S2 `trans_S[[Adam]]`; corrections C20, C22, C23.
 """
@@ -27,16 +29,14 @@ from __future__ import annotations
 import ast
 
 from trainshift.core.layout import Layout
-from trainshift.core.names import api
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit, Withheld
-from trainshift.core.text.facts import Scope, Site, dotted, last_name
+from trainshift.core.text.facts import Site, Statement
+from trainshift.rewriting.keras.schedule_configs import REGISTER, Remake, ScheduleConfigs
 from trainshift.rewriting.keras.wraps import Wrap, Wraps
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.tf1.graphs import Graphs
 from trainshift.transforms.rule import Guard, Proposals, Transform
-
-_REGISTER = "register_keras_serializable"
 
 
 def propose(program: Program) -> Proposals:
@@ -45,10 +45,8 @@ def propose(program: Program) -> Proposals:
     for wrap in made:
         if wrap.compile is None:
             yield _change(program, wrap)
-    for cls in program.fact(Wraps).rebuilt:
-        change = _serializable(program, cls)
-        if change is not None:
-            yield change
+    for remake in program.fact(ScheduleConfigs).all:
+        yield _serializable(program, remake)
     for each in hidden:
         yield Withheld("HV03", program.script.span(each.site.node, each.site), each.reason, True)
     taken, unseen = program.fact(Graphs).gradients
@@ -91,65 +89,59 @@ def _change(program: Program, wrap: Wrap) -> Change | Withheld:
     )
 
 
-def _serializable(program: Program, cls: Scope) -> Change | Withheld | None:
-    """Register a schedule class of the script's own, and give it the `get_config` that it lacks."""
-    statement, edits, requires = cls.statement, list[Edit](), list[Edit]()
-    assert statement is not None
-    assert isinstance(statement.node, ast.ClassDef)
+def _serializable(program: Program, remake: Remake) -> Change | Withheld:
+    """Register a schedule class of the script's own, and give it what it lacks to be made again."""
+    statement, layout = remake.statement, program.fact(Layout)
     target = program.script.header_span(statement)
-    decorators = {
-        last_name(each.func if isinstance(each, ast.Call) else each) for each in statement.node.decorator_list
-    }
-    if _REGISTER not in decorators:
-        line = f"@{program.fact(Prerequisites).tf}.keras.utils.{_REGISTER}()"
-        edits.append(program.fact(Layout).before(statement, [line]))
-        requires += program.fact(Layout).isolate(statement)
-    if program.names.function_named(cls, "get_config") is None and not _has_inherited_config(program, cls):
-        kept = _kept(program, cls)
-        if kept is None:
-            reason = f"Horovod makes the optimizer anew, for which {cls.name} needs a get_config method"
-            return Withheld("HV03", target, reason, True)
+    if remake.reason:
+        return Withheld("HV03", target, remake.reason, True)
+    edits, requires, methods = list[Edit](), list[Edit](), list[str]()
+    tf, unit = program.fact(Prerequisites).tf, layout.unit_at(statement.branches["body"][-1])
+    if not remake.is_registered:
+        edits.append(layout.before(statement, [f"@{tf}.keras.utils.{REGISTER}()"]))
+        requires += layout.isolate(statement)
+    if remake.config is not None:
+        said = ", ".join(
+            f"**{code}" if name == "**" else f'"{name}": {code}'
+            for name, code in remake.config.arguments.items()
+        )
+        if remake.config.first is not None:
+            kept = _kept(statement)
+            edits.append(_keep(program, remake.config.first, f"{remake.config.me}.{kept} = {{{said}}}"))
+            requires += layout.isolate(remake.config.first)
+            said = f"**self.{kept}"
+        methods += ["", "def get_config(self):", f"{unit}return {{{said}}}"]
+    if remake.deserializes:
+        given = f"**{tf}.keras.utils.deserialize_keras_object(config)"
+        methods += ["", "@classmethod", "def from_config(cls, config):", f"{unit}return cls({given})"]
+    if methods:
         last = statement.branches["body"][-1]
-        unit = program.fact(Layout).unit_at(last)
-        items = ", ".join(f'"{name}": self.{attribute}' for name, attribute in kept.items())
-        lines = ["", "def get_config(self):", f"{unit}return {{{items}}}"]
-        edits.append(program.fact(Layout).after(last, lines))
-        requires += program.fact(Layout).isolate(last)
-    if not edits:
-        return None
-    title = f"Let Horovod's wrap make the schedule {cls.name} again"
+        edits.append(layout.after(last, methods))
+        requires += layout.isolate(last)
+    title = f"Let Horovod's wrap make the schedule {remake.scope.name} again"
     return Change("HV03", title, target, tuple(edits), tuple(requires))
 
 
-def _has_inherited_config(program: Program, cls: Scope) -> bool:
-    """Whether the class is made like one of TensorFlow's schedules, whose `get_config` serves it."""
-    own_init = program.names.function_named(cls, "__init__") is not None
-    return not own_init and any(api.rate_parameters(base) for base in program.names.library_bases(cls))
+def _keep(program: Program, first: Statement, line: str) -> Edit:
+    """Insert a line as the first of a function's body, below its docstring."""
+    layout, said = program.fact(Layout), first.node.value if isinstance(first.node, ast.Expr) else None
+    if isinstance(said, ast.Constant) and isinstance(said.value, str):
+        following = program.script.following(first)
+        return layout.after(first, [line]) if following is None else layout.before(following, [line])
+    return layout.before(first, [line])
 
 
-def _kept(program: Program, cls: Scope) -> dict[str, str] | None:
-    """The attributes that keep the arguments of a class's ``__init__``; None if some are not kept."""
-    init = program.names.function_named(cls, "__init__")
-    if init is None:
-        return {}
-    assert isinstance(init.node, ast.FunctionDef | ast.AsyncFunctionDef)
-    arguments = init.node.args
-    if arguments.vararg or arguments.kwarg or arguments.posonlyargs:
-        return None
-    kept: dict[str, str] = {}
-    for name in [each.arg for each in (*arguments.args[1:], *arguments.kwonlyargs)]:
-        for attribute, value in program.script.code.bound_values:
-            of_self = any(
-                each.binding.value is value and each.binding.scope is init
-                for each in program.script.attribute_bindings(attribute)
-            )
-            read = {part.id for part in ast.walk(value) if isinstance(part, ast.Name)}
-            if of_self and (name == dotted(value) or (name in read and name not in kept)):
-                if read & (init.bindings.keys() - {"self"}) == {name}:
-                    kept[name] = attribute
-        if name not in kept:
-            return None
-    return kept
+def _kept(statement: Statement) -> str:
+    """The attribute for what a constructor was given: one of the class alone, by its two underscores."""
+    assert isinstance(statement.node, ast.ClassDef)
+    taken = {part.attr for part in ast.walk(statement.node) if isinstance(part, ast.Attribute)}
+    # Python does not tell the attributes of `_Decay` and of a `Decay` that inherits from it apart.
+    name = base = "__given" + "_base" * statement.node.name.startswith("_")
+    number = 1
+    while name in taken:
+        number += 1
+        name = f"{base}_{number}"
+    return name
 
 
 RULE = Transform(

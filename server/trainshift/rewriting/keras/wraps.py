@@ -289,17 +289,17 @@ class Wraps:
         return sorted(name for name in known if name.startswith("tensorflow.keras.optimizers."))
 
     @cached_property
-    def rebuilt(self) -> list[Scope]:
-        """The schedule classes of the script that Horovod's wrap makes again from their `get_config`."""
+    def schedules(self) -> list[UserInstance]:
+        """The schedules of the script's own classes that Horovod's wrap makes again."""
         made = [wrap.site for wrap in self.all[0]]
         made += [site for node, site in self._makers.items() if node in self._wrapped]
-        found: dict[Scope, None] = {}
-        for site in made:
-            for given in arguments(site.node):
-                for value in self._names.site_values(given, site):
-                    if isinstance(value, UserInstance) and self._names.is_a(value, *api.SCHEDULE):
-                        found[value.scope] = None
-        return list(found)
+        given = [(each, site) for site in made for each in arguments(site.node)]
+        values = [value for each, site in given for value in self._names.site_values(each, site)]
+        return [
+            value
+            for value in dict.fromkeys(values)
+            if isinstance(value, UserInstance) and self._names.is_a(value, *api.SCHEDULE)
+        ]
 
     def _hide(self, site: Site, reason: str) -> None:
         if all(each.site is not site for each in self._hidden):
