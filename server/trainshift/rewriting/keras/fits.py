@@ -114,6 +114,15 @@ class Fits:
         """The `compile` calls that may be of the model that is fitted."""
         return [each for each in self.compiles if self._same_model(fit, each.site)]
 
+    def fit_of(self, node: ast.expr, site: Site) -> Fit | None:
+        """A call that fits the object that an expression stands for, as far as can be seen."""
+        made = self._identity(node, site) - {None}
+        for fit in self._all:
+            same_name = fit.site.scope is site.scope and dotted(fit.model) == dotted(node) != ""
+            if same_name or not made.isdisjoint(self._identity(fit.model, fit.site)):
+                return fit
+        return None
+
     def _is_of_model(self, site: Site) -> bool:
         """Whether the call may be `Model.compile` (or one of the script's own that takes an optimizer)."""
         if of_super(site):

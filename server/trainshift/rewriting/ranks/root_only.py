@@ -12,12 +12,14 @@ from collections.abc import Iterable, Iterator
 from trainshift.core import tables
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
+from trainshift.core.names.classes import class_around
 from trainshift.core.names.values import Function, Instance, Library, Member, Unknown, UserInstance, Value
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Site, Statement, argument, hides_arguments
-from trainshift.core.training.executions import LOOPS
+from trainshift.core.training.executions import LOOPS, of_super
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.what_trains import WhatTrains
+from trainshift.rewriting.keras.fits import Fits
 from trainshift.rewriting.ranks import summary_writers as writers
 from trainshift.rewriting.ranks.guard_forms import Form, GuardForms, RootCall, RootKind, is_context_manager
 
@@ -128,8 +130,8 @@ class RootOnly:
             return None
         if isinstance(value, Member):
             return self._classify_method(site, value)
-        if isinstance(value, Unknown) and site.name in tables.EVALUATING and self._is_callbacks_model(site):
-            return None if self._is_silent(site) else (RootKind.PRINT, Form.VERBOSE, "")
+        if isinstance(value, Unknown) and site.name in tables.EVALUATING:
+            return self._classify_evaluation(site)
         if isinstance(value, Unknown) and self._is_writing_method(site):
             receiver = self._script.text(site.node.func, site).rpartition(".")[0]
             doubt = f"{receiver} is taken to write files" if site.name in tables.DOUBTFUL_METHODS else ""
@@ -169,7 +171,7 @@ class RootOnly:
         return None
 
     def _classify_method(self, site: Site, value: Member) -> tuple[RootKind, Form, str] | None:
-        owner, names = value.owner, self._script.names
+        owner, names = self._owner(value, site), self._script.names
         if isinstance(owner, Instance) and value.name in tables.PRINTING_METHODS.get(owner.cls, ()):
             return RootKind.PRINT, Form.GUARD, ""
         if isinstance(owner, Instance) and value.name == "setLevel":
@@ -187,9 +189,38 @@ class RootOnly:
             return RootKind.WRITE, Form.GUARD, ""
         if isinstance(owner, UserInstance) or api.is_class(owner.cls):
             return None
+        if value.name in tables.EVALUATING:
+            return self._classify_evaluation(site)
         if self._is_writing_method(site):
             return RootKind.WRITE, Form.GUARD, ""
         return None
+
+    def _owner(self, value: Member, site: Site) -> Instance | UserInstance:
+        """The object that a method belongs to; ``super()`` is the one around it."""
+        cls = class_around(site.scope) if of_super(site) else None
+        return UserInstance(cls, None) if cls is not None else value.owner
+
+    def _classify_evaluation(self, site: Site) -> tuple[RootKind, Form, str] | None:
+        """The progress bar of an object that is not seen, where it is a Keras model all the same."""
+        if self._is_silent(site) or not isinstance(site.node.func, ast.Attribute):
+            return None
+        if self._is_callbacks_model(site) or self._is_of_heirs(site.node.func.value, site):
+            return RootKind.PRINT, Form.VERBOSE, ""
+        fit = self._program.fact(Fits).fit_of(site.node.func.value, site)
+        if fit is None:
+            return None
+        model = self._script.text(site.node.func.value, site)
+        return RootKind.PRINT, Form.VERBOSE, f"{model} is taken to be a Keras model"
+
+    def _is_of_heirs(self, receiver: ast.expr, site: Site) -> bool:
+        """Whether an object is ``self`` in a class that only models inherit from."""
+        names = self._script.names
+        return any(
+            bool(heirs := names.heirs(value.scope))
+            and all(names.is_a(UserInstance(heir, None), *api.MODEL) for heir in heirs)
+            for value in names.site_values(receiver, site)
+            if isinstance(value, UserInstance) and value.node is None
+        )
 
     def _is_writing_method(self, site: Site) -> bool:
         if site.name not in tables.WRITING_METHODS or not isinstance(site.node.func, ast.Attribute):
@@ -224,7 +255,9 @@ class RootOnly:
         )
 
     def _is_silent(self, site: Site) -> bool:
-        """Whether `verbose` is 0, depends on the rank, or cannot be seen."""
+        """Whether `verbose` is 0, depends on the rank, cannot be seen, or may not be taken."""
+        if any(isinstance(value, Function) for value in self._script.names.callee(site)):
+            return True
         names = self._script.names.full_names(site.node.func, site.scope, site.statement)
         given = verbosity(site, names)
         if given is None:
