@@ -520,6 +520,13 @@ PURE_METHODS = frozenset(
     }
 )  # fmt: skip
 
+# The variables of the environment that hide GPUs from a process.
+DEVICE_VARIABLES = frozenset({"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"})
+# What chooses among the GPUs that are not hidden, what limits the memory of one, and what lists them all.
+SETS_VISIBLE = "tensorflow.config.set_visible_devices"
+LIMITS_MEMORY = "tensorflow.config.set_logical_device_configuration"
+LISTS_DEVICES = "tensorflow.config.list_physical_devices"
+
 # TensorFlow calls that may stand between imports: they run nothing on a device.
 QUIET_TENSORFLOW = (
     "tensorflow.config.",

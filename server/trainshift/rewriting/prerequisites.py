@@ -231,7 +231,10 @@ class Prerequisites:
             if site.statement in found or site.statement.scope.kind != "module":
                 continue
             names = self._script.names.full_names(site.node.func, site.scope, site.statement)
-            quiet = all(name.startswith(tables.QUIET_TENSORFLOW) for name in names)
+            # Where the memory of a GPU is limited before, the pinning could not let it grow.
+            quiet = all(
+                name.startswith(tables.QUIET_TENSORFLOW) and name != tables.LIMITS_MEMORY for name in names
+            )
             runs = any(name.startswith("tensorflow.") for name in names) and not quiet
             alone = site.name in tables.ROOT_ONLY_NAMES - tables.LEVELS
             if runs or alone or site in kept:

@@ -1,9 +1,18 @@
 """Drops the script's own choice of GPUs, which would undo the pinning of one GPU per rank.
 
     os.environ["CUDA_VISIBLE_DEVICES"] = "0"
+    os.environ.update({"CUDA_VISIBLE_DEVICES": "0", "TF_CPP_MIN_LOG_LEVEL": "3"})
     tf.config.set_visible_devices(gpus[0], "GPU")
 
-Both statements go; their comments stay. A block that would be left empty gets `pass`.
+The statements go, and of the second only the entry; their comments stay. A block that would be left empty
+gets `pass`. It makes no difference where a choice stands, in a function or under a condition, nor which of
+the ways to set the variable it takes; the environment that a script hands to another process is its own. A
+script is refused if it chooses in a way that cannot be taken out.
+
+A limit of memory is no choice, and stays. Where it is that of one GPU by its number, it becomes that of the
+rank's:
+
+    tf.config.set_logical_device_configuration(gpus[0], ...)     gpus[hvd.local_rank()]
 
 Seeds: S2, S3 `trans_S[[os.environ['CUDA_VISIBLE_DEVICES'] = e]]`; correction C18.
 """
@@ -11,75 +20,84 @@ Seeds: S2, S3 `trans_S[[os.environ['CUDA_VISIBLE_DEVICES'] = e]]`; correction C1
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change, Withheld
-from trainshift.core.text.facts import Statement, argument
-from trainshift.core.training.horovod import Horovod
+from trainshift.core.text.edit import Change, Edit, Withheld
+from trainshift.core.text.facts import Statement
+from trainshift.core.text.source import Span
+from trainshift.rewriting.device_choices import Choices, DeviceChoices, Entry
+from trainshift.rewriting.edits.entries import without
+from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
-_VARIABLE = "CUDA_VISIBLE_DEVICES"
-_SETTERS = ("tensorflow.config.set_visible_devices", "tensorflow.config.experimental.set_visible_devices")
+_TITLE = "Leave the choice of GPU to the rank"
 
 
 def propose(program: Program) -> Proposals:
-    """One change for each statement that chooses GPUs other than by rank."""
-    dropped = [each for each in program.script.statements if _chooses_gpus(program, each)]
-    if any(isinstance(each.node, ast.Assign) for each in dropped) and _is_read(program):
+    """One change for each statement that chooses GPUs other than by rank, or limits the memory of one."""
+    choices = program.fact(DeviceChoices)
+    chosen = [choices.of_tensorflow]
+    if choices.of_environment.places and choices.is_read:
         reason = "the variable is read elsewhere in the script, which would fail without it"
-        for statement in dropped:
+        for statement in choices.of_environment.places:
             yield Withheld("HV11", program.script.statement_span(statement), reason)
-        return
-    for statement in dropped:
+    else:
+        chosen.append(choices.of_environment)
+    dropped = {statement for each in chosen for statement in each.statements}
+    for each in chosen:
+        yield from _dropped(program, each, dropped)
+        yield from _taken_out(program, each)
+        for hidden in each.hidden:
+            span = program.script.span(hidden.node, hidden.statement)
+            yield Withheld("HV11", span, hidden.reason, True)
+    # Where the environment shows a rank its own GPU alone, that is the first.
+    limited = [] if program.fact(Prerequisites).pins_environment else choices.limited
+    for index, statement in limited:
+        span = program.script.span(index, statement)
+        edits = (Edit(span.start, span.end, f"{program.fact(Prerequisites).hvd}.local_rank()"),)
+        target = program.script.statement_span(statement)
+        yield Change("HV11", "Limit the memory of the rank's own GPU", target, edits)
+
+
+def _dropped(program: Program, choices: Choices, dropped: set[Statement]) -> Iterator[Change]:
+    for statement in choices.statements:
         # The last of a block that is dropped as a whole becomes `pass`, whichever is applied first.
         emptied = statement.parent is not None and all(each in dropped for each in statement.block)
         last = statement.index == len(statement.block) - 1
         edits = program.fact(Layout).remove(statement, emptied and last)
-        target = program.script.statement_span(statement)
-        yield Change("HV11", "Leave the choice of GPU to the rank", target, edits)
+        yield Change("HV11", _TITLE, program.script.statement_span(statement), edits)
 
 
-def _chooses_gpus(program: Program, statement: Statement) -> bool:
-    node = statement.node
-    if isinstance(node, ast.Assign) and len(node.targets) == 1:
-        target = node.targets[0]
-        return isinstance(target, ast.Subscript) and (
-            _is_variable(target.slice)
-            and _is_environment(program, target.value, statement)
-            and not program.fact(Horovod).pinned(node.value, statement.scope, statement)
-        )
-    if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Call):
-        return False
-    call = node.value
-    names = program.names.full_names(call.func, statement.scope, statement)
-    if not names.isdisjoint(_SETTERS):
-        given = [*call.args, *(word.value for word in call.keywords)]
-        kind = argument(call, 1, "device_type")
-        if isinstance(kind, ast.Constant) and kind.value not in ("GPU", None):
-            return False
-        return not any(program.fact(Horovod).pinned(each, statement.scope, statement) for each in given)
-    if "os.putenv" in names or "os.environ.setdefault" in names:
-        pinned = any(program.fact(Horovod).pinned(each, statement.scope, statement) for each in call.args)
-        return bool(call.args) and _is_variable(call.args[0]) and not pinned
-    return False
+def _taken_out(program: Program, choices: Choices) -> Iterator[Change]:
+    """What chooses along with something else that stays."""
+    by_container: dict[ast.expr, list[Entry]] = {}
+    for entry in choices.entries:
+        by_container.setdefault(entry.container, []).append(entry)
+    for entries in by_container.values():
+        spans = sorted(_span(program, each) for each in entries)
+        target = program.script.statement_span(entries[0].statement)
+        yield Change("HV11", _TITLE, target, without(program, spans))
+    for each in choices.targets:
+        assignment = each.statement.node
+        assert isinstance(assignment, ast.Assign)
+        parts = [*assignment.targets, assignment.value]
+        span, *following = (program.script.span(part, each.statement) for part in parts[each.index :])
+        edits = (Edit(span.start, following[0].start, ""),)
+        yield Change("HV11", _TITLE, program.script.statement_span(each.statement), edits)
 
 
-def _is_read(program: Program) -> bool:
-    """Whether ``os.environ["CUDA_VISIBLE_DEVICES"]`` is read or deleted somewhere."""
-    return any(
-        isinstance(part, ast.Subscript) and not isinstance(part.ctx, ast.Store) and _is_variable(part.slice)
-        for statement in program.script.top
-        for part in ast.walk(statement.node)
+def _span(program: Program, entry: Entry) -> Span:
+    """An entry's code, with the parentheses around its first and its last part."""
+    bounds = program.script.span(entry.container, entry.statement)
+    first, last = (
+        program.fact(Layout).parenthesized(program.script.span(part, entry.statement), bounds)
+        if isinstance(entry.container, ast.Dict)
+        else program.script.span(part, entry.statement)
+        for part in (entry.first, entry.last)
     )
-
-
-def _is_variable(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value == _VARIABLE
-
-
-def _is_environment(program: Program, node: ast.expr, statement: Statement) -> bool:
-    return "os.environ" in program.names.full_names(node, statement.scope, statement)
+    return Span(first.start, last.end)
 
 
 RULE = Transform(
