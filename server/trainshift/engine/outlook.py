@@ -14,20 +14,26 @@ from trainshift.core.training.loops import LOOKED_FOR, Loops
 from trainshift.core.training.session_loops import MONITORED
 from trainshift.core.training.steps import Steps
 from trainshift.core.training.what_trains import WhatTrains
+from trainshift.rewriting.device_places import DevicePlaces, Where
 from trainshift.rewriting.keras.fits import Fits
 from trainshift.rewriting.tf1.graphs import Graphs
 
-# What distributes a script by parameter servers, or hides its training loop, by its name.
+# What distributes a script by itself, or hides its training loop, by its name.
 _SERVERS = "parameter servers already distribute this script; remove them first"
+_TOWERS = "each rank has one GPU, /gpu:0; build the model once, on that one"
 _FOREIGN = {
     "train.Supervisor": "a Supervisor hides its session; use a MonitoredTrainingSession",
     "train.SyncReplicasOptimizer": _SERVERS,
     "train.Server": _SERVERS,
     "train.ClusterSpec": _SERVERS,
+    "train.replica_device_setter": _SERVERS,
     "distribute.Server": _SERVERS,
+    "keras.utils.multi_gpu_model": _TOWERS,
+    "keras.utils.training_utils.multi_gpu_model": _TOWERS,
     "contrib.training.train": "slim's training loop hides its session; use a MonitoredTrainingSession",
     "contrib.slim.learning.train": "slim's training loop hides its session; use a MonitoredTrainingSession",
 }
+_PLACES = {Where.OTHER_GPU: _TOWERS, Where.OTHER_PROCESS: _SERVERS}
 _HIDING = ("create_train_op", "optimize_loss")
 # Why a loop of a pattern is refused; `{method}` is the method that trains.
 _REASONS = {
@@ -52,7 +58,8 @@ class Outlook:
 
 def look(program: Program) -> Outlook:
     """Tell whether the loops of a program can be converted."""
-    for found in (_foreign_loop(program), _foreign_setup(program), _unseen(program), _thread(program)):
+    for find in (_foreign_loop, _foreign_setup, _foreign_place, _unseen, _thread):
+        found = find(program)
         if found is not None:
             site, reason = found
             return Outlook(False, True, reason, program.script.span(site.node, site))
@@ -94,11 +101,24 @@ def _foreign_setup(program: Program) -> tuple[Site, str] | None:
             return site, f"the optimizer that {site.name} uses cannot be wrapped; call its minimize instead"
         for name in program.names.full_names(site.node.func, site.scope, site.statement):
             foreign = _FOREIGN.get(name.removeprefix("tensorflow.").removeprefix("compat.v1."))
-            if foreign is not None and name.startswith("tensorflow."):
+            if foreign is not None and name.startswith(("tensorflow.", "keras.")):
                 return site, foreign
             if api.is_subclass(name, *api.STRATEGY):
                 return site, _REASONS[Pattern.STRATEGY]
     return None
+
+
+def _foreign_place(program: Program) -> tuple[Site, str] | None:
+    """Operations that are placed where a rank has no device."""
+    for place in program.fact(DevicePlaces).all:
+        if place.where in _PLACES and _trains(program):
+            return place.site, _PLACES[place.where]
+    return None
+
+
+def _trains(program: Program) -> bool:
+    """Whether a script trains in a way that could be converted."""
+    return bool(program.fact(Loops).own) or program.fact(Graphs).is_used
 
 
 def _is_own(program: Program, site: Site) -> bool:

@@ -9,6 +9,9 @@ gets `pass`. It makes no difference where a choice stands, in a function or unde
 the ways to set the variable it takes; the environment that a script hands to another process is its own. A
 script is refused if it chooses in a way that cannot be taken out.
 
+A rank has one GPU, which is `/gpu:0` to it: a script that places operations on another one by `tf.device`, or
+builds a tower on each of several, is refused.
+
 A limit of memory is no choice, and stays. Where it is that of one GPU by its number, it becomes that of the
 rank's:
 
@@ -24,10 +27,11 @@ from collections.abc import Iterator
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change, Edit, Withheld
+from trainshift.core.text.edit import Change, Edit, Remark, Withheld
 from trainshift.core.text.facts import Statement
-from trainshift.core.text.source import Span
+from trainshift.core.text.source import Span, one_line
 from trainshift.rewriting.device_choices import Choices, DeviceChoices, Entry
+from trainshift.rewriting.device_places import DevicePlaces, Where
 from trainshift.rewriting.edits.entries import without
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.transforms.rule import Guard, Proposals, Transform
@@ -52,6 +56,7 @@ def propose(program: Program) -> Proposals:
         for hidden in each.hidden:
             span = program.script.span(hidden.node, hidden.statement)
             yield Withheld("HV11", span, hidden.reason, True)
+    yield from _unseen_places(program)
     # Where the environment shows a rank its own GPU alone, that is the first.
     limited = [] if program.fact(Prerequisites).pins_environment else choices.limited
     for index, statement in limited:
@@ -59,6 +64,15 @@ def propose(program: Program) -> Proposals:
         edits = (Edit(span.start, span.end, f"{program.fact(Prerequisites).hvd}.local_rank()"),)
         target = program.script.statement_span(statement)
         yield Change("HV11", "Limit the memory of the rank's own GPU", target, edits)
+
+
+def _unseen_places(program: Program) -> Iterator[Remark]:
+    """What `tf.device` is given that nobody sees: it must fit a rank, which has one GPU."""
+    for place in program.fact(DevicePlaces).all:
+        if place.where is Where.UNSEEN:
+            call = one_line(program.script.text(place.site.node, place.site))
+            text = f"{call} must name no other GPU than /gpu:0, the only one that a rank has"
+            yield Remark("HV11", program.script.span(place.site.node, place.site), text)
 
 
 def _dropped(program: Program, choices: Choices, dropped: set[Statement]) -> Iterator[Change]:
