@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from trainshift.core import tables
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
-from trainshift.core.names.resolver import Display, Instance, Literal
+from trainshift.core.names.values import Display, Instance, Literal
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Scope, Site, Statement, argument, expression_path, last_name
 from trainshift.core.training.horovod import Horovod

@@ -14,7 +14,7 @@ from enum import Enum
 from itertools import islice, product
 
 from trainshift.core.lazy import cached_property
-from trainshift.core.names.resolver import Function, Library, Literal, Member
+from trainshift.core.names.values import Function, Library, Literal, Member
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Binding, Scope, Site, Statement, argument, arguments
 from trainshift.rewriting.tf1.graphs import Graphs

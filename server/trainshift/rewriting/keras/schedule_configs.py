@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
-from trainshift.core.names.resolver import Class, Function, Instance, UserInstance, Values
+from trainshift.core.names.values import Class, Function, Instance, UserInstance, Values
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Binding, Scope, Statement, arguments, last_name
 from trainshift.rewriting.keras.wraps import Wraps

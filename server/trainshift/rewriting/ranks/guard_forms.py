@@ -9,7 +9,7 @@ from enum import Enum
 from trainshift.core import tables
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
-from trainshift.core.names.resolver import Instance, UserInstance
+from trainshift.core.names.values import Instance, UserInstance
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Site, Statement, dotted, expression_path
 from trainshift.core.training.effects import Effect, Effects
