@@ -1,4 +1,4 @@
-"""Layout: whole lines, guards and factors as edits that fit the script's own indentation.
+"""Layout: whole lines, guards and framed expressions as edits that fit the script's own indentation.
 
 Nothing is reformatted.  A statement that shares its line (``a; print(b)``, ``if x: print(y)``) is
 first set on a line of its own; those splits are prerequisites that equal ones collapse with.
@@ -15,14 +15,9 @@ from trainshift.core.lazy import cached_property
 from trainshift.core.program import Program
 from trainshift.core.text.concrete import CallSyntax, read_call
 from trainshift.core.text.edit import Edit, Side
-from trainshift.core.text.facts import Facts, Scope, Site, Statement
+from trainshift.core.text.expressions import Frame, asked, comments, level, parentheses
+from trainshift.core.text.facts import Site, Statement, expression_path
 from trainshift.core.text.source import Span
-
-_TIGHT = (
-    ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant, ast.List, ast.Dict, ast.Set,
-    ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.JoinedStr, ast.UnaryOp, ast.Await,
-)  # fmt: skip
-_TIGHT_OPERATORS = (ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.MatMult, ast.Pow)
 
 
 class Layout:
@@ -138,42 +133,52 @@ class Layout:
             return (Edit(span.start, end - len(rest), ""),)
         return (Edit(self._source.line_start(span.start), self._source.next_line(span.end), ""),)
 
-    def factor(
-        self, node: ast.expr, within: Facts | Scope | Statement | Site, suffix: str, bounds: Span
-    ) -> tuple[Edit, ...]:
-        """Multiply or divide an expression: ``a + b`` becomes ``(a + b) * suffix``.
+    def put(self, node: ast.expr, within: Statement | Site, frame: Frame) -> tuple[Edit, ...]:
+        """Put an expression into a frame: ``a + b`` becomes ``(a + b) * 2``, where it stands.
 
-        `suffix` starts with its operator; `bounds` is the code within which parentheses around
-        the expression are its own (inside a call's, for an argument).
+        It gets parentheses where the frame asks for them, and the whole where its place does, unless it has
+        some: ``(a).b`` becomes ``(a or c).b``.
         """
+        path, spans = self._spans(node, within)
+        code = self._text[spans[0].start : spans[0].end]
+        before, after, own = frame.before, frame.after, spans[1:]
+        inside = level(node, code) < frame.asks
+        if frame.is_starred:
+            at = spans[-1]
+            inside = inside and not own
+        else:
+            at = own.pop(0) if inside and own else spans[0]
+            inside = inside and at is spans[0]
+            if not own and path and frame.level < asked(path[-1], node):
+                before, after = f"({before}", f"{after})"
+        if inside:
+            before, after = f"{before}(", f"){after}"
+        end = Edit(at.end, at.end, after)
+        return (Edit(at.start, at.start, before), end) if before else (end,)
+
+    def replace(self, node: ast.expr, within: Statement | Site, code: str) -> Edit:
+        """Put other code in an expression's place; the comments in it stay behind the code."""
+        span = self._spans(node, within)[1][0]
+        kept = comments(self._text[span.start : span.end])
+        newline = self._source.newline + self._source.indentation(span.end)
+        return Edit(span.start, span.end, code + "".join(f"  {each}{newline}" for each in kept))
+
+    def enclosed(self, node: ast.expr, within: Statement | Site) -> Span:
+        """Where an expression stands with all the parentheses that are its own and not a call's."""
+        return self._spans(node, within)[1][-1]
+
+    def _spans(self, node: ast.expr, within: Statement | Site) -> tuple[list[ast.AST], list[Span]]:
+        """The nodes around an expression, and where it stands without and with its own parentheses."""
+        statement = within.statement if isinstance(within, Site) else within
         span = self._script.span(node, within)
-        outer = self.parenthesized(span, bounds)
-        if outer != span or binds_tightly(node):
-            return (Edit(outer.end, outer.end, f" {suffix}"),)
-        return (Edit(span.start, span.start, "("), Edit(span.end, span.end, f") {suffix}"))
-
-    def parenthesized(self, span: Span, bounds: Span) -> Span:
-        """`span` with the parentheses that directly surround it within `bounds`."""
-        while True:
-            start, end = span.start, span.end
-            while start > bounds.start and self._text[start - 1].isspace():
-                start -= 1
-            while end < bounds.end and self._text[end].isspace():
-                end += 1
-            if not (bounds.start < start and end < bounds.end):
-                return span
-            if self._text[start - 1] != "(" or self._text[end] != ")":
-                return span
-            span = Span(start - 1, end + 1)
-
-    @staticmethod
-    def standing_alone(code: str) -> str:
-        """An expression's code, in parentheses where only a call's kept its lines together."""
-        try:
-            alone = len(ast.parse(f"_ = {code}").body) == 1
-        except SyntaxError:
-            alone = False
-        return code if alone else f"({code})"
+        path = expression_path(statement.node, node)[:-1]
+        parent = next((each for each in reversed(path) if hasattr(each, "lineno")), None)
+        bounds = self._script.span(parent, within) if parent is not None else span
+        if isinstance(parent, ast.Call) and node in parent.args:
+            if isinstance(node, ast.GeneratorExp) and span.end == bounds.end:
+                return path, [Span(span.start + 1, span.end - 1)]  # Its parentheses are the call's.
+            bounds = Span(bounds.start, bounds.end - 1)
+        return path, [span, *parentheses(self._text, span, bounds)]
 
     def call_syntax(self, site: Site) -> tuple[int, CallSyntax]:
         """The call's offset in the script and where its parts stand from there."""
@@ -244,15 +249,6 @@ class Layout:
 def _in_case(statement: Statement) -> bool:
     """Whether the statement's block is that of a `case`, one level below the `match` that is its parent."""
     return statement.branch.startswith("case")
-
-
-def binds_tightly(node: ast.expr) -> bool:
-    """Whether ``node * x`` means ``(node) * x``."""
-    if isinstance(node, ast.BinOp):
-        return isinstance(node.op, _TIGHT_OPERATORS)
-    if isinstance(node, ast.UnaryOp):
-        return not isinstance(node.op, ast.Not)
-    return isinstance(node, _TIGHT)
 
 
 def _string_rows(text: str) -> list[tuple[int, int]]:

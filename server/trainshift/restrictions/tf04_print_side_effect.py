@@ -35,6 +35,7 @@ from trainshift.core.names.script import Script
 from trainshift.core.names.values import Instance, Library, Literal, Value
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit
+from trainshift.core.text.expressions import assigned
 from trainshift.core.text.facts import Site, arguments, hides_arguments, last_name
 from trainshift.core.text.source import Span, one_line
 from trainshift.core.training.effects import Deed, Effect, Effects
@@ -164,7 +165,6 @@ def _fix(program: Program, site: Site) -> Change | None:
     script, layout = program.script, program.fact(Layout)
     given = arguments(site.node)
     acting = [index for index, each in enumerate(given) if _acts(program, each)]
-    bounds = Span(script.span(site.node.func, site).end + 1, script.span(site.node, site).end - 1)
     starts = [script.span(each, site).start for each in given]
     if not acting or site.in_fstring or starts != sorted(starts):
         return None
@@ -178,14 +178,14 @@ def _fix(program: Program, site: Site) -> Change | None:
             continue
         if _is_lazy(program, node, site):
             return None
-        span = layout.parenthesized(script.span(node, site), bounds)
+        span = layout.enclosed(node, site)
         name = _name(program, node, taken)
         if isinstance(node, ast.NamedExpr):
             text = script.text(node.value, site)
         else:
             text = script.source.text[span.start : span.end]
         taken.add(name)
-        lines.append(f"{name} = {layout.standing_alone(text)}")
+        lines.append(f"{name} = {assigned(text)}")
         edits.append(Edit(span.start, span.end, name))
     title = f"Bind {'what is printed' if len(lines) > 1 else lines[0].partition(' = ')[0]} before the print"
     edits.insert(0, layout.before(statement, lines))

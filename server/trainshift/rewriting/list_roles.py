@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from trainshift.core.names.values import Class, Instance, UserInstance, Value
+from trainshift.core.names.values import Class, Instance, Literal, UserInstance, Value
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Site, last_name
 from trainshift.core.training.horovod import Horovod
@@ -56,9 +56,9 @@ class Listed:
         return any(each.role is Role.HOROVOD and each.name == name for each in self.members)
 
     @property
-    def writes(self) -> bool:
-        """Whether some member belongs to rank 0 only."""
-        return any(each.role is Role.WRITES for each in self.members)
+    def writes_alone(self) -> bool:
+        """Whether the argument is one object instead of a list, and belongs to rank 0 only."""
+        return any(each.role is Role.WRITES and each.element.node is self.given for each in self.members)
 
 
 class Lists(ABC):
@@ -84,7 +84,8 @@ class Lists(ABC):
 
     def _member(self, element: Element) -> Member:
         values = self._names.values(element.node, element.scope, element.statement)
-        roles = {self._role(value) for value in values} or {Role.UNKNOWN}
+        none = Literal(None)
+        roles = {self._role(value) for value in values if value != none} or {Role.UNKNOWN}
         writes = Role.WRITES in roles
         role = roles.pop() if len(roles) == 1 else Role.UNKNOWN if Role.UNKNOWN in roles else Role.STEERS
         names = sorted({name for value in values if (name := _class_name(value))})

@@ -30,13 +30,11 @@ Seeds: S1, S2 `trans_S[[Adam]]`; corrections C5, C6, C7, C9, C20, C22.
 
 from __future__ import annotations
 
-import ast
-
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit, Withheld
+from trainshift.core.text.expressions import ITERATED, Frame, product
 from trainshift.core.text.facts import Statement
-from trainshift.core.text.source import Span
 from trainshift.rewriting.keras.fits import Fits
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.rates.learning_rates import LearningRates, Rate
@@ -94,28 +92,8 @@ def _scale(program: Program, rate: Rate) -> tuple[Edit, ...]:
     if rate.node is None:
         assert rate.site is not None
         return program.fact(Layout).add_keyword(rate.site, rate.keyword, f"{rate.default} {factor}")
-    if rate.each:
-        span = program.script.span(rate.node, rate.statement)
-        edits = (
-            Edit(span.start, span.start, f"[value {factor} for value in "),
-            Edit(span.end, span.end, "]"),
-        )
-        return edits
-    return program.fact(Layout).factor(rate.node, rate.statement, factor, _bounds(program, rate))
-
-
-def _bounds(program: Program, rate: Rate) -> Span:
-    """The code in which parentheses around the rate are its own and not a call's."""
-    if rate.site is not None and any(
-        rate.node is each for each in (*rate.site.node.args, *_words(rate.site.node))
-    ):
-        start = program.script.span(rate.site.node.func, rate.site).end + 1
-        return Span(start, program.script.span(rate.site.node, rate.site).end - 1)
-    return program.script.statement_span(rate.statement)
-
-
-def _words(call: ast.Call) -> list[ast.expr]:
-    return [word.value for word in call.keywords]
+    frame = Frame(f"[value {factor} for value in ", "]", ITERATED) if rate.each else product(factor)
+    return program.fact(Layout).put(rate.node, rate.statement, frame)
 
 
 RULE = Transform(

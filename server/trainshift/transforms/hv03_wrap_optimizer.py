@@ -31,6 +31,7 @@ import ast
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit, Withheld
+from trainshift.core.text.expressions import ITERATED, Frame, handed_to
 from trainshift.core.text.facts import Site, Statement
 from trainshift.rewriting.keras.schedule_configs import REGISTER, Remake, ScheduleConfigs
 from trainshift.rewriting.keras.wraps import Wrap, Wraps
@@ -63,7 +64,7 @@ def _average(program: Program, site: Site) -> Change | Withheld:
     if site.in_fstring:
         return Withheld("HV03", span, "the gradients are taken inside an f-string", True)
     lead = f"[grad if grad is None else {program.fact(Prerequisites).hvd}.allreduce(grad) for grad in "
-    edits = (Edit(span.start, span.start, lead), Edit(span.end, span.end, "]"))
+    edits = program.fact(Layout).put(site.node, site, Frame(lead, "]", ITERATED))
     title = "Average the gradients that tf.gradients takes over all ranks"
     return Change("HV03", title, program.script.statement_span(site.statement), edits)
 
@@ -80,7 +81,7 @@ def _change(program: Program, wrap: Wrap) -> Change | Withheld:
         edits = (program.fact(Layout).after(wrap.statement, [line]),)
         requires = program.fact(Layout).isolate(wrap.statement)
     else:
-        edits = (Edit(span.start, span.start, f"{wrapper}("), Edit(span.end, span.end, ")"))
+        edits = program.fact(Layout).put(wrap.site.node, wrap.site, handed_to(wrapper))
     name = wrap.target or "the optimizer"
     doubts = (wrap.doubt,) if wrap.doubt else ()
     target = program.script.statement_span(wrap.statement)

@@ -28,8 +28,8 @@ from trainshift.core.names import api
 from trainshift.core.names.values import Display, Instance
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit, Withheld
+from trainshift.core.text.expressions import ARGUMENT, ELEMENT, Frame, Level, handed_to
 from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted
-from trainshift.core.text.source import Span
 from trainshift.core.training.executions import Executions, in_loop
 from trainshift.core.training.steps import VARIABLE_LISTS, Gradient, Steps, Tape, is_plain
 from trainshift.rewriting.prerequisites import Prerequisites
@@ -95,9 +95,8 @@ def _rebind(program: Program, statement: Statement, tapes: list[Tape]) -> tuple[
 
 def _wrap(program: Program, node: ast.expr, site: Site) -> tuple[list[Edit], list[Edit]]:
     """Edits that wrap an expression: where the tape is made, or where its gradient is taken."""
-    span = program.script.span(node, site)
-    wrap = f"{program.fact(Prerequisites).hvd}.DistributedGradientTape("
-    return [Edit(span.start, span.start, wrap), Edit(span.end, span.end, ")")], []
+    wrap = handed_to(f"{program.fact(Prerequisites).hvd}.DistributedGradientTape")
+    return [*program.fact(Layout).put(node, site, wrap)], []
 
 
 def _change(
@@ -131,28 +130,22 @@ def _sources(program: Program, gradient: Gradient) -> tuple[str, list[Edit], str
     if sources is None:
         return "the call hides what the gradient is taken of", [], ""
     kind = _kind(program, sources, gradient)
-    whole, part = script.span(call, gradient.site), script.span(sources, gradient.site)
+    layout = program.fact(Layout)
     if kind in ("variable", "nested") and gradient.site.in_fstring:
         return "the call stands inside an f-string", [], ""
     if kind == "variable":
-        return "", [Edit(part.start, part.start, "["), *_around(part, whole, "]", "[0]")], ""
+        inner = layout.put(sources, gradient.site, Frame("[", "]", ELEMENT))
+        return "", [*inner, *layout.put(call, gradient.site, Frame("", "[0]", Level.ATOM))], ""
     if kind == "nested":
         text = script.text(sources, gradient.site)
         if any(isinstance(each, ast.Call) for each in ast.walk(sources)):
             return "the gradient is taken of a nested structure that is made in the call", [], ""
         tf = program.fact(Prerequisites).tf
-        edits = [
-            Edit(whole.start, whole.start, f"{tf}.nest.pack_sequence_as({text}, "),
-            Edit(part.start, part.start, f"{tf}.nest.flatten("),
-            *_around(part, whole, ")", ")"),
-        ]
-        return "", edits, ""
+        packed = Frame(f"{tf}.nest.pack_sequence_as({text}, ", ")", ARGUMENT)
+        inner = layout.put(sources, gradient.site, handed_to(f"{tf}.nest.flatten"))
+        return "", [*layout.put(call, gradient.site, packed), *inner], ""
     doubt = f"{script.text(sources, gradient.site)} is taken to be a list of variables"
     return "", [], doubt if kind == "unknown" else ""
-
-
-def _around(part: Span, whole: Span, inner: str, outer: str) -> list[Edit]:
-    return [Edit(part.end, part.end, inner), Edit(whole.end, whole.end, outer)]
 
 
 def _kind(program: Program, sources: ast.expr, gradient: Gradient) -> str:

@@ -119,24 +119,18 @@ def _bind_pairs(program: Program, step: Step, name: str) -> list[Edit]:
     """``apply_gradients(zip(g, v))`` becomes ``name = list(zip(g, v))`` and ``apply_gradients(name)``."""
     script, layout = program.script, program.fact(Layout)
     assert step.pairs is not None
-    start, syntax = layout.call_syntax(step.site)
-    pairs = script.span(step.pairs, step.site)
-    value = next(
-        argument
-        for argument in syntax.arguments
-        if start + argument.value_start <= pairs.start and pairs.end <= start + argument.value_end
-    )
+    pairs = layout.enclosed(step.pairs, step.site)
     statement = script.statement_span(step.statement)
-    lead = script.source.text[statement.start : start + value.value_start]
+    lead = script.source.text[statement.start : pairs.start]
     if isinstance(step.statement.node, ast.Return):
-        lead = f"{_result_name(program)} = {script.source.text[start : start + value.value_start]}"
+        call = script.span(step.site.node, step.site).start
+        lead = f"{_result_name(program)} = {script.source.text[call : pairs.start]}"
     newline = script.source.newline + layout.indentation(step.statement)
-    end = start + value.value_end
     is_list = isinstance(step.pairs, ast.List | ast.ListComp)
     opening, closing = ("", "") if is_list else ("list(", ")")
     return [
-        Edit(statement.start, start + value.value_start, f"{name} = {opening}"),
-        Edit(end, end, f"{closing}{newline}{lead}{name}", Side.WITHIN, 1),
+        Edit(statement.start, pairs.start, f"{name} = {opening}"),
+        Edit(pairs.end, pairs.end, f"{closing}{newline}{lead}{name}", Side.WITHIN, 1),
     ]
 
 

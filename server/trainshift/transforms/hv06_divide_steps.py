@@ -27,8 +27,9 @@ from trainshift.core.names.flow import reaching_calls
 from trainshift.core.names.values import Unknown
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Remark, Withheld
+from trainshift.core.text.expressions import product
 from trainshift.core.text.facts import Site, argument
-from trainshift.core.text.source import Span, one_line
+from trainshift.core.text.source import one_line
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
@@ -62,11 +63,8 @@ def propose(program: Program) -> Proposals:
         if site.in_fstring:
             yield Withheld("HV06", target, "the call stands inside an f-string")
         elif not _is_settled(program, count.node, site):
-            span = program.script.span(site.node, site)
-            bounds = Span(program.script.span(site.node.func, site).end + 1, span.end - 1)
-            edits = program.fact(Layout).factor(
-                count.node, site, f"// {program.fact(Prerequisites).hvd}.size()", bounds
-            )
+            share = product(f"// {program.fact(Prerequisites).hvd}.size()")
+            edits = program.fact(Layout).put(count.node, site, share)
             doubts = (count.doubt,) if count.doubt else ()
             number = program.script.text(count.node, site)
             title = f"Divide the {count.what} ({number}) among the ranks"

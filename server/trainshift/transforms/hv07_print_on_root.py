@@ -26,6 +26,7 @@ import ast
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Edit, Remark, Side
+from trainshift.core.text.expressions import assigned
 from trainshift.rewriting.edits.rank_guards import conditional, guard, guard_changes
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.ranks.guard_forms import Form, RootCall, RootKind
@@ -72,7 +73,7 @@ def _bind(program: Program, call: RootCall) -> tuple[Edit, ...]:
     name = _printed(program)
     alone = len(positional) == 1 and not positional[0].star
     code = script.source.text[first:last]
-    if alone and layout.standing_alone(code) == code:
+    if alone and assigned(code) == code:
         opening, closing = "", ""
     else:
         opening, closing = "(", ")" if alone or len(positional) > 1 else ",)"

@@ -44,7 +44,7 @@ from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit
 from trainshift.core.text.facts import Site, argument
 from trainshift.core.text.source import Span
-from trainshift.rewriting.edits.rank_guards import conditional, guard, guard_changes, or_none
+from trainshift.rewriting.edits.rank_guards import conditional, guard, guard_changes, on_root, or_none
 from trainshift.rewriting.keras.wraps import Wraps
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.ranks.guard_forms import Form, GuardForms, RootCall, RootKind
@@ -155,17 +155,7 @@ def _devnull(program: Program, call: RootCall) -> tuple[Edit, ...]:
     name = next(name for name in sorted(names) if name in tables.OPENING)
     path = argument(call.site.node, 0, tables.OPENING[name][0])
     assert path is not None
-    start, syntax = program.fact(Layout).call_syntax(call.site)
-    span = program.script.span(path, call.site)
-    value = next(
-        Span(start + each.value_start, start + each.value_end)
-        for each in syntax.arguments
-        if start + each.value_start <= span.start and span.end <= start + each.value_end
-    )
-    test = f" if {program.fact(Prerequisites).root} else {program.fact(Prerequisites).os}.devnull"
-    if isinstance(path, ast.IfExp | ast.Lambda | ast.NamedExpr) and value == span:
-        return (Edit(span.start, span.start, "("), Edit(span.end, span.end, f"){test}"))
-    return (Edit(value.end, value.end, test),)
+    return on_root(program, path, call.site, f"{program.fact(Prerequisites).os}.devnull")
 
 
 RULE = Transform(

@@ -26,6 +26,7 @@ from trainshift.core.layout import Layout
 from trainshift.core.names import api
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit, Side, Withheld
+from trainshift.core.text.expressions import handed_to
 from trainshift.core.text.facts import Site
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import is_plain
@@ -59,11 +60,11 @@ def _wrap(program: Program, wrap: Wrap, compile: Compile) -> Change | Withheld:
     """An optimizer that is made in place: bound to a variable, or wrapped where it stands."""
     site, script = compile.site, program.script
     span = script.span(wrap.site.node, wrap.site)
-    wrapper = f"{program.fact(Prerequisites).hvd_keras}.DistributedOptimizer("
+    wrapper = f"{program.fact(Prerequisites).hvd_keras}.DistributedOptimizer"
     if site.in_fstring:
         return Withheld("HV10", span, "the call stands inside an f-string", True)
     if not _is_statement(site) or not _can_follow(program, site, wrap.site):
-        edits = (Edit(span.start, span.start, wrapper), Edit(span.end, span.end, ")"))
+        edits = program.fact(Layout).put(wrap.site.node, site, handed_to(wrapper))
         return Change("HV10", _TITLE, script.statement_span(site.statement), edits)
     # What stands in front of the optimizer moves behind it, so that edits inside of it stay where they are.
     name = _name(program, compile)
@@ -71,7 +72,7 @@ def _wrap(program: Program, wrap: Wrap, compile: Compile) -> Change | Withheld:
     newline = script.source.newline + program.fact(Layout).indentation(site.statement)
     lead = script.source.text[statement.start : span.start]
     edits = (
-        Edit(statement.start, span.start, f"{name} = {wrapper}"),
+        Edit(statement.start, span.start, f"{name} = {wrapper}("),
         Edit(span.end, span.end, f"){newline}{lead}{name}", Side.WITHIN, 1),
     )
     requires = program.fact(Layout).isolate(site.statement)
@@ -114,8 +115,7 @@ def _make(program: Program, named: Named) -> Change | Withheld:
     if named.node is None:
         edits += layout.add_keyword(site, "optimizer", value)
     else:
-        span = script.span(named.node, site)
-        edits += (Edit(span.start, span.end, value),)
+        edits += (layout.replace(named.node, site, value),)
     given = script.text(named.node, site) if named.node is not None else "Keras' default"
     decision = f"{given} is {last} with its default learning rate {rate.default if rate else ''}, scaled"
     return Change("HV10", _TITLE, target, edits, requires, decisions=(decision,))

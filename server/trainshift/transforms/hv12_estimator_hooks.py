@@ -102,8 +102,7 @@ def _estimator(program: Program, made: Made) -> Proposals:
         if canned.node is None:
             added[canned.word] = text
         else:
-            given = script.span(canned.node, site)
-            edits.append(Edit(given.start, given.end, text))
+            edits.append(program.fact(Layout).replace(canned.node, site, text))
         shown = script.text(canned.node, site) if canned.node is not None else f"the default {canned.word}"
         decided.append(f"{shown} is {canned.cls} with the learning rate {canned.rate}, scaled")
     directory = made.given("model_dir")

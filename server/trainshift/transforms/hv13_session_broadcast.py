@@ -77,8 +77,7 @@ def _pin(program: Program, pin: Pin) -> Change | Withheld:
     edits: tuple[Edit, ...]
     decisions: tuple[str, ...] = ()
     if pin.value is not None:
-        span = script.span(pin.value, pin.statement)
-        edits = (Edit(span.start, span.end, rank),)
+        edits = (layout.replace(pin.value, pin.statement, rank),)
         decisions = (
             f"the script's own choice of GPUs, {script.text(pin.value, pin.statement)}, is replaced",
         )

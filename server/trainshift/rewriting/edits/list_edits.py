@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit, Withheld
+from trainshift.core.text.expressions import ALTERNATIVE, ELEMENT, STARRED, Frame
 from trainshift.core.text.facts import Site
 from trainshift.rewriting.edits.rank_guards import only_element, only_statement
 from trainshift.rewriting.list_members import Element
@@ -23,24 +25,21 @@ def put_first(
     """
     given, found = listed.given, listed.found
     assert given is not None
-    span = program.script.span(given, site)
+    layout = program.fact(Layout)
     if isinstance(given, ast.Constant):
-        return [Edit(span.start, span.end, f"[{', '.join(first)}]")]
+        return [layout.replace(given, site, f"[{', '.join(first)}]")]
     if isinstance(given, ast.List):
         return _into_display(program, given, site, first)
-    lead = f"[{', '.join(first)}, "
-    if flattens and found.single and not found.complete:
-        return [Edit(span.start, span.start, f"{lead}("), Edit(span.end, span.end, " or [])]")]
-    if found.single:
-        if listed.writes:
-            kept = f"] if {program.fact(Prerequisites).root} else [])]"
-            return [Edit(span.start, span.start, f"{lead}*(["), Edit(span.end, span.end, kept)]
-        return [Edit(span.start, span.start, lead), Edit(span.end, span.end, "]")]
-    if found.may_be_none or not found.complete:
-        return [Edit(span.start, span.start, f"{lead}*("), Edit(span.end, span.end, " or [])]")]
-    if isinstance(given, ast.IfExp | ast.BoolOp | ast.Lambda):
-        return [Edit(span.start, span.start, f"{lead}*("), Edit(span.end, span.end, ")]")]
-    return [Edit(span.start, span.start, f"{lead}*"), Edit(span.end, span.end, "]")]
+    maybe = found.may_be_none or not found.complete
+    if not found.single:
+        frame = Frame("*(", " or [])", ALTERNATIVE) if maybe else Frame("*", "", STARRED)
+    elif listed.writes_alone:
+        nothing, asks = (" or []", ALTERNATIVE) if flattens and maybe else ("", ELEMENT)
+        frame = Frame("*([", f"{nothing}] if {program.fact(Prerequisites).root} else [])", asks)
+    else:
+        frame = Frame("(", " or [])", ALTERNATIVE) if flattens and maybe else Frame("", "", ELEMENT)
+    whole = replace(frame, before=f"[{', '.join(first)}, {frame.before}", after=f"{frame.after}]")
+    return [*layout.put(given, site, whole)]
 
 
 def _into_display(program: Program, given: ast.List, site: Site, first: list[str]) -> list[Edit]:
@@ -49,7 +48,7 @@ def _into_display(program: Program, given: ast.List, site: Site, first: list[str
     if not given.elts:
         return [Edit(span.start + 1, span.start + 1, ", ".join(first))]
     source = program.script.source
-    at = program.script.span(given.elts[0], site).start
+    at = program.fact(Layout).enclosed(given.elts[0], site).start
     lead = source.text[source.line_start(at) : at]
     between = f",{source.newline}{lead}" if not lead.strip() and span.start < at - len(lead) else ", "
     return [Edit(at, at, "".join(element + between for element in first), rank=-1)]

@@ -7,24 +7,14 @@ from collections.abc import Callable, Iterator, Mapping
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.core.text import expressions as framed
 from trainshift.core.text.edit import Change, Edit, Withheld
-from trainshift.core.text.facts import Site, Statement, expression_path
-from trainshift.core.text.source import Span
+from trainshift.core.text.expressions import ELEMENT, Frame
+from trainshift.core.text.facts import Site, Statement
 from trainshift.core.training.horovod import Horovod
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.ranks.guard_forms import Form, RootCall, RootKind
 from trainshift.rewriting.ranks.root_only import RootOnly
-
-_LOOSER = (
-    ast.Attribute,
-    ast.Subscript,
-    ast.BinOp,
-    ast.UnaryOp,
-    ast.BoolOp,
-    ast.Compare,
-    ast.IfExp,
-    ast.Await,
-)
 
 
 def guard_changes(
@@ -50,14 +40,8 @@ def guard_changes(
 
 
 def conditional(program: Program, call: RootCall, otherwise: str) -> tuple[Edit, ...]:
-    """``call`` becomes ``call if hvd.rank() == 0 else otherwise``, in parentheses where needed."""
-    span = program.script.span(call.outer, call.site)
-    path = expression_path(call.site.statement.node, call.outer)
-    parent = path[-2] if len(path) > 1 else None
-    test = f" if {program.fact(Prerequisites).root} else {otherwise}"
-    if isinstance(parent, _LOOSER):
-        return (Edit(span.start, span.start, "("), Edit(span.end, span.end, f"{test})"))
-    return (Edit(span.end, span.end, test),)
+    """``call`` becomes ``call if hvd.rank() == 0 else otherwise``."""
+    return on_root(program, call.outer, call.site, otherwise)
 
 
 def or_none(program: Program, call: RootCall) -> tuple[Edit, ...]:
@@ -77,13 +61,8 @@ def only_statement(program: Program, statement: Statement) -> tuple[Edit, ...]:
 
 def only_element(program: Program, node: ast.expr, statement: Statement) -> tuple[Edit, ...]:
     """An element of a list becomes ``*([element] if hvd.rank() == 0 else [])``."""
-    span = program.fact(Layout).parenthesized(
-        program.script.span(node, statement), program.script.statement_span(statement)
-    )
-    return (
-        Edit(span.start, span.start, "*(["),
-        Edit(span.end, span.end, f"] if {program.fact(Prerequisites).root} else [])"),
-    )
+    layout, root = program.fact(Layout), program.fact(Prerequisites).root
+    return layout.put(node, statement, Frame("*([", f"] if {root} else [])", ELEMENT))
 
 
 def only_argument(program: Program, given: ast.expr, site: Site, otherwise: str = "None") -> tuple[Edit, ...]:
@@ -91,12 +70,10 @@ def only_argument(program: Program, given: ast.expr, site: Site, otherwise: str 
     nothing = isinstance(given, ast.Constant) and given.value is None
     if nothing or program.fact(Horovod).pinned(given, site.scope, site.statement):
         return ()
-    span = program.script.span(given, site)
-    test = f" if {program.fact(Prerequisites).root} else {otherwise}"
-    bounds = Span(
-        program.script.span(site.node.func, site).end + 1, program.script.span(site.node, site).end - 1
-    )
-    outer = program.fact(Layout).parenthesized(span, bounds)
-    if isinstance(given, ast.IfExp | ast.Lambda | ast.NamedExpr) and outer == span:
-        return (Edit(span.start, span.start, "("), Edit(span.end, span.end, f"){test}"))
-    return (Edit(outer.end, outer.end, test),)
+    return on_root(program, given, site, otherwise)
+
+
+def on_root(program: Program, node: ast.expr, site: Site, otherwise: str) -> tuple[Edit, ...]:
+    """An expression becomes ``expression if hvd.rank() == 0 else otherwise``."""
+    frame = framed.conditional(program.fact(Prerequisites).root, otherwise)
+    return program.fact(Layout).put(node, site, frame)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Edit, Withheld
+from trainshift.core.text.expressions import alternative
 from trainshift.core.text.facts import Site
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.tf1.sessions import CONFIGURED, Configuration, Sessions
@@ -31,13 +32,10 @@ def configured(
         if configuration.given is None:
             added[CONFIGURED[name]] = text
         else:
-            span = program.script.span(configuration.given, site)
             if isinstance(configuration.given, ast.Constant):
-                edits = (Edit(span.start, span.end, text),)
-            elif isinstance(configuration.given, ast.IfExp | ast.Lambda | ast.NamedExpr):
-                edits = (Edit(span.start, span.start, "("), Edit(span.end, span.end, f") or {text}"))
+                edits = (program.fact(Layout).replace(configuration.given, site, text),)
             else:
-                edits = (Edit(span.end, span.end, f" or {text}"),)
+                edits = program.fact(Layout).put(configuration.given, site, alternative(text))
     return (*edits, *program.fact(Layout).add_keywords(site, added, on_lines=True))
 
 
