@@ -9,10 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 import re
-import signal
 import socket
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -21,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from proof.judge import judge
+from proof.launch import Launch, end, forked, fresh
 from proof.record import Record, Run
 
 __all__ = ["Run", "judge", "prove", "run_converted", "run_original"]
@@ -54,18 +52,34 @@ NATIVE_LOG = re.compile(
 NOT_OUTPUT = re.compile(r"(^|/)(__autograph_generated_file[^/]*|__pycache__/.*|[^/]*\.pyc)$")
 
 
-def run_original(script: Path | str, arguments: Sequence[str] = (), *, time_limit: float = TIME_LIMIT) -> Run:
-    """Run a script (its path, or its text) as one process; Horovod, if it uses it, has size 1."""
+def run_original(
+    script: Path | str,
+    arguments: Sequence[str] = (),
+    *,
+    time_limit: float = TIME_LIMIT,
+    single: bool = False,
+) -> Run:
+    """Run a script (its path, or its text) as one process; Horovod, if it uses it, has size 1.
+
+    A `single` run is a Python of its own; any other is forked from one that has TensorFlow imported.
+    """
     with tempfile.TemporaryDirectory(prefix="trainshift-proof-") as directory:
-        process = Process(Path(directory), script, arguments, rank=0, environment={})
+        process = Process(Path(directory), script, arguments, rank=0, environment={}, single=single)
         wait([process], time_limit)
         return process.result()
 
 
 def run_converted(
-    script: Path | str, arguments: Sequence[str] = (), *, time_limit: float = TIME_LIMIT
+    script: Path | str,
+    arguments: Sequence[str] = (),
+    *,
+    time_limit: float = TIME_LIMIT,
+    single: bool = False,
 ) -> tuple[Run, Run]:
-    """Run a script (its path, or its text) as two Gloo processes of Horovod; one Run per rank."""
+    """Run a script (its path, or its text) as two Gloo processes of Horovod; one Run per rank.
+
+    `single` is what it is for `run_original`.
+    """
     http_server: Any = importlib.import_module("horovod.runner.http.http_server")
     hosts: Any = importlib.import_module("horovod.runner.common.util.hosts")
     gloo_run: Any = importlib.import_module("horovod.runner.gloo_run")
@@ -85,6 +99,7 @@ def run_converted(
                     arguments,
                     rank=slot.rank,
                     environment={**shared, **gloo_run.create_slot_env_vars(slot)},
+                    single=single,
                 )
                 for slot in plan
             ]
@@ -114,28 +129,22 @@ class Process:
         *,
         rank: int,
         environment: dict[str, str],
+        single: bool,
     ) -> None:
         self.directory = directory
         for name in ("work", "home", "tmp", "code", "record"):
             (directory / name).mkdir(parents=True)
         self.code = directory / "code" / "script.py"
         self.code.write_bytes(script.read_bytes() if isinstance(script, Path) else script.encode())
-        command = [sys.executable, "-c", "from proof.observer import main; main()"]
-        command += [str(directory / "record"), str(rank), str(self.code), *arguments]
-        with self.open("stdout.txt") as stdout, self.open("native.txt") as native:
-            self.process = subprocess.Popen(
-                command,
-                cwd=directory / "work",
-                env=self.environment() | environment,
-                stdin=subprocess.DEVNULL,
-                stdout=stdout,
-                stderr=native,
-                start_new_session=True,
-            )
-
-    def open(self, name: str) -> Any:
-        """Open a file of the record for writing."""
-        return (self.directory / "record" / name).open("wb")
+        record = directory / "record"
+        launch = Launch(
+            [str(record), str(rank), str(self.code), *arguments],
+            directory / "work",
+            self.environment() | environment,
+            record / "stdout.txt",
+            record / "native.txt",
+        )
+        self.process = fresh(launch) if single else forked(launch, rank)
 
     def environment(self) -> dict[str, str]:
         """The environment of the process: its own home, but the user's caches."""
@@ -155,14 +164,6 @@ class Process:
             "TMPDIR": str(self.directory / "tmp"),
         }
 
-    def kill(self) -> None:
-        """End the process and what it started; its log says where it was."""
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGUSR1)
-            time.sleep(0.5)
-            os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
-
     def result(self) -> Run:
         """What the process left; to be called once it has ended."""
         record = self.directory / "record"
@@ -173,7 +174,7 @@ class Process:
             with numpy.load(record / "values.npz") as archive:
                 values = dict(archive)
         return Run(
-            exit_code=self.process.returncode,
+            exit_code=self.exit_code,
             stdout=without_log(self.text("stdout.txt")),
             stderr=self.text("stderr.txt"),
             native=without_log(self.text("native.txt")),
@@ -182,6 +183,13 @@ class Process:
             record=Record.load(record / "record.json") if saved else None,
             values=values,
         )
+
+    @property
+    def exit_code(self) -> int:
+        """How it has ended."""
+        status = self.process.poll()
+        assert status is not None
+        return status
 
     def text(self, name: str) -> str:
         """The text of one file of the record; empty if there is none."""
@@ -206,14 +214,14 @@ def without_log(text: str) -> str:
 
 def wait(processes: Sequence[Process], time_limit: float) -> None:
     """Wait until all processes have ended; kill them at the limit, or soon after one has failed."""
-    end = time.monotonic() + time_limit
+    limit = time.monotonic() + time_limit
     failed = False
     try:
-        while any(process.process.poll() is None for process in processes) and time.monotonic() < end:
+        while any(process.process.poll() is None for process in processes) and time.monotonic() < limit:
             if not failed and any(process.process.poll() for process in processes):
                 failed = True
-                end = min(end, time.monotonic() + GRACE)
+                limit = min(limit, time.monotonic() + GRACE)
             time.sleep(0.05)
     finally:
         for process in processes:
-            process.kill()
+            end(process.process)

@@ -1,0 +1,116 @@
+"""Has TensorFlow, Keras and Horovod imported, and forks one observed process after the other.
+
+    python -c "from proof.zygote import main; main()" FILE_DESCRIPTOR
+
+Nothing of TensorFlow's runtime may be started here: its threads and its context would be broken in what
+is forked.  What is asked for, and how what was forked has ended, are packets of JSON on the socket that the
+file descriptor names; see `proof.launch`, which is at its other end.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import tempfile
+from contextlib import suppress
+from typing import Any
+
+MODULES = (
+    "numpy",
+    "tensorflow",
+    "tensorflow_estimator",
+    "tensorflow.python.training.monitored_session",
+    "keras.src.mixed_precision.loss_scale_optimizer",
+    "horovod.keras",
+    "horovod.tensorflow",
+    "horovod.tensorflow.keras",
+    "proof.observer",
+)
+LARGEST_PACKET = 1 << 20
+# How often it is asked, while a process runs, whether one has ended.
+INTERVAL = 0.02
+PR_SET_PDEATHSIG = 1
+
+
+def main() -> None:
+    """Import, fork until nobody asks any more; a forked process goes on to the script that it is to run."""
+    channel = socket.socket(fileno=int(sys.argv[1]))
+    for module in MODULES:
+        importlib.import_module(module)
+    gc.collect()
+    gc.freeze()
+    request = serve(channel)
+    if request is not None:
+        become(**request)
+        importlib.import_module("proof.observer").main()
+
+
+def serve(channel: socket.socket) -> dict[str, Any] | None:
+    """Fork what is asked for and tell what has ended; gives a forked process its request.
+
+    Gives None when the other end is closed; all that still runs is then ended.
+    """
+    running: set[int] = set()
+    while True:
+        if select.select([channel], [], [], INTERVAL if running else None)[0]:
+            packet = channel.recv(LARGEST_PACKET)
+            if not packet:
+                for pid in running:
+                    os.killpg(pid, signal.SIGKILL)
+                return None
+            if error := started():
+                tell(channel, error=error)
+                continue
+            child = os.fork()
+            if not child:
+                channel.close()
+                request: dict[str, Any] = json.loads(packet)
+                return request
+            running.add(child)
+            tell(channel, pid=child)
+        for pid in [*running]:
+            if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+                # While it has not been waited for, no other process can have its number.
+                with suppress(ProcessLookupError):
+                    os.killpg(pid, signal.SIGKILL)
+                status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+                running.remove(pid)
+                tell(channel, pid=pid, status=status)
+
+
+def tell(channel: socket.socket, **answer: int | str) -> None:
+    """Send one answer."""
+    channel.send(json.dumps(answer).encode())
+
+
+def started() -> str:
+    """What of a runtime has been started in this process and would not outlive a fork; empty if nothing."""
+    threads = len(os.listdir("/proc/self/task"))
+    if threads > 1:
+        return f"{threads} threads run where all shall be forked from"
+    if sys.modules["tensorflow.python.eager.context"]._context is not None:
+        return "TensorFlow's eager context exists where all shall be forked from"
+    return ""
+
+
+def become(arguments: list[str], directory: str, environment: dict[str, str], outputs: list[str]) -> None:
+    """Make this forked process what a new one would be, started with these arguments, streams and so on."""
+    os.setsid()
+    for number, path in enumerate((os.devnull, *outputs)):
+        file = os.open(path, os.O_RDWR | os.O_CREAT | (os.O_TRUNC if number else 0), 0o644)
+        os.dup2(file, number)
+        os.close(file)
+    # It may not outlive the process that tells how it ended.
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    os.chdir(directory)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv[1:] = arguments
+    tempfile.tempdir = None
