@@ -17,6 +17,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Offer the suite's own options."""
     parser.addoption("--update-fixtures", action="store_true", help="rewrite what the fixtures expect")
     parser.addoption("--rule", metavar="CODE", help="what concerns one rule: a code (hv05) or a name")
+    parser.addoption(
+        "--single-runs",
+        action="store_true",
+        help="run all wrong conversions also without forks, and write down how they are judged",
+    )
     parser.addoption("--quick", action="store_true", help="a few generated inputs where there are many")
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from proof.judge import judge
 from proof.launch import Launch, end, forked, fresh
+from proof.originals import kept
 from proof.record import Record, Run
 
 __all__ = ["Run", "judge", "prove", "run_converted", "run_original"]
@@ -62,11 +63,16 @@ def run_original(
     """Run a script (its path, or its text) as one process; Horovod, if it uses it, has size 1.
 
     A `single` run is a Python of its own; any other is forked from one that has TensorFlow imported.
+    One that ended well is kept, and not run again while nothing has changed.
     """
-    with tempfile.TemporaryDirectory(prefix="trainshift-proof-") as directory:
-        process = Process(Path(directory), script, arguments, rank=0, environment={}, single=single)
-        wait([process], time_limit)
-        return process.result()
+
+    def run() -> Run:
+        with tempfile.TemporaryDirectory(prefix="trainshift-proof-") as directory:
+            process = Process(Path(directory), script, arguments, rank=0, environment={}, single=single)
+            wait([process], time_limit)
+            return process.result()
+
+    return kept(content(script), arguments, single=single, run=run)
 
 
 def run_converted(
@@ -110,6 +116,11 @@ def run_converted(
         server.stop()
 
 
+def content(script: Path | str) -> bytes:
+    """What a script holds, given its path or its text."""
+    return script.read_bytes() if isinstance(script, Path) else script.encode()
+
+
 def prove(before: Path | str, after: Path | str, arguments: Sequence[str] = ()) -> list[str]:
     """Run a script and its conversion, and return the faults of the conversion."""
     with ThreadPoolExecutor() as pool:
@@ -135,7 +146,7 @@ class Process:
         for name in ("work", "home", "tmp", "code", "record"):
             (directory / name).mkdir(parents=True)
         self.code = directory / "code" / "script.py"
-        self.code.write_bytes(script.read_bytes() if isinstance(script, Path) else script.encode())
+        self.code.write_bytes(content(script))
         record = directory / "record"
         launch = Launch(
             [str(record), str(rank), str(self.code), *arguments],

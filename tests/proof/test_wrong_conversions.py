@@ -1,7 +1,14 @@
-"""The judge finds nothing in good conversions, and finds each fault that is put into them."""
+"""The judge finds nothing in good conversions, and finds each fault that is put into them.
+
+It finds the same in processes that are forked as in processes of their own.  The latter take minutes, so
+what it found in them is written down in single_runs.json, under a digest of all that decides it.  What has
+changed since is run again, as are some others every time, and all with `pytest --single-runs`.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -9,10 +16,18 @@ from pathlib import Path
 import pytest
 
 from proof.harness import Run, judge, run_converted, run_original
+from proof.originals import digest
+from proof.single_runs import WRITTEN, SingleRuns
 
 pytestmark = pytest.mark.proof
 
 SAMPLES = Path(__file__).parent / "samples"
+
+
+@pytest.fixture
+def single_runs(request: pytest.FixtureRequest) -> SingleRuns:
+    """How conversions are judged that are not forked."""
+    return SingleRuns(all_anew=bool(request.config.getoption("--single-runs")))
 
 
 @dataclass(frozen=True)
@@ -306,28 +321,55 @@ WRONG = [
 ]
 
 
+GOOD = [
+    wrong(sample, sample, "")
+    for sample in ("gan", "classifier", "fit", "kinds", "batches", "session", "monitored", "estimator")
+]
+RUN_SINGLY = WRONG[::10]
+
+
 @cache
 def original(sample: str) -> Run:
     """The run of a sample before its conversion."""
     return run_original(SAMPLES / f"{sample}_before.py")
 
 
-@pytest.mark.parametrize(
-    "sample", ["gan", "classifier", "fit", "kinds", "batches", "session", "monitored", "estimator"]
-)
-def test_good_conversion_has_no_fault(sample: str) -> None:
-    ranks = run_converted(SAMPLES / f"{sample}_after.py")
-    assert judge(original(sample), ranks) == []
+def ids(faults: Iterable[str]) -> list[str]:
+    """The ids of faults, in their order."""
+    return [fault.partition(":")[0] for fault in faults]
+
+
+@pytest.mark.parametrize("case", GOOD, ids=lambda case: case.name)
+def test_good_conversion_has_no_fault(case: Wrong, single_runs: SingleRuns) -> None:
+    assert_judged(case, single_runs)
 
 
 @pytest.mark.parametrize("case", WRONG, ids=lambda case: case.name)
-def test_wrong_conversion_is_caught(case: Wrong) -> None:
-    text = (SAMPLES / f"{case.sample}_after.py").read_text(encoding="utf-8")
+def test_wrong_conversion_is_caught(case: Wrong, single_runs: SingleRuns) -> None:
+    assert_judged(case, single_runs)
+
+
+def assert_judged(case: Wrong, single_runs: SingleRuns) -> None:
+    """Assert that the conversion has its faults and no other, whether its processes are forked or not."""
+    before, text = (
+        SAMPLES / f"{case.sample}_before.py",
+        (SAMPLES / f"{case.sample}_after.py").read_text("utf-8"),
+    )
     for old, new in case.changes:
         assert old in text, f"the sample holds no {old!r}"
         text = text.replace(old, new)
     faults = judge(original(case.sample), run_converted(text))
-    assert {fault.partition(":")[0] for fault in faults} == case.faults, "\n".join(faults)
+    assert set(ids(faults)) == case.faults, "\n".join(faults)
+
+    def judge_single_runs() -> list[str]:
+        return ids(judge(run_original(before, single=True), run_converted(text, single=True)))
+
+    key = digest([before.read_bytes(), text.encode()])
+    assert ids(faults) == single_runs.found(case.name, key, judge_single_runs, anew=case in RUN_SINGLY)
+
+
+def test_nothing_is_written_down_of_conversions_that_are_gone() -> None:
+    assert json.loads(WRITTEN.read_text("utf-8")).keys() == {case.name for case in (*GOOD, *WRONG)}
 
 
 def test_stall_is_caught() -> None:

@@ -104,14 +104,14 @@ def _taken_out(program: Program, choices: Choices) -> Iterator[Change]:
 
 def _span(program: Program, entry: Entry) -> Span:
     """An entry's code, with the parentheses around its first and its last part."""
-    bounds = program.script.span(entry.container, entry.statement)
-    first, last = (
-        program.fact(Layout).parenthesized(program.script.span(part, entry.statement), bounds)
+    layout = program.fact(Layout)
+    spans = [
+        layout.enclosed(part, entry.statement)
         if isinstance(entry.container, ast.Dict)
         else program.script.span(part, entry.statement)
         for part in (entry.first, entry.last)
-    )
-    return Span(first.start, last.end)
+    ]
+    return Span(spans[0].start, spans[-1].end)
 
 
 RULE = Transform(

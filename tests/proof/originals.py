@@ -1,0 +1,64 @@
+"""Keeps how originals ran, by the content of all that decides it; `make clean` forgets them."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import pickle
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from importlib.metadata import distributions
+from pathlib import Path
+
+from proof.record import Run
+
+HERE = Path(__file__).parent
+# What decides how a script runs, and what is written down of it.
+SOURCES = ("observer.py", "surroundings.py", "record.py", "harness.py", "launch.py", "zygote.py")
+KEPT = HERE.parents[1] / ".pytest_cache" / "originals"
+
+
+def kept(script: bytes, arguments: Sequence[str], *, single: bool, run: Callable[[], Run]) -> Run:
+    """What `run` gives for the script: kept from an earlier call, if it ended well then, or now.
+
+    Any process may ask at any time; of several that ask for the same, one runs it.
+    """
+    folder = KEPT / surroundings()
+    folder.mkdir(parents=True, exist_ok=True)
+    for outdated in {*KEPT.iterdir()} - {folder}:
+        shutil.rmtree(outdated, ignore_errors=True)
+    path = folder / digest([script, *map(os.fsencode, arguments), bytes([single])])
+    with path.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if path.exists():
+            known: Run = pickle.loads(path.read_bytes())
+            return known
+        result = run()
+        if result.exit_code == 0 and result.record:
+            part = path.with_suffix(".part")
+            part.write_bytes(pickle.dumps(result))
+            part.replace(path)
+        return result
+
+
+@cache
+def surroundings() -> str:
+    """A digest of the harness, of Python, and of all that is installed."""
+    installed = sorted(f"{package.name}=={package.version}" for package in distributions())
+    return digest([*sources(SOURCES), sys.version.encode(), *map(str.encode, installed)])
+
+
+def sources(names: Iterable[str]) -> list[bytes]:
+    """The texts of modules of this package."""
+    return [(HERE / name).read_bytes() for name in names]
+
+
+def digest(parts: Iterable[bytes]) -> str:
+    """A text that is the same for the same parts only."""
+    total = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        total.update(len(part).to_bytes(8, "big") + part)
+    return total.hexdigest()

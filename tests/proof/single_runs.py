@@ -1,0 +1,50 @@
+"""How the judge found conversions whose processes were not forked, written down in single_runs.json."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from proof.originals import digest, sources
+
+WRITTEN = Path(__file__).with_suffix(".json")
+# What decides how a script that is not forked is judged.
+SOURCES = ("observer.py", "surroundings.py", "record.py", "harness.py", "launch.py", "judge.py")
+PACKAGES = ("tensorflow-cpu", "keras", "horovod")
+
+
+@dataclass
+class SingleRuns:
+    """What was written down; with `all_anew` it is found out anew, and written down."""
+
+    all_anew: bool
+
+    def found(self, name: str, script: str, judge: Callable[[], list[str]], *, anew: bool) -> list[str]:
+        """The faults of the conversion of this name: from the file unless they may have changed, or `anew`.
+
+        `script` stands for its text, `judge` runs and judges it.
+        """
+        key = digest([script.encode(), *sources(SOURCES), *(version(name).encode() for name in PACKAGES)])
+        known = json.loads(WRITTEN.read_text("utf-8")).get(name, {})
+        if known.get("key") == key and not anew and not self.all_anew:
+            faults: list[str] = known["faults"]
+            return faults
+        faults = judge()
+        if self.all_anew:
+            write(name, {"key": key, "faults": faults})
+        return faults
+
+
+def write(name: str, entry: dict[str, object]) -> None:
+    """Put one entry into the file; other processes may do so at the same time."""
+    with WRITTEN.open("r+", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        entries = {**json.load(file), name: entry}
+        lines = [f"  {json.dumps(key)}: {json.dumps(entries[key])}" for key in sorted(entries)]
+        file.seek(0)
+        file.write("{\n" + ",\n".join(lines) + "\n}\n")
+        file.truncate()
