@@ -42,12 +42,16 @@ PR_SET_PDEATHSIG = 1
 def main() -> None:
     """Import, fork until nobody asks any more; a forked process goes on to the script that it is to run."""
     channel = socket.socket(fileno=int(sys.argv[1]))
+    given = {**os.environ}
     for module in MODULES:
         importlib.import_module(module)
+    set_by_imports = dict(os.environ.items() - given.items())
+    # What is here for good is never looked through again, which takes half a second at each process's end.
     gc.collect()
     gc.freeze()
     request = serve(channel)
     if request is not None:
+        request["environment"].update(set_by_imports)
         become(**request)
         importlib.import_module("proof.observer").main()
 
@@ -92,12 +96,10 @@ def tell(channel: socket.socket, **answer: int | str) -> None:
 
 def started() -> str:
     """What of a runtime has been started in this process and would not outlive a fork; empty if nothing."""
-    threads = len(os.listdir("/proc/self/task"))
-    if threads > 1:
-        return f"{threads} threads run where all shall be forked from"
     if sys.modules["tensorflow.python.eager.context"]._context is not None:
         return "TensorFlow's eager context exists where all shall be forked from"
-    return ""
+    threads = len(os.listdir("/proc/self/task"))
+    return f"{threads} threads run where all shall be forked from" if threads > 1 else ""
 
 
 def become(arguments: list[str], directory: str, environment: dict[str, str], outputs: list[str]) -> None:
