@@ -241,9 +241,9 @@ def name(number: int, optimizer: OptimizerRecord) -> str:
 
 def difference(one: object, two: object) -> float:
     """The largest difference of two arrays: 0.0 if they are equal, infinite if they do not compare."""
-    numpy = importlib.import_module("numpy")
     if one is None and two is None:
         return 0.0
+    numpy = importlib.import_module("numpy")
     left, right = numpy.asarray(one), numpy.asarray(two)
     if left.dtype != right.dtype or left.shape != right.shape:
         return math.inf
