@@ -8,6 +8,8 @@ BIN := $(VENV)/bin
 SAMPLE := fixtures/scripts/mnist_tape/before.py
 
 ONE_RULE = $(if $(RULE),--rule $(RULE))
+# Without the compiled modules that Python keeps, each process of a test would compile all anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test check rule test-rule format fixtures docs api bench vsix clean
 
@@ -17,13 +19,44 @@ help:  ## Show this list.
 demo: $(VENV)/.tool  ## Install the tool alone and convert a sample script.
 	$(BIN)/trainshift convert $(SAMPLE)
 
-test: $(VENV)/.proof $(VENV)/.editors $(VENV)/.vscode  ## Set up everything, Horovod and editors included, and run every test.
-	$(MAKE) --no-print-directory lint
-	$(MAKE) --no-print-directory vsix
-	cd $(EXTENSION) && $(NPM) run -s check
-	$(BIN)/pytest -m "not proof and not editors" -n 2
-	cd $(EXTENSION) && $(NPM) run -s test
-	$(BIN)/pytest -m "editors or proof"
+# What `make test` does once the environment is there, two parts at a time: the proof, which Horovod is built
+# for first, beside all others.  It gives way to them, since theirs are the tests that measure time.
+PARTS := proof lint tests extension editors
+TIMES := $(VENV)/.times
+BEGAN := $(shell date +%s)
+SIDE_BY_SIDE = $(MAKE) --no-print-directory --output-sync=target
+
+test: $(VENV)/bin/python  ## Set up everything, Horovod and editors included, and run every test.
+	@rm -f $(TIMES)
+	@$(SIDE_BY_SIDE) -j 3 $(VENV)/.tensorflow $(VENV)/.editors $(VENV)/.vscode
+	@echo "set-up $$(($$(date +%s) - $(BEGAN))) 0" >> $(TIMES)
+	@echo "Each part tells all when it is done: $(PARTS)"
+	@$(SIDE_BY_SIDE) -j 2 -k $(PARTS:%=test-%); status=$$?; \
+	  for name in $(PARTS); do grep -q "^$$name " $(TIMES) || echo "$$name 0 1" >> $(TIMES); done; \
+	  echo "make-test $$(($$(date +%s) - $(BEGAN))) $$status" >> $(TIMES); \
+	  awk '{printf "%-10s %5d s  %s\n", $$1, $$2, $$3 ? "FAILED" : "passed"}' $(TIMES); exit $$status
+
+# Run one part of `make test`, and write down how long it took and how it ended.
+define part
+@began=$$(date +%s); ( $(1) ); status=$$?; \
+  echo "$(@:test-%=%) $$(($$(date +%s) - began)) $$status" >> $(TIMES); exit $$status
+endef
+
+.PHONY: $(PARTS:%=test-%)
+test-proof: $(VENV)/.proof
+	$(call part,nice -n 10 $(BIN)/pytest -m proof -n 2)
+
+test-lint: $(VENV)/.dev
+	$(call part,$(LINT))
+
+test-tests: $(VENV)/.dev
+	$(call part,$(BIN)/pytest -m "not proof and not editors" -n 2)
+
+test-extension: $(VENV)/.vscode vsix
+	$(call part,cd $(EXTENSION) && $(NPM) run -s check && $(NPM) run -s test)
+
+test-editors: $(VENV)/.dev $(VENV)/.editors vsix
+	$(call part,$(BIN)/pytest -m editors)
 
 check: $(VENV)/.dev lint  ## The quick loop: format, lint, types and the tests that need no TensorFlow.
 	$(BIN)/pytest -q -m "not proof and not editors" -n auto --quick
@@ -37,11 +70,11 @@ test-rule: $(VENV)/.dev  ## Run what concerns one rule, in seconds: make test-ru
 	@test -n "$(RULE)" || { echo "Which rule? make test-rule RULE=hv05"; exit 2; }
 	$(BIN)/pytest -q -m "not proof and not editors" $(ONE_RULE)
 
+LINT = $(BIN)/ruff format --check -q . && $(BIN)/ruff check -q . && $(BIN)/mypy
+
 .PHONY: lint
 lint: $(VENV)/.dev
-	$(BIN)/ruff format --check -q .
-	$(BIN)/ruff check -q .
-	$(BIN)/mypy
+	$(LINT)
 
 format: $(VENV)/.dev $(VENV)/.extension  ## Format and fix what can be fixed.
 	$(BIN)/ruff format .
@@ -61,6 +94,7 @@ bench: $(VENV)/.dev $(BENCH)/.done  ## Time the server, a conversion and a check
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.server_speed
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.convert_speed
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.check_speed
+	PYTHONPATH=tests $(BIN)/python -m benchmarks.suite_times $(TIMES)
 
 clean:  ## Remove the environment and every cache.
 	rm -rf $(VENV) $(BENCH) .mypy_cache .ruff_cache .pytest_cache .hypothesis
@@ -85,24 +119,20 @@ $(BENCH)/.done: pyproject.toml
 	$(BENCH)/bin/pip install -q -e '.[bench]'
 	touch $@
 
-# Horovod is built from source, next to TensorFlow and without build isolation.  The wheel is not
-# taken from pip's cache: one built for another TensorFlow would crash.
-$(VENV)/.proof: $(VENV)/bin/python pyproject.toml
+$(VENV)/.tensorflow: $(VENV)/bin/python pyproject.toml
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info[:2] not in ((3, 10), (3, 11)))' || { \
 	  echo "The proof needs Python 3.10 or 3.11 (TensorFlow 2.15): make clean; make test PYTHON=python3.11"; exit 1; }
 	$(BIN)/pip install -q -e '.[dev,proof]'
-	$(BIN)/python -c 'import horovod.tensorflow' 2>/dev/null || { \
-	  echo "Building Horovod (2 to 5 minutes) ..."; \
-	  env -u MAKEFLAGS -u MAKELEVEL PATH="$(CURDIR)/$(BIN):$$PATH" \
-	    HOROVOD_WITH_TENSORFLOW=1 HOROVOD_WITHOUT_PYTORCH=1 HOROVOD_WITHOUT_MXNET=1 \
-	    HOROVOD_WITH_GLOO=1 HOROVOD_WITHOUT_MPI=1 \
-	    $(BIN)/pip install -q --no-build-isolation --no-cache-dir horovod==0.28.1; }
-	$(BIN)/horovodrun --check-build
 	touch $@ $(VENV)/.dev $(VENV)/.tool
+
+$(VENV)/.proof: $(VENV)/.tensorflow
+	nice -n 10 $(BIN)/python tests/proof/install_horovod.py 0.28.1
+	$(BIN)/horovodrun --check-build
+	touch $@
 
 # The editors that the language server is tested in: Debian's packages, unless they are there.  Eglot is
 # part of Emacs from 29 on.
-APT := $(shell [ "$$(id -u)" = 0 ] || echo sudo) env DEBIAN_FRONTEND=noninteractive apt-get -qq
+APT := flock $(VENV)/.apt $(shell [ "$$(id -u)" = 0 ] || echo sudo) env DEBIAN_FRONTEND=noninteractive apt-get -qq
 HAS_EGLOT = emacs --batch --load eglot >/dev/null 2>&1
 
 $(VENV)/.editors: $(VENV)/bin/python

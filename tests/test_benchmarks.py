@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+from pathlib import Path
 
 import pytest
 
 from benchmarks.script import script
 from benchmarks.server_speed import OURS, PEER, RUFF
 from benchmarks.session import Session
+from benchmarks.suite_times import last
 from trainshift.engine.conversion import convert
 
 
@@ -43,3 +45,14 @@ def test_an_editing_session() -> None:
     finally:
         session.close()
     assert session.client.process.returncode == 0
+
+
+def test_times_of_the_last_run_are_told_part_by_part(tmp_path: Path) -> None:
+    times = tmp_path / "times"
+    assert "not run" in last(times)[0]
+    times.write_text("set-up 90 0\nproof 500 1\n")
+    assert "was ended" in last(times)[0]
+    times.write_text("set-up 90 0\nproof 500 1\nmake-test 700 2\n")
+    total, *parts = last(times)
+    assert total.startswith("make test     700 s, FAILED")
+    assert parts == ["  set-up       90 s", "  proof       500 s, FAILED"]

@@ -1,0 +1,93 @@
+"""Installs Horovod into the environment of this Python, from source and against its TensorFlow.
+
+    python tests/proof/install_horovod.py VERSION
+
+The wheel is kept in the user's cache, by all that it depends on: one that was built for another TensorFlow
+would crash.  So pip's own cache, which knows nothing of that, is not used.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+
+BUILD = {
+    "HOROVOD_WITH_TENSORFLOW": "1",
+    "HOROVOD_WITHOUT_PYTORCH": "1",
+    "HOROVOD_WITHOUT_MXNET": "1",
+    "HOROVOD_WITH_GLOO": "1",
+    "HOROVOD_WITHOUT_MPI": "1",
+}
+PIP = (sys.executable, "-m", "pip", "-q")
+
+
+def main(horovod: str) -> None:
+    """Install the wheel that is kept, if it works; else build one, install it and keep it."""
+    if works():
+        return
+    place = cache() / "-".join(("horovod", horovod, *tags()))
+    if kept := [*place.glob("*.whl")]:
+        print(f"Installing Horovod from {place} ...", flush=True)
+        install(kept[0])
+        if works():
+            return
+    print("Building Horovod (2 to 5 minutes) ...", flush=True)
+    with tempfile.TemporaryDirectory() as directory:
+        # It is built with the programs of this environment, and not as a part of a `make`.
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+        build = [*PIP, "wheel", "--no-deps", "--no-build-isolation", "--no-cache-dir", "-w", directory]
+        subprocess.run([*build, f"horovod=={horovod}"], env=environment | BUILD | {"PATH": path}, check=True)
+        (wheel,) = Path(directory).glob("*.whl")
+        install(wheel)
+        if not works():
+            sys.exit("Horovod was built, but cannot be imported")
+        keep(wheel, place)
+
+
+def works() -> bool:
+    """Whether Horovod can be imported with TensorFlow."""
+    command = [sys.executable, "-c", "import horovod.tensorflow"]
+    return subprocess.run(command, stderr=subprocess.DEVNULL).returncode == 0
+
+
+def install(wheel: Path) -> None:
+    """Install a wheel instead of what there is."""
+    subprocess.run([*PIP, "install", "--force-reinstall", "--no-deps", str(wheel)], check=True)
+
+
+def keep(wheel: Path, place: Path) -> None:
+    """Put a copy into the cache, whole or not at all; a place where nothing can be written keeps none."""
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        part = place / f"{wheel.name}.{os.getpid()}.part"
+        part.write_bytes(wheel.read_bytes())
+        part.replace(place / wheel.name)
+    except OSError as error:
+        print(f"Horovod's wheel was not kept: {error}")
+
+
+def cache() -> Path:
+    """The user's directory of wheels."""
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home) / "trainshift" / "wheels"
+
+
+def tags() -> list[str]:
+    """What a wheel of Horovod depends on: TensorFlow's version, Python's, the machine, its C library."""
+    library = (os.confstr("CS_GNU_LIBC_VERSION") or "").replace(" ", "-")
+    return [
+        f"tensorflow-{version('tensorflow-cpu')}",
+        str(sysconfig.get_config_var("SOABI")),
+        sysconfig.get_platform(),
+        library,
+    ]
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
