@@ -6,6 +6,7 @@ import inspect
 import re
 
 import pytest
+from hypothesis import settings
 
 from trainshift.cli.rules import UnknownRule, find_rule
 
@@ -26,9 +27,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse to rewrite fixtures from several processes at once."""
+    """Refuse to rewrite fixtures from several processes at once; say how many inputs Hypothesis makes."""
     if config.getoption("--update-fixtures") and getattr(config.option, "numprocesses", None):
         raise pytest.UsageError("--update-fixtures and -n exclude each other")
+    settings.register_profile("trainshift", max_examples=30 if config.getoption("--quick") else 300)
+    settings.load_profile("trainshift")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

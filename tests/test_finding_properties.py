@@ -50,7 +50,7 @@ def test_layout_does_not_change_the_verdict(case: FindingCase, quick: bool) -> N
             assert "\n" not in fixed.text.replace("\r\n", ""), mutate.__name__
 
 
-@settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_a_broken_script_is_checked_without_a_defect(data: st.DataObject) -> None:
     """A piece of a script is cut out, or junk put in; whatever comes of it is handled."""

@@ -71,7 +71,7 @@ def test_the_properties_hold_on_mixtures_of_scripts(data: st.DataObject) -> None
     _check(text, convert(text), f"{names} {[mutate.__name__ for mutate in mutations]}")
 
 
-@settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_a_broken_script_is_refused_and_left_alone(data: st.DataObject) -> None:
     """A piece of a script is cut out, or junk put in; whatever comes of it is handled."""
