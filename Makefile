@@ -38,7 +38,7 @@ test: $(VENV)/bin/python  ## Set up everything, Horovod and editors included, an
 
 # Run one part of `make test`, and write down how long it took and how it ended.
 define part
-@began=$$(date +%s); ( $(1) ); status=$$?; \
+@echo "== $(@:test-%=%)"; began=$$(date +%s); ( $(1) ); status=$$?; \
   echo "$(@:test-%=%) $$(($$(date +%s) - began)) $$status" >> $(TIMES); exit $$status
 endef
 

@@ -17,8 +17,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from proof.forks import forked
 from proof.judge import judge
-from proof.launch import Launch, end, forked, fresh
+from proof.launch import Launch, end, fresh
 from proof.originals import kept
 from proof.record import Record, Run
 

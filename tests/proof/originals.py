@@ -17,7 +17,7 @@ from proof.record import Run
 
 HERE = Path(__file__).parent
 # What decides how a script runs, and what is written down of it.
-SOURCES = ("observer.py", "surroundings.py", "record.py", "harness.py", "launch.py", "zygote.py")
+SOURCES = ("observer.py", "surroundings.py", "record.py", "harness.py", "launch.py", "forks.py", "zygote.py")
 KEPT = HERE.parents[1] / ".pytest_cache" / "originals"
 
 

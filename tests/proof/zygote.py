@@ -4,7 +4,7 @@
 
 Nothing of TensorFlow's runtime may be started here: its threads and its context would be broken in what
 is forked.  What is asked for, and how what was forked has ended, are packets of JSON on the socket that the
-file descriptor names; see `proof.launch`, which is at its other end.
+file descriptor names; see `proof.forks`, which is at its other end.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ def main() -> None:
     # What is here for good is never looked through again, which takes half a second at each process's end.
     gc.collect()
     gc.freeze()
+    tell(channel, ready=True)
     request = serve(channel)
     if request is not None:
         request["environment"].update(set_by_imports)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from proof import launch, originals, zygote
+from proof import forks, launch, originals, zygote
 from proof.harness import ENVIRONMENT, Run, run_converted, run_original
 
 pytestmark = pytest.mark.proof
@@ -106,8 +106,8 @@ def test_what_a_process_leaves_running_is_ended() -> None:
 
 def test_there_is_another_where_the_one_to_fork_from_has_ended() -> None:
     assert run_original("print(1)").stdout == "1\n"
-    os.kill(launch._ZYGOTES[0].process.pid, signal.SIGKILL)
-    launch._ZYGOTES[0].process.wait()
+    os.kill(forks._ZYGOTES[0].process.pid, signal.SIGKILL)
+    forks._ZYGOTES[0].process.wait()
     assert run_original("print(2)").stdout == "2\n"
 
 
@@ -117,14 +117,14 @@ def test_all_end_with_the_process_that_asked(tmp_path: Path) -> None:
     asking = f"""
 import os, signal, time
 from pathlib import Path
-from proof import launch
+from proof import forks, launch
 here = Path({str(tmp_path)!r})
 out = here / "stdout"
 asked = launch.Launch([str(here), "0", str(here / "script.py")], here, dict(os.environ), out, here / "stderr")
-process = launch.forked(asked, 0)
+process = forks.forked(asked, 0)
 while not out.exists() or not out.read_text():
     time.sleep(0.05)
-print(process.pid, launch._ZYGOTES[0].process.pid, flush=True)
+print(process.pid, forks._ZYGOTES[0].process.pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
     environment = os.environ | ENVIRONMENT
@@ -168,7 +168,7 @@ def test_a_zygote_that_cannot_fork_says_why(monkeypatch: pytest.MonkeyPatch, tmp
     # Its module is found before TensorFlow's own.
     (tmp_path / "tensorflow.py").write_text("raise ImportError('no such thing')")
     asked = launch.Launch([], tmp_path, {"PYTHONPATH": f"{tmp_path}:{TESTS}"}, tmp_path / "o", tmp_path / "e")
-    one = launch.Zygote(asked.environment)
+    one = forks.Zygote(asked.environment)
     with pytest.raises(RuntimeError, match="no such thing"):
-        one.fork(asked)
+        one.wait_until_ready()
     assert not one.alive()
