@@ -58,7 +58,11 @@ test-extension: $(VENV)/.vscode vsix
 test-editors: $(VENV)/.dev $(VENV)/.editors vsix
 	$(call part,$(BIN)/pytest -m editors)
 
-check: $(VENV)/.dev lint  ## The quick loop: format, lint, types and the tests that need no TensorFlow.
+check: $(VENV)/.dev  ## The quick loop: format, lint, types and the tests that need no TensorFlow.
+	@$(SIDE_BY_SIDE) -j 2 -k lint quick-tests
+
+.PHONY: quick-tests
+quick-tests: $(VENV)/.dev
 	$(BIN)/pytest -q -m "not proof and not editors" -n auto --quick
 
 rule: $(VENV)/.dev  ## Lay out a new rule or restriction: make rule CODE=HV15 NAME=divide-data.

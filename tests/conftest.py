@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import re
-
 import pytest
 from hypothesis import settings
 
@@ -74,6 +71,12 @@ def _code(item: pytest.Item) -> str:
         return ""
     decorators, mark, body = f"\n{inspect.getsource(item.function)}".partition("def test_")
     return body if mark else decorators
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage in all that has been collected once, and never again: it is there to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

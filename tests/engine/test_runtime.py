@@ -357,6 +357,7 @@ def test_a_lock_file_decides_over_a_range() -> None:
 @pytest.mark.parametrize(
     "path", ["requirements.txt", "environment.yml", "uv.lock", "setup.cfg", "pyproject.toml"]
 )
+@pytest.mark.sampled
 def test_a_long_file_takes_no_longer_than_its_length(path: str, filler: str) -> None:
     text = f"tensorflow{filler * 20_000}keras\n"
     started = time.process_time()
