@@ -87,7 +87,7 @@ def test_an_edit_re_reads_the_changed_statement_only(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize(
     "folder",
-    [*SCRIPTS[:4], *(pytest.param(folder, marks=pytest.mark.slow) for folder in SCRIPTS[4:])],
+    [*SCRIPTS[:2], *(pytest.param(folder, marks=pytest.mark.slow) for folder in SCRIPTS[2:])],
     ids=lambda folder: folder.name,
 )
 def test_cached_reading_equals_a_fresh_one_after_random_edits(folder) -> None:  # type: ignore[no-untyped-def]

@@ -68,7 +68,7 @@ def serve(channel: socket.socket) -> dict[str, Any] | None:
             packet = channel.recv(LARGEST_PACKET)
             if not packet:
                 for pid in running:
-                    os.killpg(pid, signal.SIGKILL)
+                    end_group(pid)
                 return None
             if error := started():
                 tell(channel, error=error)
@@ -83,11 +83,18 @@ def serve(channel: socket.socket) -> dict[str, Any] | None:
         for pid in [*running]:
             if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
                 # While it has not been waited for, no other process can have its number.
-                with suppress(ProcessLookupError):
-                    os.killpg(pid, signal.SIGKILL)
+                end_group(pid)
                 status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
                 running.remove(pid)
                 tell(channel, pid=pid, status=status)
+
+
+def end_group(pid: int) -> None:
+    """End a forked process, and what it started."""
+    os.kill(pid, signal.SIGKILL)
+    # One that was only just forked leads no group yet.
+    with suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)
 
 
 def tell(channel: socket.socket, **answer: int | str) -> None:
