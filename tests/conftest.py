@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import inspect
+import re
+
 import pytest
 from hypothesis import settings
 
