@@ -107,7 +107,7 @@ def _span(program: Program, entry: Entry) -> Span:
     layout = program.fact(Layout)
     spans = [
         layout.enclosed(part, entry.statement)
-        if isinstance(entry.container, ast.Dict)
+        if isinstance(entry.container, ast.Dict) and isinstance(part, ast.expr)
         else program.script.span(part, entry.statement)
         for part in (entry.first, entry.last)
     ]
