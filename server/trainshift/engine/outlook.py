@@ -14,6 +14,7 @@ from trainshift.core.training.loops import LOOKED_FOR, Loops
 from trainshift.core.training.session_loops import MONITORED
 from trainshift.core.training.steps import Steps
 from trainshift.core.training.what_trains import WhatTrains
+from trainshift.engine.starred import hidden_fit, hidden_start
 from trainshift.rewriting.device_places import DevicePlaces, Where
 from trainshift.rewriting.keras.fits import Fits
 from trainshift.rewriting.tf1.graphs import Graphs
@@ -58,7 +59,7 @@ class Outlook:
 
 def look(program: Program) -> Outlook:
     """Tell whether the loops of a program can be converted."""
-    for find in (_foreign_loop, _foreign_setup, _foreign_place, _unseen, _thread):
+    for find in (_foreign_loop, _foreign_setup, _foreign_place, _unseen, _thread, hidden_start):
         found = find(program)
         if found is not None:
             site, reason = found
@@ -77,6 +78,10 @@ def _perhaps(program: Program) -> Outlook | None:
     for loop in program.fact(Loops).possible:
         reason = f"{loop.call} is called on an object that is not known to be a Keras model"
         return Outlook(False, True, reason, loop.span)
+    hidden = hidden_fit(program)
+    if hidden is not None:
+        site, reason = hidden
+        return Outlook(False, True, reason, program.script.span(site.node, site))
     return None
 
 

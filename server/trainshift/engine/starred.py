@@ -1,0 +1,68 @@
+"""Starred: what may train by names that only ``from … import *`` of a module that is not seen can give."""
+
+from __future__ import annotations
+
+import ast
+
+from trainshift.core.names.libraries import ROOTS, is_common
+from trainshift.core.names.resolver import Function, Instance, Unknown
+from trainshift.core.names.script import Script
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Site, root_name
+from trainshift.core.text.source import one_line
+from trainshift.core.training.loop_kinds import FITTING, is_strange
+
+# What a loop of another pattern than `fit` begins with, and a method that is called in such a loop.
+_STARTS = {
+    "GradientTape": ("gradient", "apply_gradients"),
+    "Session": ("run",),
+    "InteractiveSession": ("run",),
+    "MonitoredTrainingSession": ("run",),
+    "Estimator": ("train", "train_and_evaluate"),
+}
+
+
+def hidden_start(program: Program) -> tuple[Site, str] | None:
+    """A tape, a session or an Estimator that is not known to be TensorFlow's, and what hides it."""
+    script = program.script
+    for site in script.sites_named(*_STARTS) if _unseen(script) else ():
+        name = root_name(site.node.func)
+        if name is not None and _is_unknown(program, name, site):
+            if next(script.sites_named(*_STARTS[site.name]), None) is not None:
+                return site, _reason(script, name.id)
+    return None
+
+
+def hidden_fit(program: Program) -> tuple[Site, str] | None:
+    """A `fit` of what may be a Keras model, and what hides it."""
+    script = program.script
+    for site in script.sites_named(*FITTING) if _unseen(script) else ():
+        function = site.node.func
+        if isinstance(function, ast.Attribute) and _is_unknown(program, function.value, site):
+            if not any(isinstance(value, Function) for value in program.names.callee(site)):
+                return site, _reason(script, one_line(script.text(function.value, site)))
+    return None
+
+
+def _is_unknown(program: Program, node: ast.expr, site: Site) -> bool:
+    """Whether an expression may stand for anything, for all that the script shows."""
+    values = program.names.site_values(node, site)
+    made = [value.cls for value in values if isinstance(value, Instance)]
+    unseen = not values or any(isinstance(value, Unknown) for value in values)
+    return (unseen or any(map(is_strange, made))) and all(map(is_strange, made))
+
+
+def _reason(script: Script, name: str) -> str:
+    modules = " and ".join(_unseen(script))
+    return f"what {name} is cannot be told: all names of {modules} are imported; import what trains by name"
+
+
+def _unseen(script: Script) -> list[str]:
+    """The modules that the script imports everything of, and that nobody knows."""
+    return [
+        module
+        for module in script.code.star_imports
+        if module.partition(".")[0] not in ROOTS
+        and not is_common(module)
+        and not (script.workspace is not None and script.workspace.locate(script, module)[0])
+    ]
