@@ -18,7 +18,7 @@ Seeds: S2 §3.1 restriction 4, S3 §3.1 restriction 4.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -189,49 +189,52 @@ def _read(facts: Facts) -> _Reading:
     passed = []
     for site in facts.sites:
         function = site.node.func
-        looks = isinstance(function, ast.Attribute | ast.Subscript) and isinstance(
+        looks = isinstance(function, (ast.Attribute, ast.Subscript)) and isinstance(
             function.value, _CONTAINERS
         )
-        within = list(_parts(function.value)) if looks else []  # type: ignore[attr-defined]
+        within = _parts(function.value) if looks else []  # type: ignore[attr-defined]
         given = [part for each in arguments(site.node) for part in _parts(each)]
         if within or given:
             passed.append((site, within, given))
     bound = []
     for binding in facts.bindings:
         if binding.value is not None and binding.kind in ("value", "parameter", "element"):
-            parts = list(_parts(binding.value))
+            parts = _parts(binding.value)
             if parts or isinstance(binding.value, ast.Call):
                 bound.append((binding, parts))
     returned = [
         (scope, statement, parts)
         for scope in facts.scopes
         for value, statement in scope.returns
-        if (parts := list(_parts(value)))
+        if (parts := _parts(value))
     ]
     return _Reading(passed, bound, returned)
 
 
-def _parts(node: ast.expr, stored: bool = False) -> Iterator[_Part]:
+def _parts(node: ast.expr, stored: bool = False) -> list[_Part]:
     """The names and lambdas that an expression may be, or holds."""
-    if isinstance(node, ast.Lambda) or last_name(node):
-        yield node, stored
-        return
-    inside: list[ast.expr | None] = []
-    if isinstance(node, ast.List | ast.Tuple | ast.Set):
-        inside, stored = [*node.elts], True
-    elif isinstance(node, ast.Dict):
-        inside, stored = [*node.values], True
-    elif isinstance(node, ast.IfExp):
-        inside = [node.body, node.orelse]
-    elif isinstance(node, ast.BoolOp):
-        inside = [*node.values]
-    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.BitOr):
-        inside = [each for each in (node.left, node.right) if isinstance(each, _CONTAINERS)]
-    elif isinstance(node, ast.Starred | ast.NamedExpr):
-        inside = [node.value]
-    for part in inside:
-        if part is not None:
-            yield from _parts(part, stored)
+    if isinstance(node, (ast.Name, ast.Attribute, ast.Lambda)):
+        return [(node, stored)]
+    inside = _INSIDE.get(type(node))
+    if inside is None:
+        return []
+    stored = stored or isinstance(node, _CONTAINERS)
+    return [part for each in inside(node) if each is not None for part in _parts(each, stored)]
+
+
+# What an expression may be, or holds, by its class; any other hides it.
+_INSIDE: dict[type[ast.expr], Callable[..., list[ast.expr | None]]] = {
+    **dict.fromkeys((ast.List, ast.Tuple, ast.Set), lambda node: node.elts),
+    ast.Dict: lambda node: node.values,
+    ast.IfExp: lambda node: [node.body, node.orelse],
+    ast.BoolOp: lambda node: node.values,
+    ast.BinOp: lambda node: [
+        each
+        for each in (node.left, node.right)
+        if isinstance(node.op, (ast.Add, ast.BitOr)) and isinstance(each, _CONTAINERS)
+    ],
+    **dict.fromkeys((ast.Starred, ast.NamedExpr), lambda node: [node.value]),
+}
 
 
 def _is_for_estimator(program: Program, site: Site, names: frozenset[str]) -> bool:

@@ -86,7 +86,7 @@ class Code:
     @cached_property
     def bound_values(self) -> list[tuple[str, ast.expr]]:
         """Every name or attribute that is assigned, with what it is assigned."""
-        return [named for facts in self.facts for named in facts.once(_bound_values)]
+        return [named for facts in self.facts for named in facts.once(bound_values)]
 
     @cached_property
     def renamed_imports(self) -> list[tuple[str, str]]:
@@ -179,7 +179,8 @@ def _merged(parts: Iterable[dict[str, list[T]]]) -> dict[str, list[T]]:
     return found
 
 
-def _bound_values(facts: Facts) -> list[tuple[str, ast.expr]]:
+def bound_values(facts: Facts) -> list[tuple[str, ast.expr]]:
+    """Every name or attribute that a chunk assigns, with what it is assigned."""
     named = [item for scope in (facts.module, *facts.scopes) for item in scope.bindings.items()]
     held = [(name, [each.binding for each in given]) for name, given in facts.attributes.items()]
     return [

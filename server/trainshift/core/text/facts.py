@@ -300,7 +300,7 @@ def argument(call: ast.Call, position: int | None, *keywords: str) -> ast.expr |
 
 def arguments(call: ast.Call) -> list[ast.expr]:
     """Everything that the call is given, by position and then by keyword."""
-    return [*call.args, *(word.value for word in call.keywords)]
+    return [*call.args, *[word.value for word in call.keywords]]
 
 
 def hides_arguments(call: ast.Call) -> bool:

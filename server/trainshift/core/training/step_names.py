@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from trainshift.core.lazy import cached_property
 from trainshift.core.names.script import Script
 from trainshift.core.program import Program
-from trainshift.core.text.facts import closure, last_name
+from trainshift.core.text.code import bound_values
+from trainshift.core.text.facts import Facts, closure, last_name
 
 STEPPING = ("minimize", "apply_gradients", "create_train_op", "optimize_loss")
 
@@ -36,15 +37,24 @@ def names_of(script: Script, calls: set[ast.Call]) -> set[str]:
     """The names and attributes that the results of `calls` are bound to, through further assignments."""
     found: set[str] = set()
     named_after: dict[str, list[str]] = {}
-    for name, value in script.code.bound_values:
-        for part in ast.walk(value):
-            if part in calls:
-                found.add(name)
-            elif isinstance(part, ast.Name | ast.Attribute):
-                named_after.setdefault(last_name(part), []).append(name)
+    for name, called, words in (each for facts in script.facts for each in facts.once(_named)):
+        if not calls.isdisjoint(called):
+            found.add(name)
+        for word in words:
+            named_after.setdefault(word, []).append(name)
     for condition, name in _controlled(script):
         named_after.setdefault(condition, []).append(name)
     return closure(found, named_after)
+
+
+def _named(facts: Facts) -> list[tuple[str, list[ast.Call], set[str]]]:
+    """Every name or attribute that a chunk assigns, with the calls and the words in what it is assigned."""
+    found = []
+    for name, value in facts.once(bound_values):
+        parts = list(ast.walk(value))
+        words = {last_name(part) for part in parts if isinstance(part, (ast.Name, ast.Attribute))}
+        found.append((name, [part for part in parts if isinstance(part, ast.Call)], words))
+    return found
 
 
 def _controlled(script: Script) -> Iterator[tuple[str, str]]:

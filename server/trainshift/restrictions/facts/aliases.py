@@ -491,7 +491,7 @@ def _read(facts: Facts) -> _Reading:
             reading.parameters.append((called, [each.arg for each in given]))
     for site in facts.sites:
         if site.name:
-            reading.given.setdefault(site.name, set()).update(*map(_words, arguments(site.node)))
+            reading.given.setdefault(site.name, set()).update(_words(*arguments(site.node)))
     return reading
 
 
@@ -522,20 +522,22 @@ def dotted_text(text: str) -> bool:
     return re.fullmatch(r"\w+(\.\w+)*", text) is not None
 
 
-def _words(node: ast.expr) -> set[str]:
-    """The names and attributes that an expression may be the value of, or may get its value from."""
+def _words(*nodes: ast.expr) -> set[str]:
+    """The names and attributes that expressions may be the value of, or may get their value from."""
     found: set[str] = set()
-    waiting: list[ast.expr] = [node]
+    waiting = [*nodes]
     while waiting:
         each = waiting.pop()
-        if isinstance(each, ast.Attribute):
+        if isinstance(each, ast.Constant):
+            continue
+        if isinstance(each, ast.Name):
+            found.add(each.id)
+        elif isinstance(each, ast.Attribute):
             found.add(each.attr)
             waiting.append(each.value)
-        elif isinstance(each, ast.Name):
-            found.add(each.id)
         elif isinstance(each, ast.Call):
             waiting.append(each.func)
-        elif isinstance(each, ast.Subscript | ast.NamedExpr | ast.Starred):
+        elif isinstance(each, (ast.Subscript, ast.NamedExpr, ast.Starred)):
             waiting.append(each.value)
         elif isinstance(each, ast.IfExp):
             waiting += [each.body, each.orelse]
@@ -546,25 +548,20 @@ def _words(node: ast.expr) -> set[str]:
     return found
 
 
-def _leaves(node: ast.expr) -> Iterator[ast.expr]:
+def _leaves(node: ast.expr) -> list[ast.expr]:
     """What an expression gives one of: both arms of a condition, the operands of ``or``."""
     if isinstance(node, ast.IfExp):
-        yield from _leaves(node.body)
-        yield from _leaves(node.orelse)
-    elif isinstance(node, ast.BoolOp):
-        for value in node.values:
-            yield from _leaves(value)
-    elif isinstance(node, ast.NamedExpr):
-        yield from _leaves(node.value)
-    else:
-        yield node
+        return [*_leaves(node.body), *_leaves(node.orelse)]
+    if isinstance(node, ast.BoolOp):
+        return [leaf for value in node.values for leaf in _leaves(value)]
+    return _leaves(node.value) if isinstance(node, ast.NamedExpr) else [node]
 
 
 def _parts(node: ast.expr) -> list[ast.expr]:
     """The elements of a container that is written out."""
     if isinstance(node, ast.Dict):
         return node.values
-    return node.elts if isinstance(node, ast.List | ast.Tuple | ast.Set) else []
+    return node.elts if isinstance(node, (ast.List, ast.Tuple, ast.Set)) else []
 
 
 def _unpacked(node: ast.expr, path: tuple[int, ...]) -> ast.expr | None:
