@@ -11,7 +11,7 @@ import pytest
 import trainshift
 from trainshift.core.finding import Verdict
 from trainshift.engine.settings import CODES, SEVERITIES
-from trainshift.lsp.codes import listed
+from trainshift.lsp.answers.codes import listed
 from trainshift.lsp.options import Options, read_options
 
 MANIFEST: dict[str, Any] = json.loads(

@@ -25,7 +25,7 @@ from pytest_lsp import ClientServerConfig, LanguageClient
 from pytest_lsp.client import DEFAULT_CLIENT_FEATURES, register_lsp_features
 
 from lsp.edits import TextEdit, applied, position, span
-from trainshift.lsp.protocol import plain_json
+from trainshift.lsp.wire.protocol import plain_json
 
 Json = dict[str, Any]
 T = TypeVar("T")

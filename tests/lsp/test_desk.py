@@ -25,8 +25,8 @@ from trainshift.engine.live import Live
 from trainshift.engine.settings import Settings, read_settings
 from trainshift.lsp import desk
 from trainshift.lsp.desk import Desk, OpenProgram, Outdated, Rules, State, Superseded
-from trainshift.lsp.documents import Paper, paper_of, plain
 from trainshift.lsp.outline import outline_of
+from trainshift.lsp.text.documents import Paper, paper_of, plain
 from typist import Typist
 
 RULES = (Rules(), Rules(read_settings({"ignore": ["TF03", "TF05"]}, "test")))

@@ -26,7 +26,7 @@ from lsp.soak_client import (
     units_of,
 )
 from lsp.soak_edits import Vandal
-from trainshift.lsp.documents import Change, plain
+from trainshift.lsp.text.documents import Change, plain
 
 pytestmark = pytest.mark.slow
 

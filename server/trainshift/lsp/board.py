@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable
 
 from trainshift.lsp.diagnostics import Item, encoded_list
-from trainshift.lsp.streams import notification
+from trainshift.lsp.wire.streams import notification
 
 
 class Board:

@@ -24,7 +24,7 @@ from trainshift.engine.checking import CheckReport
 from trainshift.engine.live import Live, Shift
 from trainshift.engine.own_codes import SYNTAX_ERROR
 from trainshift.engine.settings import Settings
-from trainshift.lsp.documents import Paper
+from trainshift.lsp.text.documents import Paper
 
 if TYPE_CHECKING:
     from trainshift.engine.runtime import Runtime

@@ -19,9 +19,9 @@ from trainshift.engine.checking import Diagnostic, OtherPlace, Region
 from trainshift.engine.own_codes import UNUSED_SUPPRESSION
 from trainshift.engine.settings import Severity
 from trainshift.lsp.desk import Rules, State
-from trainshift.lsp.documents import Paper, Part, paper_of
-from trainshift.lsp.positions import Place
-from trainshift.lsp.uris import path_of, uri_of
+from trainshift.lsp.text.documents import Paper, Part, paper_of
+from trainshift.lsp.text.positions import Place
+from trainshift.lsp.wire.uris import path_of, uri_of
 from trainshift.pages import page_url
 
 if TYPE_CHECKING:

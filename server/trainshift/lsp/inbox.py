@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from trainshift.lsp.streams import Reader
+from trainshift.lsp.wire.streams import Reader
 
 if TYPE_CHECKING:
     from trainshift.lsp.desk import OpenProgram, State

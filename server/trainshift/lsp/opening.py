@@ -12,14 +12,14 @@ from collections.abc import Callable
 from typing import Any
 
 from trainshift.lsp.board import Board
-from trainshift.lsp.client import read_client
 from trainshift.lsp.desk import Desk, OpenProgram, State
 from trainshift.lsp.diagnostics import items_of
-from trainshift.lsp.documents import Paper, paper_of, plain
 from trainshift.lsp.inbox import Event, Inbox, Told
 from trainshift.lsp.project import Project, is_python
-from trainshift.lsp.streams import encoded
-from trainshift.lsp.uris import path_of
+from trainshift.lsp.text.documents import Paper, paper_of, plain
+from trainshift.lsp.wire.client import read_client
+from trainshift.lsp.wire.streams import encoded
+from trainshift.lsp.wire.uris import path_of
 
 _ASKED = "trainshift/settings"
 _TO_OPEN = 0.05

@@ -14,7 +14,7 @@ from trainshift.core.training.loop_kinds import Loop, Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.engine.conversion import Analysis, Conversion, Status, analyze_script, obstacle
 from trainshift.engine.runtime import Runtime
-from trainshift.lsp.documents import Paper
+from trainshift.lsp.text.documents import Paper
 
 log = logging.getLogger(__name__)
 

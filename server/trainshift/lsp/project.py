@@ -17,11 +17,11 @@ from trainshift.host.disk import files_under
 from trainshift.host.files import FileProblem
 from trainshift.host.walk import collect
 from trainshift.lsp import diagnostics
-from trainshift.lsp.capabilities import LANGUAGES
 from trainshift.lsp.desk import OpenProgram, Rules, State
-from trainshift.lsp.documents import Paper, paper_of, plain
 from trainshift.lsp.options import SECTION, Chosen, Options, read_options
-from trainshift.lsp.uris import path_of, uri_of
+from trainshift.lsp.text.documents import Paper, paper_of, plain
+from trainshift.lsp.wire.capabilities import LANGUAGES
+from trainshift.lsp.wire.uris import path_of, uri_of
 
 if TYPE_CHECKING:
     from trainshift.engine.runtime import Runtime

@@ -19,19 +19,19 @@ from lsprotocol import types
 
 from trainshift import __version__
 from trainshift.lsp import diagnostics
-from trainshift.lsp.answers import Answers
-from trainshift.lsp.capabilities import CONVERT, EXPLAIN, OUTLINE, RULES, initialize_result
+from trainshift.lsp.answers.reports import Reports
+from trainshift.lsp.answers.requests import Answers
 from trainshift.lsp.desk import OpenProgram
-from trainshift.lsp.documents import Paper, paper_of, plain
 from trainshift.lsp.inbox import Told
-from trainshift.lsp.logs import ClientLog
-from trainshift.lsp.notebooks import Notebook, change_of
 from trainshift.lsp.opening import Opening, is_answer
 from trainshift.lsp.project import is_python
-from trainshift.lsp.protocol import Endpoint, Protocol, plain_json
-from trainshift.lsp.reports import Reports
 from trainshift.lsp.session import Session
-from trainshift.lsp.uris import path_of
+from trainshift.lsp.text.documents import Paper, paper_of, plain
+from trainshift.lsp.text.notebooks import Notebook, change_of
+from trainshift.lsp.wire.capabilities import CONVERT, EXPLAIN, OUTLINE, RULES, initialize_result
+from trainshift.lsp.wire.logs import ClientLog
+from trainshift.lsp.wire.protocol import Endpoint, Protocol, plain_json
+from trainshift.lsp.wire.uris import path_of
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from trainshift.engine.checking import CheckReport
 from trainshift.lsp.desk import OpenProgram, State
 from trainshift.lsp.opening import Opening
-from trainshift.lsp.protocol import Endpoint
+from trainshift.lsp.wire.protocol import Endpoint
 
 _TO_CONFIGURE = 2.0
 """So many seconds what is asked for waits for the client's settings."""

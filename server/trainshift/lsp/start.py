@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from trainshift.lsp.capabilities import initialize_result
-from trainshift.lsp.client import read_client
 from trainshift.lsp.inbox import Inbox
-from trainshift.lsp.streams import Reader, Writer, encoded
+from trainshift.lsp.wire.capabilities import initialize_result
+from trainshift.lsp.wire.client import read_client
+from trainshift.lsp.wire.streams import Reader, Writer, encoded
 
 if TYPE_CHECKING:
     from trainshift.lsp.opening import Opening
@@ -74,7 +74,7 @@ def _serve(reader: Reader, writer: Writer) -> int:
     import logging
 
     if not logging.getLogger().handlers:
-        from trainshift.lsp.logfile import log_to
+        from trainshift.lsp.wire.logfile import log_to
 
         log_to(None, verbose=False)
     from trainshift.lsp.opening import Opening
@@ -91,7 +91,7 @@ def _serve(reader: Reader, writer: Writer) -> int:
 
 
 def _load(opening: Opening) -> Server:
-    from trainshift.lsp.lazily import load
+    from trainshift.lsp.wire.lazily import load
 
     sys.setswitchinterval(0.001)  # A message is not kept waiting by a check that is under way.
     load()

@@ -11,8 +11,8 @@ from pygls.exceptions import JsonRpcContentModified, JsonRpcException, JsonRpcIn
 from trainshift.core.text.source import Span
 from trainshift.lsp.desk import OpenProgram, Outdated, State
 from trainshift.lsp.diagnostics import SOURCE
-from trainshift.lsp.protocol import plain_json
 from trainshift.lsp.session import Session
+from trainshift.lsp.wire.protocol import plain_json
 
 _CHANGED = "the document has changed meanwhile"
 
@@ -25,7 +25,7 @@ class Answers:
 
     async def actions(self, params: types.CodeActionParams) -> list[types.CodeAction] | None:
         """The menu of a place."""
-        from trainshift.lsp.actions import Wanted, menu
+        from trainshift.lsp.answers.actions import Wanted, menu
 
         program = self._session.program_of(params.text_document.uri)
         if program is None:
@@ -49,7 +49,7 @@ class Answers:
 
     async def _fill(self, program: OpenProgram, action: types.CodeAction) -> bool:
         """Give an action its edit; False where it has none after all."""
-        from trainshift.lsp.actions import NotPossible
+        from trainshift.lsp.answers.actions import NotPossible
 
         if action.data is not None:
             try:
@@ -61,7 +61,7 @@ class Answers:
 
     async def resolve(self, action: types.CodeAction) -> types.CodeAction:
         """The edit of an action."""
-        from trainshift.lsp.actions import NotPossible
+        from trainshift.lsp.answers.actions import NotPossible
 
         data = plain_json(action.data)
         if action.edit is not None or data is None:
@@ -84,7 +84,7 @@ class Answers:
 
     async def _edit(self, program: OpenProgram, data: dict[str, Any]) -> types.WorkspaceEdit:
         """The edit behind what an action says of itself; raises NotPossible, or Outdated."""
-        from trainshift.lsp.actions import carried_out
+        from trainshift.lsp.answers.actions import carried_out
 
         return await carried_out(
             program, data, self._session.client, self._session.known, self._session.alone
@@ -101,9 +101,9 @@ class Answers:
 
         An object whose `apply` is false asks for the edit alone, of which the user is told nothing.
         """
-        from trainshift.lsp.edits import workspace_edit
+        from trainshift.lsp.answers.summary import account, conversion_of
         from trainshift.lsp.outline import refused
-        from trainshift.lsp.summary import account, conversion_of
+        from trainshift.lsp.text.edits import workspace_edit
 
         given = plain_json(arguments[0]) if arguments else None
         given = given if isinstance(given, dict) else {"uri": given}
@@ -141,8 +141,8 @@ class Answers:
 
     async def explain(self, *arguments: Any) -> None:
         """The command that shows the page of a code, which may be in lower case."""
-        from trainshift.lsp.codes import CODES
-        from trainshift.lsp.hovers import explanation
+        from trainshift.lsp.answers.codes import CODES
+        from trainshift.lsp.answers.hovers import explanation
         from trainshift.pages import page_url
 
         given = arguments[0] if arguments else None
@@ -162,7 +162,7 @@ class Answers:
 
     async def lenses(self, params: types.CodeLensParams) -> list[types.CodeLens]:
         """The lenses of a document."""
-        from trainshift.lsp.lenses import lenses
+        from trainshift.lsp.answers.lenses import lenses
 
         program = self._session.program_of(params.text_document.uri)
         if program is None or not program.rules.code_lens or not program.rules.enable:
@@ -172,7 +172,7 @@ class Answers:
 
     async def outline(self, params: Any) -> dict[str, Any] | None:
         """The request for what is said of a program as a whole."""
-        from trainshift.lsp.summary import summary
+        from trainshift.lsp.answers.summary import summary
 
         await self._session.has_settings()
         match plain_json(params):
@@ -186,13 +186,13 @@ class Answers:
 
     def rules(self, params: Any) -> list[dict[str, str]]:
         """The request for everything that has a code, whatever its parameters."""
-        from trainshift.lsp.codes import listed
+        from trainshift.lsp.answers.codes import listed
 
         return listed()
 
     async def hover(self, params: types.HoverParams) -> types.Hover | None:
         """What there is to say of a place."""
-        from trainshift.lsp.hovers import hover
+        from trainshift.lsp.answers.hovers import hover
 
         program = self._session.program_of(params.text_document.uri)
         if program is None or not program.rules.enable:

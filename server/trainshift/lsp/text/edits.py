@@ -9,8 +9,8 @@ from lsprotocol import types
 
 from trainshift.core.text.edit import Change, Edit, Plan
 from trainshift.core.text.source import Span
-from trainshift.lsp.client import Client
-from trainshift.lsp.documents import Paper, Part
+from trainshift.lsp.text.documents import Paper, Part
+from trainshift.lsp.wire.client import Client
 from trainshift.transforms import TRANSFORMS
 
 _TextEdit = types.TextEdit | types.AnnotatedTextEdit

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from lsprotocol import types
 
 from trainshift.engine.conversion import Status
-from trainshift.lsp.capabilities import CONVERT
+from trainshift.lsp.answers.summary import loops, warnings
 from trainshift.lsp.desk import State
 from trainshift.lsp.outline import Outline
-from trainshift.lsp.summary import loops, warnings
+from trainshift.lsp.wire.capabilities import CONVERT
 
 
 def lenses(state: State, uri: str) -> Iterator[types.CodeLens]:

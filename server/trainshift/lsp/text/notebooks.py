@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from lsprotocol import types
 
-from trainshift.lsp.capabilities import LANGUAGES
-from trainshift.lsp.documents import Change, Paper, Part, notebook_paper, plain
+from trainshift.lsp.text.documents import Change, Paper, Part, notebook_paper, plain
+from trainshift.lsp.wire.capabilities import LANGUAGES
 
 
 class Notebook:

@@ -14,8 +14,8 @@ from lsprotocol import types
 
 from trainshift.lsp import diagnostics
 from trainshift.lsp.desk import OpenProgram, Outdated, State
-from trainshift.lsp.protocol import Endpoint, ServerCancelled
 from trainshift.lsp.session import Session
+from trainshift.lsp.wire.protocol import Endpoint, ServerCancelled
 
 log = logging.getLogger(__name__)
 

@@ -11,8 +11,8 @@ from trainshift.engine.conversion import Conversion, Note, carry_out, whole
 from trainshift.engine.settings import Severity
 from trainshift.lsp.desk import State
 from trainshift.lsp.diagnostics import range_of
-from trainshift.lsp.documents import Paper, Part
 from trainshift.lsp.outline import refused
+from trainshift.lsp.text.documents import Paper, Part
 
 _CONVERTIBLE = "convertible"
 

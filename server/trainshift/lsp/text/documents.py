@@ -13,7 +13,7 @@ from trainshift.core.lazy import cached_property
 from trainshift.core.text.edit import Edit
 from trainshift.core.text.source import BOM, Source, Span
 from trainshift.engine.cells import Cells
-from trainshift.lsp.positions import Place, Positions, joined, replaced
+from trainshift.lsp.text.positions import Place, Positions, joined, replaced
 
 
 @dataclass(frozen=True)

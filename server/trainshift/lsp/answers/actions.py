@@ -19,13 +19,13 @@ from trainshift.engine.checking import CheckReport, Diagnostic
 from trainshift.engine.conversion import MAGIC_IN_THE_WAY, Status, at_line
 from trainshift.engine.own_codes import OWN_CODES, UNUSED_SUPPRESSION
 from trainshift.engine.suppressions import silence
-from trainshift.lsp.capabilities import CONVERT_FILE, CONVERT_NOTEBOOK, CONVERT_STATEMENT, EXPLAIN
-from trainshift.lsp.client import Client
+from trainshift.lsp.answers.summary import conversion_of
 from trainshift.lsp.desk import OpenProgram, State
 from trainshift.lsp.diagnostics import SOURCE, place_of, range_of
-from trainshift.lsp.documents import Paper, Part
-from trainshift.lsp.edits import single_edit, workspace_edit
-from trainshift.lsp.summary import conversion_of
+from trainshift.lsp.text.documents import Paper, Part
+from trainshift.lsp.text.edits import single_edit, workspace_edit
+from trainshift.lsp.wire.capabilities import CONVERT_FILE, CONVERT_NOTEBOOK, CONVERT_STATEMENT, EXPLAIN
+from trainshift.lsp.wire.client import Client
 
 _OWN = frozenset(each.code for each in OWN_CODES)
 _MOST_NAMED = 3

@@ -11,10 +11,10 @@ from trainshift.core import tables
 from trainshift.core.program import Program as Facts
 from trainshift.core.text.facts import Site
 from trainshift.core.text.source import Span
-from trainshift.lsp.codes import CODES
+from trainshift.lsp.answers.codes import CODES
 from trainshift.lsp.desk import State
 from trainshift.lsp.diagnostics import place_of
-from trainshift.lsp.documents import Part
+from trainshift.lsp.text.documents import Part
 from trainshift.pages import page_url
 
 _CODE = re.compile(r"\b(?:TF|TL|HV|TS)\d\d\b")
