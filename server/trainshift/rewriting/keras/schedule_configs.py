@@ -222,10 +222,13 @@ class ScheduleConfigs:
         if after is None or after.parent is not cls or after.statement is None:
             return None
         assert isinstance(after.node, ast.FunctionDef | ast.AsyncFunctionDef)
-        me, *parameters = [each.arg for each in after.node.args.args]
+        me = _first(after)
+        if me is None:
+            return None
+        parameters = [each.arg for each in after.node.args.args if each is not me]
         by_parameter = dict(zip(passed, parameters, strict=False))
-        given = {name: by_parameter.get(name, f"{me}.{name}") for name in fields}
-        return Config(given, after.statement.branches["body"][0], me)
+        given = {name: by_parameter.get(name, f"{me.arg}.{name}") for name in fields}
+        return Config(given, after.statement.branches["body"][0], me.arg)
 
     def _fields(self, cls: Scope) -> Iterator[tuple[str, bool]]:
         """The fields that a dataclass' constructor takes, and whether it only passes them on."""

@@ -9,7 +9,7 @@ from enum import Enum
 from trainshift.core import tables
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
-from trainshift.core.names.values import Instance, UserInstance
+from trainshift.core.names.values import Function, Instance, UserInstance
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Site, Statement, dotted, expression_path
 from trainshift.core.training.effects import Effect, Effects
@@ -73,7 +73,8 @@ class GuardForms:
         if form is Form.CONDITIONAL:
             return self._guard_writer(site)
         if form is not Form.GUARD:
-            return RootCall(site, kind, form, site.node, doubt)
+            reason = self._reason_against_verbose(site) if form is Form.VERBOSE else ""
+            return RootCall(site, kind, form, site.node, doubt, reason)
         if is_context_manager(site) and kind is RootKind.WRITE:
             return RootCall(site, kind, form, site.node, doubt, self._reason_against_block(site.statement))
         path = expression_path(site.statement.node, site.node)
@@ -97,6 +98,16 @@ class GuardForms:
         what = self._script.text(acting[0].node.func, acting[0])
         reason = f"an argument calls {what}, which every rank must do"
         return RootCall(site, kind, Form.GUARD, outer, doubt, reason)
+
+    def _reason_against_verbose(self, site: Site) -> str:
+        """Why a progress bar is not silenced: what is called may be the script's own, without `verbose`."""
+        for value in self._script.names.callee(site):
+            node = value.scope.node if isinstance(value, Function) else None
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+                named = [each.arg for each in (*node.args.args, *node.args.kwonlyargs)]
+                if "verbose" not in named and node.args.kwarg is None:
+                    return f"a {site.name} of the script's own may be called here, which takes no verbose"
+        return ""
 
     def _guard_writer(self, site: Site) -> RootCall:
         """A writer is none on other ranks, whose uses are guarded as well."""

@@ -204,7 +204,9 @@ class RootOnly:
         """The progress bar of an object that is not seen, where it is a Keras model all the same."""
         if self._is_silent(site) or not isinstance(site.node.func, ast.Attribute):
             return None
-        if self._is_callbacks_model(site) or self._is_of_heirs(site.node.func.value, site):
+        cls = class_around(site.scope) if of_super(site) else None
+        of_model = cls is not None and self._script.names.is_a(UserInstance(cls, None), *api.MODEL)
+        if of_model or self._is_callbacks_model(site) or self._is_of_heirs(site.node.func.value, site):
             return RootKind.PRINT, Form.VERBOSE, ""
         fit = self._program.fact(Fits).fit_of(site.node.func.value, site)
         if fit is None:
@@ -255,9 +257,7 @@ class RootOnly:
         )
 
     def _is_silent(self, site: Site) -> bool:
-        """Whether `verbose` is 0, depends on the rank, cannot be seen, or may not be taken."""
-        if any(isinstance(value, Function) for value in self._script.names.callee(site)):
-            return True
+        """Whether `verbose` is 0, depends on the rank, or cannot be seen."""
         names = self._script.names.full_names(site.node.func, site.scope, site.statement)
         given = verbosity(site, names)
         if given is None:
