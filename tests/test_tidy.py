@@ -189,6 +189,15 @@ def test_the_glossary_and_the_commands_of_contributing_are_true() -> None:
     assert set(re.findall(r"\bmake ([a-z-]+)", text)) <= set(targets)
 
 
+@pytest.mark.parametrize("name", ["server/ARCHITECTURE.md", "server/docs/conformance.md"])
+def test_documents_name_files_that_exist(name: str) -> None:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
+    files = [f"/{each}" for each in listed.stdout.splitlines()]
+    named = re.findall(r"`([\w./-]+\.(?:py|ts|md|json))`", (ROOT / name).read_text(encoding="utf-8"))
+    assert named
+    assert [each for each in named if not any(file.endswith(f"/{each}") for file in files)] == []
+
+
 def test_the_command_line_starts_without_heavy_imports() -> None:
     code = "import sys, trainshift.cli.main; print(*sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
