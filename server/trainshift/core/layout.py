@@ -15,7 +15,7 @@ from trainshift.core.lazy import cached_property
 from trainshift.core.program import Program
 from trainshift.core.text.concrete import CallSyntax, read_call
 from trainshift.core.text.edit import Edit, Side
-from trainshift.core.text.expressions import Frame, asked, comments, level, parentheses
+from trainshift.core.text.expressions import ELEMENT, Frame, asked, comments, does_more, level, parentheses
 from trainshift.core.text.facts import Site, Statement, expression_path
 from trainshift.core.text.source import Span
 
@@ -116,6 +116,14 @@ class Layout:
     def remove(self, statement: Statement, keep_block: bool) -> tuple[Edit, ...]:
         """Take the statement out, its comments left in place; ``pass`` instead if `keep_block`."""
         span = self._script.statement_span(statement)
+        kept = comments(self._text[span.start : span.end])
+        if kept:
+            end = self._source.line_end(span.end)
+            behind = self._text[span.end : end].lstrip(" \t")
+            end = end - len(behind) if behind.startswith("#") else span.end
+            lines = [*kept, *(["pass"] if keep_block else [""] if end > span.end else [])]
+            text = (self._source.newline + self.indentation(statement)).join(lines)
+            return (*self.isolate(statement), Edit(span.start, end, text))
         if keep_block:
             return (Edit(span.start, span.end, "pass"),)
         block, index = statement.block, statement.index
@@ -156,12 +164,17 @@ class Layout:
         end = Edit(at.end, at.end, after)
         return (Edit(at.start, at.start, before), end) if before else (end,)
 
-    def replace(self, node: ast.expr, within: Statement | Site, code: str) -> Edit:
-        """Put other code in an expression's place; the comments in it stay behind the code."""
+    def replace(self, node: ast.expr, within: Statement | Site, code: str) -> tuple[Edit, ...]:
+        """Put other code in an expression's place; the comments in it stay behind the code.
+
+        An expression that binds a name, awaits or yields is still evaluated.
+        """
+        if does_more(node):
+            return self.put(node, within, Frame("[", f", {code}][1]", ELEMENT))
         span = self._spans(node, within)[1][0]
         kept = comments(self._text[span.start : span.end])
         newline = self._source.newline + self._source.indentation(span.end)
-        return Edit(span.start, span.end, code + "".join(f"  {each}{newline}" for each in kept))
+        return (Edit(span.start, span.end, code + "".join(f"  {each}{newline}" for each in kept)),)
 
     def enclosed(self, node: ast.expr, within: Statement | Site) -> Span:
         """Where an expression stands with all the parentheses that are its own and not a call's."""

@@ -11,7 +11,7 @@ from enum import Enum
 from trainshift.core.names.script import Script, read_script
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit, Plan, Remark, Withheld, apply, merge
-from trainshift.core.text.source import BOM, Source, Span
+from trainshift.core.text.source import BOM, Source, Span, one_line
 from trainshift.core.text.statements import FactsCache, ParseFailure
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
@@ -218,7 +218,7 @@ def obstacle(analysis: Analysis, runtime: Runtime | None = None) -> Conversion |
     if essential:
         first = min(essential, key=lambda each: each.target)
         position = source.position(first.target.start)
-        reason = f"{first.rule}: {first.reason}"
+        reason = one_line(f"{first.rule}: {first.reason}")
         return Conversion(Status.REFUSED, source.text, withheld=withheld, reason=reason, position=position)
     if not analysis.changes:
         reason = "every training step, print and write is distributed already"
@@ -315,4 +315,4 @@ def _notes(
 
 
 def _note(source: Source, rule: str, target: Span, text: str) -> Note:
-    return Note(rule, *source.position(target.start), text)
+    return Note(rule, *source.position(target.start), one_line(text))

@@ -10,6 +10,7 @@ from enum import Enum
 
 from trainshift.core.names.values import Class, Instance, Literal, UserInstance, Value
 from trainshift.core.program import Program
+from trainshift.core.text.expressions import does_more
 from trainshift.core.text.facts import Site, last_name
 from trainshift.core.training.horovod import Horovod
 from trainshift.rewriting.list_members import Element, Members, members
@@ -84,10 +85,12 @@ class Lists(ABC):
 
     def _member(self, element: Element) -> Member:
         values = self._names.values(element.node, element.scope, element.statement)
-        none = Literal(None)
-        roles = {self._role(value) for value in values if value != none} or {Role.UNKNOWN}
+        # ``debug and TensorBoard()`` may be nothing at all.
+        roles = {self._role(each) for each in values if not isinstance(each, Literal)} or {Role.UNKNOWN}
         writes = Role.WRITES in roles
         role = roles.pop() if len(roles) == 1 else Role.UNKNOWN if Role.UNKNOWN in roles else Role.STEERS
+        if role is Role.WRITES and does_more(element.node):
+            role = Role.STEERS  # What it binds or awaits every rank may need.
         names = sorted({name for value in values if (name := _class_name(value))})
         if not names:
             shown = element.node.func if isinstance(element.node, ast.Call) else element.node

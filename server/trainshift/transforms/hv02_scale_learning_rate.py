@@ -33,7 +33,7 @@ from __future__ import annotations
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit, Withheld
-from trainshift.core.text.expressions import ITERATED, Frame, product
+from trainshift.core.text.expressions import of_each, product
 from trainshift.core.text.facts import Statement
 from trainshift.rewriting.keras.fits import Fits
 from trainshift.rewriting.prerequisites import Prerequisites
@@ -92,7 +92,7 @@ def _scale(program: Program, rate: Rate) -> tuple[Edit, ...]:
     if rate.node is None:
         assert rate.site is not None
         return program.fact(Layout).add_keyword(rate.site, rate.keyword, f"{rate.default} {factor}")
-    frame = Frame(f"[value {factor} for value in ", "]", ITERATED) if rate.each else product(factor)
+    frame = of_each(rate.node, "value", f"value {factor}") if rate.each else product(factor)
     return program.fact(Layout).put(rate.node, rate.statement, frame)
 
 

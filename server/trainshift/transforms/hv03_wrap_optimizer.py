@@ -31,7 +31,7 @@ import ast
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit, Withheld
-from trainshift.core.text.expressions import ITERATED, Frame, handed_to
+from trainshift.core.text.expressions import handed_to, of_each
 from trainshift.core.text.facts import Site, Statement
 from trainshift.rewriting.keras.schedule_configs import REGISTER, Remake, ScheduleConfigs
 from trainshift.rewriting.keras.wraps import Wrap, Wraps
@@ -63,8 +63,8 @@ def _average(program: Program, site: Site) -> Change | Withheld:
     span = program.script.span(site.node, site)
     if site.in_fstring:
         return Withheld("HV03", span, "the gradients are taken inside an f-string", True)
-    lead = f"[grad if grad is None else {program.fact(Prerequisites).hvd}.allreduce(grad) for grad in "
-    edits = program.fact(Layout).put(site.node, site, Frame(lead, "]", ITERATED))
+    averaged = f"grad if grad is None else {program.fact(Prerequisites).hvd}.allreduce(grad)"
+    edits = program.fact(Layout).put(site.node, site, of_each(site.node, "grad", averaged))
     title = "Average the gradients that tf.gradients takes over all ranks"
     return Change("HV03", title, program.script.statement_span(site.statement), edits)
 

@@ -28,7 +28,7 @@ from trainshift.core.names import api
 from trainshift.core.names.values import Display, Instance
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit, Withheld
-from trainshift.core.text.expressions import ARGUMENT, ELEMENT, Frame, Level, handed_to
+from trainshift.core.text.expressions import ARGUMENT, ELEMENT, Frame, Level, comments, handed_to
 from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted
 from trainshift.core.training.executions import Executions, in_loop
 from trainshift.core.training.steps import VARIABLE_LISTS, Gradient, Steps, Tape, is_plain
@@ -138,6 +138,7 @@ def _sources(program: Program, gradient: Gradient) -> tuple[str, list[Edit], str
         return "", [*inner, *layout.put(call, gradient.site, Frame("", "[0]", Level.ATOM))], ""
     if kind == "nested":
         text = script.text(sources, gradient.site)
+        text = ast.unparse(sources) if comments(text) else text
         if any(isinstance(each, ast.Call) for each in ast.walk(sources)):
             return "the gradient is taken of a nested structure that is made in the call", [], ""
         tf = program.fact(Prerequisites).tf
@@ -165,7 +166,7 @@ def _kind(program: Program, sources: ast.expr, gradient: Gradient) -> str:
             kinds.add("nested" if nested else "list")
         elif isinstance(value, Instance) and program.names.is_a(value, *api.VARIABLE):
             kinds.add("variable")
-        elif isinstance(value, Instance) and not api.is_class(value.cls):
+        elif isinstance(value, Instance) and not api.is_class(value.cls) and value.cls != "builtins.next":
             kinds.add("list")
         else:
             kinds.add("unknown")

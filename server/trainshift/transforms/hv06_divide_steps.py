@@ -24,15 +24,16 @@ from dataclasses import dataclass
 from trainshift.core.layout import Layout
 from trainshift.core.names import api
 from trainshift.core.names.flow import reaching_calls
-from trainshift.core.names.values import Unknown
+from trainshift.core.names.values import Literal, Unknown
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change, Remark, Withheld
-from trainshift.core.text.expressions import product
+from trainshift.core.text.edit import Change, Edit, Remark, Withheld
+from trainshift.core.text.expressions import Frame, Level, product
 from trainshift.core.text.facts import Site, argument
 from trainshift.core.text.source import one_line
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
+from trainshift.core.training.steps import is_plain
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.rewriting.keras.fits import Fits
 from trainshift.rewriting.prerequisites import Prerequisites
@@ -48,11 +49,15 @@ _COUNTING = {
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Count:
-    """A number of steps: the call that is given it, under which name, and what is assumed of it."""
+    """A number of steps: the call that is given it, under which name, and what is assumed of it.
+
+    `optional` tells that None may be given instead, which stands for all of them.
+    """
 
     site: Site
     node: ast.expr
     what: str
+    optional: bool = False
     doubt: str = ""
 
 
@@ -63,8 +68,13 @@ def propose(program: Program) -> Proposals:
         if site.in_fstring:
             yield Withheld("HV06", target, "the call stands inside an f-string")
         elif not _is_settled(program, count.node, site):
-            share = product(f"// {program.fact(Prerequisites).hvd}.size()")
-            edits = program.fact(Layout).put(count.node, site, share)
+            edits = _divided(program, count.node, site, count.optional)
+            if edits is None:
+                text = program.script.text(count.node, site)
+                yield Withheld(
+                    "HV06", target, f"{text} may be None, which cannot be divided: give it a name first"
+                )
+                continue
             doubts = (count.doubt,) if count.doubt else ()
             number = program.script.text(count.node, site)
             title = f"Divide the {count.what} ({number}) among the ranks"
@@ -83,6 +93,26 @@ def propose(program: Program) -> Proposals:
             yield Withheld("HV06", target, "the call hides the number of batches that are taken")
 
 
+def _divided(program: Program, node: ast.expr, site: Site, optional: bool) -> tuple[Edit, ...] | None:
+    """The edits that divide a number of steps; None where it may be None, and nothing can ask whether it is.
+
+    A conditional is divided in its branches if one of them is no number to divide.
+    """
+    share = product(f"// {program.fact(Prerequisites).hvd}.size()")
+    last = node.values[-1] if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or) else node
+    maybe = optional and Literal(None) in program.names.site_values(last, site)
+    if isinstance(node, ast.IfExp):
+        branches = [each for each in (node.body, node.orelse) if not _is_settled(program, each, site)]
+        if maybe or len(branches) < 2:
+            found = [_divided(program, each, site, optional) for each in branches]
+            return None if None in found else tuple(edit for edits in found for edit in edits or ())
+    if maybe and not is_plain(node):
+        return None
+    if maybe:
+        share = Frame(f"{program.script.text(node, site)} and ", share.after, share.asks, Level.AND)
+    return program.fact(Layout).put(node, site, share)
+
+
 def _taken(program: Program) -> Iterator[_Count]:
     """What `take` takes of a dataset that a training loop iterates."""
     feeding = _feeding(program)
@@ -95,7 +125,8 @@ def _taken(program: Program) -> Iterator[_Count]:
         known = program.names.may_be(receiver, *api.DATASET)
         if known or any(isinstance(value, Unknown) for value in receiver):
             name = program.script.text(site.node.func.value, site)
-            yield _Count(site, node, "batches taken", "" if known else f"{name} is taken to be a dataset")
+            doubt = "" if known else f"{name} is taken to be a dataset"
+            yield _Count(site, node, "batches taken", doubt=doubt)
 
 
 def _given(program: Program) -> Iterator[_Count]:
@@ -120,16 +151,16 @@ def _given(program: Program) -> Iterator[_Count]:
 
 def _counts(site: Site, given: dict[str, ast.expr | None]) -> Iterator[_Count]:
     for name, node in given.items():
-        if node is not None and not (isinstance(node, ast.Constant) and node.value is None):
-            yield _Count(site, node, name)
+        if node is not None:
+            yield _Count(site, node, name, optional=True)
 
 
 def _is_settled(program: Program, count: ast.expr, site: Site) -> bool:
-    """Whether the count is divided already, or is 1 (which would become none) or "all" (-1)."""
+    """Whether the count is divided already, or is 1 (which would become none) or "all" (-1 or None)."""
     if program.fact(Horovod).scaled(count, site.scope, site.statement):
         return True
     try:
-        return ast.literal_eval(count) in (1, -1)
+        return ast.literal_eval(count) in (1, -1, None)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return False
 

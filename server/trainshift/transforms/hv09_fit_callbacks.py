@@ -30,7 +30,7 @@ from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit, Withheld
 from trainshift.core.text.facts import Site
 from trainshift.core.training.executions import Executions
-from trainshift.rewriting.edits.list_edits import keep_to_root, placed, put_first, run, titled
+from trainshift.rewriting.edits.list_edits import keep_to_root, left, placed, put_first, run, titled
 from trainshift.rewriting.edits.rank_guards import guard_changes, only_argument
 from trainshift.rewriting.keras.callbacks import AVERAGE, BROADCAST, CallbackLists, Callbacks
 from trainshift.rewriting.keras.fits import hides
@@ -47,10 +47,7 @@ def propose(program: Program) -> Proposals:
         change = _fit(program, callbacks)
         if change is not None:
             yield change
-        for each in callbacks.members:
-            if each.may_write:
-                span = program.script.span(each.element.node, each.element.scope)
-                yield Withheld("HV09", span, f"{each.name} stays on every rank, where one of them writes")
+        yield from left(program, "HV09", callbacks)
     for callback in program.fact(CallbackLists).written_on_all_ranks:
         yield keep_to_root(program, "HV09", callback.element, callback.name)
     yield from guard_changes(

@@ -115,7 +115,7 @@ def _make(program: Program, named: Named) -> Change | Withheld:
     if named.node is None:
         edits += layout.add_keyword(site, "optimizer", value)
     else:
-        edits += (layout.replace(named.node, site, value),)
+        edits += layout.replace(named.node, site, value)
     given = script.text(named.node, site) if named.node is not None else "Keras' default"
     decision = f"{given} is {last} with its default learning rate {rate.default if rate else ''}, scaled"
     return Change("HV10", _TITLE, target, edits, requires, decisions=(decision,))

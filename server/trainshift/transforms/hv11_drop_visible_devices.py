@@ -28,6 +28,7 @@ from collections.abc import Iterator
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit, Remark, Withheld
+from trainshift.core.text.expressions import does_more
 from trainshift.core.text.facts import Statement
 from trainshift.core.text.source import Span, one_line
 from trainshift.rewriting.device_choices import Choices, DeviceChoices, Entry
@@ -75,8 +76,12 @@ def _unseen_places(program: Program) -> Iterator[Remark]:
             yield Remark("HV11", program.script.span(place.site.node, place.site), text)
 
 
-def _dropped(program: Program, choices: Choices, dropped: set[Statement]) -> Iterator[Change]:
+def _dropped(program: Program, choices: Choices, dropped: set[Statement]) -> Proposals:
     for statement in choices.statements:
+        if does_more(statement.node):
+            reason = "the statement binds a name or awaits something too, so it cannot be taken out"
+            yield Withheld("HV11", program.script.statement_span(statement), reason, True)
+            continue
         # The last of a block that is dropped as a whole becomes `pass`, whichever is applied first.
         emptied = statement.parent is not None and all(each in dropped for each in statement.block)
         last = statement.index == len(statement.block) - 1

@@ -41,7 +41,7 @@ from trainshift.core.text.edit import Change, Edit, Withheld
 from trainshift.core.text.facts import Site, argument, hides_arguments
 from trainshift.core.training.loops import Loops
 from trainshift.rewriting.edits.hook_edits import doubts, hooked
-from trainshift.rewriting.edits.list_edits import keep_to_root, placed, titled
+from trainshift.rewriting.edits.list_edits import keep_to_root, left, placed, titled
 from trainshift.rewriting.edits.rank_guards import only_argument
 from trainshift.rewriting.edits.session_configs import configured, hidden, proto
 from trainshift.rewriting.prerequisites import Prerequisites
@@ -73,6 +73,7 @@ def propose(program: Program) -> Proposals:
             yield from _run_config(program, site, name)
     for hooks in program.fact(HookLists).estimators.values():
         yield from _training(program, hooks)
+        yield from left(program, "HV12", hooks)
     yield from _unseen_specs(program)
     for member, of_estimator in program.fact(HookLists).written_on_all_ranks:
         if of_estimator:
@@ -102,7 +103,7 @@ def _estimator(program: Program, made: Made) -> Proposals:
         if canned.node is None:
             added[canned.word] = text
         else:
-            edits.append(program.fact(Layout).replace(canned.node, site, text))
+            edits += program.fact(Layout).replace(canned.node, site, text)
         shown = script.text(canned.node, site) if canned.node is not None else f"the default {canned.word}"
         decided.append(f"{shown} is {canned.cls} with the learning rate {canned.rate}, scaled")
     directory = made.given("model_dir")

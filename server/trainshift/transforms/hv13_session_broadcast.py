@@ -77,7 +77,7 @@ def _pin(program: Program, pin: Pin) -> Change | Withheld:
     edits: tuple[Edit, ...]
     decisions: tuple[str, ...] = ()
     if pin.value is not None:
-        edits = (layout.replace(pin.value, pin.statement, rank),)
+        edits = layout.replace(pin.value, pin.statement, rank)
         decisions = (
             f"the script's own choice of GPUs, {script.text(pin.value, pin.statement)}, is replaced",
         )

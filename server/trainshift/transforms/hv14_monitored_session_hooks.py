@@ -26,7 +26,7 @@ from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit, Withheld
 from trainshift.core.text.facts import Site, argument
 from trainshift.rewriting.edits.hook_edits import doubts, hooked
-from trainshift.rewriting.edits.list_edits import keep_to_root, placed, titled
+from trainshift.rewriting.edits.list_edits import keep_to_root, left, placed, titled
 from trainshift.rewriting.edits.rank_guards import only_argument
 from trainshift.rewriting.edits.session_configs import configured, hidden, proto
 from trainshift.rewriting.prerequisites import Prerequisites
@@ -45,6 +45,7 @@ def propose(program: Program) -> Proposals:
     """One change for each monitored session, for each session creator and for each hook that writes."""
     for site, hooks in program.fact(HookLists).monitored.items():
         yield from _session(program, site, hooks)
+        yield from left(program, "HV14", hooks)
     for site, name in program.fact(Sessions).created:
         if name in _CREATORS:
             yield from _configure(program, site, name, [])

@@ -108,7 +108,7 @@ class Resolver(Callers):
             operands = _operands(node)
             known = [self.values(operand, scope, statement) for operand in operands]
             if all(values and all(isinstance(value, Literal) for value in values) for values in known):
-                return frozenset({Literal(None)})
+                return frozenset({Literal(...)})
         if isinstance(node, ast.JoinedStr):
             return frozenset({Literal("")})
         return ANYTHING

@@ -130,6 +130,13 @@ def handed_to(function: str) -> Frame:
     return Frame(f"{function}(", ")", ARGUMENT)
 
 
+def of_each(node: ast.expr, name: str, made: str) -> Frame:
+    """``[made for name in expression]``, where Python lets `node` stand there: not if it binds a name."""
+    if any(isinstance(part, ast.NamedExpr) for part in ast.walk(node)):
+        return Frame(f"list(map(lambda {name}: {made}, ", "))", ARGUMENT)
+    return Frame(f"[{made} for {name} in ", "]", ITERATED)
+
+
 def level(node: ast.expr, code: str) -> Level:
     """How tightly the expression `node` holds together, of which `code` is the text."""
     if isinstance(node, ast.BoolOp | ast.BinOp | ast.UnaryOp):
@@ -188,6 +195,13 @@ def parentheses(text: str, span: Span, bounds: Span) -> list[Span]:
             break
         opening.append(bounds.start + offset)
     return [Span(*pair) for pair in zip(opening, closing, strict=False)]
+
+
+def does_more(node: ast.expr | ast.stmt) -> bool:
+    """Whether code does more than give a value, whatever it calls: it binds a name, awaits or yields."""
+    return any(
+        isinstance(part, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom) for part in ast.walk(node)
+    )
 
 
 def comments(text: str) -> list[str]:

@@ -154,7 +154,9 @@ class Horovod:
         return function is not None and self._called_on_root(function)
 
     def site_on_root(self, site: Site) -> bool:
-        """As `on_root`, for a call: also under ``... if hvd.rank() == 0 else ...`` or ``and``."""
+        """As `on_root`, for a call: also under ``... if hvd.rank() == 0 else ...`` or ``and``, or in a
+        comprehension that asks for the rank.
+        """
         return self.expression_on_root(site.node, site.statement)
 
     def expression_on_root(self, node: ast.expr, statement: Statement) -> bool:
@@ -165,6 +167,10 @@ class Horovod:
         for above, below in pairwise(path):
             if isinstance(above, ast.IfExp) and below is not above.test:
                 if self._tells_root(above.test, statement, below is above.body):
+                    return True
+            elif isinstance(above, ast.ListComp | ast.SetComp | ast.GeneratorExp) and below is above.elt:
+                conditions = [test for generator in above.generators for test in generator.ifs]
+                if any(self._tells_root(test, statement, True) for test in conditions):
                     return True
             elif isinstance(above, ast.BoolOp) and isinstance(above.op, ast.And):
                 earlier = above.values[: above.values.index(below)]  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import replace
 
 from trainshift.core.layout import Layout
@@ -21,23 +22,24 @@ def put_first(
 ) -> list[Edit]:
     """Put elements in front of those that an argument gives, whatever expression it is.
 
-    `flattens` tells that a list in the list is as good as its elements (Keras flattens callbacks).
+    `flattens` tells that a list in the list is as good as its elements, and one object as good as a list:
+    Keras flattens callbacks.
     """
     given, found = listed.given, listed.found
     assert given is not None
     layout = program.fact(Layout)
     if isinstance(given, ast.Constant):
-        return [layout.replace(given, site, f"[{', '.join(first)}]")]
+        return [*layout.replace(given, site, f"[{', '.join(first)}]")]
     if isinstance(given, ast.List):
         return _into_display(program, given, site, first)
     maybe = found.may_be_none or not found.complete
-    if not found.single:
+    if not (found.single and flattens):
         frame = Frame("*(", " or [])", ALTERNATIVE) if maybe else Frame("*", "", STARRED)
     elif listed.writes_alone:
-        nothing, asks = (" or []", ALTERNATIVE) if flattens and maybe else ("", ELEMENT)
+        nothing, asks = (" or []", ALTERNATIVE) if maybe else ("", ELEMENT)
         frame = Frame("*([", f"{nothing}] if {program.fact(Prerequisites).root} else [])", asks)
     else:
-        frame = Frame("(", " or [])", ALTERNATIVE) if flattens and maybe else Frame("", "", ELEMENT)
+        frame = Frame("(", " or [])", ALTERNATIVE) if maybe else Frame("", "", ELEMENT)
     whole = replace(frame, before=f"[{', '.join(first)}, {frame.before}", after=f"{frame.after}]")
     return [*layout.put(given, site, whole)]
 
@@ -66,6 +68,14 @@ def keep_to_root(program: Program, rule: str, element: Element, name: str) -> Ch
     else:
         edits, requires = only_element(program, element.node, statement), ()
     return Change(rule, f"Keep {name} to rank 0", target, edits, requires)
+
+
+def left(program: Program, rule: str, listed: Listed) -> Iterator[Withheld]:
+    """The members that write in some cases, and are left on every rank."""
+    for each in listed.members:
+        if each.may_write:
+            span = program.script.span(each.element.node, each.element.scope)
+            yield Withheld(rule, span, f"{each.name} stays on every rank, where one of them writes")
 
 
 def titled(title: str, listed: Listed) -> str:

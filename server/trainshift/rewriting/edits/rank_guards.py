@@ -10,7 +10,7 @@ from trainshift.core.program import Program
 from trainshift.core.text import expressions as framed
 from trainshift.core.text.edit import Change, Edit, Withheld
 from trainshift.core.text.expressions import ELEMENT, Frame
-from trainshift.core.text.facts import Site, Statement
+from trainshift.core.text.facts import Site, Statement, expression_path
 from trainshift.core.training.horovod import Horovod
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.ranks.guard_forms import Form, RootCall, RootKind
@@ -31,6 +31,10 @@ def guard_changes(
         target = program.script.statement_span(call.site.statement)
         if call.reason:
             yield Withheld(rule, program.script.span(call.site.node, call.site), call.reason)
+            continue
+        if call.form is Form.WRITER and framed.does_more(call.outer):
+            reason = "an argument binds a name or awaits something, which every rank must do"
+            yield Withheld(rule, program.script.span(call.site.node, call.site), reason)
             continue
         alone = call.form in (Form.GUARD, Form.BIND, Form.RELOAD)
         requires = program.fact(Layout).isolate(call.site.statement) if alone else ()
@@ -60,8 +64,16 @@ def only_statement(program: Program, statement: Statement) -> tuple[Edit, ...]:
 
 
 def only_element(program: Program, node: ast.expr, statement: Statement) -> tuple[Edit, ...]:
-    """An element of a list becomes ``*([element] if hvd.rank() == 0 else [])``."""
+    """An element of a list becomes ``*([element] if hvd.rank() == 0 else [])``.
+
+    So one that a comprehension makes is picked by another condition.
+    """
     layout, root = program.fact(Layout), program.fact(Prerequisites).root
+    parent = expression_path(statement.node, node)[-2]
+    if isinstance(parent, ast.ListComp | ast.GeneratorExp) and parent.elt is node:
+        last = parent.generators[-1]
+        end = layout.enclosed([last.iter, *last.ifs][-1], statement).end
+        return (Edit(end, end, f" if {root}"),)
     return layout.put(node, statement, Frame("*([", f"] if {root} else [])", ELEMENT))
 
 
@@ -74,6 +86,13 @@ def only_argument(program: Program, given: ast.expr, site: Site, otherwise: str 
 
 
 def on_root(program: Program, node: ast.expr, site: Site, otherwise: str) -> tuple[Edit, ...]:
-    """An expression becomes ``expression if hvd.rank() == 0 else otherwise``."""
-    frame = framed.conditional(program.fact(Prerequisites).root, otherwise)
+    """An expression becomes ``expression if hvd.rank() == 0 else otherwise``.
+
+    One that binds a name, awaits or yields is evaluated on every rank:
+    ``[otherwise, expression][hvd.rank() == 0]``.
+    """
+    root = program.fact(Prerequisites).root
+    frame = framed.conditional(root, otherwise)
+    if framed.does_more(node):
+        frame = Frame(f"[{otherwise}, ", f"][{root}]", ELEMENT)
     return program.fact(Layout).put(node, site, frame)

@@ -33,7 +33,7 @@ def configured(
             added[CONFIGURED[name]] = text
         else:
             if isinstance(configuration.given, ast.Constant):
-                edits = (program.fact(Layout).replace(configuration.given, site, text),)
+                edits = program.fact(Layout).replace(configuration.given, site, text)
             else:
                 edits = program.fact(Layout).put(configuration.given, site, alternative(text))
     return (*edits, *program.fact(Layout).add_keywords(site, added, on_lines=True))

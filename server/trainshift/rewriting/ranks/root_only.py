@@ -13,7 +13,16 @@ from trainshift.core import tables
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
 from trainshift.core.names.classes import class_around
-from trainshift.core.names.values import Function, Instance, Library, Member, Unknown, UserInstance, Value
+from trainshift.core.names.values import (
+    Function,
+    Instance,
+    Library,
+    Literal,
+    Member,
+    Unknown,
+    UserInstance,
+    Value,
+)
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Site, Statement, argument, hides_arguments
 from trainshift.core.training.executions import LOOPS, of_super
@@ -84,7 +93,7 @@ class RootOnly:
     def _writes(self, site: Site) -> bool:
         for value in self._script.names.callee(site):
             if isinstance(value, Library) and value.name in tables.OPENING:
-                if tables.OPENING[value.name][1] is None or _mode_writes(site):
+                if tables.OPENING[value.name][1] is None or self._mode_writes(site):
                     return True
             found = self._classify(site, value)
             if found is not None and found[0] is RootKind.WRITE:
@@ -165,7 +174,7 @@ class RootOnly:
         if name in tables.WRITING_CONTEXTS and is_context_manager(site):
             return (
                 (RootKind.WRITE, Form.GUARD, "")
-                if name not in tables.READING_TOO or _mode_writes(site)
+                if name not in tables.READING_TOO or self._mode_writes(site)
                 else None
             )
         return None
@@ -271,7 +280,13 @@ class RootOnly:
         path = argument(site.node, 0, path_name)
         if path is None or self._horovod.pinned(path, site.scope, site.statement):
             return False
-        return mode_name is None or _mode_writes(site)
+        return mode_name is None or self._mode_writes(site)
+
+    def _mode_writes(self, site: Site) -> bool:
+        mode = argument(site.node, 1, "mode")
+        values = self._script.names.site_values(mode, site) if mode is not None else ()
+        shown = [value.value for value in values if isinstance(value, Literal)]
+        return any(isinstance(each, str) and not set(each).isdisjoint("wax+") for each in shown)
 
 
 def _is_import_fallback(statement: Statement) -> bool:
@@ -291,10 +306,3 @@ def verbosity(site: Site, names: Iterable[str] = ()) -> ast.expr | None:
     for name in tables.TALKING.intersection(names):
         signature = api.constructor(name)
     return argument(site.node, signature.position("verbose") if signature else None, "verbose")
-
-
-def _mode_writes(site: Site) -> bool:
-    mode = argument(site.node, 1, "mode")
-    if not isinstance(mode, ast.Constant) or not isinstance(mode.value, str):
-        return False
-    return any(letter in mode.value for letter in "wax+")

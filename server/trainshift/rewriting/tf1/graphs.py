@@ -14,7 +14,7 @@ from trainshift.core.names import api
 from trainshift.core.names.flow import reaching_calls
 from trainshift.core.names.values import Unknown
 from trainshift.core.program import Program
-from trainshift.core.text.facts import COMPREHENSIONS, Site, arguments, expression_path
+from trainshift.core.text.facts import COMPREHENSIONS, Site, arguments, expression_path, last_name
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import GRAPH_PATTERNS
 from trainshift.core.training.loops import Loops
@@ -132,7 +132,7 @@ class Graphs:
         }
 
     def _is_averaged(self, site: Site) -> bool:
-        """Whether the call stands in a comprehension that averages what it gives."""
+        """Whether the call stands in a comprehension, or a `map`, that averages what it gives."""
         return any(
             isinstance(part, ast.Call)
             and self._program.fact(Horovod).is_call(
@@ -140,5 +140,6 @@ class Graphs:
             )
             for above in expression_path(site.statement.node, site.node)
             if isinstance(above, COMPREHENSIONS)
+            or (isinstance(above, ast.Call) and last_name(above.func) == "map")
             for part in ast.walk(above)
         )

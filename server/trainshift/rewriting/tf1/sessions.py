@@ -119,7 +119,7 @@ class Sessions:
         values = self._names.site_values(given, site)
         protos = [value for value in values if isinstance(value, Instance) and value.cls == _PROTO]
         nothing = {value for value in values if isinstance(value, Literal) and value.value is None}
-        if not protos or len(protos) + len(nothing) < len(values):
+        if not values or len(protos) + len(nothing) < len(values):
             if self._horovod.pinned(given, site.scope, site.statement):
                 return Configuration(given)
             return Configuration(given, hidden=f"what {self._script.text(given, site)} is cannot be seen")

@@ -1,0 +1,82 @@
+"""Every form of expression at every place that a rewrite edits: the result parses and does the same."""
+
+from __future__ import annotations
+
+import ast
+from itertools import islice
+
+import pytest
+
+from forms import SLOTS, Slot
+from standins import RANKS, World
+from trainshift.core.text.edit import apply
+from trainshift.core.text.expressions import comments
+from trainshift.engine.conversion import Conversion, Status, convert
+
+QUICK = 2
+"""So many forms are tried at each slot in the quick loop."""
+
+
+@pytest.mark.parametrize("slot", SLOTS, ids=lambda slot: f"{slot.rule} {slot.name}")
+def test_every_form_is_rewritten_and_does_the_same(slot: Slot, quick: bool) -> None:
+    forms = list(slot.forms())
+    first = SLOTS.index(slot) % len(forms)
+    legal = (each for each in (*forms[first:], *forms[:first]) if _is_python(slot, each[1]))
+    for name, form in islice(legal, QUICK) if quick else legal:
+        _check(slot, name, slot.text(form))
+
+
+def _check(slot: Slot, name: str, text: str) -> None:
+    conversion = convert(text)
+    where = f"{slot.rule} {slot.name}, {name}:\n{text}\n--- {conversion.status.value}:\n"
+    where += f"{conversion.reason}\n{conversion.text}"
+    told = slot.told.get(name)
+    notes = (conversion.applied, conversion.withheld, conversion.doubts, conversion.decisions)
+    reasons = [conversion.reason, *(each.text for some in notes for each in some)]
+    if told is None:
+        assert conversion.status is Status.CONVERTED, where
+        assert conversion.text.count(slot.adds) > text.count(slot.adds), where
+    else:
+        assert any(told in each for each in reasons), (where, reasons)
+        assert not told or conversion.text.count(slot.adds) == text.count(slot.adds), where
+    assert "internal error" not in conversion.reason, where
+    assert not any("\n" in reason for reason in reasons), where
+    if conversion.status is Status.CONVERTED:
+        _check_text(text, conversion, where)
+        if name in slot.doubted:
+            assert conversion.doubts, where
+        else:
+            _check_meaning(slot, text, conversion.text, told is None, where)
+
+
+def _check_text(text: str, conversion: Conversion, where: str) -> None:
+    """Comments stay, nothing changes outside the edits, and another conversion finds nothing to do."""
+    said, kept = comments(text), comments(conversion.text)
+    assert said == kept, where
+    assert conversion.plan is not None
+    assert apply(text, conversion.plan.edits) == conversion.text, where
+    again = convert(conversion.text)
+    assert (again.status, again.text) == (Status.ALREADY_DISTRIBUTED, conversion.text), f"{where}\n{again}"
+
+
+def _check_meaning(slot: Slot, before: str, after: str, is_rewritten: bool, where: str) -> None:
+    """One rank does what the original did; others are given what the rule means them to be given."""
+    original, alone = World().run(before), World().run(after)
+    assert alone.notes == original.notes, where
+    other = World(RANKS, 1).run(after)
+    assert not other.trained_apart(), where
+    if slot.watched is not None and is_rewritten:
+        given = original.given(*slot.watched)
+        assert given, where
+        expected = [slot.elsewhere(each) for each in given] if slot.elsewhere is not None else []
+        assert other.given(*slot.watched) == expected, where
+
+
+def _is_python(slot: Slot, form: str) -> bool:
+    """Whether a form may stand in the slot, and is all of what is there."""
+    try:
+        compile(slot.text(form), "script.py", "exec")
+        alone = "*" in form[:1] or ast.dump(ast.parse(slot.text(f"({form})")))
+    except SyntaxError:
+        return False
+    return alone in (True, ast.dump(ast.parse(slot.text(form))))
