@@ -61,7 +61,6 @@ LONG = {
             "restrictions.facts.one_name",
             "rewriting.rates.learning_rates",
             "rewriting.rates.rate_cases",
-            "rewriting.tf1.initializations",
         ),
         "to be divided",
     ),

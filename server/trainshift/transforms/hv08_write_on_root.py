@@ -45,6 +45,7 @@ from trainshift.core.text.edit import Change, Edit
 from trainshift.core.text.facts import Site, argument
 from trainshift.core.text.source import Span
 from trainshift.rewriting.edits.rank_guards import conditional, guard, guard_changes, on_root, or_none
+from trainshift.rewriting.edits.session_broadcasts import broadcast, initialize
 from trainshift.rewriting.keras.wraps import Wraps
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.ranks.guard_forms import Form, GuardForms, RootCall, RootKind
@@ -132,12 +133,13 @@ def _restored(program: Program, call: RootCall) -> tuple[Edit, ...]:
     """Give other ranks' variables a value where they have none, and broadcast those that were restored."""
     statement = call.site.statement
     restore = program.fact(Initializations).restore(call.site)
-    otherwise = program.fact(Initializations).otherwise(call.site)
     unit = program.fact(Layout).unit_at(statement)
-    lines = ["else:", *(unit + line for line in otherwise)] if otherwise else []
+    lines = []
+    if program.fact(Initializations).is_first(call.site):
+        lines = ["else:", *(unit + line for line in initialize(program, restore))]
     if restore.anchor is statement:
-        return (program.fact(Layout).after(statement, [*lines, *restore.lines]),)
-    edits = (program.fact(Layout).after(restore.anchor, restore.lines),)
+        return (program.fact(Layout).after(statement, [*lines, *broadcast(program, restore)]),)
+    edits = (program.fact(Layout).after(restore.anchor, broadcast(program, restore)),)
     return (program.fact(Layout).after(statement, lines), *edits) if lines else edits
 
 

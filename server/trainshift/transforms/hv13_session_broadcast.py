@@ -24,6 +24,7 @@ from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit, Withheld
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
+from trainshift.rewriting.edits.session_broadcasts import broadcast
 from trainshift.rewriting.edits.session_configs import configured, hidden
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.tf1.initializations import Initialization, Initializations
@@ -99,7 +100,7 @@ def _broadcast(program: Program, each: Initialization) -> Change | Withheld:
     target = program.script.statement_span(each.site.statement)
     requires = program.fact(Layout).isolate(each.anchor)
     decisions = (_RESTORED if each.restores else _WHOLE,)
-    edits = (program.fact(Layout).after(each.anchor, each.lines),)
+    edits = (program.fact(Layout).after(each.anchor, broadcast(program, each)),)
     return Change("HV13", title, target, edits, requires, decisions=decisions)
 
 

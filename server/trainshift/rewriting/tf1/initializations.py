@@ -9,7 +9,6 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from trainshift.core.layout import Layout
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
 from trainshift.core.names.flow import reaching_calls
@@ -23,7 +22,6 @@ from trainshift.core.training.loops import Loops
 from trainshift.core.training.session_loops import MONITORED
 from trainshift.core.training.steps import is_plain
 from trainshift.core.training.what_trains import WhatTrains
-from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.ranks.root_only import RootOnly
 from trainshift.rewriting.tf1.sessions import PLAIN
 
@@ -43,20 +41,26 @@ _BROADCASTS = ("broadcast_global_variables", "broadcast_variables")
 _LISTING = frozenset(
     {"global_variables", "all_variables", "trainable_variables", "model_variables", "get_collection"}
 )
+# All variables, where others are given by the code of a list.
+ALL = ""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Initialization:
     """A call that gives variables their values: runs an initializer, or restores a checkpoint.
 
-    `anchor` is the statement that the broadcast follows, `lines` the broadcast of what is initialized, and
-    `whole` that of all variables; `reason` tells why there can be none; empty if there can.
+    `anchor` is the statement that a broadcast may follow; `reason` tells why none may, empty if one may.
+    `variables` is the code of the lists of those that are given values, `ALL` alone if that is every one.
+    `session` is the one that is named, None for the default one; `by_operation` tells that the initializer is
+    asked to run itself, and `in_its_graph` that the session's graph may not be the default one here.
     """
 
     site: Site
     anchor: Statement
-    lines: tuple[str, ...]
-    whole: tuple[str, ...]
+    variables: tuple[str, ...]
+    session: ast.expr | None
+    by_operation: bool = False
+    in_its_graph: bool = False
     restores: bool = False
     reason: str = ""
 
@@ -76,7 +80,7 @@ class Initializations:
 
         Where one directly follows another, its broadcast serves both: variables may have no value before.
         """
-        seen: set[tuple[Statement, tuple[str, ...]]] = set()
+        seen: set[tuple[object, ...]] = set()
         kept = []
         for each in self._all:
             if self._next(each) is not None or self._is_followed(each):
@@ -84,8 +88,9 @@ class Initializations:
             restores = each.restores or any(
                 other.restores and self._next(other) is each for other in self._everything
             )
-            each = replace(each, lines=self._lines(each), restores=restores)
-            key = (each.anchor, each.lines)
+            each = replace(each, variables=self._followed(each), restores=restores)
+            session = self._script.text(each.session, each.site) if each.session is not None else ""
+            key = (each.anchor, each.variables, session, each.by_operation)
             if key not in seen or each.reason:
                 seen.add(key)
                 kept.append(each)
@@ -105,14 +110,10 @@ class Initializations:
                 return None
         return None
 
-    def _lines(self, each: Initialization) -> tuple[str, ...]:
-        """The broadcast that follows an initialization: of what those initialize too that it follows."""
-        lines = each.lines
-        for other in self._everything:
-            if self._next(other) is each:
-                before = self._lines(other)
-                lines = each.whole if before == other.whole else (*before, *lines)
-        return each.whole if each.lines == each.whole else tuple(dict.fromkeys(lines))
+    def _followed(self, each: Initialization) -> tuple[str, ...]:
+        """The variables that have values after an initialization: also of those that it directly follows."""
+        before = [self._followed(other) for other in self._everything if self._next(other) is each]
+        return _together([*(code for variables in before for code in variables), *each.variables])
 
     def _runs_something(self, statement: Statement) -> bool:
         return any(
@@ -204,7 +205,7 @@ class Initializations:
     def _targets(
         self, node: ast.expr, scope: Scope, statement: Statement | None, site: Site, depth: int = 0
     ) -> Iterator[str]:
-        """The code of what is initialized by an operation; empty code stands for all variables."""
+        """The code of what is initialized by an operation, `ALL` for all variables."""
         if depth > 8:
             return
         if isinstance(node, ast.Attribute) and node.attr == "initializer":
@@ -218,7 +219,7 @@ class Initializations:
             return
         for value in self._names.values(node, scope, statement):
             if isinstance(value, Instance) and value.cls in _ALL_VARIABLES:
-                yield ""
+                yield ALL
             elif isinstance(value, Instance) and value.cls in _SOME_VARIABLES:
                 yield self._some(value, site)
             elif isinstance(value, Instance) and value.cls in _GROUPS:
@@ -280,22 +281,15 @@ class Initializations:
         given = argument(value.node, 0, "var_list")
         made = self._script.site_of(value.node)
         if given is None or not _same(made.scope, site.scope):
-            return ""
+            return ALL
         if made.statement is site.statement or is_plain(given):
             return self._script.text(given, made)
-        return ""
+        return ALL
 
     def _initialization(self, site: Site, targets: Iterable[str], operation: bool) -> Initialization:
         statement = site.statement
         assert isinstance(site.node.func, ast.Attribute)
-        targets = sorted(set(targets))
-        targets = [""] if "" in targets else targets
         session = argument(site.node, 1, "session") if operation else site.node.func.value
-        text = self._script.text(session, site) if session is not None else ""
-        lines, whole = (
-            self._in_graph([self._run(target, text, operation) for target in some], session, site)
-            for some in (targets, [""])
-        )
         reason = self._reason(site)
         if self._runs_others(site, operation):
             reason = "the statement that initializes the variables runs other operations of a graph too"
@@ -306,31 +300,14 @@ class Initializations:
             for restore in self._restores():
                 if restore.site.statement in beside and restore.anchor is not restore.site.statement:
                     anchor = restore.anchor
-        return Initialization(site, anchor, tuple(lines), tuple(whole), reason=reason)
+        elsewhere = self._is_elsewhere(session, site)
+        variables = _together(sorted(targets))
+        return Initialization(site, anchor, variables, session, operation, elsewhere, reason=reason)
 
-    def _run(self, target: str, session: str, operation: bool) -> str:
-        """The code that runs a broadcast as the script runs the initializer."""
-        broadcast = self._broadcast(target)
-        if operation:
-            return f"{broadcast}.run({f'session={session}' if session else ''})"
-        return f"{session}.run({broadcast})"
-
-    def _broadcast(self, target: str = "") -> str:
-        hvd = self._program.fact(Prerequisites).hvd
-        if target:
-            return f"{hvd}.broadcast_variables({target}, root_rank=0)"
-        return f"{hvd}.broadcast_global_variables(0)"
-
-    def _in_graph(self, lines: list[str], session: ast.expr | None, site: Site) -> list[str]:
-        """The lines, in the graph of the session where that may not be the default one."""
-        if session is None or not self._is_elsewhere(session, site):
-            return lines
-        unit = self._program.fact(Layout).unit_at(site.statement)
-        text = self._script.text(session, site)
-        return [f"with {text}.graph.as_default():", *(unit + line for line in lines)]
-
-    def _is_elsewhere(self, session: ast.expr, site: Site) -> bool:
+    def _is_elsewhere(self, session: ast.expr | None, site: Site) -> bool:
         """Whether the session's graph may not be the default graph where a call runs."""
+        if session is None:
+            return False
         entered = [
             (item.context_expr, above)
             for above in site.statement.ancestors()
@@ -389,12 +366,11 @@ class Initializations:
                 yield self.restore(site)
 
     def restore(self, site: Site) -> Initialization:
-        """The broadcast that follows a `Saver.restore`."""
+        """What a `Saver.restore` gives values, which may be all variables."""
         session = argument(site.node, 0, "sess")
-        text = self._script.text(session, site) if session is not None else "None"
-        lines = tuple(self._in_graph([f"{text}.run({self._broadcast()})"], session, site))
         reason = self._reason(site) or ("" if session is not None else "the session cannot be seen")
-        return Initialization(site, self._anchor(site, session), lines, lines, True, reason)
+        elsewhere, anchor = self._is_elsewhere(session, site), self._anchor(site, session)
+        return Initialization(site, anchor, (ALL,), session, False, elsewhere, True, reason)
 
     def _anchor(self, site: Site, session: ast.expr | None) -> Statement:
         """The statement that the broadcast follows: outside of an `if` that ranks may decide differently."""
@@ -424,22 +400,15 @@ class Initializations:
             statement = above
         return statement
 
-    def otherwise(self, site: Site) -> list[str]:
-        """What gives other ranks' variables a value where rank 0 restores them; nothing if they have one."""
+    def is_first(self, site: Site) -> bool:
+        """Whether the variables that a call restores may have had no values before it."""
         for current in site.statement.path():
             if not _same(current.scope, site.scope):
                 break
             for before in current.block[: current.index]:
                 if any(each.site.statement is before for each in self._initializers_once):
-                    return []
-        session = argument(site.node, 0, "sess")
-        assert session is not None
-        text = self._script.text(session, site)
-        return self._in_graph(
-            [f"{text}.run({self._program.fact(Prerequisites).v1}.global_variables_initializer())"],
-            session,
-            site,
-        )
+                    return False
+        return True
 
     @cached_property
     def _initializers_once(self) -> list[Initialization]:
@@ -492,6 +461,12 @@ class Initializations:
                 ):
                     return True
         return False
+
+
+def _together(variables: Iterable[str]) -> tuple[str, ...]:
+    """The code of several lists of variables, each once; `ALL` alone if one is of all."""
+    once = tuple(dict.fromkeys(variables))
+    return (ALL,) if ALL in once else once
 
 
 def _same(one: Scope, other: Scope) -> bool:
