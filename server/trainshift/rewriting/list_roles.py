@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
+from trainshift.core.names import api
 from trainshift.core.names.values import Class, Instance, Literal, UserInstance, Value
 from trainshift.core.program import Program
 from trainshift.core.text.expressions import does_more
-from trainshift.core.text.facts import Site, last_name
+from trainshift.core.text.facts import Scope, Site, last_name
 from trainshift.core.training.horovod import Horovod
 from trainshift.rewriting.list_members import Element, Members, members
 
@@ -63,7 +64,9 @@ class Listed:
 
 
 class Lists(ABC):
-    """Reads the lists of one script's callbacks or hooks."""
+    """Reads the lists of one script's callbacks or hooks; `_writing` are the classes that only write."""
+
+    _writing: frozenset[str]
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -71,8 +74,25 @@ class Lists(ABC):
         self._names = program.names
 
     @abstractmethod
+    def _steers(self, name: str) -> bool:
+        """Whether a class of a library, by its canonical name, is there for every rank."""
+
+    @abstractmethod
+    def _own_role(self, cls: Scope, bases: frozenset[str]) -> Role:
+        """The role of a class of the script's own, which has these bases in libraries."""
+
     def _role(self, value: Value) -> Role:
         """The role of one value that a member may have."""
+        if isinstance(value, Instance):
+            name = api.canonical(value.cls) or value.cls
+            if name.startswith("horovod."):
+                return Role.HOROVOD
+            if name in self._writing:
+                return Role.WRITES
+            return Role.STEERS if self._steers(name) else Role.UNKNOWN
+        if isinstance(value, UserInstance):
+            return self._own_role(value.scope, frozenset(self._names.library_bases(value.scope)))
+        return Role.UNKNOWN
 
     def _found(self, given: ast.expr | None, site: Site) -> Members:
         """What an argument holds; one object that stands for a list is its only element."""

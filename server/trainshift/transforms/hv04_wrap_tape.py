@@ -157,27 +157,21 @@ def _kind(program: Program, sources: ast.expr, gradient: Gradient) -> str:
     if isinstance(sources, ast.Subscript) and isinstance(sources.slice, ast.Constant):
         if isinstance(sources.value, ast.Attribute) and sources.value.attr in VARIABLE_LISTS:
             return "variable"
-    kinds = set()
+    known = set()
     for value in program.names.site_values(sources, site):
         if isinstance(value, Display):
             nested = isinstance(value.node, ast.Dict | ast.DictComp) or any(
                 _is_list(program, part, value) for part in getattr(value.node, "elts", [])
             )
-            kinds.add("nested" if nested else "list")
+            known.add("nested" if nested else "list")
         elif isinstance(value, Instance) and program.names.is_a(value, *api.VARIABLE):
-            kinds.add("variable")
+            known.add("variable")
         elif isinstance(value, Instance) and not api.is_class(value.cls) and value.cls != "builtins.next":
-            kinds.add("list")
-        else:
-            kinds.add("unknown")
-    if isinstance(sources, ast.Attribute) and sources.attr in ("variables", "weights"):
-        kinds.discard("unknown")
-        kinds = kinds or {"list"}
-    if isinstance(sources, ast.Call) and isinstance(sources.func, ast.Attribute):
-        kinds.discard("unknown")
-        kinds = kinds or {"list"}
-    kinds.discard("unknown") if len(kinds) > 1 else None
-    return kinds.pop() if len(kinds) == 1 else "unknown"
+            known.add("list")
+    listing = isinstance(sources, ast.Attribute) and sources.attr in ("variables", "weights")
+    if listing or (isinstance(sources, ast.Call) and isinstance(sources.func, ast.Attribute)):
+        known = known or {"list"}
+    return known.pop() if len(known) == 1 else "unknown"
 
 
 def _is_variable_list(program: Program, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:

@@ -71,9 +71,7 @@ def propose(program: Program) -> Proposals:
             edits = _divided(program, count.node, site, count.optional)
             if edits is None:
                 text = program.script.text(count.node, site)
-                yield Withheld(
-                    "HV06", target, f"{text} may be None, which cannot be divided: give it a name first"
-                )
+                yield Withheld("HV06", target, f"{text} may be None: give it a name first")
                 continue
             doubts = (count.doubt,) if count.doubt else ()
             number = program.script.text(count.node, site)

@@ -33,6 +33,8 @@ Seeds: S3 `trans_S[[train]]`; corrections C6, C8, C9, C10, C20.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from trainshift.core.layout import Layout
 from trainshift.core.names import api
@@ -40,7 +42,7 @@ from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit, Withheld
 from trainshift.core.text.facts import Site, argument, hides_arguments
 from trainshift.core.training.loops import Loops
-from trainshift.rewriting.edits.hook_edits import doubts, hooked
+from trainshift.rewriting.edits.hook_edits import doubts, hooked, obstacle
 from trainshift.rewriting.edits.list_edits import keep_to_root, left, placed, titled
 from trainshift.rewriting.edits.rank_guards import only_argument
 from trainshift.rewriting.edits.session_configs import configured, hidden, proto
@@ -60,6 +62,16 @@ _DIRECTORY = (
     "only rank 0 uses model_dir; the others train, evaluate and predict from a temporary directory, and "
     "begin anew where rank 0 resumes: give a run with max_steps a fresh model_dir"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What one argument of an Estimator needs: edits, keywords to add, lines in front, and decisions."""
+
+    edits: tuple[Edit, ...] = ()
+    added: Mapping[str, str] = field(default_factory=dict)
+    lines: tuple[str, ...] = ()
+    decisions: tuple[str, ...] = ()
 
 
 def propose(program: Program) -> Proposals:
@@ -82,54 +94,62 @@ def propose(program: Program) -> Proposals:
 
 def _estimator(program: Program, made: Made) -> Proposals:
     """Keep the directory to rank 0, pin the session, and make the optimizer that is named."""
-    site, script = made.site, program.script
-    span = script.span(site.node, site)
-    if made.reason:
-        yield Withheld("HV12", span, made.reason, True)
+    site, span = made.site, program.script.span(made.site.node, made.site)
+    reason = made.reason or ("the Estimator is made inside an f-string" if site.in_fstring else "")
+    if reason:
+        yield Withheld("HV12", span, reason, True)
         return
-    if site.in_fstring:
-        yield Withheld("HV12", span, "the Estimator is made inside an f-string", True)
-        return
-    edits: list[Edit] = []
-    added: dict[str, str] = {}
-    decided = []
-    lines = []
-    for canned in made.canned:
-        text = _optimizer(program, made, canned)
-        if _is_plain(site):
-            name = program.fact(Estimators).name(made, canned.word)
-            lines.append(f"{name} = {text}")
-            text = name
-        if canned.node is None:
-            added[canned.word] = text
-        else:
-            edits += program.fact(Layout).replace(canned.node, site, text)
-        shown = script.text(canned.node, site) if canned.node is not None else f"the default {canned.word}"
-        decided.append(f"{shown} is {canned.cls} with the learning rate {canned.rate}, scaled")
-    directory = made.given("model_dir")
-    kept = only_argument(program, directory, site) if directory is not None else ()
-    edits += kept
-    decided += [_DIRECTORY] if kept else []
-    hidden_words = [
-        word for word in ("model_dir", "config") if hides_arguments(site.node) and made.given(word) is None
-    ]
-    if hidden_words:
-        reason = f"the Estimator's {' and '.join(hidden_words)} may be hidden in * or ** arguments"
+    unseen = [word for word in ("model_dir", "config") if made.given(word) is None]
+    if unseen and hides_arguments(site.node):
+        reason = f"the Estimator's {' and '.join(unseen)} may be hidden in * or ** arguments"
         yield Withheld("HV12", span, reason)
-    if made.given("config") is None and not program.fact(Prerequisites).pins_environment:
-        if not hides_arguments(site.node):
-            v1 = program.fact(Sessions).spelling(site)
-            config = proto(program, v1, "allow_soft_placement=True, ")
-            added["config"] = f"{_module(program, site)}.RunConfig(session_config={config})"
+    parts = (*_optimizers(program, made), _directory(program, made), _configuration(program, made))
+    edits = [edit for part in parts for edit in part.edits]
+    added = {word: text for part in parts for word, text in part.added.items()}
+    lines = [line for part in parts for line in part.lines]
     edits += program.fact(Layout).add_keywords(site, added, on_lines=True)
     requires: tuple[Edit, ...] = ()
     if lines:
         edits.append(program.fact(Layout).before(site.statement, lines))
         requires = program.fact(Layout).isolate(site.statement)
     if edits:
-        target = script.statement_span(site.statement)
+        target = program.script.statement_span(site.statement)
         title = "Prepare the Estimator for several ranks: its directory, its session and its optimizer"
-        yield Change("HV12", title, target, tuple(edits), requires, decisions=tuple(decided))
+        decided = tuple(each for part in parts for each in part.decisions)
+        yield Change("HV12", title, target, tuple(edits), requires, decisions=decided)
+
+
+def _optimizers(program: Program, made: Made) -> Iterator[_Part]:
+    """The optimizers that are named, made in front of the Estimator or in place."""
+    for canned in made.canned:
+        text, lines = _optimizer(program, made, canned), tuple[str, ...]()
+        if _is_plain(made.site):
+            name = program.fact(Estimators).name(made, canned.word)
+            text, lines = name, (f"{name} = {text}",)
+        shown = f"the default {canned.word}"
+        edits: tuple[Edit, ...] = ()
+        added = {canned.word: text}
+        if canned.node is not None:
+            shown = program.script.text(canned.node, made.site)
+            edits, added = program.fact(Layout).replace(canned.node, made.site, text), {}
+        decision = f"{shown} is {canned.cls} with the learning rate {canned.rate}, scaled"
+        yield _Part(edits, added, lines, (decision,))
+
+
+def _directory(program: Program, made: Made) -> _Part:
+    """The directory, which rank 0 alone uses."""
+    given = made.given("model_dir")
+    kept = only_argument(program, given, made.site) if given is not None else ()
+    return _Part(kept, decisions=(_DIRECTORY,) if kept else ())
+
+
+def _configuration(program: Program, made: Made) -> _Part:
+    """A configuration that pins the sessions, where the Estimator has none."""
+    pinned = made.given("config") is not None or program.fact(Prerequisites).pins_environment
+    if pinned or hides_arguments(made.site.node):
+        return _Part()
+    config = proto(program, program.fact(Sessions).spelling(made.site), "allow_soft_placement=True, ")
+    return _Part(added={"config": f"{_module(program, made.site)}.RunConfig(session_config={config})"})
 
 
 def _is_plain(site: Site) -> bool:
@@ -177,15 +197,10 @@ def _run_config(program: Program, site: Site, name: str) -> Proposals:
 
 
 def _training(program: Program, hooks: Hooks) -> Proposals:
-    site = hooks.site
-    span = program.script.span(site.node, site)
-    if hooks.hidden:
-        yield Withheld("HV12", span, "the hooks may be hidden in * or ** arguments", True)
-        return
-    if site.in_fstring:
-        yield Withheld("HV12", span, "the call stands inside an f-string", True)
-        return
-    if hooks.broadcasts:
+    site, withheld = hooks.site, obstacle(program, "HV12", hooks)
+    if withheld is not None:
+        yield withheld
+    if withheld is not None or hooks.broadcasts:
         return
     edits, added = hooked(program, hooks)
     edits += program.fact(Layout).add_keywords(site, added, on_lines=True)

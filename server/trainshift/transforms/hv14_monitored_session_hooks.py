@@ -23,9 +23,9 @@ from __future__ import annotations
 from trainshift.core.layout import Layout
 from trainshift.core.names import api
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change, Edit, Withheld
+from trainshift.core.text.edit import Change, Edit
 from trainshift.core.text.facts import Site, argument
-from trainshift.rewriting.edits.hook_edits import doubts, hooked
+from trainshift.rewriting.edits.hook_edits import doubts, hooked, obstacle
 from trainshift.rewriting.edits.list_edits import keep_to_root, left, placed, titled
 from trainshift.rewriting.edits.rank_guards import only_argument
 from trainshift.rewriting.edits.session_configs import configured, hidden, proto
@@ -55,12 +55,9 @@ def propose(program: Program) -> Proposals:
 
 
 def _session(program: Program, site: Site, hooks: Hooks) -> Proposals:
-    span = program.script.span(site.node, site)
-    if hooks.hidden:
-        yield Withheld("HV14", span, "the hooks may be hidden in * or ** arguments", True)
-        return
-    if site.in_fstring:
-        yield Withheld("HV14", span, "the session is made inside an f-string", True)
+    withheld = obstacle(program, "HV14", hooks)
+    if withheld is not None:
+        yield withheld
         return
     edits: list[Edit] = []
     added: dict[str, str] = {}

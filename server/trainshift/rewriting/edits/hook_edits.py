@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Edit
+from trainshift.core.text.edit import Edit, Withheld
 from trainshift.rewriting.edits.list_edits import put_first
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.tf1.hooks import BROADCAST, Hooks
+
+
+def obstacle(program: Program, rule: str, hooks: Hooks) -> Withheld | None:
+    """Why the hooks of a call cannot be given the broadcast; None if they can."""
+    reason = "the call stands inside an f-string" if hooks.site.in_fstring else ""
+    if hooks.hidden:
+        reason = "the hooks may be hidden in * or ** arguments"
+    span = program.script.span(hooks.site.node, hooks.site)
+    return Withheld(rule, span, reason, True) if reason else None
 
 
 def hooked(program: Program, hooks: Hooks) -> tuple[list[Edit], dict[str, str]]:

@@ -36,6 +36,8 @@ class Callbacks(Listed):
 class CallbackLists(Lists):
     """The callbacks of every `fit` of a script."""
 
+    _writing = tables.WRITING_CALLBACKS
+
     @cached_property
     def all(self) -> list[Callbacks]:
         """One entry for each `fit`, in text order."""
@@ -65,21 +67,14 @@ class CallbackLists(Lists):
         stops = any(isinstance(value, UserInstance) and self._stops_in_epoch(value.scope) for value in values)
         return replace(member, reads_metrics=reads, stops_in_epoch=stops)
 
-    def _role(self, value: Value) -> Role:
-        if isinstance(value, Instance):
-            name = api.canonical(value.cls) or value.cls
-            if name.startswith("horovod."):
-                return Role.HOROVOD
-            if name in tables.WRITING_CALLBACKS:
-                return Role.WRITES
-            return Role.STEERS if name in tables.STEERING_CALLBACKS else Role.UNKNOWN
-        if isinstance(value, UserInstance):
-            bases = self._names.library_bases(value.scope)
-            if not bases.isdisjoint(tables.STEERING_CALLBACKS):
-                return Role.STEERS
-            writes = not bases.isdisjoint(tables.WRITING_CALLBACKS)
-            return Role.WRITES if writes and not self._keeps_something(value.scope) else Role.OWN
-        return Role.UNKNOWN
+    def _steers(self, name: str) -> bool:
+        return name in tables.STEERING_CALLBACKS
+
+    def _own_role(self, cls: Scope, bases: frozenset[str]) -> Role:
+        if not bases.isdisjoint(tables.STEERING_CALLBACKS):
+            return Role.STEERS
+        writes = not bases.isdisjoint(self._writing)
+        return Role.WRITES if writes and not self._keeps_something(cls) else Role.OWN
 
     def _keeps_something(self, cls: Scope) -> bool:
         """Whether methods of the class, not counting its ``__init__``, set attributes of anything."""

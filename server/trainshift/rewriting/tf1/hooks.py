@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from trainshift.core import tables
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
-from trainshift.core.names.values import Instance, UserInstance, Value
-from trainshift.core.text.facts import Site, argument, hides_arguments
+from trainshift.core.names.values import UserInstance
+from trainshift.core.text.facts import Scope, Site, argument, hides_arguments
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.session_loops import MONITORED
@@ -49,6 +49,8 @@ class Hooks(Listed):
 
 class HookLists(Lists):
     """The hooks of one script's monitored sessions and Estimators."""
+
+    _writing = tables.WRITING_HOOKS
 
     @cached_property
     def monitored(self) -> dict[Site, Hooks]:
@@ -124,15 +126,8 @@ class HookLists(Lists):
                         return True
         return False
 
-    def _role(self, value: Value) -> Role:
-        if isinstance(value, Instance):
-            name = api.canonical(value.cls) or value.cls
-            if name.startswith("horovod."):
-                return Role.HOROVOD
-            if name in tables.WRITING_HOOKS:
-                return Role.WRITES
-            return Role.STEERS if api.is_subclass(name, *api.SESSION_HOOK) else Role.UNKNOWN
-        if isinstance(value, UserInstance):
-            bases = self._names.library_bases(value.scope)
-            return Role.WRITES if not bases.isdisjoint(tables.WRITING_HOOKS) else Role.OWN
-        return Role.UNKNOWN
+    def _steers(self, name: str) -> bool:
+        return api.is_subclass(name, *api.SESSION_HOOK)
+
+    def _own_role(self, cls: Scope, bases: frozenset[str]) -> Role:
+        return Role.OWN if bases.isdisjoint(self._writing) else Role.WRITES
