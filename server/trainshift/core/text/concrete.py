@@ -13,28 +13,24 @@ from dataclasses import dataclass
 class Argument:
     """One argument of a call.
 
-    `start`..`end` is the argument with its keyword or stars but without its comma,
-    `value_start`..`value_end` the value with the parentheses that are its own.  Offsets are code
-    points from the start of the call.
+    `start`..`end` is the argument with its keyword or stars but without its comma, in code points from the
+    start of the call.
     """
 
     keyword: str | None
     star: str
     start: int
     end: int
-    value_start: int
-    value_end: int
 
 
 @dataclass(frozen=True, slots=True)
 class CallSyntax:
     """Where the parts of a call stand, in code points from its start.
 
-    `opening` is the offset after the opening parenthesis, `closing` that of the closing one.
+    `opening` is the offset after the opening parenthesis.
     """
 
     opening: int
-    closing: int
     arguments: tuple[Argument, ...]
 
 
@@ -54,7 +50,6 @@ def read_call(text: str) -> CallSyntax:
     arguments = []
     for argument in expression.args:
         whole = len(code(argument))
-        value = len(code(argument.value))
         comma = argument.comma
         tail = len(code(comma)) if isinstance(comma, libcst.Comma) else 0
         tail += len(code(argument.whitespace_after_arg))
@@ -63,7 +58,7 @@ def read_call(text: str) -> CallSyntax:
         )
         length = len(code(bare))
         keyword = argument.keyword.value if argument.keyword is not None else None
-        arguments.append(Argument(keyword, argument.star, at, at + length, at + length - value, at + length))
+        arguments.append(Argument(keyword, argument.star, at, at + length))
         at += length + tail
         assert whole <= length + tail
-    return CallSyntax(opening, at, tuple(arguments))
+    return CallSyntax(opening, tuple(arguments))
