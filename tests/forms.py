@@ -287,9 +287,8 @@ def _count(name: str, script: str, watched: tuple[str, int | str], **more: Any) 
 
 
 def _printed(name: str, script: str, values: tuple[str, str, str], place: int = 0) -> Slot:
-    told = _told(_EVERY_RANK, *_DOING)
     path = "logging.info" if "logging" in script else "print"
-    return Slot(name, "HV07", _TF + script, values, "if hvd.rank() == 0:", (path, place), None, told)
+    return Slot(name, "HV07", _TF + script, values, "if hvd.rank() == 0:", (path, place), None)
 
 
 def _listed(name: str, script: str, values: tuple[str, str, str], **more: Any) -> Slot:
@@ -753,6 +752,7 @@ SLOTS = [
         + _TRAINED,
         ("gpus[0]", "gpus[1]", "thing"),
         "hvd.local_rank()",
+        told=_told("so it cannot be taken out", *_DOING),
     ),
     Slot(
         "variable",
@@ -760,6 +760,7 @@ SLOTS = [
         _TF + 'import os\nos.environ["CUDA_VISIBLE_DEVICES"] = @\n' + _TRAINED,
         ('"0"', '"1"', "text"),
         "hvd.local_rank()",
+        told=_told("so it cannot be taken out", *_DOING),
     ),
     _session(
         "directory",

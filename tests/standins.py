@@ -37,6 +37,7 @@ class World:
         self._made: Counter[str] = Counter()
         self._averaged: set[str] = set()
         self.environment: dict[str, str] = {}
+        self.visible: list[Any] = []
 
     def run(self, text: str) -> World:
         """Run a script."""
@@ -123,6 +124,8 @@ class World:
             return _flat(args[0])
         if last == "pack_sequence_as":
             return args[1]
+        if last == "set_visible_devices":
+            self.visible.append(self.render(args[0]))
         if last.startswith("list_"):
             return [Thing(self, f"gpu{each}") for each in range(RANKS)]
         return Thing(self, f"{path}()")

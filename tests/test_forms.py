@@ -65,6 +65,7 @@ def _check_meaning(slot: Slot, before: str, after: str, is_rewritten: bool, wher
     assert alone.notes == original.notes, where
     other = World(RANKS, 1).run(after)
     assert not other.trained_apart(), where
+    assert (other.visible or ["gpu1"], other.environment) == (["gpu1"], {}), where
     if slot.watched is not None and is_rewritten:
         given = original.given(*slot.watched)
         assert given, where

@@ -95,8 +95,10 @@ class GuardForms:
             return RootCall(site, kind, Form.GUARD, outer, doubt)
         elif not acting:
             return RootCall(site, kind, Form.CONDITIONAL, outer, doubt)
-        what = self._script.text(acting[0].node.func, acting[0])
-        reason = f"an argument calls {what}, which every rank must do"
+        first, what = acting[0], "binds a name or awaits something"
+        if isinstance(first, ast.Call):
+            what = f"calls {self._script.text(first.func, site)}"
+        reason = f"an argument {what}, which every rank must do"
         return RootCall(site, kind, Form.GUARD, outer, doubt, reason)
 
     def _reason_against_verbose(self, site: Site) -> str:
@@ -242,16 +244,16 @@ class GuardForms:
         targets = [target.id if isinstance(target, ast.Name) else "" for target in node.targets]
         return any(not name or self._script.loads(name) > 0 for name in targets)
 
-    def _acting(self, outer: ast.expr, site: Site) -> list[Site]:
-        """The calls among the arguments that every rank must make."""
-        found = []
+    def _acting(self, outer: ast.expr, site: Site) -> list[ast.expr]:
+        """The calls among the arguments that every rank must make, and what else every rank must do there."""
+        found: list[ast.expr] = []
         for part in ast.walk(outer):
             if isinstance(part, ast.Call) and part is not site.node and part is not outer:
                 inner = self._script.site_of(part)
                 if self._effects.acts(inner) or self._adds_to_graph(inner):
-                    found.append(inner)
+                    found.append(part)
             elif isinstance(part, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom):
-                found.append(site)
+                found.append(part)
         return found
 
     # Graphs: Horovod names its reductions after tensors, so that every rank must make the same ones
@@ -318,7 +320,7 @@ def _bare(node: ast.expr) -> ast.expr:
     return node.value if isinstance(node, ast.Await) else node
 
 
-def _binds_all(site: Site, acting: list[Site]) -> bool:
-    """Whether every acting call stands among the positional arguments."""
+def _binds_all(site: Site, acting: list[ast.expr]) -> bool:
+    """Whether all that acts stands among the positional arguments."""
     inside = {part for argument in site.node.args for part in ast.walk(argument)}
-    return bool(site.node.args) and all(each.node in inside for each in acting)
+    return bool(site.node.args) and all(each in inside for each in acting)
