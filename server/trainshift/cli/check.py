@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import signal
+import sys
+import threading
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
@@ -150,7 +152,9 @@ def _in_processes(jobs: Sequence[Job], processes: int) -> Results:
     while at < len(batches):
         pool = stop = None
         try:
-            context = multiprocessing.get_context("spawn")
+            # A copy of this process has all loaded; a thread, such as a progress bar's, could not be copied.
+            is_copied = sys.platform == "linux" and threading.active_count() == 1
+            context = multiprocessing.get_context("fork" if is_copied else "spawn")
             stop = context.Event()
             pool = ProcessPoolExecutor(
                 min(processes, len(batches) - at, _MOST_PROCESSES),
