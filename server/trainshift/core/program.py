@@ -37,18 +37,16 @@ class Program:
             self._linked[script] = Program(script)
         return self._linked[script]
 
-    def dissolve(self) -> None:
-        """Take apart the program and its own script, so that they are freed at once.
+    def forget(self) -> None:
+        """Free at once what is known of the program; nobody may ask for any of it again.
 
-        All that is known of a program refers to each other, and Python's search for what nobody refers to
-        takes longer than half a check.  Nobody may ask for any of it again; files that it imports stay.
+        All of it refers to each other, and Python's search for what nobody refers to would take longer than
+        half a check.  What was read stays.
         """
         script, programs = self.script, [self, *self._linked.values()]
         scripts = [script] if script.workspace is None else script.workspace.scripts
-        for facts in script.facts:
-            facts.dissolve()
         held = [fact for program in programs for fact in program._facts.values() if hasattr(fact, "__dict__")]
-        for each in (*held, *programs, *(each.names for each in scripts), *scripts, script.workspace):
+        for each in (*held, *programs, *(other.names for other in scripts), script.workspace, script):
             if each is not None:
                 vars(each).clear()
 

@@ -206,10 +206,13 @@ def _check(text: str, settings: Settings, path: str, files: ParsedFiles | None) 
     program = program_of(text, path, files)
     if isinstance(program, ParseFailure):
         return unread(program, path)
+    read = program.script.facts
     try:
         return report_on(program.script, judge(program, settings), settings, path)
     finally:
-        program.dissolve()
+        program.forget()
+        for facts in read:
+            facts.dissolve()
 
 
 def judge(program: Program, settings: Settings, pause: Callable[[], None] = lambda: None) -> Judgement:

@@ -120,11 +120,15 @@ class Live:
             return unread(read, self.path)
         chunks, script = read
         pause()
-        result = judge(Program(script), settings, pause)
-        self._full = _Full(source.text, chunks, result, settings)
-        if script.workspace is not None:
-            self.linked = frozenset(each.path for each in script.workspace.scripts) - {self.path}
-        return report_on(script, result, settings, self.path)
+        program = Program(script)
+        try:
+            result = judge(program, settings, pause)
+            self._full = _Full(source.text, chunks, result, settings)
+            if script.workspace is not None:
+                self.linked = frozenset(each.path for each in script.workspace.scripts) - {self.path}
+            return report_on(script, result, settings, self.path)
+        finally:
+            program.forget()
 
     def by_itself(self, source: Source) -> Script | None:
         """The script without the files that it imports; None if it is not Python."""
@@ -210,8 +214,9 @@ def _alone(
     """What is found in some chunks of a text when they are read with what they name and nothing else."""
     if not wanted:
         return ()
-    script = Script(Code(source, _with_named(chunks, wanted)))
-    found = judge(Program(script), settings).found
+    program = Program(Script(Code(source, _with_named(chunks, wanted))))
+    found = judge(program, settings).found
+    program.forget()
     start, end = wanted[0].offset, wanted[-1].offset + len(wanted[-1].text)
     return tuple(each for each in found if start <= each.span.start < end)
 

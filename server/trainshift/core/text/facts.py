@@ -195,7 +195,7 @@ class Facts:
         return self._readings[read]  # type: ignore[return-value]
 
     def dissolve(self) -> None:
-        """Take everything apart, so that it is freed at once; nobody may ask for any of it again."""
+        """Free all of it at once; nobody may ask for any of it again."""
         for scope in (self.module, *self.scopes, *self.scope_of.values()):
             scope.bindings.clear()
             scope.returns.clear()

@@ -76,7 +76,7 @@ def parse(text: str, cache: FactsCache | None = None) -> list[Chunk] | ParseFail
     start = 0  # Everything before is read already, and is what it was.
     try:
         first, start, last, end = _edited(text, old)
-        middle = _cut(text[start:end], _Readings(old[first:last])) if old else None
+        middle = _cut(text[start:end], _Readings(old[first:last])) if cache is not None else None
         if middle is None:
             chunks = _from_tree(text, start, _Readings(old))
         else:

@@ -1,7 +1,8 @@
-"""Loads lsprotocol without building the classes that nobody uses.
+"""Loads asyncio without TLS, and lsprotocol without building the classes that nobody uses.
 
-lsprotocol defines about a thousand attrs classes, and building them all takes half a second, which a
-person would wait for at every start.  Here each is built when it is first made or looked into.
+asyncio can do without `ssl`, and a server without it takes 4 MB less.  lsprotocol defines about a thousand
+attrs classes, and building them all takes half a second, which a person would wait for at every start.
+Here each is built when it is first made or looked into.
 """
 
 from __future__ import annotations
@@ -24,11 +25,17 @@ _NOT_YET = _Fields()
 
 @functools.cache
 def load() -> None:
-    """Import lsprotocol's types; does nothing if somebody has imported them already."""
+    """Import both; does nothing for what somebody has imported already."""
     import sys
 
     import attrs
 
+    if "ssl" not in sys.modules:
+        sys.modules["ssl"] = None  # type: ignore[assignment]
+        try:
+            importlib.import_module("asyncio")
+        finally:
+            del sys.modules["ssl"]
     if "lsprotocol.types" in sys.modules:
         return
     define = attrs.define
