@@ -55,7 +55,6 @@ LONG = {
     "core.tables": "data: the names of TensorFlow, Keras and other libraries that rules look for",
     **dict.fromkeys(
         (
-            "core.text.facts",
             "restrictions.facts.aliases",
             "restrictions.facts.creations",
             "restrictions.facts.one_name",

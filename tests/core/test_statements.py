@@ -8,7 +8,8 @@ import random
 import pytest
 
 from fixtures import SCRIPTS
-from trainshift.core.text import facts, statements
+from trainshift.core.text import collect, statements
+from trainshift.core.text.facts import Facts
 from trainshift.core.text.source import Source
 from trainshift.core.text.statements import FactsCache, ParseFailure, parse
 
@@ -73,9 +74,9 @@ def test_an_edit_re_reads_the_changed_statement_only(monkeypatch: pytest.MonkeyP
     cache = FactsCache()
     parse(text, cache)
     read: list[str] = []
-    real = facts.read_facts
+    real = collect.read_facts
 
-    def recorded(piece: str, body: list[ast.stmt]) -> facts.Facts:
+    def recorded(piece: str, body: list[ast.stmt]) -> Facts:
         read.append(piece)
         return real(piece, body)
 

@@ -11,6 +11,7 @@ from trainshift.cli.diff import STANDARD_INPUT_NAME
 from trainshift.cli.documents import Document, read_document
 from trainshift.cli.report import place, plural, short_place
 from trainshift.cli.terminal import Printer, ProgressBar, Segment, visible, wants_colour
+from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.script import Script
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Scope
@@ -19,7 +20,6 @@ from trainshift.core.text.statements import ParseFailure
 from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.loop_kinds import KNOWN_PATTERNS, Loop, header
 from trainshift.core.training.loops import LOOKED_FOR, Loops
-from trainshift.core.training.origins import Place
 from trainshift.engine.cells import Spot
 from trainshift.engine.checking import Region
 from trainshift.engine.workspace import ParsedFiles, read_linked
@@ -216,7 +216,7 @@ def _joined(loops: Sequence[Loop]) -> str:
     return " and ".join(dict.fromkeys(loop.pattern.value for loop in loops))
 
 
-def _texts(script: Script, places: Sequence[Place]) -> list[str]:
+def _texts(script: Script, places: Sequence[Occurrence]) -> list[str]:
     return list(dict.fromkeys(_one_line(script.text(place.node, place.scope)) for place in places))
 
 

@@ -124,9 +124,7 @@ class Classes(Lookup):
             for attribute in attributes:
                 scope = attribute.binding.scope
                 if self.is_self(attribute.base, scope):
-                    function = scope.function()
-                    owner = function.owner() if function is not None else None
-                    own.setdefault((owner, name), []).append(attribute.binding)
+                    own.setdefault((class_around(scope), name), []).append(attribute.binding)
                 else:
                     others.setdefault(name, []).append(attribute)
         return own, others

@@ -10,10 +10,9 @@ import ast
 from collections.abc import Mapping
 from typing import Generic, TypeVar
 
-from trainshift.core.names.classes import is_property
+from trainshift.core.names.occurrence import Occurrence, Step
 from trainshift.core.names.script import Script
-from trainshift.core.names.values import Display, UserInstance
-from trainshift.core.text.facts import Binding, Scope, Statement, arguments, dotted, last_name
+from trainshift.core.text.facts import COMPREHENSIONS, Scope, Statement, arguments, last_name
 
 T = TypeVar("T")
 
@@ -61,21 +60,15 @@ class _Slice(Generic[T]):
                 waiting += reversed(self._next)
 
     def _visit(self, node: ast.expr, scope: Scope, statement: Statement | None) -> None:
-        if isinstance(node, ast.Name):
-            _, bindings = self._script.names.lookup(node.id, scope, statement)
-            for binding in bindings:
-                self._binding(binding)
-            self._additions(node)
-        elif isinstance(node, ast.Attribute):
-            for attribute in self._script.attribute_bindings(node.attr):
-                if dotted(attribute.base) == dotted(node.value):
-                    self._binding(attribute.binding)
-            self._own_attribute(node, scope, statement)
-            self._additions(node)
-            self._lead(node.value, scope, statement)
+        if isinstance(node, ast.Name | ast.Attribute):
+            self._step(self._script.names.steps_back(Occurrence(node, scope, statement)))
+            for item in self._script.names.additions(node):
+                self._step(self._script.names.source_of(item.binding))
+            if isinstance(node, ast.Attribute):
+                self._lead(node.value, scope, statement)
         elif isinstance(node, ast.Call):
             self._call(node, scope, statement)
-        elif isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp):
+        elif isinstance(node, COMPREHENSIONS):
             inner = scope.facts.scope_of[node]
             parts = [node.value] if isinstance(node, ast.DictComp) else [node.elt]
             for part in [*parts, *(generator.iter for generator in node.generators)]:
@@ -84,22 +77,6 @@ class _Slice(Generic[T]):
             for child in ast.iter_child_nodes(node):
                 if isinstance(child, ast.expr):
                     self._lead(child, scope, statement)
-
-    def _own_attribute(self, node: ast.Attribute, scope: Scope, statement: Statement | None) -> None:
-        """What the methods of a class of the script set as an attribute of its objects, or give for it."""
-        names = self._script.names
-        for value in names.values(node.value, scope, statement):
-            if not isinstance(value, UserInstance):
-                continue
-            family = names.ancestry(value.scope)
-            for attribute in self._script.attribute_bindings(node.attr):
-                function = attribute.binding.scope.function()
-                if function is not None and function.owner() in family:
-                    self._binding(attribute.binding)
-            method = names.function_named(value.scope, node.attr)
-            if method is not None and is_property(method):
-                for returned, where in method.returns:
-                    self._lead(returned, method, where)
 
     def _lead_conditions(self, statement: Statement | None) -> None:
         """The operations that a graph runs before those which the statement makes."""
@@ -130,33 +107,9 @@ class _Slice(Generic[T]):
             for argument in arguments(node):
                 self._lead(argument, scope, statement)
 
-    def _binding(self, binding: Binding) -> None:
-        if binding.kind == "parameter" and binding.inner is not None:
-            assert isinstance(binding.target, ast.arg)
-            for site in self._script.names.callers(binding.inner)[0]:
-                given = self._script.names.argument(site, binding.inner, binding.target.arg)
-                if given is not None:
-                    self._lead(given, site.scope, site.statement)
-        elif binding.value is not None:
-            self._part(binding.value, binding.path, binding.scope, binding.statement)
-            self._lead_conditions(binding.statement)
-
-    def _part(self, node: ast.expr, path: tuple[int, ...], scope: Scope, statement: Statement | None) -> None:
-        """The element that tuple unpacking takes, where the tuple is written out."""
-        if path and path[0] >= 0:
-            values = self._script.names.values(node, scope, statement)
-            shown = [value for value in values if isinstance(value, Display)]
-            if shown and len(shown) == len(values):
-                for value in shown:
-                    elements = getattr(value.node, "elts", None)
-                    if elements is not None and path[0] < len(elements):
-                        self._part(elements[path[0]], path[1:], value.scope, value.statement)
-                    else:
-                        self._lead(value.node, value.scope, value.statement)
-                return
-        self._lead(node, scope, statement)
-
-    def _additions(self, node: ast.expr) -> None:
-        for item in self._script.item_bindings(last_name(node)):
-            if dotted(item.base) == dotted(node) != "":
-                self._binding(item.binding)
+    def _step(self, step: Step | None) -> None:
+        """Follow what gives a name or an attribute its value, or else all that this is taken out of."""
+        for each in (*step.sources, *step.within) if step is not None else ():
+            self._lead(each.node, each.scope, each.statement)
+            if each.site is None:
+                self._lead_conditions(each.statement)

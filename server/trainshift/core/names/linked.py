@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
+from trainshift.core.names.occurrence import Occurrence, Step
 from trainshift.core.names.values import Values
 from trainshift.core.text.code import Code
 from trainshift.core.text.facts import (
@@ -37,6 +38,12 @@ class LinkedNames(Protocol):
 
     def bound(self, binding: Binding) -> Values:
         """The values that one binding gives to its name."""
+
+    def source_of(self, binding: Binding) -> Step:
+        """The occurrences that a binding has its value from."""
+
+    def steps_back(self, at: Occurrence) -> Step | None:
+        """The occurrences that may give the value of an expression, one step back."""
 
     def lookup(
         self, name: str, scope: Scope, statement: Statement | None

@@ -13,10 +13,11 @@ import sys
 from collections.abc import Iterable
 
 from trainshift.core.names import api
-from trainshift.core.names.callers import Callers
 from trainshift.core.names.classes import class_around, is_decorated, is_property
 from trainshift.core.names.linked import LinkedScript
 from trainshift.core.names.lookup import KNOWN_MODULES
+from trainshift.core.names.occurrence import UNSEEN, Occurrence, Step
+from trainshift.core.names.steps_back import StepsBack
 from trainshift.core.names.values import (
     ANYTHING,
     NOTHING,
@@ -34,10 +35,11 @@ from trainshift.core.names.values import (
     Value,
     Values,
 )
-from trainshift.core.text.facts import Binding, Scope, Statement, dotted, hides_arguments, last_name
+from trainshift.core.text.facts import COMPREHENSIONS, Binding, Scope, Statement, alternatives
 
 # The making of an object that is of no heir's class.
 _NO_CALL = ast.Call(ast.Name("object", ast.Load()), [], [])
+_DISPLAYS = (ast.List, ast.Tuple, ast.Set, ast.Dict, *COMPREHENSIONS)
 _NO_NAMES: tuple[str, ...] = ()
 _BUILTINS = frozenset(dir(builtins))
 _HOROVOD = frozenset(
@@ -61,7 +63,7 @@ _TRANSPARENT = frozenset(
 PASSING_ON = frozenset(name.rpartition(".")[2] for name in _TRANSPARENT) | {"DistributedOptimizer", "getattr"}
 
 
-class Resolver(Callers):
+class Resolver(StepsBack):
     """Evaluates expressions of one script; answers are kept for the script's life."""
 
     def values(self, node: ast.expr, scope: Scope, statement: Statement | None = None) -> Values:
@@ -88,20 +90,12 @@ class Resolver(Callers):
             return self._join(self._attribute(value, node.attr) for value in base)
         if isinstance(node, ast.Call):
             return self._call(node, scope, statement)
-        if isinstance(node, ast.IfExp):
-            return self.values(node.body, scope, statement) | self.values(node.orelse, scope, statement)
-        if isinstance(node, ast.BoolOp):
-            return self._join(self.values(value, scope, statement) for value in node.values)
-        if isinstance(node, ast.NamedExpr | ast.Starred):
-            return self.values(node.value, scope, statement)
-        if isinstance(
-            node, ast.List | ast.Tuple | ast.Set | ast.Dict | ast.ListComp | ast.SetComp | ast.DictComp
-        ):
+        if isinstance(node, _DISPLAYS):
             return frozenset({Display(node, scope, statement)})
-        if isinstance(node, ast.GeneratorExp):
-            return frozenset({Display(node, scope, statement)})
-        if isinstance(node, ast.Subscript):
-            return self._subscript(node, scope, statement)
+        if isinstance(node, ast.IfExp | ast.BoolOp | ast.NamedExpr):
+            return self._join(self.values(part, scope, statement) for part in alternatives(node))
+        if isinstance(node, ast.Subscript | ast.Starred | ast.Await):
+            return self._of(self.steps_back(Occurrence(node, scope, statement)) or UNSEEN)
         if isinstance(node, ast.Lambda):
             return frozenset({Function(scope.facts.scope_of[node])})
         if isinstance(node, ast.BinOp | ast.UnaryOp | ast.Compare):
@@ -149,10 +143,9 @@ class Resolver(Callers):
             return NOTHING
         if binding.value is None:
             return ANYTHING
-        if binding.kind == "element":
-            return self._element(binding.value, binding.scope, binding.statement, binding.path)
-        values = self.values(binding.value, binding.scope, binding.statement)
-        return self._unpack(values, binding.path)
+        if binding.path or binding.kind == "element":
+            return self._of(self.source_of(binding))
+        return self.values(binding.value, binding.scope, binding.statement)
 
     def _imported(self, binding: Binding) -> Values:
         """What an import binds: of a module that is not known it may be any object."""
@@ -256,21 +249,7 @@ class Resolver(Callers):
 
     def _object_attribute(self, owner: UserInstance, name: str) -> Values:
         """What is assigned to an attribute of the object."""
-        classes = {owner.scope, *(self.heirs(owner.scope) if owner.node is None else ())}
-        family = {each for each in self.ancestry(owner.scope) if isinstance(each, Scope)} | classes
-        found: Values = NOTHING
-        homes = dict.fromkeys([self._script, *(self._script.home(each) for each in family)])
-        for own, others in (home.names.assigned_attributes for home in homes):
-            for binding in (each for cls in family for each in own.get((cls, name), ())):
-                found |= self.bound(binding)
-            for attribute in others.get(name, ()):
-                binding = attribute.binding
-                if any(
-                    isinstance(value, UserInstance) and value.scope in classes
-                    for value in self.values(attribute.base, binding.scope, binding.statement)
-                ):
-                    found |= self.bound(binding)
-        return found
+        return self._join(map(self.bound, self.object_bindings(owner, name)))
 
     def _call(self, node: ast.Call, scope: Scope, statement: Statement | None) -> Values:
         answers: set[Value] = set()
@@ -329,92 +308,6 @@ class Resolver(Callers):
     def _joined_returns(self, function: Scope) -> Values:
         return self._join(self.values(value, function, statement) for value, statement in function.returns)
 
-    def _subscript(self, node: ast.Subscript, scope: Scope, statement: Statement | None) -> Values:
-        base = self.values(node.value, scope, statement)
-        if isinstance(node.slice, ast.Slice):  # some of the elements, in a container again
-            return base if base and all(isinstance(value, Display) for value in base) else ANYTHING
-        found: Values = NOTHING
-        key = node.slice.value if isinstance(node.slice, ast.Constant) else None
-        for value in base:
-            if isinstance(value, Display):
-                found |= self._item(value, key)
-            elif not (isinstance(value, Instance) and value.cls == "builtins.dict"):
-                found |= ANYTHING
-        for item in self._script.item_bindings(last_name(node.value)):
-            if dotted(item.base) == dotted(node.value) != "":
-                other = item.key.value if isinstance(item.key, ast.Constant) else None
-                if key is None or other is None or key == other:
-                    found |= self.bound(item.binding)
-        return found or ANYTHING
-
-    def _item(self, display: Display, key: object) -> Values:
-        node = display.node
-        if isinstance(node, ast.List | ast.Tuple) and isinstance(key, int):
-            plain = not any(isinstance(element, ast.Starred) for element in node.elts)
-            if plain and -len(node.elts) <= key < len(node.elts):
-                return self.values(node.elts[key], display.scope, display.statement)
-        if isinstance(node, ast.Dict) and key is not None:
-            for name, value in zip(node.keys, node.values, strict=True):
-                if isinstance(name, ast.Constant) and name.value == key:
-                    return self.values(value, display.scope, display.statement)
-        if isinstance(node, ast.Call) and key is not None:
-            for word in node.keywords:
-                if word.arg == key:
-                    return self.values(word.value, display.scope, display.statement)
-        return self._elements(display)
-
-    def _elements(self, display: Display) -> Values:
-        node = display.node
-        parts: Iterable[ast.expr | None] = ()
-        scope = display.scope
-        if isinstance(node, ast.List | ast.Tuple | ast.Set):
-            parts = node.elts
-        elif isinstance(node, ast.Dict):
-            parts = node.values
-        elif isinstance(node, ast.Call):
-            parts = [word.value for word in node.keywords]
-        elif isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp):
-            parts = [node.value if isinstance(node, ast.DictComp) else node.elt]
-            scope = scope.facts.scope_of[node]
-        return self._join(self.values(part, scope, display.statement) for part in parts if part is not None)
-
-    def _element(
-        self, node: ast.expr, scope: Scope, statement: Statement | None, path: tuple[int, ...]
-    ) -> Values:
-        """What iterating `node` yields, unpacked along `path`."""
-        if isinstance(node, ast.Call):
-            names = self.full_names(node.func, scope, statement)
-            if "builtins.enumerate" in names and node.args:
-                if path[:1] == (1,):
-                    return self._element(node.args[0], scope, statement, path[1:])
-                return ANYTHING
-            if "builtins.zip" in names and path and 0 <= path[0] < len(node.args):
-                return self._element(node.args[path[0]], scope, statement, path[1:])
-            if isinstance(node.func, ast.Attribute) and node.func.attr in ("values", "items"):
-                if node.func.attr == "items":
-                    if path[:1] != (1,):
-                        return ANYTHING
-                    path = path[1:]
-                node = node.func.value
-        found: Values = NOTHING
-        for value in self.values(node, scope, statement):
-            if isinstance(value, Display):
-                found |= self._unpack(self._elements(value), path)
-            else:
-                found |= ANYTHING
-        return found
-
-    def _unpack(self, values: Values, path: tuple[int, ...]) -> Values:
-        for index in path:
-            step: Values = NOTHING
-            for value in values:
-                if isinstance(value, Display) and index >= 0:
-                    step |= self._item(value, index)
-                else:
-                    step |= ANYTHING
-            values = step
-        return values
-
     def _parameter(self, binding: Binding) -> Values:
         return self.memo.ask(("parameter", id(binding)), self._find_parameter, binding)
 
@@ -428,21 +321,12 @@ class Resolver(Callers):
             return frozenset(
                 {Class(owner) if is_decorated(function, "classmethod") else UserInstance(owner, None)}
             )
-        sites, elsewhere = self.callers(function)
-        found: set[Value] = set()
-        for site in sites:
-            given = self.argument(site, function, name)
-            if given is not None:
-                found |= self.site_values(given, site)
-            elif hides_arguments(site.node):
-                found.add(UNKNOWN)
-            elif binding.value is not None:
-                found |= self.values(binding.value, binding.scope)
-        if elsewhere:
-            found.add(UNKNOWN)
-            if binding.value is not None:
-                found |= self.values(binding.value, binding.scope)
-        return frozenset(found)
+        return self._of(self.source_of(binding))
+
+    def _of(self, step: Step) -> Values:
+        """What the sources of a step stand for."""
+        found = self._join(self.values(each.node, each.scope, each.statement) for each in step.sources)
+        return found | ANYTHING if step.unseen else found
 
 
 def _split(full_name: str) -> tuple[str, tuple[str, ...]]:

@@ -12,7 +12,8 @@ import re
 import warnings
 from dataclasses import dataclass
 
-from trainshift.core.text.facts import Facts, read_facts
+from trainshift.core.text.collect import read_facts
+from trainshift.core.text.facts import Facts
 from trainshift.core.text.source import Source
 
 # A line that may begin a top-level statement: not blank, indented, a comment, a closing

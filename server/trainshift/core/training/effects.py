@@ -363,7 +363,7 @@ class Effects:
         if binding.kind == "element" and isinstance(binding.value, ast.List | ast.Tuple):
             held = binding.value.elts
         elif binding.kind == "value":
-            held = [_unpacked(binding.value, binding.path)]
+            held = [binding.taken or binding.value]
         return all(self._is_local(each, binding.scope, seen) for each in held)
 
 
@@ -456,15 +456,6 @@ def _own_bindings(name: str, scope: Scope) -> list[Binding]:
             return []
         current = current.parent
     return []
-
-
-def _unpacked(node: ast.expr, path: tuple[int, ...]) -> ast.expr:
-    """What unpacking takes along `path`, as far as the tuple is written out."""
-    for index in path:
-        if not isinstance(node, ast.Tuple | ast.List) or not 0 <= index < len(node.elts):
-            break
-        node = node.elts[index]
-    return node
 
 
 def _worst(deeds: Iterable[Deed | None]) -> Deed | None:

@@ -10,11 +10,11 @@ import ast
 from dataclasses import dataclass, field
 from enum import Enum
 
+from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.script import Script
 from trainshift.core.text.facts import Scope, Site, Statement
 from trainshift.core.text.source import Span, one_line
 from trainshift.core.training.executions import LOOPS
-from trainshift.core.training.origins import Place
 from trainshift.core.training.steps import Tape
 
 FITTING = ("fit", "fit_generator", "train_on_batch")
@@ -55,8 +55,8 @@ class Loop:
     script: Script
     sites: list[Site]
     statement: Statement
-    models: list[Place] = field(default_factory=list)
-    optimizers: list[Place] = field(default_factory=list)
+    models: list[Occurrence] = field(default_factory=list)
+    optimizers: list[Occurrence] = field(default_factory=list)
     tapes: list[Tape] = field(default_factory=list)
     origin: Site | None = None
     certain: bool = True

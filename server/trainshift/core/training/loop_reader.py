@@ -10,6 +10,7 @@ from trainshift.core.names import api
 from trainshift.core.names.classes import class_around
 from trainshift.core.names.flow import reaching_calls
 from trainshift.core.names.libraries import ROOTS, is_common
+from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.script import Script
 from trainshift.core.names.values import (
     Function,
@@ -32,7 +33,7 @@ from trainshift.core.training.loop_kinds import (
     is_loop,
     outermost_loop,
 )
-from trainshift.core.training.origins import Origins, Place
+from trainshift.core.training.origins import Origins
 from trainshift.core.training.session_loops import SessionLoops
 from trainshift.core.training.step_names import STEPPING
 from trainshift.core.training.steps import Step, Steps
@@ -114,12 +115,12 @@ class _Reader:
                     continue
             pattern = Pattern.GRAD_TAPE if self._is_fed(step) else Pattern.UNKNOWN
             tapes = list(dict.fromkeys(tape for each in step.gradients for tape in each.tapes))
-            models = [Place(model, site.scope, site.statement) for model in step.models]
+            models = [Occurrence(model, site.scope, site.statement) for model in step.models]
             if not models and step.pairs is not None:
                 models = list(self._variable_owners(step))
             yield Loop(
                 pattern, self._script, [site], self._around(site), models,
-                [Place(step.receiver, site.scope, site.statement)], tapes,
+                [Occurrence(step.receiver, site.scope, site.statement)], tapes,
             )  # fmt: skip
 
     def _is_fed(self, step: Step) -> bool:
@@ -146,7 +147,7 @@ class _Reader:
     def _is_of_custom_step(self, site: Site) -> bool:
         return self._program.fact(Executions).custom_model(site.scope) is not None
 
-    def _variable_owners(self, step: Step) -> Iterator[Place]:
+    def _variable_owners(self, step: Step) -> Iterator[Occurrence]:
         """The models that the variables are named after, where it is not sure that they are all."""
         found = self._program.fact(Steps).variables(step)
         if found is None:
@@ -156,7 +157,7 @@ class _Reader:
             if isinstance(part, ast.Attribute) and part.attr.startswith(
                 ("trainable_", "variables", "weights")
             ):
-                yield Place(part.value, scope, statement)
+                yield Occurrence(part.value, scope, statement)
 
     # Optimizer
 
@@ -178,7 +179,7 @@ class _Reader:
             likely = known or (not inner and self._looks_like_fit(site, function.value))
             if self._is_of_custom_step(site) and dotted(function.value) == "self":
                 continue
-            place = Place(function.value, site.scope, site.statement)
+            place = Occurrence(function.value, site.scope, site.statement)
             yield Loop(
                 Pattern.OPTIMIZER, self._script, [site], self._around(site), [place],
                 list(self._compiled_with(site)), certain=known, likely=likely,
@@ -255,16 +256,16 @@ class _Reader:
         roots = {binding.full_name.partition(".")[0] for script in scripts for binding in script.imports}
         return not roots.isdisjoint({"tensorflow", "keras"})
 
-    def _compiled_with(self, fit: Site) -> Iterator[Place]:
+    def _compiled_with(self, fit: Site) -> Iterator[Occurrence]:
         """The optimizers that the fitted model is compiled with."""
         assert isinstance(fit.node.func, ast.Attribute)
-        model = self._root.fact(Origins).creations(Place(fit.node.func.value, fit.scope, fit.statement))
+        model = self._root.fact(Origins).creations(Occurrence(fit.node.func.value, fit.scope, fit.statement))
         name = dotted(fit.node.func.value)
         for site, compiled, creations in self._compiles:
             if compiled == name != "" or not model.isdisjoint(creations):
                 given = argument(site.node, 0, "optimizer")
                 if given is not None:
-                    yield Place(given, site.scope, site.statement)
+                    yield Occurrence(given, site.scope, site.statement)
 
     @cached_property
     def _compiles(self) -> list[tuple[Site, str, frozenset[ast.AST]]]:
@@ -272,7 +273,7 @@ class _Reader:
         found = []
         for site in self._script.sites_named("compile"):
             if isinstance(site.node.func, ast.Attribute):
-                place = Place(site.node.func.value, site.scope, site.statement)
+                place = Occurrence(site.node.func.value, site.scope, site.statement)
                 found.append((site, dotted(place.node), self._root.fact(Origins).creations(place)))
         return found
 
@@ -333,7 +334,7 @@ class _Reader:
                 for name in self._names.full_names(function, site.scope, site.statement)
             ):
                 continue
-            models = [Place(estimator, site.scope, site.statement)] if estimator is not None else []
+            models = [Occurrence(estimator, site.scope, site.statement)] if estimator is not None else []
             yield Loop(Pattern.ESTIMATOR, self._script, [site], self._around(site), models)
 
     # What is none of these
@@ -353,7 +354,7 @@ class _Reader:
                 continue
             if not optimizer and not any(isinstance(value, Unknown) for value in values):
                 continue
-            place = Place(function.value, site.scope, site.statement)
+            place = Occurrence(function.value, site.scope, site.statement)
             yield Loop(
                 Pattern.MINIMIZE,
                 self._script,

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
+from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.script import Script
 from trainshift.core.names.values import Function, Unknown
 from trainshift.core.program import Program
@@ -27,7 +28,7 @@ from trainshift.core.text.facts import (
 from trainshift.core.text.source import Span
 from trainshift.core.training.loop_kinds import GRAPH_PATTERNS, Loop, Pattern, named_function
 from trainshift.core.training.loop_reader import candidates, read_loops
-from trainshift.core.training.origins import Origins, Place
+from trainshift.core.training.origins import Origins
 
 LOOKED_FOR = (
     "no training loop: looked for optimizer.apply_gradients(...) fed by a tf.GradientTape, "
@@ -273,7 +274,7 @@ class Loops:
         )
         return None if shared else False
 
-    def shared_model(self, one: Loop, other: Loop) -> Place | None:
+    def shared_model(self, one: Loop, other: Loop) -> Occurrence | None:
         """The model of `one` that `other` trains too, as far as can be seen."""
         made = frozenset[ast.AST]().union(*(self._origins.creations(place) for place in other.models))
         return next(

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
 from trainshift.core.names.flow import reaching_calls
+from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.values import Unknown
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Site, last_name
 from trainshift.core.training.loop_kinds import Loop, Pattern, outermost_loop
-from trainshift.core.training.origins import Place
 from trainshift.core.training.step_names import STEPPING, StepNames, names_of
 from trainshift.core.training.steps import Steps
 
@@ -88,7 +88,7 @@ class SessionLoops:
             )
             pattern = Pattern.MONITORED_SESSION if monitored else Pattern.SESSION
             optimizers = [
-                Place(op.node.func.value, op.scope, op.statement)
+                Occurrence(op.node.func.value, op.scope, op.statement)
                 for op in ops or steps
                 if isinstance(op.node.func, ast.Attribute)
             ]

@@ -178,7 +178,7 @@ class Aliases:
             return None
         if binding.kind == "element":
             return self._element(binding)
-        value = _unpacked(binding.value, binding.path)
+        value = binding.taken
         if value is None:
             return None
         found = [
@@ -479,7 +479,7 @@ def _read(facts: Facts) -> _Reading:
                 reading.defaults.append(binding)
             elif binding.kind == "element":
                 found.append((binding, words))
-            elif binding.kind == "value" and (value := _unpacked(binding.value, binding.path)) is not None:
+            elif binding.kind == "value" and (value := binding.taken) is not None:
                 found.append((binding, None if any(map(_may_compute, _leaves(value))) else words))
     for scope in facts.scopes:
         for value, _ in scope.returns:
@@ -562,17 +562,6 @@ def _parts(node: ast.expr) -> list[ast.expr]:
     if isinstance(node, ast.Dict):
         return node.values
     return node.elts if isinstance(node, (ast.List, ast.Tuple, ast.Set)) else []
-
-
-def _unpacked(node: ast.expr, path: tuple[int, ...]) -> ast.expr | None:
-    """The part of a tuple written out that unpacking gives to one target; None if it cannot be told."""
-    for index in path:
-        if not isinstance(node, ast.Tuple | ast.List) or not 0 <= index < len(node.elts):
-            return None
-        if any(isinstance(each, ast.Starred) for each in node.elts):
-            return None
-        node = node.elts[index]
-    return node
 
 
 def _plain_target(binding: Binding) -> str:

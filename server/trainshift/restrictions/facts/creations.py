@@ -36,6 +36,7 @@ from trainshift.core.text.facts import (
     Binding,
     Scope,
     Site,
+    Slot,
     Statement,
     argument,
     arguments,
@@ -450,7 +451,7 @@ def _root(node: ast.Call) -> ast.Call:
     return node
 
 
-def _is_info(call: ast.Call, path: tuple[int, ...]) -> bool:
+def _is_info(call: ast.Call, path: tuple[Slot, ...]) -> bool:
     """Whether unpacking takes what ``tfds.load(..., with_info=True)`` tells about the dataset."""
     word = argument(call, None, "with_info")
     return path[0] == 1 and isinstance(word, ast.Constant) and word.value is True

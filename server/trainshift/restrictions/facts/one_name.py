@@ -480,16 +480,10 @@ def _given_names(facts: Facts) -> list[tuple[Site, list[ast.expr]]]:
 
 def _part(binding: Binding) -> ast.expr | None:
     """The expression that a binding takes out of a tuple that is written out."""
-    value = binding.value
     if binding.kind == "element":
+        value = binding.value
         return value if not binding.path and isinstance(value, ast.List | ast.Tuple | ast.Set) else None
-    if binding.kind not in ("value", "parameter"):
-        return None
-    for index in binding.path:
-        if not isinstance(value, ast.List | ast.Tuple) or not 0 <= index < len(value.elts):
-            return None
-        value = value.elts[index]
-    return value
+    return binding.taken if binding.kind in ("value", "parameter") else None
 
 
 def _elements(node: ast.List | ast.Tuple | ast.Set | ast.Dict) -> list[ast.expr]:

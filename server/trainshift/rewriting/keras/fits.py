@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
+from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.script import Script
 from trainshift.core.names.values import (
     Class,
@@ -26,7 +27,7 @@ from trainshift.core.training.executions import Executions, of_super
 from trainshift.core.training.loop_kinds import Loop, Pattern
 from trainshift.core.training.loop_reader import is_strange
 from trainshift.core.training.loops import Loops
-from trainshift.core.training.origins import Origins, Place
+from trainshift.core.training.origins import Origins
 from trainshift.core.training.steps import Step, Steps
 
 ON_BATCH = "train_on_batch"
@@ -153,7 +154,7 @@ class Fits:
         known = self._identities.get(node)
         if known is None:
             values = self._names.site_values(node, site)
-            made = self._program.fact(Origins).of(Place(node, site.scope, site.statement))
+            made = self._program.fact(Origins).of(Occurrence(node, site.scope, site.statement))
             known = made.union(value.node for value in values if isinstance(value, Instance))
             known = known.union(value.scope for value in values if isinstance(value, UserInstance))
             self._identities[node] = known

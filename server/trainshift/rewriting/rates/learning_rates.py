@@ -46,7 +46,6 @@ from trainshift.rewriting.rates.rate_cases import (
     RateCases,
     RateKind,
     computes,
-    unpacked,
 )
 from trainshift.rewriting.tf1.estimators import Estimators
 from trainshift.rewriting.tf1.graphs import Graphs
@@ -639,7 +638,7 @@ class LearningRates:
                 if binding.kind != "value" or binding.value is None or binding.statement is None:
                     continue
                 optimizer = Place(attribute.base, binding.scope, binding.statement)
-                value = unpacked(binding)
+                value = binding.taken
                 if isinstance(binding.statement.node, ast.AugAssign):
                     added = isinstance(binding.statement.node.op, ast.Add | ast.Sub)
                     value = binding.statement.node.value if added else None

@@ -388,7 +388,7 @@ class RateCases:
             return self._read_parameter(binding, binding.inner)
         if binding.kind == "deleted":
             return RateKind.NOTHING, []
-        value = unpacked(binding)
+        value = binding.taken
         if binding.kind == "value" and value is not None and binding.statement is not None:
             return RateKind.NONE, [Place(value, binding.scope, binding.statement, tested=place.tested)]
         if binding.value is not None and self._horovod.scaled(
@@ -596,15 +596,3 @@ def _kind_of_values(values: frozenset[Value]) -> RateKind:
     computing = [value for value in values if computes(value)]
     kind = RateKind.SOURCE if computing else RateKind.NONE
     return kind if values and len(computing) == len(values) else kind | RateKind.NUMBER
-
-
-def unpacked(binding: Binding) -> ast.expr | None:
-    """The expression that a binding takes, out of a tuple that is written out."""
-    value = binding.value
-    for index in binding.path:
-        if not isinstance(value, ast.Tuple | ast.List) or not 0 <= index < len(value.elts):
-            return None
-        if any(isinstance(each, ast.Starred) for each in value.elts):
-            return None
-        value = value.elts[index]
-    return value

@@ -1,0 +1,60 @@
+"""Occurrence: an expression where it is read, and one step back from it to what may give its value."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from trainshift.core.text.facts import Scope, Site, Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """An expression where it is read: what it stands for depends on that.
+
+    `site` is the call that is given it, if it was reached as an argument.  `tested` tells that its own truth
+    decides whether it is used: ``lr or 0.1``.
+    """
+
+    node: ast.expr
+    scope: Scope
+    statement: Statement | None
+    site: Site | None = None
+    tested: bool = False
+
+    def part(self, node: ast.expr) -> Occurrence:
+        """Another expression, read at the same place."""
+        return Occurrence(node, self.scope, self.statement)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step back: the occurrences that may give a value, and whether something unseen may give it too.
+
+    `within` holds the occurrences, as far as they are known, that something unseen is taken out of.
+    """
+
+    sources: tuple[Occurrence, ...] = ()
+    unseen: bool = False
+    within: tuple[Occurrence, ...] = ()
+
+
+UNSEEN = Step(unseen=True)
+
+
+def unseen_in(at: Occurrence) -> Step:
+    """Something unseen, taken out of an occurrence."""
+    return Step((), True, (at,))
+
+
+def joined(steps: Iterable[Step]) -> Step:
+    """What may come by any of several ways."""
+    every = list(steps)
+    if len(every) == 1:
+        return every[0]
+    return Step(
+        tuple(dict.fromkeys(source for step in every for source in step.sources)),
+        any(step.unseen for step in every),
+        tuple(dict.fromkeys(whole for step in every for whole in step.within)),
+    )
