@@ -102,8 +102,8 @@ class _Slice(Generic[T]):
                 self._lead(value, function, where)
                 self._lead_conditions(where)
         if not functions:
-            if isinstance(node.func, ast.Attribute):
-                self._lead(node.func.value, scope, statement)
+            called = node.func.value if isinstance(node.func, ast.Attribute) else node.func
+            self._lead(called, scope, statement)
             for argument in arguments(node):
                 self._lead(argument, scope, statement)
 

@@ -6,17 +6,22 @@ Correction C20: statements that are distributed already are recognised here and 
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from itertools import pairwise
 
 from trainshift.core.lazy import cached_property
-from trainshift.core.names.values import Class, UserInstance
+from trainshift.core.names.flow import reaching_calls
+from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Binding, Scope, Site, Statement, dotted, expression_path, last_name
+from trainshift.core.text.facts import Scope, Site, Statement, expression_path, last_name
 
 TENSORFLOW = "horovod.tensorflow"
 KERAS = "horovod.tensorflow.keras"
 # What else gives a script the names of one of the two: Horovod for standalone Keras.
 _ALSO = {KERAS: ("horovod.keras",)}
+
+# A test is not followed through more names and functions than this.
+_DEEPEST = 8
 
 
 class Horovod:
@@ -73,65 +78,19 @@ class Horovod:
 
     def scaled(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
         """Whether the value of `node` depends on ``hvd.size()``, through variables too."""
-        return self._depends(node, scope, statement, ("size", "local_size"), set())
+        return bool(reaching_calls(self._script, self._sizes, node, scope, statement))
 
     def pinned(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
         """Whether the value of `node` depends on the rank."""
-        return self._depends(node, scope, statement, ("local_rank", "rank"), set())
+        return bool(reaching_calls(self._script, self._ranks, node, scope, statement))
 
-    def _depends(
-        self,
-        node: ast.expr,
-        scope: Scope,
-        statement: Statement | None,
-        functions: tuple[str, ...],
-        seen: set[ast.AST],
-    ) -> bool:
-        if not self.is_used or node in seen:
-            return False
-        seen.add(node)
-        for part in ast.walk(node):
-            if isinstance(part, ast.Call):
-                if self._function(part.func, scope, statement) in functions:
-                    return True
-                for function in self._script.names.called_functions(self._script.site_of(part)):
-                    returned = function.returns
-                    if any(self._depends(value, function, at, functions, seen) for value, at in returned):
-                        return True
-            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
-                _, bindings = self._script.names.lookup(part.id, scope, statement)
-                if any(self._binding_depends(binding, functions, seen) for binding in bindings):
-                    return True
-            elif isinstance(part, ast.Attribute):
-                for binding in self._attribute(part, scope, statement):
-                    if self._binding_depends(binding, functions, seen):
-                        return True
-        return False
+    @cached_property
+    def _sizes(self) -> dict[ast.Call, Site]:
+        return {site.node: site for site in self.calls("size", "local_size")}
 
-    def _attribute(self, node: ast.Attribute, scope: Scope, statement: Statement | None) -> list[Binding]:
-        """How an attribute may be bound: under the same dotted name, or in the body of its class."""
-        name = dotted(node.value)
-        found = [
-            each.binding
-            for each in self._script.attribute_bindings(node.attr)
-            if name and dotted(each.base) == name
-        ]
-        for value in self._script.names.values(node.value, scope, statement):
-            if isinstance(value, Class | UserInstance):
-                found += value.scope.bindings.get(node.attr, [])
-        return found
-
-    def _binding_depends(self, binding: Binding, functions: tuple[str, ...], seen: set[ast.AST]) -> bool:
-        if binding.kind == "parameter" and binding.inner is not None:
-            assert isinstance(binding.target, ast.arg)
-            sites, _ = self._script.names.callers(binding.inner)
-            for site in sites:
-                given = self._script.names.argument(site, binding.inner, binding.target.arg)
-                if given is not None and self._depends(given, site.scope, site.statement, functions, seen):
-                    return True
-        if binding.value is None:
-            return False
-        return self._depends(binding.value, binding.scope, binding.statement, functions, seen)
+    @cached_property
+    def _ranks(self) -> dict[ast.Call, Site]:
+        return {site.node: site for site in self.calls("local_rank", "rank")}
 
     # Root rank only
 
@@ -143,7 +102,7 @@ class Horovod:
         for above in statement.ancestors():
             if isinstance(above.node, ast.If):
                 wanted = below.branch == "body"
-                if self._tells_root(above.node.test, above, wanted):
+                if self._tells_root(_at(above.node.test, above), wanted):
                     return True
             if above.scope is not below.scope:
                 break
@@ -166,7 +125,7 @@ class Horovod:
         path = expression_path(statement.node, node)
         for above, below in pairwise(path):
             if isinstance(above, ast.IfExp) and below is not above.test:
-                if self._tells_root(above.test, statement, below is above.body):
+                if self._tells_root(_at(above.test, statement), below is above.body):
                     return True
             elif isinstance(above, ast.ListComp | ast.SetComp | ast.GeneratorExp) and below is above.elt:
                 conditions = [test for generator in above.generators for test in generator.ifs]
@@ -174,11 +133,11 @@ class Horovod:
                     return True
             elif isinstance(above, ast.BoolOp) and isinstance(above.op, ast.And):
                 earlier = above.values[: above.values.index(below)]  # type: ignore[arg-type]
-                if any(self._tells_root(value, statement, True) for value in earlier):
+                if any(self._tells_root(_at(value, statement), True) for value in earlier):
                     return True
             elif isinstance(above, ast.BoolOp):
                 earlier = above.values[: above.values.index(below)]  # type: ignore[arg-type]
-                if any(self._tells_root(value, statement, False) for value in earlier):
+                if any(self._tells_root(_at(value, statement), False) for value in earlier):
                     return True
         return False
 
@@ -189,7 +148,7 @@ class Horovod:
                 if not isinstance(before.node, ast.If) or before.node.orelse:
                     continue
                 last = before.node.body[-1]
-                if _leaves(last) and self._tells_root(before.node.test, before, False):
+                if _leaves(last) and self._tells_root(_at(before.node.test, before), False):
                     return True
             if current.parent is not None and current.parent.scope is not current.scope:
                 return False
@@ -208,77 +167,58 @@ class Horovod:
         finally:
             self._asked_of.discard(function)
 
-    def _tells_root(self, test: ast.expr, statement: Statement, holds: bool, depth: int = 0) -> bool:
-        """Whether `test` being true (or false, if not `holds`) implies that this is rank 0."""
-        if depth > 8:
+    def _tells_root(self, test: Occurrence, holds: bool, depth: int = 0) -> bool:
+        """Whether a test being true (or false, if not `holds`) implies that this is rank 0."""
+        node = test.node
+        if depth > _DEEPEST:
             return False
-        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-            if self._is_rank(test.operand, statement):
-                return holds
-            return self._tells_root(test.operand, statement, not holds, depth + 1)
-        if isinstance(test, ast.BoolOp):
-            decisive = ast.And if holds else ast.Or
-            return isinstance(test.op, decisive) and any(
-                self._tells_root(value, statement, holds, depth + 1) for value in test.values
-            )
-        if isinstance(test, ast.Compare) and len(test.ops) == 1:
-            sides = [test.left, test.comparators[0]]
-            if not any(self._is_rank(side, statement) for side in sides):
-                return False
-            if any(isinstance(side, ast.Constant) and side.value == 0 for side in sides):
-                return isinstance(test.ops[0], ast.Eq | ast.LtE if holds else ast.NotEq | ast.Gt)
-            one = isinstance(test.comparators[0], ast.Constant) and test.comparators[0].value == 1
-            return one and isinstance(test.ops[0], ast.Lt if holds else ast.GtE)
-        if self._is_rank(test, statement):
+        if self._is_rank(test):
             return not holds
-        if isinstance(test, ast.IfExp) and isinstance(test.body, ast.Constant):
-            if isinstance(test.orelse, ast.Constant) and bool(test.body.value) != bool(test.orelse.value):
-                same = bool(test.body.value) == holds
-                return self._tells_root(test.test, statement, same, depth + 1)
-        if isinstance(test, ast.Call):
-            functions = self._script.names.called_functions(self._script.site_of(test))
-            returned = [each for function in functions for each in function.returns]
-            return bool(returned) and all(
-                at is not None and self._tells_root(value, at, holds, depth + 1) for value, at in returned
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return self._tells_root(test.part(node.operand), not holds, depth + 1)
+        if isinstance(node, ast.BoolOp):
+            decisive = ast.And if holds else ast.Or
+            parts = map(test.part, node.values)
+            return isinstance(node.op, decisive) and any(
+                self._tells_root(part, holds, depth + 1) for part in parts
             )
-        if isinstance(test, ast.Name | ast.Attribute):
-            return self._variable_tells_root(test, statement, holds, depth)
-        return False
+        if isinstance(node, ast.Compare):
+            return self._compares_rank(node, test, holds)
+        if isinstance(node, ast.IfExp) and isinstance(node.body, ast.Constant):
+            if isinstance(node.orelse, ast.Constant) and bool(node.body.value) != bool(node.orelse.value):
+                return self._tells_root(test.part(node.test), bool(node.body.value) == holds, depth + 1)
+        return self._all_sources(test, lambda source: self._tells_root(source, holds, depth + 1))
 
-    def _variable_tells_root(
-        self, test: ast.Name | ast.Attribute, statement: Statement, holds: bool, depth: int
-    ) -> bool:
-        if isinstance(test, ast.Name):
-            _, bindings = self._script.names.lookup(test.id, statement.scope, statement)
-        else:
-            bindings = [each.binding for each in self._script.attribute_bindings(test.attr)]
-        return bool(bindings) and all(
-            binding.kind == "value"
-            and binding.value is not None
-            and binding.statement is not None
-            and self._tells_root(binding.value, binding.statement, holds, depth + 1)
-            for binding in bindings
-        )
+    def _compares_rank(self, node: ast.Compare, test: Occurrence, holds: bool) -> bool:
+        """As `_tells_root`, of ``hvd.rank() == 0`` and its like."""
+        if len(node.ops) != 1:
+            return False
+        sides = [node.left, node.comparators[0]]
+        if not any(self._is_rank(test.part(side)) for side in sides):
+            return False
+        if any(isinstance(side, ast.Constant) and side.value == 0 for side in sides):
+            return isinstance(node.ops[0], ast.Eq | ast.LtE if holds else ast.NotEq | ast.Gt)
+        one = isinstance(node.comparators[0], ast.Constant) and node.comparators[0].value == 1
+        return one and isinstance(node.ops[0], ast.Lt if holds else ast.GtE)
 
-    def _is_rank(self, node: ast.expr, statement: Statement) -> bool:
+    def _is_rank(self, at: Occurrence, depth: int = 0) -> bool:
+        """Whether an expression is the rank, whatever it is held in."""
+        node = at.node
+        if depth > _DEEPEST:
+            return False
         if isinstance(node, ast.Call) and not node.args:
-            return self._function(node.func, statement.scope, statement) in ("rank", "local_rank")
-        if isinstance(node, ast.NamedExpr):
-            return self._is_rank(node.value, statement)
-        if isinstance(node, ast.Name | ast.Attribute):
-            bindings = (
-                self._script.names.lookup(node.id, statement.scope, statement)[1]
-                if isinstance(node, ast.Name)
-                else self._attribute(node, statement.scope, statement)
-            )
-            return bool(bindings) and all(
-                binding.kind == "value"
-                and isinstance(binding.value, ast.Call)
-                and binding.statement is not None
-                and self._is_rank(binding.value, binding.statement)
-                for binding in bindings
-            )
-        return False
+            if self._function(node.func, at.scope, at.statement) in ("rank", "local_rank"):
+                return True
+        return self._all_sources(at, lambda source: self._is_rank(source, depth + 1))
+
+    def _all_sources(self, at: Occurrence, holds: Callable[[Occurrence], bool]) -> bool:
+        """Whether something holds of everything that an expression may have its value from."""
+        step = self._script.names.steps_back(at)
+        return step is not None and not step.unseen and bool(step.sources) and all(map(holds, step.sources))
+
+
+def _at(node: ast.expr, statement: Statement) -> Occurrence:
+    return Occurrence(node, statement.scope, statement)
 
 
 def _leaves(node: ast.stmt) -> bool:
