@@ -18,6 +18,7 @@ from itertools import pairwise
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
+from trainshift.core.names.occurrence import UNSEEN, Occurrence, Step
 from trainshift.core.names.values import (
     Class,
     Display,
@@ -38,6 +39,7 @@ from trainshift.core.text.facts import (
     Site,
     Slot,
     Statement,
+    alternatives,
     argument,
     arguments,
     dotted,
@@ -212,74 +214,71 @@ class Creations:
 
     def kinds(self, node: ast.expr, scope: Scope, statement: Statement | None) -> Kinds:
         """What `node`, read in `scope` at `statement`, may be."""
-        key = (id(node), id(scope))
+        return self._of(Occurrence(node, scope, statement))
+
+    def bound(self, binding: Binding) -> Kinds:
+        """What a binding may give to its name."""
+        value, names = binding.value, self._script.names
+        if binding.kind in ("function", "class"):
+            return _OTHER
+        if binding.kind == "other" and isinstance(binding.target, ast.ExceptHandler | ast.arg):
+            return _OTHER
+        if binding.kind == "parameter":
+            assert binding.inner is not None
+            assert isinstance(binding.target, ast.arg)
+            if names.is_self(ast.Name(binding.target.arg, ast.Load()), binding.inner):
+                return _OTHER
+        if binding.kind == "context" and value is not None:
+            found = self.kinds(value, binding.scope, binding.statement)
+            return found if MadeKind.UNSEEN not in found else found & set(_FAMILIES) or _UNSEEN
+        if binding.kind == "value" and isinstance(value, ast.Call) and binding.path:
+            made = self.kinds(_root(value), binding.scope, binding.statement) & set(_FAMILIES)
+            if made:
+                return _OTHER if _is_info(_root(value), binding.path) else made
+        if binding.kind == "element" and value is not None:
+            iterated = self.kinds(value, binding.scope, binding.statement)
+            if MadeKind.UNSEEN not in iterated and not iterated.isdisjoint(_FAMILIES):
+                return _OTHER
+            values = names.values(value, binding.scope, binding.statement)
+            if not binding.path and values and all(_is_of_builtins(value) for value in values):
+                return _OTHER
+        if binding.kind in ("import", "other"):
+            return self._of_values(names.bound(binding))
+        return self._joined(names.source_of(binding))
+
+    def _of(self, at: Occurrence) -> Kinds:
+        key = (id(at.node), id(at.scope))
         known = self._memo.get(key)
         if known is None:
             if self._depth >= _DEEPEST:
                 return _UNSEEN
             self._memo[key] = _NONE  # A question that leads back to itself adds nothing.
             self._depth += 1
-            known = self._memo[key] = self._kinds(node, scope, statement)
+            known = self._memo[key] = self._kinds(at)
             self._depth -= 1
         return known
 
-    def bound(self, binding: Binding) -> Kinds:
-        """What a binding may give to its name."""
-        if binding.kind == "parameter":
-            return self._parameter(binding)
-        if binding.kind in ("function", "class"):
-            return _OTHER
-        if binding.kind == "deleted":
-            return _NONE
-        if binding.kind == "other" and isinstance(binding.target, ast.ExceptHandler | ast.arg):
-            return _OTHER
-        if binding.kind == "context" and binding.value is not None:
-            found = self.kinds(binding.value, binding.scope, binding.statement)
-            return found if MadeKind.UNSEEN not in found else found & set(_FAMILIES) or _UNSEEN
-        if binding.kind == "value" and binding.value is not None:
-            if not binding.path:
-                return self.kinds(binding.value, binding.scope, binding.statement)
-            if isinstance(binding.value, ast.Call):
-                made = self.kinds(_root(binding.value), binding.scope, binding.statement) & set(_FAMILIES)
-                if made:
-                    return _OTHER if _is_info(_root(binding.value), binding.path) else made
-        if binding.kind == "element" and binding.value is not None:
-            iterated = self.kinds(binding.value, binding.scope, binding.statement)
-            if MadeKind.UNSEEN not in iterated and not iterated.isdisjoint(_FAMILIES):
-                return _OTHER
-            values = self._script.names.values(binding.value, binding.scope, binding.statement)
-            if not binding.path and values and all(_is_of_builtins(value) for value in values):
-                return _OTHER
-        return self._of_values(self._script.names.bound(binding))
+    def _joined(self, step: Step) -> Kinds:
+        found = _NONE.union(*map(self._of, step.sources))
+        return found | _UNSEEN if step.unseen else found
 
-    def _kinds(self, node: ast.expr, scope: Scope, statement: Statement | None) -> Kinds:
-        names = self._script.names
+    def _kinds(self, at: Occurrence) -> Kinds:
+        names, node = self._script.names, at.node
+        if isinstance(node, ast.Call):
+            return self._call(node, at.scope, at.statement)
         if isinstance(node, ast.Name):
-            _, bindings = names.lookup(node.id, scope, statement)
+            bindings = names.bindings(at)
             if bindings:
                 return _NONE.union(*map(self.bound, bindings))
         elif isinstance(node, ast.Attribute):
-            found = self._of_values(names.values(node, scope, statement))
-            if found.isdisjoint(_FAMILIES):
-                return found
-            base = dotted(node.value)
-            bindings = [
-                each.binding
-                for each in self._script.attribute_bindings(node.attr)
-                if base and dotted(each.base) == base
-            ]
+            found = self._of_values(names.values(node, at.scope, at.statement))
+            bindings = [] if found.isdisjoint(_FAMILIES) else names.bindings(at)
             return _NONE.union(*map(self.bound, bindings)) if bindings else found
-        elif isinstance(node, ast.IfExp):
-            return self.kinds(node.body, scope, statement) | self.kinds(node.orelse, scope, statement)
-        elif isinstance(node, ast.BoolOp):
-            return _NONE.union(*(self.kinds(value, scope, statement) for value in node.values))
-        elif isinstance(node, ast.NamedExpr):
-            return self.kinds(node.value, scope, statement)
-        elif isinstance(node, ast.Call):
-            return self._call(node, scope, statement)
+        elif alternatives(node):
+            return self._joined(names.steps_back(at) or UNSEEN)
         elif not isinstance(node, ast.Subscript | ast.Await | ast.Starred):
             return _OTHER
-        return self._of_values(names.values(node, scope, statement))
+        return self._of_values(names.values(node, at.scope, at.statement))
 
     def _call(self, node: ast.Call, scope: Scope, statement: Statement | None) -> Kinds:
         names = self._script.names
@@ -295,25 +294,6 @@ class Creations:
             if owner & set(_FAMILIES) and MadeKind.UNSEEN not in owner and found == _UNSEEN:
                 return _OTHER
         return found | {kind for each in callee if (kind := self._makes(each)[0])}
-
-    def _parameter(self, binding: Binding) -> Kinds:
-        names = self._script.names
-        function = binding.inner
-        assert function is not None
-        assert isinstance(binding.target, ast.arg)
-        if function.owner() is not None and names.is_self(ast.Name(binding.target.arg, ast.Load()), function):
-            return _OTHER
-        sites, elsewhere = names.callers(function)
-        found = _UNSEEN if elsewhere else _NONE
-        for site in sites:
-            given = names.argument(site, function, binding.target.arg)
-            if given is not None:
-                found |= self.kinds(given, site.scope, site.statement)
-            elif binding.value is None:
-                found |= _UNSEEN
-        if binding.value is not None:
-            found |= self.kinds(binding.value, binding.scope, None)
-        return found
 
     def _of_values(self, values: frozenset[Value]) -> Kinds:
         return frozenset(map(self._of_value, values))
