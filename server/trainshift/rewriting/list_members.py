@@ -7,36 +7,28 @@ displays in which its elements stand.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.script import Script
-from trainshift.core.names.values import Display, Function, Instance, Literal, Module, UserInstance, Values
-from trainshift.core.text.facts import Binding, Scope, Site, Statement, argument, dotted
+from trainshift.core.names.values import Display, Instance, Literal, Module, UserInstance, Values
+from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted
 
 _ADDING = ("append", "insert", "extend")
 _COPYING = frozenset({"builtins.list", "builtins.tuple", "builtins.sorted"})
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Element:
-    """One element: its expression, where it is read, and the `append` that adds it, if one does."""
-
-    node: ast.expr
-    scope: Scope
-    statement: Statement | None
-    added_by: Site | None = None
 
 
 @dataclass(eq=False, slots=True)
 class Members:
     """What an expression for a list may hold.
 
+    An element that an `append` adds has that call as its `site`.
     `complete` is false where some of it cannot be seen, `may_be_none` tells that there may be no list at
     all, and `single` that the expression may be one object instead of a list.
     """
 
-    elements: list[Element] = field(default_factory=list)
+    elements: list[Occurrence] = field(default_factory=list)
     complete: bool = True
     may_be_none: bool = False
     single: bool = False
@@ -45,7 +37,7 @@ class Members:
 def members(script: Script, node: ast.expr, scope: Scope, statement: Statement | None) -> Members:
     """What the list that `node` stands for may hold, read in `scope` at `statement`."""
     reader = _Reader(script)
-    reader.read(node, scope, statement)
+    reader.read(Occurrence(node, scope, statement))
     reader.read_additions()
     return reader.found
 
@@ -59,8 +51,10 @@ class _Reader:
         self._called: set[str] = set()
         self.found = Members()
 
-    def read(self, node: ast.expr, scope: Scope, statement: Statement | None) -> None:
-        key = (id(node), id(scope))
+    def read(self, at: Occurrence) -> None:
+        """Follow a list to where its elements are written."""
+        node = at.node
+        key = (id(node), id(at.scope))
         if key in self._seen:
             return
         self._seen.add(key)
@@ -68,106 +62,51 @@ class _Reader:
             self._displays.add(node)
             for element in node.elts:
                 if isinstance(element, ast.Starred):
-                    self.read(element.value, scope, statement)
+                    self.read(at.part(element.value))
                 else:
-                    self.found.elements.append(Element(element, scope, statement))
+                    self.found.elements.append(at.part(element))
         elif isinstance(node, ast.Constant) and node.value is None:
             self.found.may_be_none = True
-        elif isinstance(node, ast.IfExp):
-            self._read_all((node.body, node.orelse), scope, statement)
-        elif isinstance(node, ast.BoolOp):
-            self._read_all(node.values, scope, statement)
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-            self._read_all((node.left, node.right), scope, statement)
-        elif isinstance(node, ast.Name):
-            self._read_name(node, scope, statement)
-        elif isinstance(node, ast.Attribute):
-            self._read_attribute(node, scope, statement)
-        elif isinstance(node, ast.Call):
-            self._read_call(node, scope, statement)
+            self.read(at.part(node.left))
+            self.read(at.part(node.right))
         elif isinstance(node, ast.ListComp | ast.GeneratorExp):
-            self._read_comprehension(node, scope, statement)
+            self._read_comprehension(node, at)
         else:
-            self._read_values(self._names.values(node, scope, statement))
+            self._read_back(at)
 
-    def _read_all(self, nodes: Iterable[ast.expr], scope: Scope, statement: Statement | None) -> None:
-        for node in nodes:
-            self.read(node, scope, statement)
-
-    def _read_comprehension(
-        self, node: ast.ListComp | ast.GeneratorExp, scope: Scope, statement: Statement | None
-    ) -> None:
-        """Elements that are picked from another list, or made one by one."""
-        inner, first = scope.facts.scope_of[node], node.generators[0]
-        if (
-            isinstance(node.elt, ast.Name)
-            and dotted(first.target) == node.elt.id
-            and len(node.generators) == 1
-        ):
-            self.read(first.iter, inner, statement)
-        else:
-            self.found.elements.append(Element(node.elt, inner, statement))
-
-    def _read_name(self, node: ast.Name, scope: Scope, statement: Statement | None) -> None:
-        self._called.add(node.id)
-        _, bindings = self._names.lookup(node.id, scope, statement)
-        self._read_bindings(bindings)
-
-    def _read_attribute(self, node: ast.Attribute, scope: Scope, statement: Statement | None) -> None:
+    def _read_back(self, at: Occurrence) -> None:
+        """Follow what is no list that is written out: a name, a choice, a call."""
+        node = at.node
         self._called.add(dotted(node))
-        bindings = [
-            each.binding
-            for each in self._script.attribute_bindings(node.attr)
-            if dotted(each.base) == dotted(node.value)
-        ]
-        if bindings:
-            self._read_bindings(bindings)
+        if (
+            isinstance(node, ast.Call)
+            and self._names.full_names(node.func, at.scope, at.statement) & _COPYING
+        ):
+            for copied in node.args[:1]:
+                self.read(at.part(copied))
+            return
+        step = self._names.steps_back(at)
+        for source in step.sources if step is not None else ():
+            self.read(source)
+        if step is None or step.unseen:
+            self.found.complete = self.found.complete and step is None
+            self._read_values(self._names.values(node, at.scope, at.statement))
+
+    def _read_comprehension(self, node: ast.ListComp | ast.GeneratorExp, at: Occurrence) -> None:
+        """Elements that are picked from another list, or made one by one."""
+        first = node.generators[0]
+        inner = Occurrence(node, at.scope.facts.scope_of[node], at.statement)
+        picked = isinstance(node.elt, ast.Name) and dotted(first.target) == node.elt.id
+        if picked and len(node.generators) == 1:
+            self.read(inner.part(first.iter))
         else:
-            self._read_values(self._names.values(node, scope, statement))
-
-    def _read_bindings(self, bindings: list[Binding]) -> None:
-        self.found.complete = self.found.complete and bool(bindings)
-        for binding in bindings:
-            if binding.kind == "value" and binding.value is not None and not binding.path:
-                self.read(binding.value, binding.scope, binding.statement)
-            elif binding.kind == "parameter" and binding.inner is not None:
-                self._read_parameter(binding, binding.inner)
-            elif binding.value is not None:
-                self._read_values(self._names.bound(binding))
-            else:
-                self.found.complete = False
-
-    def _read_parameter(self, binding: Binding, function: Scope) -> None:
-        assert isinstance(binding.target, ast.arg)
-        sites, elsewhere = self._names.callers(function)
-        self.found.complete = self.found.complete and not elsewhere
-        if binding.value is not None:
-            self.read(binding.value, binding.scope, None)
-        for site in sites:
-            given = self._names.argument(site, function, binding.target.arg)
-            if given is not None:
-                self.read(given, site.scope, site.statement)
-            elif binding.value is None:
-                self.found.complete = False
-
-    def _read_call(self, node: ast.Call, scope: Scope, statement: Statement | None) -> None:
-        copied = self._names.full_names(node.func, scope, statement) & _COPYING
-        if copied and node.args:
-            self.read(node.args[0], scope, statement)
-            return
-        if copied:
-            return
-        for value in self._names.values(node.func, scope, statement):
-            if isinstance(value, Function):
-                for returned, where in value.scope.returns:
-                    self.read(returned, value.scope, where)
-            else:
-                self._read_values(self._names.values(node, scope, statement))
+            self.found.elements.append(inner.part(node.elt))
 
     def _read_values(self, values: Values) -> None:
         for value in values:
             if isinstance(value, Display):
-                self.read(value.node, value.scope, value.statement)
+                self.read(Occurrence(value.node, value.scope, value.statement))
             elif isinstance(value, Instance | UserInstance):
                 self.found.single = True
             elif isinstance(value, Literal) and value.value is None:
@@ -188,13 +127,13 @@ class _Reader:
                 if given is None:
                     self.found.complete = False
                 elif site.name == "extend":
-                    self.read(given, site.scope, site.statement)
+                    self.read(Occurrence(given, site.scope, site.statement))
                 else:
                     self.found.elements += self._handed_on(given, site) or [
-                        Element(given, site.scope, site.statement, site)
+                        Occurrence(given, site.scope, site.statement, site)
                     ]
 
-    def _handed_on(self, given: ast.expr, site: Site) -> list[Element]:
+    def _handed_on(self, given: ast.expr, site: Site) -> list[Occurrence]:
         """What the callers of a function add whose whole body is to append its parameter."""
         function = site.scope.function()
         if not isinstance(given, ast.Name) or function is None or function.statement is None:
@@ -206,7 +145,7 @@ class _Reader:
         found = [(self._names.argument(caller, function, given.id), caller) for caller in sites]
         if elsewhere or not all(node is not None for node, _ in found):
             return []
-        return [Element(node, at.scope, at.statement, at) for node, at in found if node is not None]
+        return [Occurrence(node, at.scope, at.statement, at) for node, at in found if node is not None]
 
     def _additions(self) -> Iterator[Site]:
         for site in self._script.sites_named(*_ADDING):

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from enum import Enum
 
 from trainshift.core.names import api
+from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.values import Class, Instance, Literal, UserInstance, Value
 from trainshift.core.program import Program
 from trainshift.core.text.expressions import does_more
 from trainshift.core.text.facts import Scope, Site, last_name
 from trainshift.core.training.horovod import Horovod
-from trainshift.rewriting.list_members import Element, Members, members
+from trainshift.rewriting.list_members import Members, members
 
 
 class Role(Enum):
@@ -34,7 +35,7 @@ class Member:
     `may_write` tells that it writes in some cases, although that is not its role.
     """
 
-    element: Element
+    element: Occurrence
     role: Role
     name: str
     may_write: bool = False
@@ -100,10 +101,10 @@ class Lists(ABC):
             return Members()
         found = members(self._script, given, site.scope, site.statement)
         if found.single:
-            found.elements.append(Element(given, site.scope, site.statement))
+            found.elements.append(Occurrence(given, site.scope, site.statement))
         return found
 
-    def _member(self, element: Element) -> Member:
+    def _member(self, element: Occurrence) -> Member:
         values = self._names.values(element.node, element.scope, element.statement)
         # ``debug and TensorBoard()`` may be nothing at all.
         roles = {self._role(each) for each in values if not isinstance(each, Literal)} or {Role.UNKNOWN}
@@ -124,7 +125,7 @@ class Lists(ABC):
             if member.role is Role.WRITES and not alone and not self._is_kept(member.element):
                 yield member
 
-    def _is_kept(self, element: Element) -> bool:
+    def _is_kept(self, element: Occurrence) -> bool:
         statement = element.statement or element.scope.statement
         return statement is not None and self._program.fact(Horovod).expression_on_root(
             element.node, statement

@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 
 from trainshift.core.names.occurrence import Occurrence, Step
 from trainshift.core.names.script import Script
+from trainshift.core.names.values import UNKNOWN
 from trainshift.core.text.facts import COMPREHENSIONS, Scope, Statement, arguments, last_name
 
 T = TypeVar("T")
@@ -26,14 +27,14 @@ def reaching_calls(
 ) -> list[T]:
     """Those of the `wanted` calls whose results reach `node`, in the order found."""
     flow = _Slice(script, wanted)
-    flow.follow(node, scope, statement)
+    flow.follow(Occurrence(node, scope, statement))
     return list(flow.found)
 
 
 def calls_behind(script: Script, node: ast.expr, scope: Scope, statement: Statement | None) -> set[ast.Call]:
     """Every call whose result may reach `node`, those of the script's functions included."""
     flow: _Slice[None] = _Slice(script, {})
-    flow.follow(node, scope, statement)
+    flow.follow(Occurrence(node, scope, statement))
     return flow.calls
 
 
@@ -42,74 +43,67 @@ class _Slice(Generic[T]):
         self._script = script
         self._wanted = wanted
         self._seen: set[tuple[int, int]] = set()
-        # What the visit of one expression leads to, in order.
-        self._next: list[tuple[ast.expr, Scope, Statement | None]] = []
+        # What the visit of one occurrence leads to, in order.
+        self._next: list[Occurrence] = []
         self.found: dict[T, None] = {}
         self.calls: set[ast.Call] = set()
 
-    def follow(self, node: ast.expr, scope: Scope, statement: Statement | None) -> None:
-        """Visit the expression and all that leads to it, depth first, however long the way."""
-        waiting = [(node, scope, statement)]
+    def follow(self, at: Occurrence) -> None:
+        """Visit the occurrence and all that leads to it, depth first, however long the way."""
+        waiting = [at]
         while waiting:
             each = waiting.pop()
-            key = (id(each[0]), id(each[1]))
+            key = (id(each.node), id(each.scope))
             if key not in self._seen:
                 self._seen.add(key)
                 self._next = []
-                self._visit(*each)
+                self._visit(each)
                 waiting += reversed(self._next)
 
-    def _visit(self, node: ast.expr, scope: Scope, statement: Statement | None) -> None:
+    def _visit(self, at: Occurrence) -> None:
+        node, names = at.node, self._script.names
         if isinstance(node, ast.Name | ast.Attribute):
-            self._step(self._script.names.steps_back(Occurrence(node, scope, statement)))
-            for item in self._script.names.additions(node):
-                self._step(self._script.names.source_of(item.binding))
+            self._step(names.steps_back(at))
+            for item in names.additions(node):
+                self._step(names.source_of(item.binding))
             if isinstance(node, ast.Attribute):
-                self._lead(node.value, scope, statement)
+                self._next.append(at.part(node.value))
         elif isinstance(node, ast.Call):
-            self._call(node, scope, statement)
+            self._call(node, at)
         elif isinstance(node, COMPREHENSIONS):
-            inner = scope.facts.scope_of[node]
+            inner = Occurrence(node, at.scope.facts.scope_of[node], at.statement)
             parts = [node.value] if isinstance(node, ast.DictComp) else [node.elt]
-            for part in [*parts, *(generator.iter for generator in node.generators)]:
-                self._lead(part, inner, statement)
+            self._next += map(inner.part, [*parts, *(generator.iter for generator in node.generators)])
         else:
-            for child in ast.iter_child_nodes(node):
-                if isinstance(child, ast.expr):
-                    self._lead(child, scope, statement)
+            self._next += [at.part(each) for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr)]
 
-    def _lead_conditions(self, statement: Statement | None) -> None:
-        """The operations that a graph runs before those which the statement makes."""
+    def _call(self, node: ast.Call, at: Occurrence) -> None:
+        self.calls.add(node)
+        if node in self._wanted:
+            self.found[self._wanted[node]] = None
+            return
+        names, site = self._script.names, self._script.site_of(node)
+        functions = names.called_functions(site)
+        for function in functions:
+            for value, where in function.returns:
+                self._next.append(Occurrence(value, function, where))
+                self._conditions(where)
+        if not functions or UNKNOWN in names.callee(site):
+            called = node.func.value if isinstance(node.func, ast.Attribute) else node.func
+            self._next += map(at.part, [called, *arguments(node)])
+
+    def _step(self, step: Step | None) -> None:
+        """Follow what gives a name or an attribute its value, or else all that this is taken out of."""
+        for each in (*step.sources, *step.within) if step is not None else ():
+            self._next.append(each)
+            if each.site is None:
+                self._conditions(each.statement)
+
+    def _conditions(self, statement: Statement | None) -> None:
+        """Follow the operations that a graph runs before those which the statement makes."""
         for above in statement.ancestors() if statement is not None else ():
             items = above.node.items if isinstance(above.node, ast.With) else []
             for item in items:
                 call = item.context_expr
                 if isinstance(call, ast.Call) and last_name(call.func) == "control_dependencies":
-                    for given in arguments(call):
-                        self._lead(given, above.scope, above)
-
-    def _lead(self, node: ast.expr, scope: Scope, statement: Statement | None) -> None:
-        self._next.append((node, scope, statement))
-
-    def _call(self, node: ast.Call, scope: Scope, statement: Statement | None) -> None:
-        self.calls.add(node)
-        if node in self._wanted:
-            self.found[self._wanted[node]] = None
-            return
-        functions = self._script.names.called_functions(self._script.site_of(node))
-        for function in functions:
-            for value, where in function.returns:
-                self._lead(value, function, where)
-                self._lead_conditions(where)
-        if not functions:
-            called = node.func.value if isinstance(node.func, ast.Attribute) else node.func
-            self._lead(called, scope, statement)
-            for argument in arguments(node):
-                self._lead(argument, scope, statement)
-
-    def _step(self, step: Step | None) -> None:
-        """Follow what gives a name or an attribute its value, or else all that this is taken out of."""
-        for each in (*step.sources, *step.within) if step is not None else ():
-            self._lead(each.node, each.scope, each.statement)
-            if each.site is None:
-                self._lead_conditions(each.statement)
+                    self._next += [Occurrence(given, above.scope, above) for given in arguments(call)]

@@ -128,8 +128,10 @@ class Horovod:
                 if self._tells_root(_at(above.test, statement), below is above.body):
                     return True
             elif isinstance(above, ast.ListComp | ast.SetComp | ast.GeneratorExp) and below is above.elt:
+                inside = statement.scope.facts.scope_of[above]
                 conditions = [test for generator in above.generators for test in generator.ifs]
-                if any(self._tells_root(test, statement, True) for test in conditions):
+                tests = (Occurrence(test, inside, statement) for test in conditions)
+                if any(self._tells_root(test, True) for test in tests):
                     return True
             elif isinstance(above, ast.BoolOp) and isinstance(above.op, ast.And):
                 earlier = above.values[: above.values.index(below)]  # type: ignore[arg-type]

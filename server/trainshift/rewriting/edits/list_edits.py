@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from trainshift.core.layout import Layout
+from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit, Withheld
 from trainshift.core.text.expressions import ALTERNATIVE, ELEMENT, STARRED, Frame
 from trainshift.core.text.facts import Site
 from trainshift.rewriting.edits.rank_guards import only_element, only_statement
-from trainshift.rewriting.list_members import Element
 from trainshift.rewriting.list_roles import Listed, Role
 from trainshift.rewriting.prerequisites import Prerequisites
 
@@ -56,13 +56,13 @@ def _into_display(program: Program, given: ast.List, site: Site, first: list[str
     return [Edit(at, at, "".join(element + between for element in first), rank=-1)]
 
 
-def keep_to_root(program: Program, rule: str, element: Element, name: str) -> Change | Withheld:
+def keep_to_root(program: Program, rule: str, element: Occurrence, name: str) -> Change | Withheld:
     """Keep an element that writes to rank 0, where it is put into the list."""
     statement = element.statement or element.scope.statement
     assert statement is not None
     target = program.script.statement_span(statement)
-    if element.added_by is not None:
-        if element.added_by.deferred or not isinstance(statement.node, ast.Expr):
+    if element.site is not None:
+        if element.site.deferred or not isinstance(statement.node, ast.Expr):
             return Withheld(rule, target, f"{name} is added inside a larger expression")
         edits, requires = only_statement(program, statement), program.fact(Layout).isolate(statement)
     else:

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from trainshift.core import tables
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
+from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.values import UserInstance
 from trainshift.core.text.facts import Scope, Site, argument, hides_arguments
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.session_loops import MONITORED
-from trainshift.rewriting.list_members import Element, Members
+from trainshift.rewriting.list_members import Members
 from trainshift.rewriting.list_roles import Listed, Lists, Member, Role
 
 BROADCAST = "BroadcastGlobalVariablesHook"
@@ -115,7 +116,7 @@ class HookLists(Lists):
         stopping = [each.name for each in members if self._stops(each.element)]
         return Hooks(site, word, given, found, hidden, members, stopping)
 
-    def _stops(self, element: Element) -> bool:
+    def _stops(self, element: Occurrence) -> bool:
         """Whether a hook of the script's own asks for the end of the training."""
         for value in self._names.values(element.node, element.scope, element.statement):
             if isinstance(value, UserInstance):
