@@ -67,19 +67,21 @@ class Classes(Lookup):
         """The functions of the script that the call may run (a class: its ``__init__``)."""
         found = []
         for value in self.callee(site):
-            if isinstance(value, Function):
-                found.append(value.scope)
-            elif isinstance(value, Class):
-                init = self.function_named(value.scope, "__init__")
-                if init is not None:
-                    found.append(init)
-            elif isinstance(value, UserInstance):
-                for name in ("__call__", "call"):
-                    method = self.function_named(value.scope, name)
-                    if method is not None:
-                        found.append(method)
-                        break
+            if isinstance(value, Class):
+                function = self.function_named(value.scope, "__init__")
+            else:
+                function = self.function_of(value)
+            if function is not None:
+                found.append(function)
         return found
+
+    def function_of(self, value: Value) -> Scope | None:
+        """The function that gives what calling a value gives: the value itself, or its ``__call__``."""
+        if isinstance(value, Function):
+            return value.scope
+        if isinstance(value, UserInstance):
+            return self.function_named(value.scope, "__call__") or self.function_named(value.scope, "call")
+        return None
 
     def heirs(self, cls: Scope) -> list[Scope]:
         """The classes of any linked script that derive from `cls`, directly or not."""

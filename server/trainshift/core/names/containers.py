@@ -133,8 +133,9 @@ class Containers(Callers):
 
     def additions(self, node: ast.expr) -> Iterator[ItemBinding]:
         """What is put into the container of this (dotted) name later, by assignment or by a method."""
-        name = dotted(node)
-        for item in self._script.item_bindings(last_name(node)) if name else ():
+        items = list(self._script.item_bindings(last_name(node)))
+        name = dotted(node) if items else ""
+        for item in items if name else ():
             if dotted(item.base) == name:
                 yield item
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from trainshift.core.text.facts import Scope, Site, Statement
 
 
-@dataclass(frozen=True, slots=True)
-class Occurrence:
+class Occurrence(NamedTuple):
     """An expression where it is read: what it stands for depends on that.
 
     `site` is the call that is given it, if it was reached as an argument.  `tested` tells that its own truth
@@ -28,8 +27,7 @@ class Occurrence:
         return Occurrence(node, self.scope, self.statement)
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One step back: the occurrences that may give a value, and whether something unseen may give it too.
 
     `within` holds the occurrences, as far as they are known, that something unseen is taken out of.
@@ -53,8 +51,11 @@ def joined(steps: Iterable[Step]) -> Step:
     every = list(steps)
     if len(every) == 1:
         return every[0]
-    return Step(
-        tuple(dict.fromkeys(source for step in every for source in step.sources)),
-        any(step.unseen for step in every),
-        tuple(dict.fromkeys(whole for step in every for whole in step.within)),
-    )
+    sources: dict[Occurrence, None] = {}
+    within: dict[Occurrence, None] = {}
+    unseen = False
+    for step in every:
+        sources.update(dict.fromkeys(step.sources))
+        within.update(dict.fromkeys(step.within))
+        unseen = unseen or step.unseen
+    return Step(tuple(sources), unseen, tuple(within))

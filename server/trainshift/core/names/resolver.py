@@ -278,8 +278,9 @@ class Resolver(StepsBack):
             return frozenset({Instance(api.returns(name) or name, node)})
         if isinstance(value, Class):
             return frozenset({UserInstance(value.scope, node)})
-        if isinstance(value, Function):
-            return self._returned(value.scope)
+        if isinstance(value, Function | UserInstance):
+            function = self.function_of(value)
+            return self._returned(function) if function is not None else ANYTHING
         if isinstance(value, Member):
             for cls in self._classes(value.owner):
                 returned = api.returns(f"{cls}.{value.name}")

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 from trainshift.core.names.classes import is_property
 from trainshift.core.names.containers import Containers
 from trainshift.core.names.occurrence import UNSEEN, Occurrence, Step, joined
-from trainshift.core.names.values import Class, Function, Module, UserInstance, Values
+from trainshift.core.names.values import Class, Module, UserInstance, Values
 from trainshift.core.text.facts import Binding, Scope, Site, alternatives, dotted, hides_arguments
 
 
@@ -39,7 +38,10 @@ class StepsBack(Containers):
                 )
             )
         if isinstance(node, ast.Name | ast.Attribute):
-            step = joined([*map(self.source_of, self.bindings(at)), *self._given_by_properties(at)])
+            steps = [self.source_of(binding) for binding in self.bindings(at)]
+            if isinstance(node, ast.Attribute):
+                steps += self._given_by_properties(node, at)
+            step = joined(steps)
             step = step if step.sources or step.unseen else UNSEEN
         elif isinstance(node, ast.Subscript):
             step = self.item(at)
@@ -52,7 +54,7 @@ class StepsBack(Containers):
         else:
             return None
         if at.tested:
-            return replace(step, sources=tuple(replace(each, tested=True) for each in step.sources))
+            return step._replace(sources=tuple(each._replace(tested=True) for each in step.sources))
         return step
 
     def bindings(self, at: Occurrence) -> list[Binding]:
@@ -67,7 +69,7 @@ class StepsBack(Containers):
         if binding.kind == "parameter" and binding.inner is not None:
             sites, elsewhere = self.callers(binding.inner)
             step = self.handed(binding, sites, or_default=elsewhere)
-            return replace(step, unseen=step.unseen or elsewhere)
+            return step._replace(unseen=step.unseen or elsewhere)
         if binding.kind == "import":
             return self._imported_from_files(binding)
         if binding.kind == "deleted":
@@ -75,9 +77,9 @@ class StepsBack(Containers):
         if binding.value is None:
             return UNSEEN
         at = Occurrence(binding.value, binding.scope, binding.statement)
-        return (
-            self.elements(at, binding.path) if binding.kind == "element" else self.unpacked(at, binding.path)
-        )
+        if binding.kind == "element":
+            return self.elements(at, binding.path)
+        return self.unpacked(at, binding.path) if binding.path else Step((at,))
 
     def handed(self, binding: Binding, sites: Iterable[Site], or_default: bool = False) -> Step:
         """What calls hand to a parameter: an argument, or the default where one leaves it out."""
@@ -140,11 +142,9 @@ class StepsBack(Containers):
     def _base(self, node: ast.Attribute, at: Occurrence) -> Values:
         return self.values(node.value, at.scope, at.statement)
 
-    def _given_by_properties(self, at: Occurrence) -> Iterator[Step]:
-        node = at.node
-        for value in self._base(node, at) if isinstance(node, ast.Attribute) else ():
+    def _given_by_properties(self, node: ast.Attribute, at: Occurrence) -> Iterator[Step]:
+        for value in self._base(node, at):
             if isinstance(value, UserInstance):
-                assert isinstance(node, ast.Attribute)
                 method = self.function_named(value.scope, node.attr)
                 if method is not None and is_property(method):
                     yield _returns(method)
@@ -154,7 +154,7 @@ class StepsBack(Containers):
         if not isinstance(node, ast.Call):
             return None
         values = self.values(node.func, at.scope, at.statement)
-        functions = [value.scope for value in values if isinstance(value, Function)]
+        functions = [each for value in values if (each := self.function_of(value)) is not None]
         if not functions:
             return None
         steps = [

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
+from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.values import (
     Class,
     Function,
@@ -42,7 +43,6 @@ from trainshift.rewriting.rates.rate_cases import (
     NAMES,
     PLATEAU,
     SETTLED,
-    Place,
     RateCases,
     RateKind,
     computes,
@@ -108,8 +108,8 @@ class _Given:
 class _Setting:
     """A rate that is given to an optimizer which is there: what it is given, and the optimizer."""
 
-    value: Place
-    optimizer: Place
+    value: Occurrence
+    optimizer: Occurrence
 
 
 @dataclass(slots=True)
@@ -190,7 +190,7 @@ class LearningRates:
                 if settled:
                     del self._found.rates[key]
                     assert rate.node is not None
-                    place = Place(rate.node, rate.scope, rate.statement, rate.site)
+                    place = Occurrence(rate.node, rate.scope, rate.statement, rate.site)
                     before = set(self._found.rates)
                     self._follow(place, frozenset(settled))
                     self._mark(before, rate.computed, rate.counting)
@@ -203,14 +203,14 @@ class LearningRates:
         if rate.node is None:
             return set()
         found: set[ast.expr] = set()
-        for place in self._cases.reached(Place(rate.node, rate.scope, rate.statement)):
+        for place in self._cases.reached(Occurrence(rate.node, rate.scope, rate.statement)):
             if place.node in self._found.rates or self._calls_source(place):
                 found.add(place.node)
-        if self._calls_source(Place(rate.node, rate.scope, rate.statement)):
+        if self._calls_source(Occurrence(rate.node, rate.scope, rate.statement)):
             found.add(rate.node)
         return found
 
-    def _calls_source(self, place: Place) -> bool:
+    def _calls_source(self, place: Occurrence) -> bool:
         """Whether the expression is what a schedule or function gives that is itself scaled."""
         return isinstance(place.node, ast.Call) and any(
             value in self._found.sources
@@ -263,7 +263,7 @@ class LearningRates:
         if stopped:
             self._hide(site.node, site, stopped)
         else:
-            self._follow(Place(node, site.scope, site.statement, site))
+            self._follow(Occurrence(node, site.scope, site.statement, site))
 
     def _given_to_library(self, site: Site, name: str, settings: list[_Setting]) -> list[_Given]:
         known = api.canonical(name)
@@ -421,7 +421,7 @@ class LearningRates:
 
     # From an expression to where its number stands
 
-    def _follow(self, place: Place, settled: frozenset[ast.expr] = frozenset()) -> None:
+    def _follow(self, place: Occurrence, settled: frozenset[ast.expr] = frozenset()) -> None:
         """Scale a rate where it stands; if it may be several things, each of them, where it is written."""
         seen: set[ast.expr] = set()
         waiting = [place]
@@ -431,7 +431,7 @@ class LearningRates:
                 seen.add(each.node)
                 waiting += reversed(self._follow_once(each, settled))
 
-    def _follow_once(self, place: Place, settled: frozenset[ast.expr]) -> list[Place]:
+    def _follow_once(self, place: Occurrence, settled: frozenset[ast.expr]) -> list[Occurrence]:
         """Scale a rate if that can be done in one place, else give the cases to follow."""
         kinds = self._cases.kinds(place, settled) or RateKind.NUMBER
         values = self._names.values(place.node, place.scope, place.statement)
@@ -457,13 +457,13 @@ class LearningRates:
         """Whether it cannot be told that a value is a number, which can be multiplied."""
         return not all(isinstance(value, Literal) and value.value is not None for value in values)
 
-    def _add_number(self, place: Place, values: frozenset[Value]) -> None:
+    def _add_number(self, place: Occurrence, values: frozenset[Value]) -> None:
         statement = place.statement or place.scope.statement
         assert statement is not None
         doubt = self._doubt(place.node, place.scope, statement, values)
         self._add(Rate(statement, place.scope, place.node, place.site, doubt=doubt))
 
-    def _cannot_follow(self, place: Place, kinds: RateKind) -> None:
+    def _cannot_follow(self, place: Occurrence, kinds: RateKind) -> None:
         """Tell why the cases of a rate cannot be scaled one by one."""
         within = place.statement or place.scope.statement
         assert within is not None
@@ -545,12 +545,12 @@ class LearningRates:
 
     def _scale_argument(self, given: ast.expr, site: Site, name: str) -> None:
         if name != "values":
-            self._follow(Place(given, site.scope, site.statement, site))
+            self._follow(Occurrence(given, site.scope, site.statement, site))
         elif isinstance(given, ast.List | ast.Tuple) and not any(
             isinstance(part, ast.Starred) for part in given.elts
         ):
             for part in given.elts:
-                place = Place(part, site.scope, site.statement)
+                place = Occurrence(part, site.scope, site.statement)
                 if self._cases.kinds(place) is RateKind.NUMBER:
                     self._add(Rate(site.statement, site.scope, part))
                 else:
@@ -573,7 +573,7 @@ class LearningRates:
     def _scale_returns(self, function: Scope) -> None:
         before = set(self._found.rates)
         for node, statement in function.returns:
-            self._follow(Place(node, function, statement or function.statement))
+            self._follow(Occurrence(node, function, statement or function.statement))
         for key in [key for key in self._found.rates if key not in before]:
             self._found.rates[key] = replace(self._found.rates[key], doubt="")
 
@@ -582,12 +582,12 @@ class LearningRates:
         if initial is None:
             self._hide(made.node, made, "the variable of the rate has no initial value")
         else:
-            self._follow(Place(initial, made.scope, made.statement, made))
+            self._follow(Occurrence(initial, made.scope, made.statement, made))
         for site in self._script.sites_named(*_ASSIGNING):
             target, node = self._assigned(site)
             if target is not None and node is not None and value in self._names.site_values(target, site):
                 if not self._mentions(node, target):
-                    self._follow(Place(node, site.scope, site.statement, site))
+                    self._follow(Occurrence(node, site.scope, site.statement, site))
 
     def _is_within_optimizer(self, setting: _Setting) -> bool:
         """Whether an optimizer class of the script passes on a rate that it was given, and scaled by that."""
@@ -618,7 +618,7 @@ class LearningRates:
             signature = api.constructor(PLATEAU)
             given = argument(site.node, signature.position("min_lr") if signature else None, "min_lr")
             if given is not None:
-                self._follow(Place(given, site.scope, site.statement, site))
+                self._follow(Occurrence(given, site.scope, site.statement, site))
         schedule = self._cases.schedule(site)
         if schedule is None:
             return
@@ -637,13 +637,13 @@ class LearningRates:
                 binding = attribute.binding
                 if binding.kind != "value" or binding.value is None or binding.statement is None:
                     continue
-                optimizer = Place(attribute.base, binding.scope, binding.statement)
+                optimizer = Occurrence(attribute.base, binding.scope, binding.statement)
                 value = binding.taken
                 if isinstance(binding.statement.node, ast.AugAssign):
                     added = isinstance(binding.statement.node.op, ast.Add | ast.Sub)
                     value = binding.statement.node.value if added else None
                 if value is not None and self._cases.is_optimizer(optimizer):
-                    yield _Setting(Place(value, binding.scope, binding.statement), optimizer)
+                    yield _Setting(Occurrence(value, binding.scope, binding.statement), optimizer)
         for site in self._script.sites_named(*_ASSIGNING):
             yield from self._set_as_variable(site)
         for site in self._script.sites_named("setattr", "_set_hyper"):
@@ -653,11 +653,11 @@ class LearningRates:
         """``optimizer.lr.assign(x)`` and ``K.set_value(optimizer.lr, x)``."""
         target, value = self._assigned(site)
         if target is not None and value is not None:
-            rate = Place(target, site.scope, site.statement)
+            rate = Occurrence(target, site.scope, site.statement)
             if self._cases.is_rate(rate, held=True):
                 member = self._cases.member(rate)
                 optimizer = member[0] if member is not None else rate
-                yield _Setting(Place(value, site.scope, site.statement, site), optimizer)
+                yield _Setting(Occurrence(value, site.scope, site.statement, site), optimizer)
 
     def _set_by_name(self, site: Site) -> Iterator[_Setting]:
         """``setattr(optimizer, "lr", x)``."""
@@ -665,9 +665,9 @@ class LearningRates:
         if site.name == "_set_hyper" and isinstance(site.node.func, ast.Attribute):
             given = [site.node.func.value, *given]
         if len(given) == 3 and isinstance(given[1], ast.Constant) and given[1].value in ATTRIBUTES:
-            optimizer = Place(given[0], site.scope, site.statement)
+            optimizer = Occurrence(given[0], site.scope, site.statement)
             if self._cases.is_optimizer(optimizer):
-                yield _Setting(Place(given[2], site.scope, site.statement, site), optimizer)
+                yield _Setting(Occurrence(given[2], site.scope, site.statement, site), optimizer)
 
     def _doubt(self, node: ast.expr, scope: Scope, statement: Statement, values: frozenset[Value]) -> str:
         if not isinstance(node, ast.Name | ast.Attribute | ast.Call | ast.Subscript):

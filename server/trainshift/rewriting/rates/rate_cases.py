@@ -13,6 +13,7 @@ from enum import Enum, Flag, auto
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
+from trainshift.core.names.occurrence import UNSEEN, Occurrence, Step
 from trainshift.core.names.values import (
     Class,
     Function,
@@ -28,10 +29,9 @@ from trainshift.core.text.facts import (
     Binding,
     Scope,
     Site,
-    Statement,
+    alternatives,
     arguments,
     dotted,
-    hides_arguments,
     last_name,
 )
 from trainshift.core.training.horovod import Horovod
@@ -67,26 +67,16 @@ SETTLED = RateKind.CURRENT | RateKind.SCALED
 _WRITTEN = RateKind.NUMBER | RateKind.SOURCE | RateKind.NOTHING
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Place:
-    """An expression and where it is read; `site` is the call that it is an argument of.
-
-    `tested` tells that its own truth decides whether it is used: ``lr or 0.1``.
-    """
-
-    node: ast.expr
-    scope: Scope
-    statement: Statement | None
-    site: Site | None = None
-    tested: bool = False
-
-
 class _Form(Enum):
     """How an expression comes of its parts."""
 
     CASES = auto()  # it is one of them
+    ITEM = auto()  # it is one of them, as they stand in a container that may have other uses
     SUM = auto()  # they are rates, like itself
     PRODUCT = auto()  # one of them is a rate, the others change it
+
+
+_CHOICES = (_Form.CASES, _Form.ITEM)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -96,11 +86,11 @@ class _Reading:
     `own` is what it may be besides its `parts`.  `given` are the arguments of a function that is not known.
     """
 
-    place: Place
+    place: Occurrence
     form: _Form
-    parts: tuple[Place, ...] = ()
+    parts: tuple[Occurrence, ...] = ()
     own: RateKind = RateKind.NONE
-    given: tuple[Place, ...] = ()
+    given: tuple[Occurrence, ...] = ()
 
 
 class RateCases:
@@ -117,7 +107,7 @@ class RateCases:
 
     # Questions
 
-    def kinds(self, place: Place, settled: frozenset[ast.expr] = frozenset()) -> RateKind:
+    def kinds(self, place: Occurrence, settled: frozenset[ast.expr] = frozenset()) -> RateKind:
         """Everything that the expression may be; what is in `settled` is taken to be scaled."""
         if settled:
             return self._solve(place, settled, {})[self._reading(place)]
@@ -125,36 +115,37 @@ class RateCases:
             self._kinds.update(self._solve(place, settled, self._kinds))
         return self._kinds[self._reading(place)]
 
-    def cases(self, place: Place) -> list[Place]:
+    def cases(self, place: Occurrence) -> list[Occurrence]:
         """The parts that may have to be scaled one by one; none if the expression cannot be taken apart."""
         reading = self._reading(place)
         if self.is_target(place) and reading.form is not _Form.CASES:
             return list(reading.parts if reading.form is _Form.SUM else reading.parts[:1])
-        if reading.form is _Form.CASES:
-            return [] if reading.own & _WRITTEN else list(reading.parts)
+        if reading.form in _CHOICES:
+            whole = reading.form is _Form.ITEM or reading.own & _WRITTEN
+            return [] if whole else list(reading.parts)
         if reading.form is _Form.SUM:
             return [part for part in reading.parts if self._is_mixed(part) or self._is_literal(part)]
         mixed = [part for part in reading.parts if self._is_mixed(part)]
         return mixed if len(mixed) == 1 else []
 
-    def is_target(self, place: Place) -> bool:
+    def is_target(self, place: Occurrence) -> bool:
         """Whether the expression is only meant, and not written: what ``rate *= 0.5`` sets and reads."""
         statement = place.statement.node if place.statement is not None else None
         return isinstance(statement, ast.AugAssign) and all(
             part is not place.node for part in ast.walk(statement)
         )
 
-    def reached(self, place: Place) -> Iterator[Place]:
+    def reached(self, place: Occurrence) -> Iterator[Occurrence]:
         """Every expression that the value of `place` may come from, itself not among them."""
         for reading in self._closure(place):
             if reading.place.node is not place.node:
                 yield reading.place
 
-    def is_optimizer(self, place: Place) -> bool:
+    def is_optimizer(self, place: Occurrence) -> bool:
         """Whether the expression may be an optimizer, by whatever way it has come there."""
         return self._may_be(place, self._is_shown_optimizer)
 
-    def is_rate(self, place: Place, held: bool = False) -> bool:
+    def is_rate(self, place: Occurrence, held: bool = False) -> bool:
         """Whether the expression is the rate of an optimizer.
 
         `held` tells that it is used like a variable, which an attribute of that name then is a rate by.
@@ -169,7 +160,7 @@ class RateCases:
 
     # Optimizers
 
-    def _may_be(self, place: Place, holds: Callable[[Place], bool]) -> bool:
+    def _may_be(self, place: Occurrence, holds: Callable[[Occurrence], bool]) -> bool:
         """Whether something holds of the expression in one of its cases."""
         seen: set[ast.expr] = set()
         waiting = [place]
@@ -181,22 +172,22 @@ class RateCases:
             if holds(each):
                 return True
             reading = self._reading(each)
-            if reading.form is _Form.CASES:
+            if reading.form in _CHOICES:
                 waiting += reading.parts
         return False
 
-    def member(self, place: Place) -> tuple[Place, str] | None:
+    def member(self, place: Occurrence) -> tuple[Occurrence, str] | None:
         """The object and the name of ``object.name``, also as ``getattr(object, "name")``."""
         node = place.node
         if isinstance(node, ast.Attribute):
-            return Place(node.value, place.scope, place.statement), node.attr
+            return Occurrence(node.value, place.scope, place.statement), node.attr
         if isinstance(node, ast.Call) and last_name(node.func) == "getattr" and len(node.args) > 1:
             name = node.args[1]
             if isinstance(name, ast.Constant) and isinstance(name.value, str):
-                return Place(node.args[0], place.scope, place.statement), name.value
+                return Occurrence(node.args[0], place.scope, place.statement), name.value
         return None
 
-    def _is_shown_rate(self, place: Place, held: bool) -> bool:
+    def _is_shown_rate(self, place: Occurrence, held: bool) -> bool:
         member = self.member(place)
         if member is None or member[1] not in ATTRIBUTES:
             return False
@@ -205,7 +196,7 @@ class RateCases:
         values = self._values(member[0])
         return held and (not values or all(isinstance(value, Unknown) for value in values))
 
-    def _is_shown_optimizer(self, place: Place) -> bool:
+    def _is_shown_optimizer(self, place: Occurrence) -> bool:
         values = self._values(place)
         if self._names.may_be(values, *api.OPTIMIZERS):
             return True
@@ -218,7 +209,7 @@ class RateCases:
             return self.is_optimizer(member[0])
         return member[1] == "optimizer" and self._may_be(member[0], self._is_shown_model)
 
-    def _is_shown_model(self, place: Place) -> bool:
+    def _is_shown_model(self, place: Occurrence) -> bool:
         """Whether the expression is a model: by its class, as a callback's own, or since it is fitted."""
         values = self._values(place)
         if self._names.may_be(values, *api.MODEL):
@@ -244,7 +235,7 @@ class RateCases:
 
     # Kinds
 
-    def _closure(self, place: Place) -> list[_Reading]:
+    def _closure(self, place: Occurrence) -> list[_Reading]:
         """The expression and all that its value may come from, taken apart."""
         found: dict[_Reading, None] = {}
         waiting = [place]
@@ -256,13 +247,13 @@ class RateCases:
         return list(found)
 
     def _solve(
-        self, place: Place, settled: frozenset[ast.expr], known: dict[_Reading, RateKind]
+        self, place: Occurrence, settled: frozenset[ast.expr], known: dict[_Reading, RateKind]
     ) -> dict[_Reading, RateKind]:
         """The kinds of the expression and of all that it comes from: they grow until nothing changes."""
         readings = [each for each in self._closure(place) if each not in known]
         found = dict.fromkeys(readings, RateKind.NONE)
 
-        def kind_of(part: Place) -> RateKind:
+        def kind_of(part: Occurrence) -> RateKind:
             reading = self._reading(part)
             return found[reading] if reading in found else known[reading]
 
@@ -275,13 +266,13 @@ class RateCases:
                 found[reading] = kind
         return found
 
-    def _joined(self, reading: _Reading, kind_of: Callable[[Place], RateKind]) -> RateKind:
+    def _joined(self, reading: _Reading, kind_of: Callable[[Occurrence], RateKind]) -> RateKind:
         """What an expression is by what its parts are."""
         kinds = [kind_of(part) for part in reading.parts]
         kind = reading.own
         for each in kinds:
-            kind |= each if reading.form is _Form.CASES else each & (SETTLED | RateKind.UNSEEN)
-        if reading.form is _Form.CASES:
+            kind |= each if reading.form in _CHOICES else each & (SETTLED | RateKind.UNSEEN)
+        if reading.form in _CHOICES:
             return kind
         if all(each & _WRITTEN for each in kinds):
             kind |= RateKind.NUMBER
@@ -297,37 +288,32 @@ class RateCases:
             kind |= RateKind.UNSEEN
         return kind
 
-    def _is_mixed(self, place: Place) -> bool:
+    def _is_mixed(self, place: Occurrence) -> bool:
         kinds = self.kinds(place)
         return bool(kinds & SETTLED) and bool(kinds & (RateKind.NUMBER | RateKind.SOURCE))
 
-    def _is_literal(self, place: Place) -> bool:
+    def _is_literal(self, place: Occurrence) -> bool:
         values = self._values(place)
         return bool(values) and all(isinstance(value, Literal) for value in values)
 
     # Taking apart
 
-    def _reading(self, place: Place) -> _Reading:
+    def _reading(self, place: Occurrence) -> _Reading:
         key = (id(place.node), id(place.scope))
         if key not in self._readings:
             self._readings[key] = self._read(place)
         return self._readings[key]
 
-    def _read(self, place: Place) -> _Reading:
+    def _read(self, place: Occurrence) -> _Reading:
         node = place.node
-        if isinstance(node, ast.IfExp):
-            return self._choice(place, node.body, node.orelse)
-        if isinstance(node, ast.NamedExpr):
-            return self._choice(place, node.value)
-        if isinstance(node, ast.BoolOp):
-            return self._read_either(place, node)
-        if isinstance(node, ast.Name):
-            bindings = self._names.lookup(node.id, place.scope, place.statement)[1]
-            return self._read_bindings(place, bindings)
-        if isinstance(node, ast.Attribute):
-            if node.attr in ATTRIBUTES and self.is_rate(place):
-                return _Reading(place, _Form.CASES, own=RateKind.CURRENT)
-            return self._read_bindings(place, self._attribute_bindings(place, node))
+        if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):  # It is the last, or else nothing.
+            return _Reading(place, _Form.CASES, (place.part(node.values[-1]),))
+        if alternatives(node):
+            return self._cases_of(place) or self._leaf(place)
+        if isinstance(node, ast.Attribute) and node.attr in ATTRIBUTES and self.is_rate(place):
+            return _Reading(place, _Form.CASES, own=RateKind.CURRENT)
+        if isinstance(node, ast.Name | ast.Attribute):
+            return self._read_bindings(place, self._names.bindings(place))
         if isinstance(node, ast.Call):
             return self._read_call(place, node)
         if isinstance(node, ast.BinOp):
@@ -335,29 +321,25 @@ class RateCases:
             return self._combined(place, form, [node.left, node.right])
         if isinstance(node, ast.UnaryOp):
             return self._combined(place, _Form.PRODUCT, [node.operand])
-        if isinstance(node, ast.Subscript) and not any(map(computes, self._values(place))):
-            return self._combined(place, _Form.PRODUCT, [node.value])
+        if isinstance(node, ast.Subscript):
+            step = self._names.steps_back(place)
+            if step is not None and not step.unseen:
+                form = _Form.CASES if len(step.sources) == 1 else _Form.ITEM
+                return _Reading(place, form, step.sources)
+            if not any(map(computes, self._values(place))):
+                return self._combined(place, _Form.PRODUCT, [node.value])
         return self._leaf(place)
 
-    def _choice(self, place: Place, *nodes: ast.expr) -> _Reading:
-        return _Reading(place, _Form.CASES, tuple(self._within(place, node) for node in nodes))
+    def _cases_of(self, place: Occurrence) -> _Reading | None:
+        """An expression that is one of those from which it has its value; None if these cannot be seen."""
+        step = self._names.steps_back(place)
+        return _Reading(place, _Form.CASES, step.sources) if step is not None and step.sources else None
 
-    def _read_either(self, place: Place, node: ast.BoolOp) -> _Reading:
-        """``a or b`` is any of them; ``a and b`` is the last, or else nothing."""
-        if isinstance(node.op, ast.And):
-            return self._choice(place, node.values[-1])
-        *tested, last = node.values
-        parts = [Place(each, place.scope, place.statement, tested=True) for each in tested]
-        return _Reading(place, _Form.CASES, (*parts, self._within(place, last)))
-
-    def _combined(self, place: Place, form: _Form, nodes: list[ast.expr]) -> _Reading:
-        parts = tuple(self._within(place, node) for node in nodes)
+    def _combined(self, place: Occurrence, form: _Form, nodes: list[ast.expr]) -> _Reading:
+        parts = tuple(map(place.part, nodes))
         return _Reading(place, form, parts)
 
-    def _within(self, place: Place, node: ast.expr) -> Place:
-        return Place(node, place.scope, place.statement)
-
-    def _leaf(self, place: Place) -> _Reading:
+    def _leaf(self, place: Occurrence) -> _Reading:
         """An expression that is not taken apart."""
         node = place.node
         if isinstance(node, ast.Constant) and not node.value:
@@ -369,12 +351,12 @@ class RateCases:
 
     # Names and attributes
 
-    def _read_bindings(self, place: Place, bindings: list[Binding]) -> _Reading:
+    def _read_bindings(self, place: Occurrence, bindings: list[Binding]) -> _Reading:
         if not bindings:
-            return self._leaf(place)
+            return self._cases_of(place) or self._leaf(place)
         if any(self._scales_itself(place, binding) for binding in bindings):
             return _Reading(place, _Form.CASES, own=RateKind.SCALED)
-        parts: list[Place] = []
+        parts: list[Occurrence] = []
         own = RateKind.NONE
         for binding in bindings:
             kind, found = self._read_binding(place, binding)
@@ -382,65 +364,34 @@ class RateCases:
             parts += found
         return _Reading(place, _Form.CASES, tuple(parts), own)
 
-    def _read_binding(self, place: Place, binding: Binding) -> tuple[RateKind, list[Place]]:
+    def _read_binding(self, place: Occurrence, binding: Binding) -> tuple[RateKind, tuple[Occurrence, ...]]:
         """What one binding gives: a kind that cannot be taken apart, or expressions."""
-        if binding.kind == "parameter" and binding.inner is not None:
-            return self._read_parameter(binding, binding.inner)
-        if binding.kind == "deleted":
-            return RateKind.NOTHING, []
-        value = binding.taken
-        if binding.kind == "value" and value is not None and binding.statement is not None:
-            return RateKind.NONE, [Place(value, binding.scope, binding.statement, tested=place.tested)]
-        if binding.value is not None and self._horovod.scaled(
-            binding.value, binding.scope, binding.statement
-        ):
-            return RateKind.SCALED, []
-        return _kind_of_values(self._names.bound(binding)), []
-
-    def _read_parameter(self, binding: Binding, function: Scope) -> tuple[RateKind, list[Place]]:
-        """What callers pass, and the default where one passes nothing."""
-        assert isinstance(binding.target, ast.arg)
         if binding.target in self._current:
-            return RateKind.CURRENT, []
-        if self._names.is_self(ast.Name(binding.target.arg, ast.Load()), function):
-            return _kind_of_values(self._names.bound(binding)), []
-        if self._names.is_self(ast.Name(binding.target.arg, ast.Load()), function):
-            return _kind_of_values(self._names.bound(binding)), []
-        parts: list[Place] = []
-        own, omitted = RateKind.NONE, False
-        callers = self._callers.get(function, [])
-        for caller in callers:
-            given = self._names.argument(caller, function, binding.target.arg)
-            if given is not None:
-                parts.append(Place(given, caller.scope, caller.statement, caller))
-            elif hides_arguments(caller.node):
-                own |= RateKind.NUMBER
-            else:
-                omitted = True
-        if omitted and binding.value is not None:
-            parts.append(Place(binding.value, binding.scope, function.statement))
-        if not parts and not own:
-            own |= _kind_of_values(self._names.bound(binding))
-        return own, parts
+            return RateKind.CURRENT, ()
+        if binding.kind == "deleted":
+            return RateKind.NOTHING, ()
+        step, hidden = self._step(binding), RateKind.NUMBER
+        if binding.kind not in ("parameter", "import") and binding.value is not None:
+            if self._horovod.scaled(binding.value, binding.scope, binding.statement):
+                hidden = RateKind.SCALED
+        if not step.sources:
+            bound = _kind_of_values(self._names.bound(binding))
+            return (hidden if hidden is RateKind.SCALED else bound), ()
+        sources = step.sources
+        if place.tested:
+            sources = tuple(each._replace(tested=True) for each in sources)
+        return hidden if step.unseen else RateKind.NONE, sources
 
-    def _attribute_bindings(self, place: Place, node: ast.Attribute) -> list[Binding]:
-        """How an attribute may be bound: by its name, in methods of its class, in the class's body."""
-        values = self._names.values(node.value, place.scope, place.statement)
-        classes = [value.scope for value in values if isinstance(value, Class | UserInstance)]
-        families = [each for cls in classes for each in self._names.ancestry(cls)]
-        found: list[Binding] = []
-        for each in self._script.attribute_bindings(node.attr):
-            function = each.binding.scope.function()
-            if self._names.is_self(each.base, each.binding.scope):
-                if function is not None and function.owner() in families:
-                    found.append(each.binding)
-            elif dotted(each.base) == dotted(node.value) != "":
-                found.append(each.binding)
-        for cls in classes:
-            found += [each for each in cls.bindings.get(node.attr, ()) if each.kind == "value"]
-        return found
+    def _step(self, binding: Binding) -> Step:
+        """Where a binding has its value from; that of a parameter, from the calls of this script alone."""
+        if binding.kind != "parameter" or binding.inner is None:
+            return self._names.source_of(binding)
+        assert isinstance(binding.target, ast.arg)
+        if self._names.is_self(ast.Name(binding.target.arg, ast.Load()), binding.inner):
+            return UNSEEN
+        return self._names.handed(binding, self._callers.get(binding.inner, ()))
 
-    def _scales_itself(self, place: Place, binding: Binding) -> bool:
+    def _scales_itself(self, place: Occurrence, binding: Binding) -> bool:
         """``rate = rate * hvd.size()``: what it was before is scaled there."""
         if not self._horovod.is_used or binding.value is None or binding.path:
             return False
@@ -464,15 +415,12 @@ class RateCases:
 
     # Calls
 
-    def _read_call(self, place: Place, node: ast.Call) -> _Reading:
+    def _read_call(self, place: Occurrence, node: ast.Call) -> _Reading:
         site = self._script.site_of(node)
         callee = self._names.callee(site)
-        functions = self._returning(site)
-        if functions:
-            parts = [
-                Place(value, function, where) for function in functions for value, where in function.returns
-            ]
-            return _Reading(place, _Form.CASES, tuple(parts))
+        returned = self._cases_of(place)
+        if returned is not None and not any(isinstance(value, Class) for value in callee):
+            return returned
         if last_name(node.func) in _BRANCHING and self._branches(site):
             return _Reading(place, _Form.CASES, tuple(self._branches(site)))
         if self._horovod.is_call(site, "size", "local_size"):
@@ -484,34 +432,22 @@ class RateCases:
         values = self._values(place)
         if any(computes(value) for value in values) or any(isinstance(each, Class) for each in callee):
             return self._leaf(place)
-        given = tuple(Place(each, place.scope, place.statement, site) for each in arguments(node))
+        given = tuple(Occurrence(each, place.scope, place.statement, site) for each in arguments(node))
         libraries = {value.name.partition(".")[0] for value in callee if isinstance(value, Library)}
         known = libraries and libraries.issubset(_CALCULATING)
         chooses = known and last_name(node.func) in _CHOOSING
         receiver = []
         if isinstance(node.func, ast.Attribute) and not libraries:
-            receiver = [self._within(place, node.func.value)]
+            receiver = [place.part(node.func.value)]
         form = _Form.SUM if chooses else _Form.PRODUCT
         own = RateKind.NONE if given or receiver else RateKind.NUMBER
         return _Reading(place, form, (*receiver, *given), own, () if known else given)
 
-    def _returning(self, site: Site) -> list[Scope]:
-        """The functions of the script of which the call gives what they return."""
-        if any(isinstance(value, Class) for value in self._names.callee(site)):
-            return []
-        return [
-            function
-            for function in self._names.called_functions(site)
-            if function.returns
-            and not function.is_generator
-            and not isinstance(function.node, ast.AsyncFunctionDef)
-        ]
-
-    def _branches(self, site: Site) -> list[Place]:
+    def _branches(self, site: Site) -> list[Occurrence]:
         """What the functions return of which `tf.cond` calls one."""
         values = [value for given in arguments(site.node) for value in self._names.site_values(given, site)]
         return [
-            Place(returned, value.scope, where)
+            Occurrence(returned, value.scope, where)
             for value in values
             if isinstance(value, Function)
             for returned, where in value.scope.returns
@@ -522,7 +458,8 @@ class RateCases:
         if not self._names.calls(site, "tensorflow.keras.backend.get_value"):
             return False
         return any(
-            self.is_rate(Place(given, site.scope, site.statement), held=True) for given in site.node.args[:1]
+            self.is_rate(Occurrence(given, site.scope, site.statement), held=True)
+            for given in site.node.args[:1]
         )
 
     @cached_property
@@ -580,7 +517,7 @@ class RateCases:
             for value in self._names.callee(site)
         )
 
-    def _values(self, place: Place) -> frozenset[Value]:
+    def _values(self, place: Occurrence) -> frozenset[Value]:
         return self._names.values(place.node, place.scope, place.statement)
 
 
