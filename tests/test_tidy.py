@@ -56,10 +56,7 @@ LONG = {
     **dict.fromkeys(
         (
             "restrictions.facts.aliases",
-            "restrictions.facts.creations",
             "restrictions.facts.one_name",
-            "rewriting.rates.learning_rates",
-            "rewriting.rates.rate_cases",
         ),
         "to be divided",
     ),

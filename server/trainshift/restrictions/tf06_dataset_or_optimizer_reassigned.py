@@ -32,7 +32,8 @@ from trainshift.core.readings import Readings
 from trainshift.core.text.edit import Change, Edit
 from trainshift.core.text.facts import Binding, Scope, dotted, last_name
 from trainshift.core.text.source import Span
-from trainshift.restrictions.facts.creations import Creations, MadeKind, excludes, gives_dataset
+from trainshift.restrictions.facts.creations import Creations, MadeKind, gives_dataset
+from trainshift.restrictions.facts.holders import excludes
 from trainshift.restrictions.restriction import Findings, Restriction
 
 _HELD = frozenset({MadeKind.DATASET, MadeKind.OPTIMIZER})

@@ -30,7 +30,8 @@ from __future__ import annotations
 
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.program import Program
-from trainshift.restrictions.facts.creations import Condition, Creation, Creations, MadeKind
+from trainshift.restrictions.facts.creations import Creation, Creations, MadeKind
+from trainshift.restrictions.facts.holders import Condition
 from trainshift.restrictions.restriction import Findings, Restriction
 
 _WHY = {

@@ -43,7 +43,8 @@ from trainshift.core.text.facts import Binding, Scope, Statement
 from trainshift.core.training.effects import Effect, Effects
 from trainshift.core.training.executions import in_loop
 from trainshift.core.training.loop_kinds import named_function
-from trainshift.restrictions.facts.creations import Creations, MadeKind, excludes
+from trainshift.restrictions.facts.creations import Creations, MadeKind
+from trainshift.restrictions.facts.holders import excludes
 from trainshift.restrictions.restriction import Findings, Restriction
 
 _GIVING = ("value", "context", "element", "import")

@@ -14,7 +14,8 @@ from trainshift.core.readings import Readings
 from trainshift.core.text.edit import Change, Edit
 from trainshift.core.text.facts import Binding, Facts, Scope, Site, Statement, arguments, dotted, last_name
 from trainshift.core.text.source import Span
-from trainshift.restrictions.facts.creations import Creation, Creations, Held, MadeKind, excludes
+from trainshift.restrictions.facts.creations import Creation, Creations, MadeKind
+from trainshift.restrictions.facts.holders import Held, excludes
 
 WHY = {
     MadeKind.DATASET: "a rewrite follows a dataset by its one name to divide its batches among the ranks",

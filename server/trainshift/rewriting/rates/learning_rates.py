@@ -8,17 +8,15 @@ one case and another in another, each case is scaled where it is written.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.values import (
-    Class,
     Function,
     Instance,
-    Library,
     Literal,
     Unknown,
     UserInstance,
@@ -36,25 +34,20 @@ from trainshift.core.text.facts import (
     last_name,
 )
 from trainshift.core.training.horovod import Horovod
-from trainshift.core.training.steps import Steps
 from trainshift.rewriting.keras.fits import Fits
+from trainshift.rewriting.rates.given_rates import GivenRate, GivenRates
 from trainshift.rewriting.rates.rate_cases import (
-    ATTRIBUTES,
-    NAMES,
-    PLATEAU,
     SETTLED,
     RateCases,
     RateKind,
     computes,
 )
-from trainshift.rewriting.tf1.estimators import Estimators
+from trainshift.rewriting.rates.rate_settings import ASSIGNING, RateSetting, RateSettings
+from trainshift.rewriting.rates.schedulers import PLATEAU, Schedulers
 from trainshift.rewriting.tf1.graphs import Graphs
 
-# The optimizers of Keras 2.11 to 2.15 drop ``lr=`` with a warning; the legacy ones take it.
-_IGNORING_LR = ("tensorflow.keras.optimizers.Optimizer",)
 # The optimizers that ask a function or a variable for the rate at each step; others do so when they are made.
 _ASKING = ("tensorflow.keras.optimizers.legacy.Optimizer",)
-_ASSIGNING = ("assign", "assign_add", "assign_sub", "set_value")
 # An end for absurd scripts.
 _MOST_ROUNDS = 100
 
@@ -89,29 +82,6 @@ class HiddenRate:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Given:
-    """How one of the classes that a call may make an optimizer of takes its rate.
-
-    `node` is what the call gives; if that is None the rate is the text `default` of the argument `keyword`,
-    and unless there is one, `reason` says what hides it.
-    """
-
-    node: ast.expr | None
-    keyword: str = ""
-    default: str = ""
-    doubt: str = ""
-    reason: str = ""
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class _Setting:
-    """A rate that is given to an optimizer which is there: what it is given, and the optimizer."""
-
-    value: Occurrence
-    optimizer: Occurrence
-
-
 @dataclass(slots=True)
 class _Found:
     rates: dict[object, Rate] = field(default_factory=dict)
@@ -129,14 +99,17 @@ class LearningRates:
         self._horovod = program.fact(Horovod)
         self._found = _Found()
         self._cases = RateCases(program)
+        self._settings = RateSettings(program, self._cases)
+        self._given = GivenRates(program, self._cases)
+        self._schedulers = program.fact(Schedulers)
 
     @cached_property
     def all(self) -> tuple[list[Rate], list[HiddenRate]]:
         """Every rate to scale, in the order of the script, and the rates that cannot be seen."""
-        settings = [each for each in self._settings() if not self._is_within_optimizer(each)]
-        for site in self._possible_makers:
+        settings = [each for each in self._settings.all() if not self._settings.is_within_optimizer(each)]
+        for site in self._given.makers:
             self._made(site, settings)
-        for site in self._cases.rate_callbacks:
+        for site in self._schedulers.callbacks:
             self._scheduled(site)
         for setting in settings:
             self._follow(setting.value)
@@ -219,21 +192,9 @@ class LearningRates:
 
     # Constructors
 
-    @cached_property
-    def _possible_makers(self) -> list[Site]:
-        """The calls that may make an optimizer, by their names, and those that make what trains."""
-        named = api.last_names(*api.OPTIMIZERS, *api.OPTIMIZER_MAKERS) | {"partial"}
-        used = (self._script.site_of(value.node).name for value in self._used if isinstance(value, Instance))
-        return self._script.sites_calling(named.union(used))
-
-    def _made(self, site: Site, settings: list[_Setting]) -> None:
+    def _made(self, site: Site, settings: list[RateSetting]) -> None:
         """The rate of what a call makes, if that is an optimizer, whichever of its classes it may be of."""
-        given: list[_Given] = []
-        for value in self._names.callee(site):
-            if isinstance(value, Library):
-                given += self._given_to_library(site, value.name, settings)
-            elif isinstance(value, Class):
-                given += self._given_to_class(site, value.scope)
+        given = self._given.of(site, settings)
         if given and not argument(site.node, None, "learning_rate"):
             old = argument(site.node, None, "lr")
             if old is not None:
@@ -246,7 +207,7 @@ class LearningRates:
         for each in found[:1] if len(found) == 1 else ():
             self._take(site, each)
 
-    def _take(self, site: Site, given: _Given) -> None:
+    def _take(self, site: Site, given: GivenRate) -> None:
         """Scale the rate that an optimizer is given, or else its default."""
         if given.node is not None and not given.doubt:
             self._follow_argument(given.node, site)
@@ -264,132 +225,6 @@ class LearningRates:
             self._hide(site.node, site, stopped)
         else:
             self._follow(Occurrence(node, site.scope, site.statement, site))
-
-    def _given_to_library(self, site: Site, name: str, settings: list[_Setting]) -> list[_Given]:
-        known = api.canonical(name)
-        if name == "functools.partial":
-            self._made_later(site)
-        elif known in api.OPTIMIZER_MAKERS:
-            if not any(self._sets_rate_of(setting, site) for setting in settings):
-                return [_Given(None, reason="the optimizer is made from a name or a configuration")]
-        elif known is None:
-            return self._given_to_stranger(site, name)
-        elif api.is_subclass(known, *api.OPTIMIZERS):
-            return self._given_to_known(site, known)
-        return []
-
-    def _sets_rate_of(self, setting: _Setting, site: Site) -> bool:
-        """Whether the optimizer that the call makes surely gets its rate by a setting in the same block."""
-        statement = setting.value.statement
-        if statement is None or statement.parent is not site.statement.parent:
-            return False
-        if statement.scope.function() is not site.scope.function():
-            return False
-        optimizer = setting.optimizer
-        made = self._names.values(optimizer.node, optimizer.scope, optimizer.statement)
-        new = bool(self._cases.kinds(setting.value) & (RateKind.NUMBER | RateKind.SOURCE | RateKind.SCALED))
-        return new and any(isinstance(value, Instance) and value.node is site.node for value in made)
-
-    def _given_to_known(self, site: Site, cls: str) -> list[_Given]:
-        """How an optimizer of TensorFlow takes its rate."""
-        signature = api.constructor(cls)
-        parameter = signature.parameter("learning_rate") if signature is not None else None
-        if signature is None or parameter is None:
-            return []  # A wrapper such as LossScaleOptimizer (C22): the inner one is seen by itself.
-        old = argument(site.node, None, "lr")
-        ignored = api.is_subclass(cls, *_IGNORING_LR)
-        if old is not None and not ignored:
-            return [_Given(old)]
-        doubt = "this optimizer ignores lr= since TensorFlow 2.11; its default rate is scaled with it"
-        given = argument(site.node, signature.position("learning_rate"), "learning_rate")
-        if given is not None:
-            return [_Given(given)]
-        if hides_arguments(site.node):
-            return [_Given(None, reason="the learning rate is hidden in * or ** arguments")]
-        if parameter.default in (None, "..."):
-            return [_Given(None, reason="no learning rate is given")]
-        return [_Given(None, "learning_rate", parameter.default or "", doubt if old is not None else "")]
-
-    def _made_later(self, site: Site) -> None:
-        """``partial(Adam, learning_rate=0.1)``: scaled here if the rate is given here."""
-        names = (
-            self._names.full_names(site.node.args[0], site.scope, site.statement) if site.node.args else ()
-        )
-        found: dict[ast.expr, None] = {}
-        for name in sorted(names):
-            signature = api.constructor(name) if api.is_subclass(name, *api.OPTIMIZERS) else None
-            position = signature.position("learning_rate") if signature else None
-            if position is not None:
-                given = argument(site.node, position + 1, *NAMES)
-                if given is not None:
-                    found[given] = None
-        if len(found) > 1:
-            self._hide(site.node, site, "the optimizer may be one of several, which take the rate elsewhere")
-        for given in list(found)[: len(found) == 1]:
-            self._follow_argument(given, site)
-
-    def _given_to_stranger(self, site: Site, name: str) -> list[_Given]:
-        """How an optimizer of a library that is not known takes its rate, if something trains with it."""
-        if name.partition(".")[0] in ("builtins", "horovod", "functools"):
-            return []
-        if Instance(name, site.node) not in self._used:
-            return []
-        word = next((word for word in site.node.keywords if word.arg in NAMES), None)
-        if word is not None:
-            return [_Given(word.value)]
-        if any(self._names.may_be(values, *api.OPTIMIZERS) for values in self._arguments(site)):
-            return []  # A wrapper: the inner one is seen by itself.
-        return [_Given(None, reason=f"{name} is not known, so its learning rate cannot be told")]
-
-    def _arguments(self, site: Site) -> list[frozenset[Value]]:
-        return [self._names.site_values(each, site) for each in arguments(site.node)]
-
-    @cached_property
-    def _used(self) -> set[Value]:
-        """What the script trains with, and what is inside of a wrapper."""
-        places = [(step.receiver, step.site) for step in self._program.fact(Steps).steps]
-        places += [
-            (each.optimizer, each.site)
-            for each in self._program.fact(Fits).compiles
-            if each.optimizer is not None
-        ]
-        places += [*self._program.fact(Graphs).optimizers, *self._program.fact(Estimators).optimizers]
-        found: set[Value] = set()
-        waiting = [value for node, site in places for value in self._names.site_values(node, site)]
-        while waiting:
-            value = waiting.pop()
-            if value not in found:
-                found.add(value)
-                if isinstance(value, Instance) and self._is_wrapper(value.cls):
-                    inner = argument(value.node, 0, "inner_optimizer", "opt", "optimizer")
-                    site = self._script.site_of(value.node)
-                    waiting += self._names.site_values(inner, site) if inner is not None else ()
-        return found
-
-    def _is_wrapper(self, cls: str) -> bool:
-        """Whether an optimizer class of TensorFlow has no rate of its own, such as `LossScaleOptimizer`."""
-        signature = api.constructor(cls) if api.is_subclass(cls, *api.OPTIMIZERS) else None
-        return signature is not None and signature.parameter("learning_rate") is None
-
-    def _given_to_class(self, site: Site, cls: Scope) -> list[_Given]:
-        """How an optimizer of a class of the script takes its rate."""
-        bases = self._names.library_bases(cls)
-        base = next((each for each in sorted(bases) if api.is_subclass(each, *api.OPTIMIZERS)), None)
-        if base is None:
-            return []
-        init = self._names.function_named(cls, "__init__")
-        if init is None:
-            return self._given_to_known(site, base)
-        for name in NAMES:
-            if name not in init.bindings:
-                continue
-            given = self._names.argument(site, init, name)
-            default = init.bindings[name][0].value
-            if given is not None:
-                return [_Given(given)]
-            if default is not None and not hides_arguments(site.node):
-                return [_Given(None, name, self._script.text(default, init))]
-        return [_Given(None, reason=f"the learning rate of {cls.name} is not among its arguments")]
 
     def _stopped(self, node: ast.expr, site: Site) -> str:
         """Why a rate that changes by itself does not in an optimizer that Horovod makes anew; else empty."""
@@ -583,27 +418,11 @@ class LearningRates:
             self._hide(made.node, made, "the variable of the rate has no initial value")
         else:
             self._follow(Occurrence(initial, made.scope, made.statement, made))
-        for site in self._script.sites_named(*_ASSIGNING):
-            target, node = self._assigned(site)
+        for site in self._script.sites_named(*ASSIGNING):
+            target, node = self._settings.assigned(site)
             if target is not None and node is not None and value in self._names.site_values(target, site):
                 if not self._mentions(node, target):
                     self._follow(Occurrence(node, site.scope, site.statement, site))
-
-    def _is_within_optimizer(self, setting: _Setting) -> bool:
-        """Whether an optimizer class of the script passes on a rate that it was given, and scaled by that."""
-        scope: Scope | None = setting.value.scope
-        while scope is not None and scope.kind != "class":
-            scope = scope.parent
-        bases = self._names.library_bases(scope) if scope is not None else ()
-        return any(api.is_subclass(base, *api.OPTIMIZERS) for base in bases)
-
-    def _assigned(self, site: Site) -> tuple[ast.expr | None, ast.expr | None]:
-        """The variable and the value of ``variable.assign(x)`` and ``K.set_value(variable, x)``."""
-        if self._names.calls(site, "tensorflow.keras.backend.set_value"):
-            return argument(site.node, 0, "x"), argument(site.node, 1, "value")
-        if site.name != "set_value" and isinstance(site.node.func, ast.Attribute):
-            return site.node.func.value, argument(site.node, 0, "value", "delta")
-        return None, None
 
     def _mentions(self, node: ast.expr, other: ast.expr) -> bool:
         return any(
@@ -619,7 +438,7 @@ class LearningRates:
             given = argument(site.node, signature.position("min_lr") if signature else None, "min_lr")
             if given is not None:
                 self._follow(Occurrence(given, site.scope, site.statement, site))
-        schedule = self._cases.schedule(site)
+        schedule = self._schedulers.schedule(site)
         if schedule is None:
             return
         values = self._names.site_values(schedule, site)
@@ -627,47 +446,6 @@ class LearningRates:
             self._hide(site.node, site, "the function of the schedule cannot be seen")
         for each in self._in_order(values):
             self._scale_source(each, site)
-
-    # Rates that are set while training
-
-    def _settings(self) -> Iterator[_Setting]:
-        """What is assigned to an optimizer's rate after its creation."""
-        for name in ATTRIBUTES:
-            for attribute in self._script.attribute_bindings(name):
-                binding = attribute.binding
-                if binding.kind != "value" or binding.value is None or binding.statement is None:
-                    continue
-                optimizer = Occurrence(attribute.base, binding.scope, binding.statement)
-                value = binding.taken
-                if isinstance(binding.statement.node, ast.AugAssign):
-                    added = isinstance(binding.statement.node.op, ast.Add | ast.Sub)
-                    value = binding.statement.node.value if added else None
-                if value is not None and self._cases.is_optimizer(optimizer):
-                    yield _Setting(Occurrence(value, binding.scope, binding.statement), optimizer)
-        for site in self._script.sites_named(*_ASSIGNING):
-            yield from self._set_as_variable(site)
-        for site in self._script.sites_named("setattr", "_set_hyper"):
-            yield from self._set_by_name(site)
-
-    def _set_as_variable(self, site: Site) -> Iterator[_Setting]:
-        """``optimizer.lr.assign(x)`` and ``K.set_value(optimizer.lr, x)``."""
-        target, value = self._assigned(site)
-        if target is not None and value is not None:
-            rate = Occurrence(target, site.scope, site.statement)
-            if self._cases.is_rate(rate, held=True):
-                member = self._cases.member(rate)
-                optimizer = member[0] if member is not None else rate
-                yield _Setting(Occurrence(value, site.scope, site.statement, site), optimizer)
-
-    def _set_by_name(self, site: Site) -> Iterator[_Setting]:
-        """``setattr(optimizer, "lr", x)``."""
-        given = site.node.args
-        if site.name == "_set_hyper" and isinstance(site.node.func, ast.Attribute):
-            given = [site.node.func.value, *given]
-        if len(given) == 3 and isinstance(given[1], ast.Constant) and given[1].value in ATTRIBUTES:
-            optimizer = Occurrence(given[0], site.scope, site.statement)
-            if self._cases.is_optimizer(optimizer):
-                yield _Setting(Occurrence(given[2], site.scope, site.statement, site), optimizer)
 
     def _doubt(self, node: ast.expr, scope: Scope, statement: Statement, values: frozenset[Value]) -> str:
         if not isinstance(node, ast.Name | ast.Attribute | ast.Call | ast.Subscript):

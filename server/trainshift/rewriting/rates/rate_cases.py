@@ -37,13 +37,12 @@ from trainshift.core.text.facts import (
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import Steps
 from trainshift.rewriting.keras.fits import Fits
+from trainshift.rewriting.rates.schedulers import Schedulers
 
 NAMES = ("learning_rate", "lr")
 # What an optimizer keeps its rate in.
 ATTRIBUTES = (*NAMES, "_learning_rate")
 _INNER = ("inner_optimizer", "_optimizer")
-_SCHEDULER = "tensorflow.keras.callbacks.LearningRateScheduler"
-PLATEAU = "tensorflow.keras.callbacks.ReduceLROnPlateau"
 # Functions that give one of their arguments.
 _CHOOSING = ("max", "min", "maximum", "minimum", "clip", "clip_by_value")
 _BRANCHING = ("cond", "smart_cond")
@@ -101,6 +100,7 @@ class RateCases:
         self._script = program.script
         self._names = program.names
         self._horovod = program.fact(Horovod)
+        self._schedulers = program.fact(Schedulers)
         self._readings: dict[tuple[int, int], _Reading] = {}
         self._kinds: dict[_Reading, RateKind] = {}
         self._open: set[ast.expr] = set()
@@ -366,7 +366,7 @@ class RateCases:
 
     def _read_binding(self, place: Occurrence, binding: Binding) -> tuple[RateKind, tuple[Occurrence, ...]]:
         """What one binding gives: a kind that cannot be taken apart, or expressions."""
-        if binding.target in self._current:
+        if binding.target in self._schedulers.current:
             return RateKind.CURRENT, ()
         if binding.kind == "deleted":
             return RateKind.NOTHING, ()
@@ -470,52 +470,6 @@ class RateCases:
             for function in self._names.called_functions(site):
                 found.setdefault(function, []).append(site)
         return found
-
-    @cached_property
-    def rate_callbacks(self) -> list[Site]:
-        """The calls that may make a callback that sets the rate, by their names."""
-        return self._script.sites_calling(api.last_names(_SCHEDULER, PLATEAU) | {"__init__"})
-
-    @cached_property
-    def _current(self) -> set[ast.arg]:
-        """The parameters by which a `LearningRateScheduler` hands its function the rate: ``f(epoch, lr)``."""
-        found: set[ast.arg] = set()
-        for site in self.rate_callbacks:
-            for function in self.schedules(site):
-                assert isinstance(function.scope.node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-                given = function.scope.node.args
-                names = [*given.posonlyargs, *given.args]
-                place = 2 if function.owner is not None else 1
-                found.update(names[place : place + 1])
-        return found
-
-    def schedules(self, site: Site) -> list[Function]:
-        """The functions that a call hands to a `LearningRateScheduler`."""
-        given = self.schedule(site)
-        values = self._names.site_values(given, site) if given is not None else frozenset()
-        return [value for value in values if isinstance(value, Function)]
-
-    def schedule(self, site: Site) -> ast.expr | None:
-        """The argument of a `LearningRateScheduler`, also as that of the ``__init__`` of one."""
-        if not self._makes_scheduler(site):
-            return None
-        return next((word.value for word in site.node.keywords if word.arg == "schedule"), None) or next(
-            (each for each in site.node.args[:1] if not isinstance(each, ast.Starred)), None
-        )
-
-    def _makes_scheduler(self, site: Site) -> bool:
-        if self._names.calls(site, _SCHEDULER):
-            return True
-        if site.name == "__init__":
-            function = site.scope.function()
-            owner = function.owner() if function is not None else None
-            return owner is not None and _SCHEDULER in self._names.ancestry(owner)
-        return any(
-            isinstance(value, Class)
-            and _SCHEDULER in self._names.ancestry(value.scope)
-            and self._names.function_named(value.scope, "__init__") is None
-            for value in self._names.callee(site)
-        )
 
     def _values(self, place: Occurrence) -> frozenset[Value]:
         return self._names.values(place.node, place.scope, place.statement)

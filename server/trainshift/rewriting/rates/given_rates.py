@@ -1,0 +1,190 @@
+"""Given rates: how a call that makes an optimizer is given its rate, whatever class that is of."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.names import api
+from trainshift.core.names.values import Class, Instance, Library, Value
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Scope, Site, argument, arguments, hides_arguments
+from trainshift.core.training.steps import Steps
+from trainshift.rewriting.keras.fits import Fits
+from trainshift.rewriting.rates.rate_cases import NAMES, RateCases, RateKind
+from trainshift.rewriting.rates.rate_settings import RateSetting
+from trainshift.rewriting.tf1.estimators import Estimators
+from trainshift.rewriting.tf1.graphs import Graphs
+
+# The optimizers of Keras 2.11 to 2.15 drop ``lr=`` with a warning; the legacy ones take it.
+_IGNORING_LR = ("tensorflow.keras.optimizers.Optimizer",)
+
+
+@dataclass(frozen=True, slots=True)
+class GivenRate:
+    """How one of the classes that a call may make an optimizer of takes its rate.
+
+    `node` is what the call gives; if that is None the rate is the text `default` of the argument `keyword`,
+    and unless there is one, `reason` says what hides it.
+    """
+
+    node: ast.expr | None
+    keyword: str = ""
+    default: str = ""
+    doubt: str = ""
+    reason: str = ""
+
+
+class GivenRates:
+    """The calls of one script that may make an optimizer, and the rates that they are given."""
+
+    def __init__(self, program: Program, cases: RateCases) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+        self._cases = cases
+
+    @cached_property
+    def makers(self) -> list[Site]:
+        """The calls that may make an optimizer, by their names, and those that make what trains."""
+        named = api.last_names(*api.OPTIMIZERS, *api.OPTIMIZER_MAKERS) | {"partial"}
+        used = (self._script.site_of(value.node).name for value in self._used if isinstance(value, Instance))
+        return self._script.sites_calling(named.union(used))
+
+    def of(self, site: Site, settings: list[RateSetting]) -> list[GivenRate]:
+        """How each of the optimizers that a call may make takes its rate; none if it makes no optimizer."""
+        given: list[GivenRate] = []
+        for value in self._names.callee(site):
+            if isinstance(value, Library):
+                given += self._given_to_library(site, value.name, settings)
+            elif isinstance(value, Class):
+                given += self._given_to_class(site, value.scope)
+        return given
+
+    def _given_to_library(self, site: Site, name: str, settings: list[RateSetting]) -> list[GivenRate]:
+        known = api.canonical(name)
+        if name == "functools.partial":
+            return self._made_later(site)
+        elif known in api.OPTIMIZER_MAKERS:
+            if not any(self._sets_rate_of(setting, site) for setting in settings):
+                return [GivenRate(None, reason="the optimizer is made from a name or a configuration")]
+        elif known is None:
+            return self._given_to_stranger(site, name)
+        elif api.is_subclass(known, *api.OPTIMIZERS):
+            return self._given_to_known(site, known)
+        return []
+
+    def _sets_rate_of(self, setting: RateSetting, site: Site) -> bool:
+        """Whether the optimizer that the call makes surely gets its rate by a setting in the same block."""
+        statement = setting.value.statement
+        if statement is None or statement.parent is not site.statement.parent:
+            return False
+        if statement.scope.function() is not site.scope.function():
+            return False
+        optimizer = setting.optimizer
+        made = self._names.values(optimizer.node, optimizer.scope, optimizer.statement)
+        new = bool(self._cases.kinds(setting.value) & (RateKind.NUMBER | RateKind.SOURCE | RateKind.SCALED))
+        return new and any(isinstance(value, Instance) and value.node is site.node for value in made)
+
+    def _given_to_known(self, site: Site, cls: str) -> list[GivenRate]:
+        """How an optimizer of TensorFlow takes its rate."""
+        signature = api.constructor(cls)
+        parameter = signature.parameter("learning_rate") if signature is not None else None
+        if signature is None or parameter is None:
+            return []  # A wrapper such as LossScaleOptimizer (C22): the inner one is seen by itself.
+        old = argument(site.node, None, "lr")
+        ignored = api.is_subclass(cls, *_IGNORING_LR)
+        if old is not None and not ignored:
+            return [GivenRate(old)]
+        doubt = "this optimizer ignores lr= since TensorFlow 2.11; its default rate is scaled with it"
+        given = argument(site.node, signature.position("learning_rate"), "learning_rate")
+        if given is not None:
+            return [GivenRate(given)]
+        if hides_arguments(site.node):
+            return [GivenRate(None, reason="the learning rate is hidden in * or ** arguments")]
+        if parameter.default in (None, "..."):
+            return [GivenRate(None, reason="no learning rate is given")]
+        return [GivenRate(None, "learning_rate", parameter.default or "", doubt if old is not None else "")]
+
+    def _made_later(self, site: Site) -> list[GivenRate]:
+        """``partial(Adam, learning_rate=0.1)``: scaled here if the rate is given here."""
+        names = (
+            self._names.full_names(site.node.args[0], site.scope, site.statement) if site.node.args else ()
+        )
+        found: dict[ast.expr, None] = {}
+        for name in sorted(names):
+            signature = api.constructor(name) if api.is_subclass(name, *api.OPTIMIZERS) else None
+            position = signature.position("learning_rate") if signature else None
+            if position is not None:
+                given = argument(site.node, position + 1, *NAMES)
+                if given is not None:
+                    found[given] = None
+        if len(found) > 1:
+            return [
+                GivenRate(None, reason="the optimizer may be one of several, which take the rate elsewhere")
+            ]
+        return [GivenRate(given) for given in found]
+
+    def _given_to_stranger(self, site: Site, name: str) -> list[GivenRate]:
+        """How an optimizer of a library that is not known takes its rate, if something trains with it."""
+        if name.partition(".")[0] in ("builtins", "horovod", "functools"):
+            return []
+        if Instance(name, site.node) not in self._used:
+            return []
+        word = next((word for word in site.node.keywords if word.arg in NAMES), None)
+        if word is not None:
+            return [GivenRate(word.value)]
+        if any(self._names.may_be(values, *api.OPTIMIZERS) for values in self._arguments(site)):
+            return []  # A wrapper: the inner one is seen by itself.
+        return [GivenRate(None, reason=f"{name} is not known, so its learning rate cannot be told")]
+
+    def _arguments(self, site: Site) -> list[frozenset[Value]]:
+        return [self._names.site_values(each, site) for each in arguments(site.node)]
+
+    @cached_property
+    def _used(self) -> set[Value]:
+        """What the script trains with, and what is inside of a wrapper."""
+        places = [(step.receiver, step.site) for step in self._program.fact(Steps).steps]
+        places += [
+            (each.optimizer, each.site)
+            for each in self._program.fact(Fits).compiles
+            if each.optimizer is not None
+        ]
+        places += [*self._program.fact(Graphs).optimizers, *self._program.fact(Estimators).optimizers]
+        found: set[Value] = set()
+        waiting = [value for node, site in places for value in self._names.site_values(node, site)]
+        while waiting:
+            value = waiting.pop()
+            if value not in found:
+                found.add(value)
+                if isinstance(value, Instance) and self._is_wrapper(value.cls):
+                    inner = argument(value.node, 0, "inner_optimizer", "opt", "optimizer")
+                    site = self._script.site_of(value.node)
+                    waiting += self._names.site_values(inner, site) if inner is not None else ()
+        return found
+
+    def _is_wrapper(self, cls: str) -> bool:
+        """Whether an optimizer class of TensorFlow has no rate of its own, such as `LossScaleOptimizer`."""
+        signature = api.constructor(cls) if api.is_subclass(cls, *api.OPTIMIZERS) else None
+        return signature is not None and signature.parameter("learning_rate") is None
+
+    def _given_to_class(self, site: Site, cls: Scope) -> list[GivenRate]:
+        """How an optimizer of a class of the script takes its rate."""
+        bases = self._names.library_bases(cls)
+        base = next((each for each in sorted(bases) if api.is_subclass(each, *api.OPTIMIZERS)), None)
+        if base is None:
+            return []
+        init = self._names.function_named(cls, "__init__")
+        if init is None:
+            return self._given_to_known(site, base)
+        for name in NAMES:
+            if name not in init.bindings:
+                continue
+            given = self._names.argument(site, init, name)
+            default = init.bindings[name][0].value
+            if given is not None:
+                return [GivenRate(given)]
+            if default is not None and not hides_arguments(site.node):
+                return [GivenRate(None, name, self._script.text(default, init))]
+        return [GivenRate(None, reason=f"the learning rate of {cls.name} is not among its arguments")]

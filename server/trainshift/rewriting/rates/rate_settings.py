@@ -1,0 +1,87 @@
+"""Rate settings: where a script gives an optimizer that is there another rate."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainshift.core.names import api
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Scope, Site, argument
+from trainshift.rewriting.rates.rate_cases import ATTRIBUTES, RateCases
+
+ASSIGNING = ("assign", "assign_add", "assign_sub", "set_value")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class RateSetting:
+    """A rate that is given to an optimizer which is there: what it is given, and the optimizer."""
+
+    value: Occurrence
+    optimizer: Occurrence
+
+
+class RateSettings:
+    """The settings of rates of one script."""
+
+    def __init__(self, program: Program, cases: RateCases) -> None:
+        self._script = program.script
+        self._names = program.names
+        self._cases = cases
+
+    def all(self) -> Iterator[RateSetting]:
+        """What is assigned to an optimizer's rate after its creation."""
+        for name in ATTRIBUTES:
+            for attribute in self._script.attribute_bindings(name):
+                binding = attribute.binding
+                if binding.kind != "value" or binding.value is None or binding.statement is None:
+                    continue
+                optimizer = Occurrence(attribute.base, binding.scope, binding.statement)
+                value = binding.taken
+                if isinstance(binding.statement.node, ast.AugAssign):
+                    added = isinstance(binding.statement.node.op, ast.Add | ast.Sub)
+                    value = binding.statement.node.value if added else None
+                if value is not None and self._cases.is_optimizer(optimizer):
+                    yield RateSetting(Occurrence(value, binding.scope, binding.statement), optimizer)
+        for site in self._script.sites_named(*ASSIGNING):
+            yield from self._set_as_variable(site)
+        for site in self._script.sites_named("setattr", "_set_hyper"):
+            yield from self._set_by_name(site)
+
+    def _set_as_variable(self, site: Site) -> Iterator[RateSetting]:
+        """``optimizer.lr.assign(x)`` and ``K.set_value(optimizer.lr, x)``."""
+        target, value = self.assigned(site)
+        if target is not None and value is not None:
+            rate = Occurrence(target, site.scope, site.statement)
+            if self._cases.is_rate(rate, held=True):
+                member = self._cases.member(rate)
+                optimizer = member[0] if member is not None else rate
+                yield RateSetting(Occurrence(value, site.scope, site.statement, site), optimizer)
+
+    def _set_by_name(self, site: Site) -> Iterator[RateSetting]:
+        """``setattr(optimizer, "lr", x)``."""
+        given = site.node.args
+        if site.name == "_set_hyper" and isinstance(site.node.func, ast.Attribute):
+            given = [site.node.func.value, *given]
+        if len(given) == 3 and isinstance(given[1], ast.Constant) and given[1].value in ATTRIBUTES:
+            optimizer = Occurrence(given[0], site.scope, site.statement)
+            if self._cases.is_optimizer(optimizer):
+                yield RateSetting(Occurrence(given[2], site.scope, site.statement, site), optimizer)
+
+    def is_within_optimizer(self, setting: RateSetting) -> bool:
+        """Whether an optimizer class of the script passes on a rate that it was given, and scaled by that."""
+        scope: Scope | None = setting.value.scope
+        while scope is not None and scope.kind != "class":
+            scope = scope.parent
+        bases = self._names.library_bases(scope) if scope is not None else ()
+        return any(api.is_subclass(base, *api.OPTIMIZERS) for base in bases)
+
+    def assigned(self, site: Site) -> tuple[ast.expr | None, ast.expr | None]:
+        """The variable and the value of ``variable.assign(x)`` and ``K.set_value(variable, x)``."""
+        if self._names.calls(site, "tensorflow.keras.backend.set_value"):
+            return argument(site.node, 0, "x"), argument(site.node, 1, "value")
+        if site.name != "set_value" and isinstance(site.node.func, ast.Attribute):
+            return site.node.func.value, argument(site.node, 0, "value", "delta")
+        return None, None
