@@ -77,21 +77,19 @@ class _Reader:
 
     def _read_back(self, at: Occurrence) -> None:
         """Follow what is no list that is written out: a name, a choice, a call."""
-        node = at.node
+        node, names = at.node, self._names
         self._called.add(dotted(node))
-        if (
-            isinstance(node, ast.Call)
-            and self._names.full_names(node.func, at.scope, at.statement) & _COPYING
-        ):
+        called = names.full_names(node.func, at.scope, at.statement) if isinstance(node, ast.Call) else set()
+        if isinstance(node, ast.Call) and called & _COPYING:
             for copied in node.args[:1]:
                 self.read(at.part(copied))
             return
-        step = self._names.steps_back(at)
+        step = names.steps_back(at)
         for source in step.sources if step is not None else ():
             self.read(source)
         if step is None or step.unseen:
             self.found.complete = self.found.complete and step is None
-            self._read_values(self._names.values(node, at.scope, at.statement))
+            self._read_values(names.values(node, at.scope, at.statement))
 
     def _read_comprehension(self, node: ast.ListComp | ast.GeneratorExp, at: Occurrence) -> None:
         """Elements that are picked from another list, or made one by one."""

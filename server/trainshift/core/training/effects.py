@@ -28,7 +28,7 @@ from trainshift.core.names.values import (
     Value,
 )
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Binding, Scope, Site, argument, arguments
+from trainshift.core.text.facts import Binding, Scope, Site, alternatives, argument, arguments
 from trainshift.core.text.source import one_line
 from trainshift.core.training.what_trains import WhatTrains
 
@@ -347,10 +347,8 @@ class Effects:
                 parts = [node.func.value]
             elif isinstance(node.func, ast.Name) and node.func.id in _PASSING:
                 parts = node.args
-        elif isinstance(node, ast.IfExp):
-            parts = [node.body, node.orelse]
-        elif isinstance(node, ast.BoolOp):
-            parts = node.values
+        else:
+            parts = alternatives(node)
         return all(self._is_local(part, scope, seen) for part in parts)
 
     def _binds_local(self, binding: Binding, seen: set[Binding]) -> bool:

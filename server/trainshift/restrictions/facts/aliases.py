@@ -23,6 +23,7 @@ from trainshift.core.text.facts import (
     Facts,
     Scope,
     Statement,
+    alternatives,
     argument,
     arguments,
     closure,
@@ -550,11 +551,8 @@ def _words(*nodes: ast.expr) -> set[str]:
 
 def _leaves(node: ast.expr) -> list[ast.expr]:
     """What an expression gives one of: both arms of a condition, the operands of ``or``."""
-    if isinstance(node, ast.IfExp):
-        return [*_leaves(node.body), *_leaves(node.orelse)]
-    if isinstance(node, ast.BoolOp):
-        return [leaf for value in node.values for leaf in _leaves(value)]
-    return _leaves(node.value) if isinstance(node, ast.NamedExpr) else [node]
+    parts = alternatives(node)
+    return [leaf for part in parts for leaf in _leaves(part)] if parts else [node]
 
 
 def _parts(node: ast.expr) -> list[ast.expr]:

@@ -12,7 +12,17 @@ from trainshift.core.names.values import Class, Function, UserInstance
 from trainshift.core.program import Program
 from trainshift.core.readings import Readings
 from trainshift.core.text.edit import Change, Edit
-from trainshift.core.text.facts import Binding, Facts, Scope, Site, Statement, arguments, dotted, last_name
+from trainshift.core.text.facts import (
+    Binding,
+    Facts,
+    Scope,
+    Site,
+    Statement,
+    alternatives,
+    arguments,
+    dotted,
+    last_name,
+)
 from trainshift.core.text.source import Span
 from trainshift.restrictions.facts.creations import Creation, Creations, MadeKind
 from trainshift.restrictions.facts.holders import Held, excludes
@@ -494,7 +504,7 @@ def _elements(node: ast.List | ast.Tuple | ast.Set | ast.Dict) -> list[ast.expr]
 def _other_name(value: ast.expr, target: ast.Name) -> ast.expr | None:
     """The name, other than that of `target`, which it is bound to; one of several for ``a if c else b``."""
     if isinstance(value, ast.IfExp | ast.BoolOp):
-        parts = [value.body, value.orelse] if isinstance(value, ast.IfExp) else value.values
+        parts = alternatives(value)
         if all(dotted(part) or isinstance(part, ast.Constant) for part in parts):
             return next((part for part in parts if dotted(part) and dotted(part) != target.id), None)
         return None
