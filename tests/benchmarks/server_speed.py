@@ -85,8 +85,11 @@ class Measure:
 
 
 START = Measure("start", "process start to `initialize` reply", SHORT, "< 100 ms")
-FIRST = Measure("start", "`initialized` to first diagnostics", SHORT, "< 400 ms")
-EDIT = {lines: Measure("edits", "edit to fresh diagnostics", lines) for lines in (SHORT, LONG)}
+FIRST = {
+    lines: Measure("start", "`initialized` to first diagnostics", lines, target)
+    for lines, target in ((SHORT, "< 150 ms"), (LONG, "< 500 ms"))
+}
+EDIT = {lines: Measure("edits", "edit to fresh diagnostics", lines, "< ruff") for lines in (SHORT, LONG)}
 BURST_END = {lines: Measure("edits", f"last of {BURST} edits at once to the same", lines) for lines in EDIT}
 STATEMENT = Measure("actions", "action on a statement, resolved", SHORT, "< 20 ms")
 STATEMENT_AT_ONCE = Measure("actions", "the same, at once after an edit", SHORT, "< 20 ms")
@@ -97,14 +100,17 @@ ACTIONS = (
     (Session.statement_action, STATEMENT, STATEMENT_AT_ONCE),
     (Session.file_action, FILE, FILE_AT_ONCE),
 )
-OPENED = Measure("memory", "resident with one file", SHORT, "< 80 MB")
+EDITED = {
+    lines: Measure("memory", f"resident with one file, {FEW} edits later", lines, target)
+    for lines, target in ((SHORT, "< 50 MB"), (LONG, "< 90 MB"))
+}
 USED = Measure("memory", "resident after 100 edits and two actions", SHORT)
 WORN = Measure("memory", "resident after {} edits", SHORT, "flat")
 MEASURES = [
-    *(START, FIRST),
+    *(START, *FIRST.values()),
     *(*EDIT.values(), *BURST_END.values()),
     *(STATEMENT, STATEMENT_AT_ONCE, FILE, FILE_AT_ONCE),
-    *(OPENED, USED, WORN),
+    *(*EDITED.values(), USED, WORN),
 ]
 GROUPS = list(dict.fromkeys(measure.group for measure in MEASURES))
 
@@ -143,7 +149,7 @@ class Run:
         self.values.clear()
         rounds = self.plan.rounds if {*self.groups} != {"memory"} else 0
         for number in range(rounds):
-            for lines in (SHORT, LONG) if "edits" in self.groups else (SHORT,):
+            for lines in (SHORT, LONG) if {"start", "edits"} & {*self.groups} else (SHORT,):
                 progress(f"round {number + 1} of {rounds}, {lines:,} lines")
                 self.round(lines)
         if "memory" in self.groups:
@@ -168,10 +174,14 @@ class Run:
                         self.each(acting(sessions), after_edit(action), at_once)
 
     def wear_out(self) -> None:
-        """Measure memory before and after many edits."""
+        """Measure memory after a few edits and after many."""
+        for lines, measure in EDITED.items():
+            with self.sessions(lines) as sessions:
+                for turn in range(FEW):
+                    self.each(sessions, edit(turn))
+                time.sleep(3)
+                self.each(sessions, Session.memory, measure)
         with self.sessions(SHORT) as sessions:
-            time.sleep(1)
-            self.each(sessions, Session.memory, OPENED)
             for turn in range(self.plan.wear):
                 if turn == USE:
                     self.each(acting(sessions), Session.statement_action)
@@ -193,7 +203,7 @@ class Run:
                     session = Session(server, text)
                     sessions.append(session)
                     self.each([session], Session.start, START if lines == SHORT else None)
-                    self.each([session], Session.open, FIRST if lines == SHORT else None)
+                    self.each([session], Session.open, FIRST[lines])
                     self.versions[server.name] = session.server_version
             yield sessions
         finally:

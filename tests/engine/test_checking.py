@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import gc
+
 import pytest
 
+from benchmarks.script import script
 from cli.fake_restrictions import RULES
 from trainshift.core.finding import Verdict
 from trainshift.engine import checking, findings
@@ -12,6 +16,20 @@ from trainshift.engine.settings import Settings, Severity
 from trainshift.engine.workspace import files_in_memory
 
 HEAD = "import tensorflow as tf\n"
+
+
+def test_a_check_leaves_next_to_nothing_to_be_searched_for() -> None:
+    """A search of a script's facts takes longer than half its check, so they go at once."""
+    text = script(300)
+    parts = sum(1 for _ in ast.walk(ast.parse(text)))
+    check(text)
+    gc.collect()
+    gc.disable()
+    try:
+        assert check(text, path="/train.py", files=files_in_memory({"/train.py": text})).diagnostics
+        assert gc.collect() < parts / 3
+    finally:
+        gc.enable()
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ from trainshift.engine.conversion import carry_out
 from trainshift.engine.live import Live
 from trainshift.engine.settings import Settings, read_settings
 from trainshift.lsp import desk
+from trainshift.lsp.answers.summary import conversion_of
 from trainshift.lsp.desk import Desk, OpenProgram, Outdated, Rules, State, Superseded
 from trainshift.lsp.outline import outline_of
 from trainshift.lsp.text.documents import Paper, paper_of, plain
@@ -318,6 +319,25 @@ def test_what_is_asked_of_an_outline_later_is_not_given_up() -> None:
     assert outline.analysis is not None
     outline.analysis.program.names.memo.ask((), lambda: ANYTHING)
     assert carry_out(outline.analysis).plan is not None
+
+
+def test_what_a_conversion_needs_goes_with_its_version() -> None:
+    office = Office()
+    program = office.open("a", LONG)
+    office.wait(lambda: is_settled(program), "never settled")
+    state = program.state
+    assert state is not None
+    assert state.outline is not None
+    assert conversion_of(state).plan is not None
+    office.desk.touch(program, paper(LONG + "x = 1\n", 2))
+    assert state.outline.changes
+    with pytest.raises(Outdated):
+        conversion_of(state)
+    office.desk.go_on()
+    office.wait(lambda: is_settled(program), "never settled again")
+    assert program.state is not None
+    assert conversion_of(program.state).plan is not None
+    office.desk.end()
 
 
 def test_a_short_program_is_told_of_when_all_is_known() -> None:

@@ -27,6 +27,7 @@ from trainshift.engine.settings import Settings
 from trainshift.lsp.text.documents import Paper
 
 if TYPE_CHECKING:
+    from trainshift.core.program import Program
     from trainshift.engine.runtime import Runtime
     from trainshift.lsp.outline import Outline
 
@@ -128,6 +129,8 @@ class OpenProgram:
         self._round = 0
         """How often the rules, or the files that it imports, have changed."""
         self._wants_outline = False
+        self._spent: list[Program] = []
+        """What was known of earlier versions for conversions, which the thread is to free."""
         self._took = _PROMPT
         self._waiting: list[tuple[Callable[[State], bool], Future[State]]] = []
 
@@ -174,6 +177,10 @@ class Desk:
     def touch(self, program: OpenProgram, paper: Paper) -> None:
         """Judge a new version."""
         with self._changed:
+            outline = _outline(program)
+            if outline is not None and outline.analysis is not None:
+                program._spent.append(outline.analysis.program)
+                outline.analysis = None
             program.paper = paper
             program._due = time.monotonic() + (0 if program.is_prompt else _PAUSE)
             _dismiss(program)
@@ -354,6 +361,8 @@ class Desk:
         with self._changed:
             state, number = program.state, program._round
             self._busy = program
+        while program._spent:
+            program._spent.pop().forget()
         try:
             if state is None or state.paper is not program.paper:
                 self._check(program, number)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from trainshift.core.names.script import Script
-from trainshift.core.text.edit import Change
+from trainshift.core.text.edit import Change, Withheld
 from trainshift.core.text.source import Span
 from trainshift.core.training.loop_kinds import Loop, Pattern
 from trainshift.core.training.loops import Loops
@@ -27,11 +27,12 @@ _NAMES = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Outline:
     """What could be made distributed.
 
-    `obstacle` is what a conversion comes to where there is nothing to change; then `changes` is empty.
+    `analysis` is None where there is none, and once there is a newer version.  `obstacle` is what a
+    conversion comes to where there is nothing to change; then `changes` is empty.
     `loops` are the headers of training loops, or the calls that train, with what each is called.
     """
 
@@ -40,6 +41,7 @@ class Outline:
     runtime: Runtime | None
     obstacle: Conversion | None
     changes: tuple[Change, ...]
+    withheld: tuple[Withheld, ...]
     loops: tuple[tuple[Span, str], ...]
 
 
@@ -76,7 +78,8 @@ def _outline_of(
         for loop in analysis.program.fact(Loops).own
         if loop.script is script
     )
-    return Outline(paper, analysis, runtime, found, analysis.changes if found is None else (), loops)
+    changes = analysis.changes if found is None else ()
+    return Outline(paper, analysis, runtime, found, changes, analysis.withheld, loops)
 
 
 def _above(script: Script, loop: Loop) -> Span:
@@ -87,7 +90,7 @@ def _above(script: Script, loop: Loop) -> Span:
 
 
 def _without(paper: Paper, runtime: Runtime | None, reason: str) -> Outline:
-    return Outline(paper, None, runtime, refused(paper, reason), (), ())
+    return Outline(paper, None, runtime, refused(paper, reason), (), (), ())
 
 
 def refused(paper: Paper, reason: str) -> Conversion:

@@ -106,8 +106,8 @@ def _of_statements(state: State, wanted: Wanted, client: Client) -> Iterator[typ
             if kind == "quickfix":
                 action.diagnostics = [_hint(state, each) for each in chosen]
             yield action
-    elif client.has_disabled and state.outline is not None and state.outline.analysis is not None:
-        for withheld in state.outline.analysis.withheld:
+    elif client.has_disabled and state.outline is not None:
+        for withheld in state.outline.withheld:
             span = state.moved(withheld.target)
             if span is not None and _meets(span, _lines(state, wanted.span)):
                 action = types.CodeAction(f"Make distributed: {withheld.rule}", kind=CONVERT_STATEMENT)

@@ -9,7 +9,7 @@ from trainshift.core.text.edit import Change
 from trainshift.core.text.source import Span
 from trainshift.engine.conversion import Conversion, Note, carry_out, whole
 from trainshift.engine.settings import Severity
-from trainshift.lsp.desk import State
+from trainshift.lsp.desk import Outdated, State
 from trainshift.lsp.diagnostics import range_of
 from trainshift.lsp.outline import refused
 from trainshift.lsp.text.documents import Paper, Part
@@ -48,14 +48,18 @@ def warnings(state: State) -> int:
 
 
 def conversion_of(state: State, chosen: Sequence[Change] | None = None) -> Conversion:
-    """The conversion of a settled version, or of the statements of some of its changes."""
+    """The conversion of a settled version, or of the statements of some of its changes.
+
+    Raises Outdated if there is a newer version.
+    """
     obstacle = _obstacle(state)
     if obstacle is not None:
         return obstacle
     if chosen == []:
         return refused(state.paper, "no statement here needs a change any more")
     assert state.outline is not None
-    assert state.outline.analysis is not None
+    if state.outline.analysis is None:
+        raise Outdated
     conversion = carry_out(state.outline.analysis, chosen=chosen, runtime=state.outline.runtime)
     return conversion if state.paper.cells is None else whole(conversion, state.paper.cells)
 

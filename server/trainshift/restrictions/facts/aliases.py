@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from trainshift.core.layout import Layout
@@ -140,10 +140,10 @@ class Aliases:
         following: dict[str, set[str]] = {}
         given: dict[str, set[str]] = {}
         for reading in self._read:
-            for word, names in reading.following.items():
-                following.setdefault(word, set()).update(names)
-            for called, words in reading.given.items():
-                given.setdefault(called, set()).update(words)
+            for word, name in reading.following:
+                following.setdefault(word, set()).add(name)
+            for called, word in reading.given:
+                given.setdefault(called, set()).add(word)
         for called, parameters in (item for reading in self._read for item in reading.parameters):
             for word in given.get(called, ()):
                 following.setdefault(word, set()).update(parameters)
@@ -171,7 +171,7 @@ class Aliases:
         for part in ("named", "held"):
             for reading in self._read:
                 for binding, words in getattr(reading, part):
-                    if words is None or not words.isdisjoint(carriers):
+                    if words is None or not carriers.isdisjoint(words):
                         yield binding
 
     def _alias(self, binding: Binding) -> Alias | None:
@@ -450,21 +450,21 @@ class _Reading:
     """What a chunk tells by spelling alone of where its values come from.
 
     `named` and `held` pair what binds names, or attributes and items, with the words that its value may come
-    from; None where that may be computed.  `defaults` are parameters.  `following` leads from words to the
+    from; None where that may be computed.  `defaults` are parameters.  `following` pairs words with the
     names that may get their value; `parameters` are those of each function by what it is called, `given`
-    the words in the arguments of all calls of that name.
+    pairs what is called with the words in its arguments.
     """
 
-    named: list[tuple[Binding, set[str] | None]]
-    held: list[tuple[Binding, set[str] | None]]
+    named: list[tuple[Binding, tuple[str, ...] | None]]
+    held: list[tuple[Binding, tuple[str, ...] | None]]
     defaults: list[Binding]
-    following: dict[str, set[str]]
+    following: set[tuple[str, str]]
     parameters: list[tuple[str, list[str]]]
-    given: dict[str, set[str]]
+    given: set[tuple[str, str]]
 
 
 def _read(facts: Facts) -> _Reading:
-    reading = _Reading([], [], [], {}, [], {})
+    reading = _Reading([], [], [], set(), [], set())
     scopes = (facts.module, *dict.fromkeys(facts.scope_of.values()))
     named = [each for scope in scopes for bindings in scope.bindings.values() for each in bindings]
     held = [each.binding for given in facts.attributes.values() for each in given]
@@ -473,7 +473,7 @@ def _read(facts: Facts) -> _Reading:
         for binding in bindings:
             if binding.value is None:
                 continue
-            words = _words(binding.value)
+            words = tuple(_words(binding.value))
             if isinstance(binding.target, ast.expr):
                 _follow(reading, last_name(binding.target), words)
             if binding.kind == "parameter":
@@ -492,13 +492,13 @@ def _read(facts: Facts) -> _Reading:
             reading.parameters.append((called, [each.arg for each in given]))
     for site in facts.sites:
         if site.name:
-            reading.given.setdefault(site.name, set()).update(_words(*arguments(site.node)))
+            reading.given.update([(site.name, word) for word in _words(*arguments(site.node))])
     return reading
 
 
-def _follow(reading: _Reading, name: str, words: set[str]) -> None:
-    for word in words if name else ():
-        reading.following.setdefault(word, set()).add(name)
+def _follow(reading: _Reading, name: str, words: Iterable[str]) -> None:
+    if name:
+        reading.following.update([(word, name) for word in words])
 
 
 def _may_compute(leaf: ast.expr) -> bool:
