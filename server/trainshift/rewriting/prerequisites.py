@@ -110,16 +110,18 @@ class Prerequisites:
         imports = []
         if with_os and self._module("os") is None:
             imports.append("import os" if self.os == "os" else f"import os as {self.os}")
-        if self._tensorflow[1] is None and not self._is_named_later:
-            imports.append(f"import tensorflow as {self.tf}")
         starts = bool(self._horovod.calls("init")) and not self._starts_late(early)
+        pinned = self.is_pinned or not self._program.fact(Loops).runs_eagerly
+        # What is imported below other statements is soon enough for a script that sets Horovod up itself.
+        soon_enough = self._is_named_later or (starts and pinned and self.tf in self._script.module_bindings)
+        if self._tensorflow[1] is None and not soon_enough:
+            imports.append(f"import tensorflow as {self.tf}")
         imports += [
             f"import {module} as {name}"
             for module, name in self.modules.items()
             if not self._is_imported(module, leading=not starts)
         ]
         edits: list[Edit] = []
-        pinned = self.is_pinned or not self._program.fact(Loops).runs_eagerly
         if imports:
             edits += self._insert_imports(imports)
         missing = [f"{name} = {value}" for name, value in flags if name not in self._script.module_bindings]
