@@ -53,13 +53,6 @@ MOST_LINES = 500
 # Longer, and why.
 LONG = {
     "core.tables": "data: the names of TensorFlow, Keras and other libraries that rules look for",
-    **dict.fromkeys(
-        (
-            "restrictions.facts.aliases",
-            "restrictions.facts.one_name",
-        ),
-        "to be divided",
-    ),
 }
 
 

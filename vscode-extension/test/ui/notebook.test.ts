@@ -82,9 +82,9 @@ export const suites: UiSuite[] = [
         await workbench.screenshot("notebook converted");
         await workbench.runCommand("File: Save");
         await page.locator(".tabs-container .tab.active:not(.dirty)", { hasText: "train.ipynb" }).waitFor();
-        await writeFile(join(workbench.workspace, "cells.py"), CELLS.join("\n") + "\n");
-        const wanted = await converted(workbench.workspace, "cells.py");
-        assert.equal(sources(await readFile(path, "utf8")).join("\n") + "\n", wanted);
+        await writeFile(join(workbench.workspace, "cells.ipynb"), notebookOf(CELLS));
+        const wanted = await converted(workbench.workspace, "cells.ipynb");
+        assert.deepEqual(sources(await readFile(path, "utf8")), sources(wanted));
       });
     },
   },

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainshift.core.layout import Layout
@@ -20,12 +20,9 @@ from trainshift.core.readings import Readings
 from trainshift.core.text.edit import Edit
 from trainshift.core.text.facts import (
     Binding,
-    Facts,
     Scope,
     Statement,
-    alternatives,
     argument,
-    arguments,
     closure,
     dotted,
     imported_name,
@@ -33,11 +30,11 @@ from trainshift.core.text.facts import (
     root_name,
 )
 from trainshift.core.text.source import Span
+from trainshift.restrictions.facts.spellings import COMPUTING, Spelling, leaves, parts, spelling_of, words_of
 
 # What counts as the module itself when an import gives it a name.
 MODULES = frozenset({"tensorflow", "tensorflow.compat.v1", "tensorflow.compat.v2"})
 _IMPORTERS = frozenset({"importlib.import_module", "importlib.__import__", "builtins.__import__"})
-_COMPUTING = frozenset({"import_module", "__import__", "getattr"})
 _LOOKING_UP_NAMES = frozenset({"globals", "locals", "exec", "eval"})
 _IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
 _DISPLAYS = (ast.List, ast.Tuple, ast.Set, ast.Dict)
@@ -162,8 +159,8 @@ class Aliases:
         return found
 
     @cached_property
-    def _read(self) -> list[_Reading]:
-        return [facts.once(_read) for facts in self._script.facts]
+    def _read(self) -> list[Spelling]:
+        return [facts.once(spelling_of) for facts in self._script.facts]
 
     def _candidates(self) -> Iterator[Binding]:
         """The bindings that may be aliases, by spelling: of names first, then of attributes and items."""
@@ -184,7 +181,7 @@ class Aliases:
             return None
         found = [
             each
-            for leaf in _leaves(value)
+            for leaf in leaves(value)
             for each in self._of_leaf(binding, leaf, binding.scope, binding.statement)
         ]
         # A certain one first, then the module: one binding is one alias.
@@ -195,8 +192,10 @@ class Aliases:
         self, binding: Binding, leaf: ast.expr, scope: Scope, statement: Statement | None
     ) -> Iterator[Alias]:
         if isinstance(leaf, _DISPLAYS):
-            for part in _parts(leaf):
-                if isinstance(part, ast.Name | ast.Attribute) and not _words(part).isdisjoint(self._carriers):
+            for part in parts(leaf):
+                if isinstance(part, ast.Name | ast.Attribute) and not words_of(part).isdisjoint(
+                    self._carriers
+                ):
                     names = self._library(part, scope, statement)
                     if names:
                         module = self.is_module(part, scope, statement)
@@ -209,7 +208,7 @@ class Aliases:
             return
         if isinstance(leaf, ast.Call) and not self._script.may_run(leaf):
             return
-        if _words(leaf).isdisjoint(self._carriers):
+        if words_of(leaf).isdisjoint(self._carriers):
             return
         if isinstance(leaf, ast.Call) and not any(
             isinstance(value, Function) for value in self._names.values(leaf.func, scope, statement)
@@ -223,7 +222,7 @@ class Aliases:
 
     def _element(self, binding: Binding) -> Alias | None:
         """What a loop binds: the elements of a container that the script writes out."""
-        if binding.value is None or _words(binding.value).isdisjoint(self._carriers):
+        if binding.value is None or words_of(binding.value).isdisjoint(self._carriers):
             return None
         names = frozenset(
             value.name
@@ -265,7 +264,7 @@ class Aliases:
     ) -> tuple[frozenset[str], bool] | None:
         """What ``import_module(...)``, ``getattr(...)`` and their like give, and whether that is open."""
         if isinstance(node, ast.Call):
-            if last_name(node.func) not in _COMPUTING:
+            if last_name(node.func) not in COMPUTING:
                 return None
             called = self._names.full_names(node.func, scope, statement)
             if not called.isdisjoint(_IMPORTERS):
@@ -445,69 +444,6 @@ class Aliases:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """What a chunk tells by spelling alone of where its values come from.
-
-    `named` and `held` pair what binds names, or attributes and items, with the words that its value may come
-    from; None where that may be computed.  `defaults` are parameters.  `following` pairs words with the
-    names that may get their value; `parameters` are those of each function by what it is called, `given`
-    pairs what is called with the words in its arguments.
-    """
-
-    named: list[tuple[Binding, tuple[str, ...] | None]]
-    held: list[tuple[Binding, tuple[str, ...] | None]]
-    defaults: list[Binding]
-    following: set[tuple[str, str]]
-    parameters: list[tuple[str, list[str]]]
-    given: set[tuple[str, str]]
-
-
-def _read(facts: Facts) -> _Reading:
-    reading = _Reading([], [], [], set(), [], set())
-    scopes = (facts.module, *dict.fromkeys(facts.scope_of.values()))
-    named = [each for scope in scopes for bindings in scope.bindings.values() for each in bindings]
-    held = [each.binding for given in facts.attributes.values() for each in given]
-    held += [each.binding for given in facts.items.values() for each in given if each.key is not None]
-    for bindings, found in ((named, reading.named), (held, reading.held)):
-        for binding in bindings:
-            if binding.value is None:
-                continue
-            words = tuple(_words(binding.value))
-            if isinstance(binding.target, ast.expr):
-                _follow(reading, last_name(binding.target), words)
-            if binding.kind == "parameter":
-                reading.defaults.append(binding)
-            elif binding.kind == "element":
-                found.append((binding, words))
-            elif binding.kind == "value" and (value := binding.taken) is not None:
-                found.append((binding, None if any(map(_may_compute, _leaves(value))) else words))
-    for scope in facts.scopes:
-        for value, _ in scope.returns:
-            _follow(reading, scope.name, _words(value))
-        arguments_of = getattr(scope.node, "args", None)
-        called = scope.parent.name if scope.name == "__init__" and scope.parent else scope.name
-        if called and isinstance(arguments_of, ast.arguments):
-            given = (*arguments_of.posonlyargs, *arguments_of.args, *arguments_of.kwonlyargs)
-            reading.parameters.append((called, [each.arg for each in given]))
-    for site in facts.sites:
-        if site.name:
-            reading.given.update([(site.name, word) for word in _words(*arguments(site.node))])
-    return reading
-
-
-def _follow(reading: _Reading, name: str, words: Iterable[str]) -> None:
-    if name:
-        reading.following.update([(word, name) for word in words])
-
-
-def _may_compute(leaf: ast.expr) -> bool:
-    """Whether an expression may give a module, or a member, by a name that it computes."""
-    if isinstance(leaf, ast.Call):
-        return last_name(leaf.func) in _COMPUTING
-    return isinstance(leaf, ast.Subscript)
-
-
 def catches_import_error(node: ast.Try) -> bool:
     """Whether some handler of a `try` runs where an import fails."""
     for handler in node.handlers:
@@ -521,45 +457,6 @@ def catches_import_error(node: ast.Try) -> bool:
 def dotted_text(text: str) -> bool:
     """Whether `text` is a dotted name on one line."""
     return re.fullmatch(r"\w+(\.\w+)*", text) is not None
-
-
-def _words(*nodes: ast.expr) -> set[str]:
-    """The names and attributes that expressions may be the value of, or may get their value from."""
-    found: set[str] = set()
-    waiting = [*nodes]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, ast.Constant):
-            continue
-        if isinstance(each, ast.Name):
-            found.add(each.id)
-        elif isinstance(each, ast.Attribute):
-            found.add(each.attr)
-            waiting.append(each.value)
-        elif isinstance(each, ast.Call):
-            waiting.append(each.func)
-        elif isinstance(each, (ast.Subscript, ast.NamedExpr, ast.Starred)):
-            waiting.append(each.value)
-        elif isinstance(each, ast.IfExp):
-            waiting += [each.body, each.orelse]
-        elif isinstance(each, ast.BoolOp):
-            waiting += each.values
-        else:
-            waiting += _parts(each)
-    return found
-
-
-def _leaves(node: ast.expr) -> list[ast.expr]:
-    """What an expression gives one of: both arms of a condition, the operands of ``or``."""
-    parts = alternatives(node)
-    return [leaf for part in parts for leaf in _leaves(part)] if parts else [node]
-
-
-def _parts(node: ast.expr) -> list[ast.expr]:
-    """The elements of a container that is written out."""
-    if isinstance(node, ast.Dict):
-        return node.values
-    return node.elts if isinstance(node, (ast.List, ast.Tuple, ast.Set)) else []
 
 
 def _plain_target(binding: Binding) -> str:

@@ -14,18 +14,16 @@ from trainshift.core.readings import Readings
 from trainshift.core.text.edit import Change, Edit
 from trainshift.core.text.facts import (
     Binding,
-    Facts,
     Scope,
     Site,
     Statement,
-    alternatives,
-    arguments,
     dotted,
     last_name,
 )
 from trainshift.core.text.source import Span
 from trainshift.restrictions.facts.creations import Creation, Creations, MadeKind
 from trainshift.restrictions.facts.holders import Held, excludes
+from trainshift.restrictions.facts.second_names import given_names, kept_names
 
 WHY = {
     MadeKind.DATASET: "a rewrite follows a dataset by its one name to divide its batches among the ranks",
@@ -47,7 +45,6 @@ _HARMLESS = (Held.ANNOTATED, Held.ATTRIBUTE, Held.COMPILED, Held.DISCARDED)
 _EXTRACTED = (
     Held.ARGUMENT, Held.COMPILED, Held.CONTAINER, Held.RECEIVER, Held.RETURNED, Held.ITERATED, Held.ITEM,
 )  # fmt: skip
-_ADDING = ("append", "insert", "add", "extend", "setdefault")
 
 
 def check(program: Program, code: str, *kinds: MadeKind) -> Iterator[Finding]:
@@ -213,7 +210,7 @@ class _Rule:
     def aliased(self) -> Iterator[Finding]:
         """The second names, attributes and containers that objects with a name are bound to."""
         seen: set[ast.AST] = set()
-        for each in (each for facts in self.program.script.facts for each in facts.once(_kept_names)):
+        for each in (each for facts in self.program.script.facts for each in facts.once(kept_names)):
             binding = each.binding
             if each.target is not None:
                 yield from self._alias(binding, each.target, each.names[0])
@@ -314,7 +311,7 @@ class _Rule:
         """The objects with a name that are passed to functions of the script."""
         script = self.program.script
         named = {scope.name for scope in script.scopes} | {name for name, _ in script.code.bound_values}
-        for site, given in (item for facts in script.facts for item in facts.once(_given_names)):
+        for site, given in (item for facts in script.facts for item in facts.once(given_names)):
             if isinstance(site.node.func, ast.Attribute) and site.name not in named and not script.workspace:
                 continue  # A method or module member of this name is none of the script's.
             if not self._is_own(site) or site.node in self.program.fact(Creations).by_call:
@@ -440,79 +437,3 @@ def _is_quiet(node: ast.AST) -> bool:
 
 
 # How names are bound and read
-
-
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """The (dotted) names that a binding keeps: as a second name, `target`, or `how` else."""
-
-    binding: Binding
-    names: list[ast.expr]
-    how: str
-    target: ast.Name | None = None
-
-
-def _kept_names(facts: Facts) -> list[_Kept]:
-    return [kept for binding, target in _bindings(facts) if (kept := _kept(binding, target)) and kept.names]
-
-
-def _bindings(facts: Facts) -> Iterator[tuple[Binding, ast.AST | None]]:
-    """Every way in which a chunk binds a value, with what it binds it to."""
-    for scope in (facts.module, *facts.scopes):
-        for bindings in scope.bindings.values():
-            yield from ((each, each.target) for each in bindings)
-    for attributes in facts.attributes.values():
-        yield from ((each.binding, each.binding.target) for each in attributes)
-    for items in facts.items.values():
-        yield from ((each.binding, None) for each in items if _adds(each.binding.target))
-
-
-def _kept(binding: Binding, target: ast.AST | None) -> _Kept | None:
-    value = _part(binding)
-    if value is None:
-        return None
-    if isinstance(value, ast.List | ast.Tuple | ast.Set | ast.Dict):
-        return _Kept(binding, list(filter(dotted, _elements(value))), "put in a container")
-    if binding.kind == "parameter":
-        how = "the default of a parameter"
-    elif isinstance(target, ast.Name):
-        source = _other_name(value, target) if binding.kind == "value" else None
-        return _Kept(binding, [source], "", target) if source is not None else None
-    else:
-        how = "stored in an attribute" if isinstance(target, ast.Attribute) else "put in a container"
-    return _Kept(binding, [value] if dotted(value) else [], how)
-
-
-def _given_names(facts: Facts) -> list[tuple[Site, list[ast.expr]]]:
-    """The calls that are given (dotted) names, with these."""
-    given = ((site, list(filter(dotted, arguments(site.node)))) for site in facts.sites)
-    return [(site, names) for site, names in given if names]
-
-
-def _part(binding: Binding) -> ast.expr | None:
-    """The expression that a binding takes out of a tuple that is written out."""
-    if binding.kind == "element":
-        value = binding.value
-        return value if not binding.path and isinstance(value, ast.List | ast.Tuple | ast.Set) else None
-    return binding.taken if binding.kind in ("value", "parameter") else None
-
-
-def _elements(node: ast.List | ast.Tuple | ast.Set | ast.Dict) -> list[ast.expr]:
-    return node.values if isinstance(node, ast.Dict) else node.elts
-
-
-def _other_name(value: ast.expr, target: ast.Name) -> ast.expr | None:
-    """The name, other than that of `target`, which it is bound to; one of several for ``a if c else b``."""
-    if isinstance(value, ast.IfExp | ast.BoolOp):
-        parts = alternatives(value)
-        if all(dotted(part) or isinstance(part, ast.Constant) for part in parts):
-            return next((part for part in parts if dotted(part) and dotted(part) != target.id), None)
-        return None
-    return value if dotted(value) and dotted(value) != target.id else None
-
-
-def _adds(target: ast.AST | None) -> bool:
-    """Whether an item comes into its container by assignment or by a method that adds one."""
-    if not isinstance(target, ast.Call):
-        return True
-    return isinstance(target.func, ast.Attribute) and target.func.attr in _ADDING
