@@ -191,9 +191,11 @@ class Live:
             if key not in was:
                 kept.setdefault(key, each)
         found = sorted(kept.values(), key=lambda each: (each.span, each.code))
-        script = Script(Code(source, chunks))
+        program = Program(Script(Code(source, chunks)))
         result = replace(full.result, found=tuple(found))
-        return report_on(script, result, settings, self.path)
+        report = report_on(program.script, result, settings, self.path)
+        program.forget()  # It holds a text that the next edit has no use for.
+        return report
 
 
 def _changed(old: Sequence[Chunk], new: Sequence[Chunk]) -> tuple[int, int, int]:

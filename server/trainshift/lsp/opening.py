@@ -48,7 +48,6 @@ class Opening:
         """Whether the client has told its settings."""
         self._write = write
         self._first: OpenProgram | None = None
-        self._told: Told | None = None
         folders = params.get("workspaceFolders")
         uris = (
             [each.get("uri") for each in folders if isinstance(each, dict)]
@@ -69,8 +68,9 @@ class Opening:
     def attend(self) -> None:
         """Wait for a document, and say what there is to say of it unless the client asks for that itself."""
         held: list[Event] = []
+        told: Told | None = None
         ends = time.monotonic() + _TO_OPEN
-        while not (self.traces or self._is_judged):  # Only the server tells what it does.
+        while not (self.traces or self._is_judged(told)):  # Only the server tells what it does.
             try:
                 event = self.inbox.take(ends - time.monotonic())
             except TimeoutError:
@@ -83,7 +83,7 @@ class Opening:
             if event is None:
                 break
             if isinstance(event, Told):
-                self._told = event
+                told = event
             elif event.get("method") == "initialized" and self.client.configures:
                 self._ask()
             elif event.get("method") == "textDocument/didOpen" and self._first is None:
@@ -92,15 +92,13 @@ class Opening:
                     ends = time.monotonic() + _TO_JUDGE
         # What is wrong with the settings comes first, and only the server can tell it.
         is_free = not self.client.pulls and not self.problems
-        if self._told is not None and self._is_judged and is_free:
-            for part in self._told.state.paper.parts:
-                self.board.show(part.uri, part.version, self._told.items[part.uri])
+        if told is not None and self._is_judged(told) and is_free:
+            for part in told.state.paper.parts:
+                self.board.show(part.uri, part.version, told.items[part.uri])
         self.inbox.put_back(held)
 
-    @property
-    def _is_judged(self) -> bool:
+    def _is_judged(self, told: Told | None) -> bool:
         """Whether the first document was judged by the client's settings."""
-        told = self._told
         has_settings = self.knows_settings or not self.client.configures
         return told is not None and told.state is told.program.state and has_settings
 
