@@ -107,11 +107,11 @@ class _Reader:
         self.block(node.body, statement, "body", scope)
 
     def global_(self, node: ast.Global, statement: Statement) -> None:
-        statement.scope.declared_global.update(node.names)
+        statement.scope.declared_global |= {*node.names}
         self.facts.names.update(node.names)
 
     def nonlocal_(self, node: ast.Nonlocal, statement: Statement) -> None:
-        statement.scope.declared_nonlocal.update(node.names)
+        statement.scope.declared_nonlocal |= {*node.names}
         self.facts.names.update(node.names)
 
     def delete(self, node: ast.Delete, statement: Statement) -> None:

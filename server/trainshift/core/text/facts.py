@@ -45,8 +45,8 @@ class Scope:
     statement: Statement | None
     facts: Facts
     bindings: dict[str, list[Binding]] = field(default_factory=dict)
-    declared_global: set[str] = field(default_factory=set)
-    declared_nonlocal: set[str] = field(default_factory=set)
+    declared_global: frozenset[str] = frozenset()
+    declared_nonlocal: frozenset[str] = frozenset()
     returns: list[tuple[ast.expr, Statement | None]] = field(default_factory=list)
     is_generator: bool = False
 
