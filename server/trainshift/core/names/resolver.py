@@ -94,7 +94,7 @@ class Resolver(StepsBack):
             return frozenset({Display(node, scope, statement)})
         if isinstance(node, ast.IfExp | ast.BoolOp | ast.NamedExpr):
             return self._join(self.values(part, scope, statement) for part in alternatives(node))
-        if isinstance(node, ast.Subscript | ast.Starred | ast.Await):
+        if isinstance(node, ast.Subscript | ast.Starred):
             return self._of(self.steps_back(Occurrence(node, scope, statement)) or UNSEEN)
         if isinstance(node, ast.Lambda):
             return frozenset({Function(scope.facts.scope_of[node])})

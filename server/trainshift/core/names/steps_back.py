@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from trainshift.core.names.classes import is_property
 from trainshift.core.names.containers import Containers
-from trainshift.core.names.occurrence import UNSEEN, Occurrence, Step, joined
+from trainshift.core.names.occurrence import UNSEEN, Occurrence, Step, joined, unseen_in
 from trainshift.core.names.values import Class, Module, UserInstance, Values
 from trainshift.core.text.facts import Binding, Scope, Site, alternatives, dotted, hides_arguments
 
@@ -48,7 +48,7 @@ class StepsBack(Containers):
         elif isinstance(node, ast.Starred):
             step = self.elements(at.part(node.value))
         elif isinstance(node, ast.Await):
-            step = self._given_by_call(node.value, at, is_async=True) or UNSEEN
+            step = unseen_in(at.part(node.value))
         elif (found := self._given_by_call(node, at)) is not None:
             step = found
         else:
@@ -149,7 +149,7 @@ class StepsBack(Containers):
                 if method is not None and is_property(method):
                     yield _returns(method)
 
-    def _given_by_call(self, node: ast.expr, at: Occurrence, is_async: bool = False) -> Step | None:
+    def _given_by_call(self, node: ast.expr, at: Occurrence) -> Step | None:
         """What a call of the script's functions gives; None if it calls none of them."""
         if not isinstance(node, ast.Call):
             return None
@@ -158,9 +158,7 @@ class StepsBack(Containers):
         if not functions:
             return None
         steps = [
-            UNSEEN
-            if each.is_generator or isinstance(each.node, ast.AsyncFunctionDef) is not is_async
-            else _returns(each)
+            UNSEEN if each.is_generator or isinstance(each.node, ast.AsyncFunctionDef) else _returns(each)
             for each in functions
         ]
         return joined([*steps, Step(unseen=len(functions) < len(values))])
