@@ -91,9 +91,9 @@ class Containers(Callers):
         """What a container that is written out holds at an index, a key or the place of a starred target."""
         node = display.node
         found: ast.expr | None = None
-        if isinstance(node, ast.List | ast.Tuple) and isinstance(key, Rest):
+        if isinstance(node, (ast.List, ast.Tuple)) and isinstance(key, Rest):
             found = self._rest(node, key)
-        elif isinstance(node, ast.List | ast.Tuple) and isinstance(key, int):
+        elif isinstance(node, (ast.List, ast.Tuple)) and isinstance(key, int):
             found = element_at(node.elts, key)
         elif isinstance(node, ast.Dict) and key is not None:
             pairs = zip(node.keys, node.values, strict=True)
@@ -108,7 +108,7 @@ class Containers(Callers):
         """Everything that a container holds that is written out."""
         node, scope = display.node, display.scope
         parts: list[ast.expr] = []
-        if isinstance(node, ast.List | ast.Tuple | ast.Set):
+        if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
             parts = node.elts
         elif isinstance(node, ast.Dict):
             parts = node.values

@@ -62,7 +62,7 @@ class _Slice(Generic[T]):
 
     def _visit(self, at: Occurrence) -> None:
         node, names = at.node, self._script.names
-        if isinstance(node, ast.Name | ast.Attribute):
+        if isinstance(node, (ast.Name, ast.Attribute)):
             self._step(names.steps_back(at))
             for item in names.additions(node):
                 self._step(names.source_of(item.binding))

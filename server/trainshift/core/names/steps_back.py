@@ -15,6 +15,9 @@ from trainshift.core.names.occurrence import UNSEEN, Occurrence, Step, joined, u
 from trainshift.core.names.values import Class, Module, UserInstance, Values
 from trainshift.core.text.facts import Binding, Scope, Site, alternatives, dotted, hides_arguments
 
+# A tuple, since this is asked very often: a union would be made anew each time.
+_NAMED = (ast.Name, ast.Attribute)
+
 
 class StepsBack(Containers):
     """Where the values of one script come from."""
@@ -24,25 +27,19 @@ class StepsBack(Containers):
 
         None where the value is made right there: by a call, as a number, as a list that is written out.
         """
-        home = self._script.home(at.scope)
-        if home is not self._script:
-            return home.names.steps_back(at)
+        if self._script.workspace is not None:
+            home = self._script.home(at.scope)
+            if home is not self._script:
+                return home.names.steps_back(at)
         node = at.node
-        parts = alternatives(node)
-        if parts:
-            last = len(parts) - 1 if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or) else 0
-            return Step(
-                tuple(
-                    Occurrence(part, at.scope, at.statement, tested=at.tested or index < last)
-                    for index, part in enumerate(parts)
-                )
-            )
-        if isinstance(node, ast.Name | ast.Attribute):
+        if isinstance(node, _NAMED):
             steps = [self.source_of(binding) for binding in self.bindings(at)]
             if isinstance(node, ast.Attribute):
                 steps += self._given_by_properties(node, at)
             step = joined(steps)
             step = step if step.sources or step.unseen else UNSEEN
+        elif parts := alternatives(node):
+            return _choice(node, parts, at)
         elif isinstance(node, ast.Subscript):
             step = self.item(at)
         elif isinstance(node, ast.Starred):
@@ -183,6 +180,16 @@ class StepsBack(Containers):
             if script is not None:
                 waiting += script.module_bindings.get(names[0], [])
         return joined(steps) if steps else UNSEEN
+
+
+def _choice(node: ast.expr, parts: list[ast.expr], at: Occurrence) -> Step:
+    """The parts of which an expression is one; all but the last operand of ``or`` are used only if true."""
+    last = len(parts) - 1 if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or) else 0
+    sources = (
+        Occurrence(part, at.scope, at.statement, tested=at.tested or index < last)
+        for index, part in enumerate(parts)
+    )
+    return Step(tuple(sources))
 
 
 def _returns(function: Scope) -> Step:

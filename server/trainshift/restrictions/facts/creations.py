@@ -177,7 +177,8 @@ class Creations:
 
     def kinds(self, node: ast.expr, scope: Scope, statement: Statement | None) -> Kinds:
         """What `node`, read in `scope` at `statement`, may be."""
-        return self._of(Occurrence(node, scope, statement))
+        known = self._memo.get((id(node), id(scope)))
+        return self._of(Occurrence(node, scope, statement)) if known is None else known
 
     def bound(self, binding: Binding) -> Kinds:
         """What a binding may give to its name."""
