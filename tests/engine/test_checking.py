@@ -142,3 +142,11 @@ class TestFix:
 
     def test_comes_to_an_end(self) -> None:
         assert fix(HEAD + "x = " + "mend(" * 40 + ")" * 40 + "\n").text.count("mended") == 40
+
+
+def test_of_several_definitions_the_first_is_shown() -> None:
+    definitions = "".join(f"if n == {n}:\n    def step(x):\n        return x + {n}\n\n" for n in range(9))
+    use = "call = tf.function(step)\nmodel = tf.keras.Sequential()\nmodel.fit(data)\n"
+    text = f"{HEAD}n = 3\n{definitions}{use}"
+    (found,) = [each for each in check(text).diagnostics if each.code == "TL04"]
+    assert [other.region.line for other in found.related] == [4]

@@ -61,7 +61,10 @@ def check(program: Program) -> Findings:
 
 def _judged(program: Program, use: _Use) -> Findings:
     values = program.names.values(use.node, use.scope, use.statement)
-    functions = [value.scope for value in values if isinstance(value, Function)]
+    functions = sorted(
+        (value.scope for value in values if isinstance(value, Function)),
+        key=lambda function: _place(program, function),
+    )
     trains = [function for function in functions if function in program.fact(Loops).functions]
     if isinstance(use.node, ast.Lambda | ast.Call):  # which are functions, but no function's name
         functions = trains
@@ -80,6 +83,12 @@ def _judged(program: Program, use: _Use) -> Findings:
     else:
         what = "is what the Estimator runs itself" if trains else "does not train"
         yield Finding("TL04", Verdict.HARMLESS, span, f"{name} is {use.how}, but it {what}.", related)
+
+
+def _place(program: Program, function: Scope) -> tuple[str, int]:
+    """Where a function stands, for an order that is always the same."""
+    assert function.node is not None
+    return program.script.home(function).path, program.script.span(function.node, function).start
 
 
 def _shown(program: Program, use: _Use) -> str:
