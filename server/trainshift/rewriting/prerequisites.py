@@ -256,14 +256,16 @@ class Prerequisites:
 
     @cached_property
     def _tensorflow(self) -> tuple[str, Statement | None]:
-        """A module-level name of TensorFlow and its import; a fresh name where there is none in reach."""
+        """A module-level name of TensorFlow and its import; where none is at the top, a name for it."""
+        later = ""
         for full_name in _TENSORFLOW:
             for name, bindings in self._script.module_bindings.items():
                 for binding in bindings:
-                    plain = binding.full_name == full_name and self._is_leading(binding)
-                    if plain and name in self._tensorflow_names:
-                        return name, binding.statement
-        return self._script.fresh("tf", self._tensorflow_names), None
+                    if binding.full_name == full_name and name in self._tensorflow_names:
+                        if self._is_leading(binding):
+                            return name, binding.statement
+                        later = later or name
+        return later or self._script.fresh("tf", self._tensorflow_names), None
 
     @cached_property
     def _tensorflow_names(self) -> set[str]:
