@@ -34,8 +34,9 @@ from trainshift.restrictions.restriction import Findings, Restriction
 
 _ESTIMATOR_SPECS = ("tensorflow.estimator.TrainSpec", "tensorflow.estimator.EvalSpec")
 _ESTIMATOR_METHODS = frozenset({"train", "evaluate", "predict"})
-# A name or a lambda, and whether it is stored in a container.
-_Part: TypeAlias = tuple[ast.expr, bool]
+# A name or a lambda, whether it is stored in a container, and the last part of the name.
+_Part: TypeAlias = tuple[ast.expr, bool, str]
+_LAMBDA = "lambda"
 _STORED = "stored in a container"
 _FOR_ESTIMATOR = "given to an Estimator"
 
@@ -122,7 +123,7 @@ def _names_of_functions(program: Program) -> set[str]:
     """The names that functions may go by: their own, those of imports, and those that are given to them."""
     script = program.script
     names = {scope.name for scope in script.scopes if scope.kind == "function" and scope.name}
-    names |= {*FITTING, "train"}
+    names |= {*FITTING, "train", _LAMBDA}
     for other in script.workspace.reachable if script.workspace is not None else ():
         names |= {scope.name for scope in other.scopes if scope.kind == "function" and scope.name}
     names |= {new for new, old in script.code.renamed_imports if old in names}
@@ -142,25 +143,25 @@ def _uses(program: Program, candidates: set[str]) -> Iterator[_Use]:
             yield from _passed(program, site, _among(within, candidates), _among(given, candidates))
     for binding, parts in (item for reading in readings for item in reading.bound):
         plain = "a default argument" if binding.kind == "parameter" else "assigned to a variable"
-        for node, stored in _among(parts, candidates):
+        for node, stored, _ in _among(parts, candidates):
             if stored or binding.kind != "element":
                 yield _Use(node, binding.scope, binding.statement, _STORED if stored else plain)
         if binding.kind == "value" and isinstance(binding.value, ast.Call) and not binding.path:
             yield from _made(program, binding, binding.value)
     for scope, statement, parts in (item for reading in readings for item in reading.returned):
-        for node, stored in _among(parts, candidates):
+        for node, stored, _ in _among(parts, candidates):
             if stored:
                 yield _Use(node, scope, statement, _STORED)
 
 
 def _among(parts: list[_Part], candidates: set[str]) -> list[_Part]:
     """Those parts that may be functions, by their names."""
-    return [part for part in parts if isinstance(part[0], ast.Lambda) or last_name(part[0]) in candidates]
+    return [part for part in parts if part[2] in candidates]
 
 
 def _passed(program: Program, site: Site, within: list[_Part], given: list[_Part]) -> Iterator[_Use]:
     """The functions that a call is given, and those in a container that it looks into."""
-    for node, _ in within:
+    for node, *_ in within:
         yield _Use(node, site.scope, site.statement, _STORED)
     if not given:
         return
@@ -168,7 +169,7 @@ def _passed(program: Program, site: Site, within: list[_Part], given: list[_Part
     if not names.isdisjoint(LAUNCHERS):
         return
     estimator = _is_for_estimator(program, site, names)
-    for node, stored in given:
+    for node, stored, _ in given:
         how = _STORED if stored else "passed as an argument"
         yield _Use(node, site.scope, site.statement, _FOR_ESTIMATOR if estimator else how)
 
@@ -223,7 +224,7 @@ def _read(facts: Facts) -> _Reading:
 def _parts(node: ast.expr, stored: bool = False) -> list[_Part]:
     """The names and lambdas that an expression may be, or holds."""
     if isinstance(node, (ast.Name, ast.Attribute, ast.Lambda)):
-        return [(node, stored)]
+        return [(node, stored, last_name(node) or _LAMBDA)]
     inside = _INSIDE.get(type(node))
     if inside is None:
         return []
