@@ -62,10 +62,7 @@ def check(program: Program) -> Findings:
 
 def _judged(program: Program, use: _Use) -> Findings:
     values = program.names.values(use.node, use.scope, use.statement)
-    functions = sorted(
-        (value.scope for value in values if isinstance(value, Function)),
-        key=lambda function: _place(program, function),
-    )
+    functions = [value.scope for value in values if isinstance(value, Function)]
     trains = [function for function in functions if function in program.fact(Loops).functions]
     if isinstance(use.node, ast.Lambda | ast.Call):  # which are functions, but no function's name
         functions = trains
@@ -74,7 +71,8 @@ def _judged(program: Program, use: _Use) -> Findings:
         return
     span = program.script.span(use.node, use.scope)
     name = _shown(program, use)
-    related = _definition(program, (trains or functions)[0], name) if functions else ()
+    first = min(trains or functions, key=lambda function: _place(program, function), default=None)
+    related = _definition(program, first, name) if first is not None else ()
     if (trains or method) and use.how != _FOR_ESTIMATOR:
         message = (
             f"{name} trains and is {use.how} instead of called by its name; every rank must make the same "

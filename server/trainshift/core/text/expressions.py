@@ -41,7 +41,6 @@ class Level(IntEnum):
 
 
 # What a place asks of what stands there.
-ASSIGNED = Level.YIELD
 ARGUMENT = ELEMENT = Level.CONDITIONAL
 BRANCH = ALTERNATIVE = ITERATED = Level.OR
 STARRED = Level.BIT_OR
