@@ -18,7 +18,8 @@ from mutations import MUTATIONS
 from trainshift.core.text.edit import apply, merge
 from trainshift.core.text.source import BOM
 from trainshift.core.text.statements import ParseFailure
-from trainshift.engine.conversion import Analysis, Conversion, Status, analyze, convert
+from trainshift.engine.analysis import Analysis, analyze
+from trainshift.engine.conversion import Conversion, Status, convert
 
 TEXTS = {folder.name: (folder / "before.py").read_bytes().decode() for folder in SCRIPTS}
 SHORT = [case.name for case in TRANSFORM_CASES]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from trainshift.engine import conversion
 from trainshift.engine.conversion import Conversion, Note, Status
-from trainshift.engine.runtime import Runtime
+from trainshift.engine.versions.runtime import Runtime
 
 IMPORT = re.compile(r"^import tensorflow as tf(\r\n|\n|\r|\Z)", re.MULTILINE)
 ADDED = "import horovod.tensorflow as hvd"

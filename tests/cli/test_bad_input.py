@@ -15,7 +15,7 @@ import pytest
 from cli.conftest import CONVERTED, SCRIPT, Run
 from trainshift.engine import conversion
 from trainshift.engine.conversion import Conversion, Status
-from trainshift.engine.runtime import Runtime
+from trainshift.engine.versions.runtime import Runtime
 from trainshift.host import files
 
 

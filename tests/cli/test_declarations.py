@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from trainshift.cli.main import cli
-from trainshift.engine import demands
+from trainshift.engine.versions import demands
 from trainshift.host import declarations
 from trainshift.host.declarations import Declarations
 

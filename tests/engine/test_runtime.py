@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainshift.engine.conversion import Status, convert
-from trainshift.engine.demands import is_declaration, read_demands
-from trainshift.engine.runtime import Runtime, judge
+from trainshift.engine.versions.demands import is_declaration, read_demands
+from trainshift.engine.versions.runtime import Runtime, judge
 
 FITS = Runtime()
 SCRIPT = dedent(

@@ -24,13 +24,14 @@ class Layout:
     """Makes edits of one script."""
 
     def __init__(self, program: Program) -> None:
+        self._program = program
         self._script = program.script
         self._source = program.script.source
         self._text = program.script.source.text
 
     @cached_property
     def unit(self) -> str:
-        """One level of the script's indentation: of its first indented block, else four blanks."""
+        """One level of the file's indentation: of its first indented block, else four blanks."""
         for statement in self._script.statements:
             if statement.parent is not None and statement.index == 0 and not _in_case(statement):
                 start = self._script.statement_span(statement).start
@@ -49,22 +50,36 @@ class Layout:
             outer = self._source.indentation(self._script.statement_span(current.parent).start)
             if len(inner) > len(outer) and inner.startswith(outer):
                 return inner[len(outer) :]
-        return self.unit
+        return self._unit_of(statement)
+
+    def _unit_of(self, statement: Statement) -> str:
+        """One level of indentation of the file that the statement stands in."""
+        return self._program.at(statement).fact(Layout).unit
+
+    def line_end_at(self, code: Statement | Site) -> str:
+        """The line ending of the file that some code stands in."""
+        return self._program.at(code).script.source.newline
+
+    def newline_at(self, statement: Statement) -> str:
+        """A line ending, and the indentation that lines in the statement's block have."""
+        return self.line_end_at(statement) + self.indentation(statement)
 
     def indentation(self, statement: Statement) -> str:
         """The indentation that lines in the statement's block have."""
         first = statement.block[0] if statement.parent is not None else statement
         if first.parent is not None and self._on_header_line(first):
             if _in_case(first):
-                return self._source.indentation(self._script.statement_span(first).start) + self.unit
-            return self.indentation(first.parent) + self.unit
+                return self._source.indentation(self._script.statement_span(first).start) + self._unit_of(
+                    first
+                )
+            return self.indentation(first.parent) + self._unit_of(first)
         return self._source.indentation(self._script.statement_span(first).start)
 
     def isolate(self, statement: Statement) -> tuple[Edit, ...]:
         """Edits that set the statement on lines of its own (none where it already is)."""
         edits = []
         span = self._script.statement_span(statement)
-        newline = self._source.newline + self.indentation(statement)
+        newline = self.newline_at(statement)
         block = statement.block
         if statement.parent is not None and self._on_header_line(block[0]):
             first = self._script.statement_span(block[0]).start
@@ -82,26 +97,26 @@ class Layout:
 
     def before(self, statement: Statement, lines: Sequence[str], rank: int = 0) -> Edit:
         """Insert lines above the statement's own code (below comments that precede it)."""
-        newline = self._source.newline + self.indentation(statement)
+        newline = self.newline_at(statement)
         start = self._script.statement_span(statement).start
         return Edit(start, start, "".join(line + newline for line in lines), Side.BEFORE, rank)
 
     def after(self, statement: Statement, lines: Sequence[str]) -> Edit:
         """Insert lines below the statement, after its trailing comment."""
-        newline = self._source.newline + self.indentation(statement)
+        newline = self.newline_at(statement)
         at = self._script.statement_span(statement).end
         block = statement.block
         following = block[statement.index + 1 : statement.index + 2]
         if not (following and self._same_line(at, self._script.statement_span(following[0]).start)):
             at = self._source.line_end(at)
         depth = sum(1 for _ in statement.ancestors())
-        text = "".join(newline + line if line else self._source.newline for line in lines)
+        text = "".join(newline + line if line else self.line_end_at(statement) for line in lines)
         return Edit(at, at, text, Side.AFTER, -depth)
 
     def guard(self, statement: Statement, header: str) -> tuple[Edit, ...]:
         """Put the statement under a header such as ``if hvd.rank() == 0:`` and indent its lines."""
         span = self._script.statement_span(statement)
-        newline = self._source.newline + self.indentation(statement)
+        newline = self.newline_at(statement)
         unit = self.unit_at(statement)
         edits = [Edit(span.start, span.start, header + newline + unit, Side.BEFORE)]
         fixed = self._lines_in_strings(statement)
@@ -122,7 +137,7 @@ class Layout:
             behind = self._text[span.end : end].lstrip(" \t")
             end = end - len(behind) if behind.startswith("#") else span.end
             lines = [*kept, *(["pass"] if keep_block else [""] if end > span.end else [])]
-            text = (self._source.newline + self.indentation(statement)).join(lines)
+            text = self.newline_at(statement).join(lines)
             return (*self.isolate(statement), Edit(span.start, end, text))
         if keep_block:
             return (Edit(span.start, span.end, "pass"),)
@@ -173,7 +188,7 @@ class Layout:
             return self.put(node, within, Frame("[", f", {code}][1]", ELEMENT))
         span = self._spans(node, within)[1][0]
         kept = comments(self._text[span.start : span.end])
-        newline = self._source.newline + self._source.indentation(span.end)
+        newline = self.line_end_at(within) + self._source.indentation(span.end)
         return (Edit(span.start, span.end, code + "".join(f"  {each}{newline}" for each in kept)),)
 
     def enclosed(self, node: ast.expr, within: Statement | Site) -> Span:
@@ -222,7 +237,7 @@ class Layout:
         lead = self._text[self._source.line_start(last) : last]
         at = start + syntax.arguments[-1].end
         if on_lines and not lead.strip():
-            between = f",{self._source.newline}{lead}"
+            between = f",{self.line_end_at(site)}{lead}"
             return (Edit(at, at, "".join(f"{between}{name}={value}" for name, value in given.items())),)
         return (Edit(at, at, f", {text}"),)
 

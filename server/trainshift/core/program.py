@@ -1,11 +1,16 @@
-"""Program: one script, and what is known of it, each worked out when it is first asked for."""
+"""Program: a script, or the joined scripts of several files, and what is known of them.
+
+Each fact is worked out when it is first asked for.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from trainshift.core.joined import Joined
 from trainshift.core.names.script import Script
+from trainshift.core.text.facts import Scope, Site, Statement
 
 T = TypeVar("T")
 
@@ -17,8 +22,9 @@ class Program:
     program knows no such class, so a rule can read only the facts whose classes it imports.
     """
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Script, whole: Program | None = None) -> None:
         self.script = script
+        self.whole = whole or self
         self.names = script.names
         self._facts: dict[Callable[[Program], Any], Any] = {}
         self._linked: dict[Script, Program] = {}
@@ -34,8 +40,32 @@ class Program:
         if script is self.script:
             return self
         if script not in self._linked:
-            self._linked[script] = Program(script)
+            self._linked[script] = Program(script, self)
         return self._linked[script]
+
+    def at(self, code: Scope | Statement | Site) -> Program:
+        """The program of the one file that some code stands in; itself where one file is all."""
+        scope = code if isinstance(code, Scope) else code.scope
+        return self.linked(self.script.home(scope))
+
+    def holds(self, code: Scope | Statement | Site) -> bool:
+        """Whether code of the whole program stands in this one's file."""
+        return self.whole.at(code) is self
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the program is not one file of several."""
+        return self.whole is self
+
+    @property
+    def files(self) -> list[Program]:
+        """The programs of the single files, the started one first; itself where one file is all."""
+        script = self.script
+        return [self.linked(each) for each in script.scripts] if isinstance(script, Joined) else [self]
+
+    def start_of(self, file: Program) -> int:
+        """The offset at which the text of one of the `files` begins in the text of the whole."""
+        return self.script.start_of(file.script) if isinstance(self.script, Joined) else 0
 
     def forget(self) -> None:
         """Free at once what is known of the program; nobody may ask for any of it again.

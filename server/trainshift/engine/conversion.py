@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import ast
-import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from trainshift.core.names.libraries import is_common
 from trainshift.core.names.script import Script, read_script
-from trainshift.core.program import Program
-from trainshift.core.text.edit import Change, Edit, Plan, Remark, Withheld, apply, merge
+from trainshift.core.text.edit import Change, Edit, Plan, Remark, apply, merge
 from trainshift.core.text.source import BOM, Source, Span, one_line
-from trainshift.core.text.statements import FactsCache, ParseFailure
+from trainshift.core.text.statements import ParseFailure
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
+from trainshift.engine.analysis import Analysis, analyze_script
 from trainshift.engine.cells import Cells
 from trainshift.engine.compiling import compiles
-from trainshift.engine.findings import Judgement, find
-from trainshift.engine.guards import GUARDING, guarded
-from trainshift.engine.outlook import Outlook, look
-from trainshift.engine.runtime import Runtime
-from trainshift.rewriting.prerequisites import Prerequisites
-from trainshift.transforms import TRANSFORMS
-
-log = logging.getLogger(__name__)
+from trainshift.engine.versions.runtime import Runtime
+from trainshift.engine.workspace import ParsedFiles, read_linked
 
 MAGIC_IN_THE_WAY = "a statement that has to change shares its line with a magic; give it a line of its own"
 
@@ -44,7 +38,8 @@ class Note:
 
     `line` and `column` are 1-based; the column counts code points.  `rule` is a code such as
     ``HV05``, or an empty string where no rule is concerned (a syntax error, say).  In a notebook they are
-    those of a `cell`, counted from 1.
+    those of a `cell`, counted from 1.  `path` is the file of the program that they are in, "" for the
+    one that is started.
     """
 
     rule: str
@@ -52,20 +47,37 @@ class Note:
     column: int
     text: str
     cell: int | None = None
+    path: str = ""
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """One file of a program: its path, its text before and after, and the edits between the two.
+
+    The path is absolute, or "" where a text without a file was converted; texts are without byte order mark.
+    """
+
+    path: str
+    before: str
+    text: str
+    edits: tuple[Edit, ...]
 
 
 @dataclass(frozen=True)
 class Conversion:
-    """What became of one script.
+    """What became of one program.
 
-    `text` is the new script; it equals the input in every status but CONVERTED.
+    `text` is the new text of the file that is started; it equals the input in every status but CONVERTED.
     `applied`: one note for each change made, in source order, whose text is the change's title.
     `decisions`: what was decided that a person may want otherwise (the change was made).
     `doubts`: what was assumed where the script does not show it (the change was made).
     `withheld`: changes that were not made, with the reason.
-    `reason`: one sentence that says why the script was refused, or what was looked for where
-    nothing was found; empty when converted.  `position` is its 1-based (line, column), if it has one.
-    `plan`: the changes made and their edits, when converted.
+    `reason`: one sentence that says why the program was refused, or what was looked for where
+    nothing was found; empty when converted.  `position` is its 1-based (line, column), if it has one, in the
+    file at `path`, "" for the one that is started.
+    `plan`: the changes made and their edits, when converted, in the offsets of the analysis.
+    `files`: every file of the program, the started one first.
+    `unresolved`: the imports that could not be followed, and are of no library that is known.
     """
 
     status: Status
@@ -77,18 +89,9 @@ class Conversion:
     reason: str = ""
     position: tuple[int, int] | None = None
     plan: Plan | None = None
-
-
-@dataclass(frozen=True)
-class Analysis:
-    """Every change that a script admits, and what is withheld; `defects` are rules that failed."""
-
-    program: Program
-    outlook: Outlook
-    changes: tuple[Change, ...]
-    withheld: tuple[Withheld, ...]
-    remarks: tuple[Remark, ...]
-    defects: tuple[str, ...]
+    path: str = ""
+    files: tuple[Rewritten, ...] = ()
+    unresolved: tuple[Note, ...] = ()
 
 
 def convert(text: str, *, line: int | None = None, runtime: Runtime | None = None) -> Conversion:
@@ -98,13 +101,40 @@ def convert(text: str, *, line: int | None = None, runtime: Runtime | None = Non
 
     Never raises for bad input: a script that does not parse is REFUSED with its position.
     """
+    return _convert(text, read_script, ("", line) if line is not None else None, "", runtime)
+
+
+def convert_program(
+    text: str,
+    path: str,
+    files: ParsedFiles,
+    *,
+    at: tuple[str, int] | None = None,
+    only: str = "",
+    runtime: Runtime | None = None,
+) -> Conversion:
+    """Convert the program that the file at the absolute `path` starts, which holds `text`.
+
+    The rest is read from `files`.  `at` is a path and a 1-based line, to convert one statement alone, and
+    `only` the path of one file whose part alone is converted; either may be "" for the started file's.
+    """
+    return _convert(text, lambda body: read_linked(body, path, files), at, only or None, runtime)
+
+
+def _convert(
+    text: str,
+    read: Callable[[str], Script | ParseFailure],
+    at: tuple[str, int] | None,
+    only: str | None,
+    runtime: Runtime | None,
+) -> Conversion:
     body = text.removeprefix(BOM)
-    script = read_script(body)
+    script = read(body)
     if isinstance(script, ParseFailure):
         where = (script.line, script.column)
         return Conversion(Status.REFUSED, text, reason=f"not Python: {script.message}", position=where)
     try:
-        conversion = carry_out(analyze_script(script), line=line, runtime=runtime)
+        conversion = carry_out(analyze_script(script), at=at, only=only, runtime=runtime)
     except RecursionError:
         return Conversion(Status.REFUSED, text, reason="the code is nested too deeply to be read")
     bom = BOM if body is not text and len(body) < len(text) else ""
@@ -128,156 +158,174 @@ def whole(conversion: Conversion, cells: Cells) -> Conversion:
     return conversion
 
 
-def analyze(text: str, cache: FactsCache | None = None) -> Analysis | ParseFailure:
-    """Every change of a script (without byte order mark), each with the edits of one statement."""
-    script = read_script(text, cache)
-    return script if isinstance(script, ParseFailure) else analyze_script(script)
-
-
-def analyze_script(script: Script, pause: Callable[[], None] = lambda: None) -> Analysis:
-    """Run every rule; one that fails is a defect in the report and does not sink the others.
-
-    `pause` is called again and again, and may raise to give the analysis up.
-    """
-    program = Program(script)
-    with program.names.memo.pausing(pause):
-        return _analyze(program, pause)
-
-
-def _analyze(program: Program, pause: Callable[[], None]) -> Analysis:
-    outlook = look(program)
-    changes: list[Change] = []
-    withheld: list[Withheld] = []
-    remarks: list[Remark] = []
-    findings = find(program, GUARDING, pause) if outlook.convertible else Judgement(())
-    defects = list(findings.defects)
-    for rule in TRANSFORMS if outlook.convertible else ():
-        pause()
-        codes = {guard.code for guard in rule.guards}
-        relevant = [each for each in findings.found if each.code in codes]
-        try:
-            for proposal in rule.propose(program):
-                if isinstance(proposal, Change):
-                    proposal = guarded(proposal, rule.guards, relevant)
-                if isinstance(proposal, Change):
-                    changes.append(_with_prerequisites(program, proposal))
-                elif isinstance(proposal, Remark):
-                    remarks.append(proposal)
-                else:
-                    withheld.append(proposal)
-        except RecursionError:
-            raise
-        except Exception as error:
-            log.exception("%s failed", rule.code)
-            defects.append(f"{rule.code} failed on this script ({type(error).__name__}: {error})")
-    return Analysis(program, outlook, tuple(changes), tuple(withheld), tuple(remarks), tuple(defects))
-
-
-def _with_prerequisites(program: Program, change: Change) -> Change:
-    """The change with what every change of a script relies on: Horovod's import, its start, the flags."""
-    return replace(change, requires=(*program.fact(Prerequisites).edits, *change.requires))
-
-
 def carry_out(
     analysis: Analysis,
     *,
-    line: int | None = None,
+    at: tuple[str, int] | None = None,
+    only: str | None = None,
     chosen: Sequence[Change] | None = None,
     runtime: Runtime | None = None,
 ) -> Conversion:
-    """The conversion that an analysis leads to, of the whole script, or of one part of it.
+    """The conversion that an analysis leads to, of the whole program, or of one part of it.
 
-    That part is the statement at the 1-based `line`, or those of the analysis' changes that are `chosen`.
+    That part is the statement `at` a path and a 1-based line, or those of the analysis' changes that are
+    `chosen`, with all that they rely on in other files; or what is changed in the one file `only`.
     """
     found = obstacle(analysis, runtime)
     if found is not None:
         return found
-    source = analysis.program.script.source
-    if line is not None:
-        chosen = at_line(source, analysis.changes, line)
+    if at is not None:
+        path, line = at
+        chosen = at_line(analysis, path, line)
         if not chosen:
             reason = f"no statement at line {line} needs a change"
-            return Conversion(Status.NOTHING_FOUND, source.text, reason=reason)
+            return _result(analysis, Status.NOTHING_FOUND, reason, path=path)
     if chosen is not None:
-        return _apply(analysis, chosen, ())
-    return _apply(analysis, analysis.changes, analysis.remarks)
+        return _apply(analysis, chosen, (), only)
+    return _apply(analysis, analysis.changes, analysis.remarks, only)
 
 
 def obstacle(analysis: Analysis, runtime: Runtime | None = None) -> Conversion | None:
     """What an analysis comes to where nothing can or need be changed; None where something can."""
-    source, outlook = analysis.program.script.source, analysis.outlook
+    outlook = analysis.outlook
     if analysis.defects:
         reason = f"an internal error, please report it: {'; '.join(analysis.defects)}"
-        return Conversion(Status.REFUSED, source.text, reason=reason)
+        return _result(analysis, Status.REFUSED, reason)
     if not outlook.convertible:
         status = Status.REFUSED if outlook.refused else Status.NOTHING_FOUND
-        position = source.position(outlook.at.start) if outlook.at else None
-        return Conversion(status, source.text, reason=outlook.reason, position=position)
-    withheld = _withheld(analysis)
+        return _result(analysis, status, outlook.reason, outlook.at)
     essential = [each for each in analysis.withheld if each.essential]
     if essential:
         first = min(essential, key=lambda each: each.target)
-        position = source.position(first.target.start)
         reason = one_line(f"{first.rule}: {first.reason}")
-        return Conversion(Status.REFUSED, source.text, withheld=withheld, reason=reason, position=position)
+        return _result(analysis, Status.REFUSED, reason, first.target, withheld=_withheld(analysis))
     if not analysis.changes:
+        withheld = _withheld(analysis)
         reason = "every training step, print and write is distributed already"
         if withheld:
             reason = "nothing more is converted; see what is withheld"
-        return Conversion(Status.ALREADY_DISTRIBUTED, source.text, withheld=withheld, reason=reason)
+        return _result(analysis, Status.ALREADY_DISTRIBUTED, reason, withheld=withheld)
     estimator = any(loop.pattern is Pattern.ESTIMATOR for loop in analysis.program.fact(Loops).own)
     refusal = runtime.refusal(estimator=estimator) if runtime is not None else ""
-    return Conversion(Status.REFUSED, source.text, reason=refusal) if refusal else None
+    return _result(analysis, Status.REFUSED, refusal) if refusal else None
+
+
+def _result(
+    analysis: Analysis,
+    status: Status,
+    reason: str,
+    at: Span | None = None,
+    path: str = "",
+    withheld: tuple[Note, ...] = (),
+) -> Conversion:
+    """The conversion of a program that is left as it is."""
+    position = None
+    if at is not None:
+        path, row, column = _place(analysis, at)
+        position = row, column
+    return Conversion(
+        status,
+        analysis.scripts[0].source.text,
+        withheld=withheld,
+        reason=reason,
+        position=position,
+        path=path,
+        files=tuple(
+            Rewritten(each.path, each.source.text, each.source.text, ()) for each in analysis.scripts
+        ),
+        unresolved=_unresolved(analysis) if status is Status.NOTHING_FOUND else (),
+    )
+
+
+def _untouched(script: Script) -> Rewritten:
+    return Rewritten(script.path, script.source.text, script.source.text, ())
 
 
 def _withheld(analysis: Analysis) -> tuple[Note, ...]:
-    source = analysis.program.script.source
-    return tuple(_note(source, each.rule, each.target, each.reason) for each in analysis.withheld)
+    return tuple(_note(analysis, each.rule, each.target, each.reason) for each in analysis.withheld)
 
 
-def _apply(analysis: Analysis, changes: Iterable[Change], remarks: Iterable[Remark]) -> Conversion:
-    source = analysis.program.script.source
+def _unresolved(analysis: Analysis) -> tuple[Note, ...]:
+    """The imports of a program that lead to no file, and to no library that is known."""
+    found: dict[Note, None] = {}
+    for script in analysis.scripts if analysis.program.script.workspace is not None else ():
+        workspace = script.workspace
+        for binding in script.imports:
+            known = is_common(binding.full_name) and not binding.full_name.startswith(".")
+            if known or binding.statement is None or workspace is None:
+                continue
+            if not workspace.locate(script, binding.full_name)[0]:
+                start = script.statement_span(binding.statement).start
+                path = "" if script is analysis.scripts[0] else script.path
+                text = script.text(binding.statement.node, binding.statement)
+                found[Note("", *script.source.position(start), one_line(text), path=path)] = None
+    return tuple(found)
+
+
+def _apply(
+    analysis: Analysis, changes: Iterable[Change], remarks: Iterable[Remark], only: str | None
+) -> Conversion:
     plan = merge(changes)
     if plan.dropped:
         first = plan.dropped[0]
         reason = f"an internal error, please report it: {first.rule} overlaps another change"
-        position = source.position(first.target.start)
-        return Conversion(Status.REFUSED, source.text, reason=reason, position=position)
-    text = apply(source.text, plan.edits)
-    defect = _defect(analysis.program.script, plan.edits, text)
-    if defect:
-        reason = f"an internal error, please report it: the result does not {defect}"
-        return Conversion(Status.REFUSED, source.text, reason=reason)
+        return _result(analysis, Status.REFUSED, reason, first.target)
+    rewritten = []
+    start = analysis.scripts[0].path
+    wanted = start if only == "" else only
+    for script, edits in analysis.edits_by_file(plan.edits):
+        edits = edits if wanted in (None, script.path) else ()
+        text = apply(script.source.text, edits)
+        defect = _defect(script, edits, text)
+        if defect:
+            reason = f"an internal error, please report it: the result does not {defect}"
+            return _result(analysis, Status.REFUSED, reason)
+        rewritten.append(Rewritten(script.path, script.source.text, text, edits))
+
+    def is_wanted(target: Span) -> bool:
+        return wanted in (None, analysis.file_at(target.start)[0].path)
+
     ordered = sorted(plan.changes, key=lambda change: (change.target.start, change.rule))
+    ordered = [change for change in ordered if is_wanted(change.target)]
+    remarks = [remark for remark in remarks if is_wanted(remark.target)]
     return Conversion(
         Status.CONVERTED,
-        text,
-        applied=_notes(source, ordered, lambda change: (change.title,)),
-        decisions=_decisions(source, ordered, remarks),
-        doubts=_notes(source, ordered, lambda change: change.doubts),
+        rewritten[0].text,
+        applied=_notes(analysis, ordered, lambda change: (change.title,)),
+        decisions=_decisions(analysis, ordered, remarks),
+        doubts=_notes(analysis, ordered, lambda change: change.doubts),
         withheld=_withheld(analysis),
         plan=plan,
+        files=tuple(rewritten),
     )
 
 
-def _decisions(source: Source, changes: list[Change], remarks: Iterable[Remark]) -> tuple[Note, ...]:
-    """What the changes decided, and what was left alone, in text order."""
-    decided = _notes(source, changes, lambda change: change.decisions)
-    left = (_note(source, each.rule, each.target, each.text) for each in remarks)
-    return tuple(sorted((*decided, *left), key=lambda note: (note.line, note.column, note.rule)))
+def _decisions(analysis: Analysis, changes: list[Change], remarks: Iterable[Remark]) -> tuple[Note, ...]:
+    """What the changes decided, and what was left alone, file by file in text order."""
+    decided = [(change.rule, change.target, text) for change in changes for text in change.decisions]
+    left = [(each.rule, each.target, each.text) for each in remarks]
+    ordered = sorted((*decided, *left), key=lambda each: (each[1].start, each[0]))
+    return tuple(_note(analysis, *each) for each in ordered)
 
 
-def at_line(source: Source, changes: Iterable[Change], line: int) -> list[Change]:
-    """The changes of the innermost statement that covers the 1-based `line`."""
+def at_line(analysis: Analysis, path: str, line: int) -> list[Change]:
+    """The changes of the innermost statement at the 1-based `line` of a file ("": the started one)."""
+    found = []
+    for change in analysis.changes:
+        script, start = analysis.file_at(change.target.start)
+        if script is analysis.scripts[0] if not path else script.path == path:
+            found.append((change, Span(start, start + change.target.end - change.target.start)))
+    source = next((each for each in analysis.scripts if each.path == path), analysis.scripts[0]).source
+    wanted = innermost(source, (target for _, target in found), line)
+    return [change for change, target in found if target == wanted]
+
+
+def innermost(source: Source, targets: Iterable[Span], line: int) -> Span | None:
+    """The span of the innermost of some statements that covers the 1-based `line` of their text."""
     covering = [
-        change
-        for change in changes
-        if source.position(change.target.start)[0] <= line <= source.position(change.target.end)[0]
+        each for each in targets if source.position(each.start)[0] <= line <= source.position(each.end)[0]
     ]
-    if not covering:
-        return []
-    innermost = max(covering, key=lambda change: (change.target.start, -change.target.end)).target
-    return [change for change in covering if change.target == innermost]
+    return max(covering, key=lambda each: (each.start, -each.end), default=None)
 
 
 def _defect(script: Script, edits: Sequence[Edit], after: str) -> str:
@@ -307,12 +355,19 @@ def _rewritten(script: Script, edits: Sequence[Edit]) -> Iterator[str]:
 
 
 def _notes(
-    source: Source, changes: Iterable[Change], texts: Callable[[Change], Iterable[str]]
+    analysis: Analysis, changes: Iterable[Change], texts: Callable[[Change], Iterable[str]]
 ) -> tuple[Note, ...]:
     return tuple(
-        _note(source, change.rule, change.target, text) for change in changes for text in texts(change)
+        _note(analysis, change.rule, change.target, text) for change in changes for text in texts(change)
     )
 
 
-def _note(source: Source, rule: str, target: Span, text: str) -> Note:
-    return Note(rule, *source.position(target.start), one_line(text))
+def _note(analysis: Analysis, rule: str, target: Span, text: str) -> Note:
+    path, line, column = _place(analysis, target)
+    return Note(rule, line, column, one_line(text), path=path)
+
+
+def _place(analysis: Analysis, target: Span) -> tuple[str, int, int]:
+    """The file ("" for the started one), the line and the column of a place in a program's text."""
+    script, offset = analysis.file_at(target.start)
+    return ("" if script is analysis.scripts[0] else script.path, *script.source.position(offset))

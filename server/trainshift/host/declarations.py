@@ -8,8 +8,8 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 
-from trainshift.engine.demands import Demand, is_declaration, read_demands
-from trainshift.engine.runtime import Runtime, judge
+from trainshift.engine.versions.demands import Demand, is_declaration, read_demands
+from trainshift.engine.versions.runtime import Runtime, judge
 from trainshift.host.files import MAX_BYTES, shown_path
 
 log = logging.getLogger(__name__)

@@ -28,7 +28,7 @@ from trainshift.lsp.text.documents import Paper
 
 if TYPE_CHECKING:
     from trainshift.core.program import Program
-    from trainshift.engine.runtime import Runtime
+    from trainshift.engine.versions.runtime import Runtime
     from trainshift.lsp.outline import Outline
 
 log = logging.getLogger(__name__)

@@ -12,8 +12,9 @@ from trainshift.core.text.edit import Change, Withheld
 from trainshift.core.text.source import Span
 from trainshift.core.training.loop_kinds import Loop, Pattern
 from trainshift.core.training.loops import Loops
-from trainshift.engine.conversion import Analysis, Conversion, Status, analyze_script, obstacle
-from trainshift.engine.runtime import Runtime
+from trainshift.engine.analysis import Analysis, analyze_script
+from trainshift.engine.conversion import Conversion, Status, obstacle
+from trainshift.engine.versions.runtime import Runtime
 from trainshift.lsp.text.documents import Paper
 
 log = logging.getLogger(__name__)

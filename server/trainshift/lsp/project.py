@@ -24,7 +24,7 @@ from trainshift.lsp.wire.capabilities import LANGUAGES
 from trainshift.lsp.wire.uris import path_of, uri_of
 
 if TYPE_CHECKING:
-    from trainshift.engine.runtime import Runtime
+    from trainshift.engine.versions.runtime import Runtime
     from trainshift.host.declarations import Declarations
 
 log = logging.getLogger(__name__)

@@ -53,6 +53,7 @@ from trainshift.core.text.facts import (
     root_name,
 )
 from trainshift.core.text.source import Span
+from trainshift.core.training.horovod import Horovod
 from trainshift.restrictions.facts.aliases import catches_import_error
 from trainshift.restrictions.restriction import Findings, Restriction
 
@@ -109,7 +110,7 @@ def _read_top(program: Program) -> _Top:
     block: list[Statement] = []
     end: Statement | None = None
     for statement in program.script.top:
-        if end is None and _is_silent(statement):
+        if end is None and (_is_silent(statement) or program.fact(Horovod).sets_up(statement)):
             block.append(statement)
             continue
         end = end or statement

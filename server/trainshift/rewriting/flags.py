@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from trainshift.core import tables
 from trainshift.core.lazy import cached_property
+from trainshift.core.names.script import Script
 from trainshift.core.names.values import Instance, UserInstance, Value
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Site, Statement, arguments
@@ -76,29 +78,31 @@ class Flags:
     def needed(self) -> list[Flag]:
         """A flag for every step that nothing broadcasts yet, in text order."""
         own = {step: name for step in self._steps if (name := self._own_flag(step))}
-        others = self._script.identifiers.difference(own.values())
-        taken = {name for name in others if not self._is_ours(name)}
-        free = (name for number in range(1, 1_000_000) if (name := _numbered(number)) not in taken)
+        free: dict[Program, Iterator[str]] = {}
         flags = []
         for step in self._steps:
+            home = self._program.at(step.site)
+            if home not in free:
+                free[home] = self._free(home.script, own.values())
             if step in own:
                 if _OURS.fullmatch(own[step]):
-                    next(free)
+                    next(free[home])
             elif not self.is_covered(step):
-                flags.append(Flag(next(free), step, self._key(step)))
+                flags.append(Flag(next(free[home]), step, self._key(step)))
         return flags
 
-    @property
-    def missing(self) -> list[tuple[str, str]]:
-        """(name, first value) of every needed flag."""
-        return [(flag.name, flag.initial) for flag in self.needed]
+    def _free(self, script: Script, own: Collection[str]) -> Iterator[str]:
+        """The names for the flags of one file, in order."""
+        others = script.identifiers.difference(own)
+        taken = {name for name in others if not self._is_ours(name, script)}
+        return (name for number in range(1, 1_000_000) if (name := _numbered(number)) not in taken)
 
-    def _is_ours(self, name: str) -> bool:
+    def _is_ours(self, name: str, script: Script) -> bool:
         """Whether the name is a flag that an earlier rewrite defined for a step still to come."""
         if not _OURS.fullmatch(name):
             return False
-        bindings = self._script.module_bindings.get(name, [])
-        if len(bindings) != 1 or self._script.loads(name) or bindings[0].value is None:
+        bindings = script.module_bindings.get(name, [])
+        if len(bindings) != 1 or script.loads(name) or bindings[0].value is None:
             return False
         return ast.unparse(bindings[0].value) in (BOOLEAN, SET)
 

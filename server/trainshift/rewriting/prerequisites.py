@@ -7,21 +7,25 @@ made one after another end in the same text as all of them at once (SPEC §4).
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import replace
 
 from trainshift.core import tables
 from trainshift.core.layout import Layout
 from trainshift.core.lazy import cached_property
+from trainshift.core.names.script import Script
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Edit
-from trainshift.core.text.facts import Binding, Statement, arguments
+from trainshift.core.text.facts import Binding, Statement
 from trainshift.core.training.horovod import KERAS, TENSORFLOW, Horovod
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.steps import Steps
-from trainshift.rewriting.flags import Flags
+from trainshift.rewriting.flags import Flag, Flags
+from trainshift.rewriting.import_effects import ImportEffects
 from trainshift.rewriting.keras.fits import Fits
-from trainshift.rewriting.ranks.guard_forms import Form
+from trainshift.rewriting.pinning import Pinning
+from trainshift.rewriting.ranks.guard_forms import Form, RootCall
 from trainshift.rewriting.ranks.root_only import RootOnly
 from trainshift.rewriting.rates.learning_rates import LearningRates
 
@@ -32,14 +36,29 @@ _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Assert, ast.D
 
 
 class Prerequisites:
-    """What a rewritten statement of this script relies on, and the edits that bring it about."""
+    """What the rewritten statements of one file rely on, and the edits that bring it about.
+
+    Every file that uses Horovod imports and starts it, which may be done again and again, so that it also
+    works where another script imports it (P2); the file that is started pins the GPU as well.
+    """
 
     def __init__(self, program: Program) -> None:
         self._program = program
+        self._whole = program.whole
         self._script = program.script
         self._horovod = program.fact(Horovod)
         self._layout = program.fact(Layout)
-        self._root_only = program.fact(RootOnly)
+
+    @cached_property
+    def _root_calls(self) -> list[RootCall]:
+        """The file's calls that rank 0 alone is to make."""
+        calls = self._whole.fact(RootOnly).calls
+        return [call for call in calls if self._program.holds(call.site)]
+
+    @cached_property
+    def _is_start(self) -> bool:
+        """Whether the file is the one that is started."""
+        return self._script.path == self._whole.script.path
 
     @cached_property
     def hvd(self) -> str:
@@ -88,41 +107,27 @@ class Prerequisites:
 
     @cached_property
     def needs(self) -> frozenset[str]:
-        """The modules of Horovod that the rewritten script uses."""
-        patterns = {loop.pattern for loop in self._program.fact(Loops).own}
+        """The modules of Horovod that the rewritten program uses."""
+        patterns = {loop.pattern for loop in self._whole.fact(Loops).own}
         keras = {KERAS} if Pattern.OPTIMIZER in patterns else set()
-        reloads = any(call.form is Form.RELOAD for call in self._root_only.calls)
-        batches = self._program.fact(Fits).batches
-        if self._program.fact(Steps).steps or batches or reloads or patterns != {Pattern.OPTIMIZER}:
+        reloads = any(call.form is Form.RELOAD for call in self._whole.fact(RootOnly).calls)
+        batches = self._whole.fact(Fits).batches
+        if self._whole.fact(Steps).steps or batches or reloads or patterns != {Pattern.OPTIMIZER}:
             return frozenset({TENSORFLOW, *keras})
         return frozenset(keras)
 
-    @cached_property
-    def edits(self) -> tuple[Edit, ...]:
-        """The edits that set Horovod up, where the script does not; every change of it carries them."""
-        flags = self._program.fact(Flags).missing
-        with_os = self._root_only.needs_os
-        rates, _ = self._program.fact(LearningRates).all
-        asking = [call.site.statement for call in self._root_only.calls]
-        asking += [rate.statement for rate in rates]
-        # Whether one of the module's own statements asks for the rank or the size.
-        early = any(statement.scope.kind == "module" for statement in asking)
-        imports = []
-        if with_os and self._module("os") is None:
-            imports.append("import os" if self.os == "os" else f"import os as {self.os}")
-        starts = bool(self._horovod.calls("init")) and not self._starts_late(early)
-        pinned = self.is_pinned or not self._program.fact(Loops).runs_eagerly
-        # What is imported below other statements is soon enough for a script that sets Horovod up itself.
-        soon_enough = self._is_named_later or (starts and pinned and self.tf in self._script.module_bindings)
-        if self._tensorflow[1] is None and not soon_enough:
-            imports.append(f"import tensorflow as {self.tf}")
-        imports += [
-            f"import {module} as {name}"
-            for module, name in self.modules.items()
-            if not self._is_imported(module, leading=not starts)
-        ]
+    def edits(self, said: frozenset[str] | None = None) -> tuple[Edit, ...]:
+        """The edits that set Horovod up, where the file does not; every change of it carries them.
+
+        `said` are the words of all code that changes insert into the file: what none of them names is not
+        imported.  None where the file is all of the program.
+        """
+        flags = [(each.name, each.initial) for each in self._flags]
+        starts = bool(self._horovod.calls("init")) and not self._starts_late
+        pinned = not self._is_start or self._whole.fact(Pinning).is_done
+        pinned = pinned or not self._whole.fact(Loops).runs_eagerly
         edits: list[Edit] = []
-        if imports:
+        if imports := self._missing_imports(said, starts, pinned):
             edits += self._insert_imports(imports)
         missing = [f"{name} = {value}" for name, value in flags if name not in self._script.module_bindings]
         if not starts:
@@ -134,6 +139,34 @@ class Prerequisites:
             if missing:
                 edits += self._insert_flags(missing, [name for name, _ in flags])
         return tuple(edits)
+
+    def is_named_in(self, said: frozenset[str]) -> bool:
+        """Whether code that is inserted into the file uses Horovod, or a flag."""
+        return not said.isdisjoint({*self.modules.values(), *(flag.name for flag in self._flags)})
+
+    @cached_property
+    def _flags(self) -> list[Flag]:
+        """The flags of the file's own steps."""
+        return [each for each in self._whole.fact(Flags).needed if self._program.holds(each.step.site)]
+
+    def _missing_imports(self, said: frozenset[str] | None, starts: bool, pinned: bool) -> list[str]:
+        """The import statements that the file lacks."""
+        imports = []
+        with_os = any(call.form is Form.PATH and not call.reason for call in self._root_calls)
+        if with_os and self._module("os") is None:
+            imports.append("import os" if self.os == "os" else f"import os as {self.os}")
+        # What is imported below other statements is soon enough for a script that sets Horovod up itself.
+        soon_enough = self._is_named_later or (starts and pinned and self.tf in self._script.module_bindings)
+        named = said is None or not pinned or self.tf in said
+        if self._tensorflow[1] is None and not soon_enough and named:
+            imports.append(f"import tensorflow as {self.tf}")
+        imports += [
+            f"import {module} as {name}"
+            for module, name in self.modules.items()
+            if not self._is_imported(module, leading=not starts)
+            and (said is None or name in said or name == self.hvd)
+        ]
+        return imports
 
     @cached_property
     def anchor(self) -> Statement | None:
@@ -154,8 +187,13 @@ class Prerequisites:
     def _top(statement: Statement) -> Statement:
         return [*statement.path()][-1]
 
-    def _starts_late(self, early: bool) -> bool:
-        """Whether ``hvd.init()`` is called in functions only, after the module needs it."""
+    @property
+    def _starts_late(self) -> bool:
+        """Whether ``hvd.init()`` is called in functions only, after the module's own statements need it."""
+        rates, _ = self._whole.fact(LearningRates).all
+        asking = [call.site.statement for call in self._root_calls]
+        asking += [rate.statement for rate in rates if self._program.holds(rate.statement)]
+        early = any(statement.scope.kind == "module" for statement in asking)
         return early and all(site.scope.kind != "module" for site in self._horovod.calls("init"))
 
     def _is_imported(self, module: str, leading: bool) -> bool:
@@ -163,30 +201,10 @@ class Prerequisites:
         found = self._horovod.imported_as(module)
         return found is not None and (not leading or self._top(found[1]) in self._leading)
 
-    @cached_property
-    def is_pinned(self) -> bool:
-        """Whether the script gives each rank its own GPU."""
-        for site in self._script.sites_named("set_visible_devices"):
-            given = arguments(site.node)
-            if any(self._horovod.pinned(each, site.scope, site.statement) for each in given[:1]):
-                return True
-        return self.pins_environment
-
-    @cached_property
-    def pins_environment(self) -> bool:
-        """Whether the script sets the variable that hides other ranks' GPUs from everything it does."""
-        return any(
-            isinstance(item.key, ast.Constant)
-            and item.key.value == "CUDA_VISIBLE_DEVICES"
-            and item.binding.value is not None
-            and self._horovod.pinned(item.binding.value, item.binding.scope, item.binding.statement)
-            for item in self._script.item_bindings("environ")
-        )
-
     @property
     def _is_named_later(self) -> bool:
         """Whether TensorFlow is imported too late for the set-up, which for a graph alone does without it."""
-        return not self._program.fact(Loops).runs_eagerly and self.tf in self._script.module_bindings
+        return not self._whole.fact(Loops).runs_eagerly and self.tf in self._script.module_bindings
 
     @cached_property
     def _start(self) -> Statement:
@@ -228,7 +246,7 @@ class Prerequisites:
     def _work_sites(self) -> set[Statement]:
         """Statements with a call that prints, writes or runs TensorFlow."""
         found: set[Statement] = set()
-        kept = {call.site for call in self._root_only.calls}
+        kept = {call.site for call in self._root_calls}
         for site in self._script.sites:
             if site.statement in found or site.statement.scope.kind != "module":
                 continue
@@ -246,13 +264,23 @@ class Prerequisites:
     def _is_work(self, statement: Statement) -> bool:
         node = statement.node
         if isinstance(node, ast.Import | ast.ImportFrom):
-            return False
+            return self._is_start and any(
+                map(self._whole.fact(ImportEffects).touch, self._imported(statement))
+            )
         if isinstance(node, ast.If | ast.Try):
             if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
                 return False
             inner = [each for block in statement.branches.values() for each in block]
             return any(self._is_work(each) for each in inner) or not any(map(_is_import, inner))
         return not isinstance(node, _SIMPLE) or statement in self._work_sites
+
+    def _imported(self, statement: Statement) -> Iterator[Script]:
+        """The program's own files that an import runs."""
+        workspace = self._script.workspace
+        for binding in self._script.imports if workspace is not None else ():
+            if binding.statement is statement and workspace is not None:
+                paths = workspace.run_by_import(self._script, binding)
+                yield from (script for path in paths if (script := workspace.script(path)) is not None)
 
     @cached_property
     def _tensorflow(self) -> tuple[str, Statement | None]:
@@ -298,6 +326,9 @@ class Prerequisites:
             top = self._top(anchor)
             if top in self._leading:
                 return [*self._layout.isolate(top), self._layout.after(top, lines)]
+        last = self._last_import
+        if last is not None:
+            return [*self._layout.isolate(last), self._layout.after(last, lines)]
         return self._insert_at_start(lines)
 
     def _preferred(self, anchors: list[Statement]) -> list[Statement]:
@@ -314,7 +345,7 @@ class Prerequisites:
     @cached_property
     def _last_import(self) -> Statement | None:
         last = next((each for each in reversed(self._leading) if _is_import(each)), None)
-        found = any(
+        found = not self._program.is_whole or any(
             _imports(s, "tensorflow") or _imports(s, "horovod") or _imports(s, "keras")
             for top in self._leading
             for s in (top, *(each for block in top.branches.values() for each in block))

@@ -32,13 +32,20 @@ from trainshift.transforms.rule import Guard, Proposals, Transform
 
 
 def propose(program: Program) -> Proposals:
-    """One change, on the TensorFlow import, if anything of the set-up is missing."""
-    prerequisites = program.fact(Prerequisites)
-    if not prerequisites.edits:
-        return
-    anchor = prerequisites.anchor
-    target = program.script.statement_span(anchor) if anchor is not None else Span(0, 0)
-    yield Change("HV01", "Import and start Horovod, one GPU per rank", target, ())
+    """One change for each file that lacks something of the set-up, on its TensorFlow import.
+
+    Those of files that are not started are only made with other changes of the same file.
+    """
+    for file in program.files:
+        prerequisites = file.fact(Prerequisites)
+        if not prerequisites.edits():
+            continue
+        start = program.start_of(file)
+        anchor = prerequisites.anchor
+        target = program.script.statement_span(anchor) if anchor is not None else Span(start, start)
+        started = start == 0
+        title = "Import and start Horovod, one GPU per rank" if started else "Import and start Horovod"
+        yield Change("HV01", title, target, ())
 
 
 RULE = Transform(

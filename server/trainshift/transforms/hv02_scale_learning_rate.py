@@ -88,7 +88,7 @@ def _divides_steps(program: Program) -> bool:
 
 
 def _scale(program: Program, rate: Rate) -> tuple[Edit, ...]:
-    factor = f"* {program.fact(Prerequisites).hvd}.size()"
+    factor = f"* {program.at(rate.statement).fact(Prerequisites).hvd}.size()"
     if rate.node is None:
         assert rate.site is not None
         return program.fact(Layout).add_keyword(rate.site, rate.keyword, f"{rate.default} {factor}")

@@ -63,7 +63,7 @@ def _average(program: Program, site: Site) -> Change | Withheld:
     span = program.script.span(site.node, site)
     if site.in_fstring:
         return Withheld("HV03", span, "the gradients are taken inside an f-string", True)
-    averaged = f"grad if grad is None else {program.fact(Prerequisites).hvd}.allreduce(grad)"
+    averaged = f"grad if grad is None else {program.at(site).fact(Prerequisites).hvd}.allreduce(grad)"
     edits = program.fact(Layout).put(site.node, site, of_each(site.node, "grad", averaged))
     title = "Average the gradients that tf.gradients takes over all ranks"
     return Change("HV03", title, program.script.statement_span(site.statement), edits)
@@ -73,7 +73,7 @@ def _change(program: Program, wrap: Wrap) -> Change | Withheld:
     span = program.script.span(wrap.site.node, wrap.site)
     if wrap.site.in_fstring:
         return Withheld("HV03", span, "the optimizer is made inside an f-string", True)
-    wrapper = f"{program.fact(Prerequisites).modules[wrap.module]}.DistributedOptimizer"
+    wrapper = f"{program.at(wrap.statement).fact(Prerequisites).modules[wrap.module]}.DistributedOptimizer"
     requires: tuple[Edit, ...] = ()
     edits: tuple[Edit, ...]
     if wrap.target:
@@ -97,7 +97,7 @@ def _serializable(program: Program, remake: Remake) -> Change | Withheld:
     if remake.reason:
         return Withheld("HV03", target, remake.reason, True)
     edits, requires, methods = list[Edit](), list[Edit](), list[str]()
-    tf, unit = program.fact(Prerequisites).tf, layout.unit_at(statement.branches["body"][-1])
+    tf, unit = program.at(statement).fact(Prerequisites).tf, layout.unit_at(statement.branches["body"][-1])
     if not remake.is_registered:
         edits.append(layout.before(statement, [f"@{tf}.keras.utils.{REGISTER}()"]))
         requires += layout.isolate(statement)

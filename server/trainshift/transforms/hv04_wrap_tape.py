@@ -88,14 +88,14 @@ def _receiver(gradient: Gradient) -> str:
 
 def _rebind(program: Program, statement: Statement, tapes: list[Tape]) -> tuple[list[Edit], list[Edit]]:
     """Edits and prerequisites that rebind the tapes' names after the `with`."""
-    wrap = f"{program.fact(Prerequisites).hvd}.DistributedGradientTape"
+    wrap = f"{program.at(statement).fact(Prerequisites).hvd}.DistributedGradientTape"
     lines = [f"{tape.name} = {wrap}({tape.name})" for tape in tapes]
     return [program.fact(Layout).after(statement, lines)], list(program.fact(Layout).isolate(statement))
 
 
 def _wrap(program: Program, node: ast.expr, site: Site) -> tuple[list[Edit], list[Edit]]:
     """Edits that wrap an expression: where the tape is made, or where its gradient is taken."""
-    wrap = handed_to(f"{program.fact(Prerequisites).hvd}.DistributedGradientTape")
+    wrap = handed_to(f"{program.at(site).fact(Prerequisites).hvd}.DistributedGradientTape")
     return [*program.fact(Layout).put(node, site, wrap)], []
 
 
@@ -141,7 +141,7 @@ def _sources(program: Program, gradient: Gradient) -> tuple[str, list[Edit], str
         text = ast.unparse(sources) if comments(text) else text
         if any(isinstance(each, ast.Call) for each in ast.walk(sources)):
             return "the gradient is taken of a nested structure that is made in the call", [], ""
-        tf = program.fact(Prerequisites).tf
+        tf = program.at(gradient.site).fact(Prerequisites).tf
         packed = Frame(f"{tf}.nest.pack_sequence_as({text}, ", ")", ARGUMENT)
         inner = layout.put(sources, gradient.site, handed_to(f"{tf}.nest.flatten"))
         return "", [*layout.put(call, gradient.site, packed), *inner], ""

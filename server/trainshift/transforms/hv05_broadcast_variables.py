@@ -83,7 +83,7 @@ def _change(program: Program, flag: Flag) -> Change:
     variables = [f"{script.text(model, step.site)}.variables" for model in step.models]
     if not variables:
         assert step.pairs is not None
-        name = _pairs_name(program)
+        name = _pairs_name(program, step)
         variables = [f"[variable for _, variable in {name}]"]
         edits += _bind_pairs(program, step, name)
     receiver = script.text(step.receiver, step.site) + (".optimizer" if step.on_batch else "")
@@ -103,14 +103,15 @@ def _change(program: Program, flag: Flag) -> Change:
 
 def _block(program: Program, flag: Flag, variables: list[str]) -> list[str]:
     """The lines of the broadcast, without the indentation of their place."""
-    hvd, unit = program.fact(Prerequisites).hvd, program.fact(Layout).unit_at(flag.step.statement)
+    names = program.at(flag.step.site).fact(Prerequisites)
+    hvd, unit = names.hvd, program.fact(Layout).unit_at(flag.step.statement)
     calls = [f"{hvd}.broadcast_variables({each}, root_rank=0)" for each in variables]
     if flag.step.site.scope.function() is not None:
-        calls = [f"with {program.fact(Prerequisites).tf}.init_scope():", *(unit + call for call in calls)]
+        calls = [f"with {names.tf}.init_scope():", *(unit + call for call in calls)]
     if flag.key is None:
         test, done = f"if not {flag.name}:", f"{flag.name} = True"
     else:
-        key = f"{_pairs_name(program)}{PAIRS_KEY}" if flag.key == PAIRS_KEY else flag.key
+        key = f"{_pairs_name(program, flag.step)}{PAIRS_KEY}" if flag.key == PAIRS_KEY else flag.key
         test, done = f"if {key} not in {flag.name}:", f"{flag.name}.add({key})"
     return [test, *(unit + call for call in calls), unit + done]
 
@@ -124,8 +125,8 @@ def _bind_pairs(program: Program, step: Step, name: str) -> list[Edit]:
     lead = script.source.text[statement.start : pairs.start]
     if isinstance(step.statement.node, ast.Return):
         call = script.span(step.site.node, step.site).start
-        lead = f"{_result_name(program)} = {script.source.text[call : pairs.start]}"
-    newline = script.source.newline + layout.indentation(step.statement)
+        lead = f"{_result_name(program, step)} = {script.source.text[call : pairs.start]}"
+    newline = layout.newline_at(step.statement)
     is_list = isinstance(step.pairs, ast.List | ast.ListComp)
     opening, closing = ("", "") if is_list else ("list(", ")")
     return [
@@ -141,40 +142,42 @@ def _before_return(program: Program, step: Step, block: list[str]) -> list[Edit]
     assert isinstance(step.statement.node, ast.Return)
     assert step.statement.node.value is not None
     value = script.span(step.statement.node.value, step.site)
-    name = _result_name(program)
-    newline = script.source.newline + program.fact(Layout).indentation(step.statement)
+    name = _result_name(program, step)
+    newline = program.fact(Layout).newline_at(step.statement)
     lines = "".join(newline + line for line in [*block, f"return {name}"])
     bound = [Edit(span.start, value.start, f"{name} = ")] if step.models else []
     return [*bound, Edit(span.end, span.end, lines, Side.AFTER)]
 
 
-def _result_name(program: Program) -> str:
+def _result_name(program: Program, step: Step) -> str:
     """The name for what a step returns: the same for every step, as it is returned at once."""
     ours = set()
-    for step in program.fact(Steps).steps:
-        node, block = step.statement.node, step.statement.block
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+    home = program.at(step.site)
+    for each in program.fact(Steps).steps:
+        node, block = each.statement.node, each.statement.block
+        if home.holds(each.site) and isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             name = node.targets[0].id
             last = block[-1].node
             if isinstance(last, ast.Return) and isinstance(last.value, ast.Name) and last.value.id == name:
                 ours.add(name)
-    return program.script.fresh("result", ours)
+    return home.script.fresh("result", ours)
 
 
-def _pairs_name(program: Program) -> str:
+def _pairs_name(program: Program, step: Step) -> str:
     """The name of the list of pairs: the same for every step, as each reads it at once."""
     ours = set()
-    for step in program.fact(Steps).steps:
-        before = program.script.preceding(step.statement)
-        if before is not None and isinstance(step.pairs, ast.Name) and isinstance(before.node, ast.Assign):
+    home = program.at(step.site)
+    for each in program.fact(Steps).steps:
+        before = program.script.preceding(each.statement) if home.holds(each.site) else None
+        if before is not None and isinstance(each.pairs, ast.Name) and isinstance(before.node, ast.Assign):
             value = before.node.value
             bound = {last_name(target) for target in before.node.targets}
             made = isinstance(value, ast.List | ast.ListComp) or (
                 isinstance(value, ast.Call) and last_name(value.func) == "list"
             )
-            if made and step.pairs.id in bound:
-                ours.add(step.pairs.id)
-    return program.script.fresh("grads_and_vars", ours)
+            if made and each.pairs.id in bound:
+                ours.add(each.pairs.id)
+    return home.script.fresh("grads_and_vars", ours)
 
 
 def _globals(program: Program, flag: Flag) -> list[Edit]:
@@ -221,7 +224,8 @@ def _above_comments(program: Program, first: Statement, line: str) -> Edit:
             break
         row -= 1
     start = source.line_starts[row]
-    text = program.fact(Layout).indentation(first) + line + source.newline
+    layout = program.fact(Layout)
+    text = layout.indentation(first) + line + layout.line_end_at(first)
     return Edit(start, start, text, Side.BEFORE, -2)
 
 

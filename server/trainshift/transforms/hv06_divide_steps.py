@@ -96,7 +96,7 @@ def _divided(program: Program, node: ast.expr, site: Site, optional: bool) -> tu
 
     A conditional is divided in its branches if one of them is no number to divide.
     """
-    share = product(f"// {program.fact(Prerequisites).hvd}.size()")
+    share = product(f"// {program.at(site).fact(Prerequisites).hvd}.size()")
     last = node.values[-1] if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or) else node
     maybe = optional and Literal(None) in program.names.site_values(last, site)
     if isinstance(node, ast.IfExp):

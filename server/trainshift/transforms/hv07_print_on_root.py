@@ -51,13 +51,15 @@ def propose(program: Program) -> Proposals:
 def _conditional(program: Program, call: RootCall) -> tuple[Edit, ...]:
     names = program.names.full_names(call.site.node.func, call.site.scope, call.site.statement)
     # What `tf.print` gives in a graph is an operation, which `control_dependencies` wants.
-    otherwise = f"{program.fact(Prerequisites).tf}.no_op()" if "tensorflow.print" in names else "None"
+    otherwise = (
+        f"{program.at(call.site).fact(Prerequisites).tf}.no_op()" if "tensorflow.print" in names else "None"
+    )
     return conditional(program, call, otherwise)
 
 
 def _disable(program: Program, call: RootCall) -> tuple[Edit, ...]:
     return program.fact(Layout).add_keyword(
-        call.site, "disable", f"{program.fact(Prerequisites).hvd}.rank() != 0"
+        call.site, "disable", f"{program.at(call.site).fact(Prerequisites).hvd}.rank() != 0"
     )
 
 
@@ -69,15 +71,15 @@ def _bind(program: Program, call: RootCall) -> tuple[Edit, ...]:
     first, last = start + positional[0].start, start + positional[-1].end
     statement = script.statement_span(site.statement)
     lead = script.source.text[statement.start : first]
-    newline = script.source.newline + layout.indentation(site.statement)
-    name = _printed(program)
+    newline = layout.newline_at(site.statement)
+    name = _printed(program.at(site))
     alone = len(positional) == 1 and not positional[0].star
     code = script.source.text[first:last]
     if alone and assigned(code) == code:
         opening, closing = "", ""
     else:
         opening, closing = "(", ")" if alone or len(positional) > 1 else ",)"
-    header = f"if {program.fact(Prerequisites).root}:"
+    header = f"if {program.at(site).fact(Prerequisites).root}:"
     guarded = f"{closing}{newline}{header}{newline}{layout.unit_at(site.statement)}{lead}"
     return (
         Edit(statement.start, first, f"{name} = {opening}"),

@@ -95,10 +95,11 @@ def _receiver(site: Site) -> ast.expr:
 def _wait(program: Program, site: Site, path: ast.expr) -> Change:
     """A broadcast in front of a statement that reads what rank 0 has written: the others wait for it."""
     layout, statement, text = program.fact(Layout), site.statement, program.script.text(path, site)
-    edits = [layout.before(statement, [f"{program.fact(Prerequisites).hvd}.broadcast(0, root_rank=0)"])]
+    names = program.at(site).fact(Prerequisites)
+    edits = [layout.before(statement, [f"{names.hvd}.broadcast(0, root_rank=0)"])]
     given = {word.arg for word in site.node.keywords}
     if program.names.calls(site, _LOADING) and given.isdisjoint({"custom_objects", "compile", None}):
-        wrapped, tf = program.fact(Wraps).classes, program.fact(Prerequisites).tf
+        wrapped, tf = program.fact(Wraps).classes, names.tf
         if wrapped and len(site.node.args) == 1 and program.fact(ReadBack).is_native(path, site):
             classes = ", ".join(
                 f'"{name.rpartition(".")[2]}": {tf}{name.removeprefix("tensorflow")}' for name in wrapped
@@ -124,7 +125,8 @@ def _reload(program: Program, call: RootCall) -> tuple[Edit, ...]:
     if call.site.name == "load_weights":
         variables = [f"{program.script.text(call.site.node.func.value, call.site)}.variables"]
     lines = [
-        f"{program.fact(Prerequisites).hvd}.broadcast_variables({each}, root_rank=0)" for each in variables
+        f"{program.at(call.site).fact(Prerequisites).hvd}.broadcast_variables({each}, root_rank=0)"
+        for each in variables
     ]
     return (*guard(program, call), program.fact(Layout).after(call.site.statement, lines))
 
@@ -148,7 +150,7 @@ def _noop_writer(program: Program, call: RootCall) -> tuple[Edit, ...]:
     if isinstance(function, ast.Attribute):
         module = program.script.text(function.value, call.site)
     else:
-        module = f"{program.fact(Prerequisites).tf}.summary"
+        module = f"{program.at(call.site).fact(Prerequisites).tf}.summary"
     return conditional(program, call, f"{module}.create_noop_writer()")
 
 
@@ -157,7 +159,7 @@ def _devnull(program: Program, call: RootCall) -> tuple[Edit, ...]:
     name = next(name for name in sorted(names) if name in tables.OPENING)
     path = argument(call.site.node, 0, tables.OPENING[name][0])
     assert path is not None
-    return on_root(program, path, call.site, f"{program.fact(Prerequisites).os}.devnull")
+    return on_root(program, path, call.site, f"{program.at(call.site).fact(Prerequisites).os}.devnull")
 
 
 RULE = Transform(

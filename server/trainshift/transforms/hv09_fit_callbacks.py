@@ -73,9 +73,9 @@ def _fit(program: Program, callbacks: Callbacks) -> Change | Withheld | None:
     edits: list[Edit] = []
     added: dict[str, str] = {}
     if not callbacks.has(BROADCAST):
-        first = [f"{program.fact(Prerequisites).hvd_keras}.callbacks.{BROADCAST}(0)"]
+        first = [f"{program.at(site).fact(Prerequisites).hvd_keras}.callbacks.{BROADCAST}(0)"]
         if callbacks.reads_metrics and not callbacks.has(AVERAGE):
-            first.append(f"{program.fact(Prerequisites).hvd_keras}.callbacks.{AVERAGE}()")
+            first.append(f"{program.at(site).fact(Prerequisites).hvd_keras}.callbacks.{AVERAGE}()")
         if callbacks.given is None:
             added["callbacks"] = f"[{', '.join(first)}]"
         else:
@@ -84,7 +84,7 @@ def _fit(program: Program, callbacks: Callbacks) -> Change | Withheld | None:
     if given is not None:
         edits += _silence(program, site, given)
     elif not hides(program.script, site, "verbose"):
-        added["verbose"] = f"1 if {program.fact(Prerequisites).root} else 0"
+        added["verbose"] = f"1 if {program.at(site).fact(Prerequisites).root} else 0"
     edits += program.fact(Layout).add_keywords(site, added)
     if not edits:
         return None
@@ -140,7 +140,7 @@ def _verbose(program: Program, call: RootCall) -> tuple[Edit, ...]:
     given = verbosity(call.site, names)
     if given is None:
         return program.fact(Layout).add_keyword(
-            call.site, "verbose", f"1 if {program.fact(Prerequisites).root} else 0"
+            call.site, "verbose", f"1 if {program.at(call.site).fact(Prerequisites).root} else 0"
         )
     return _silence(program, call.site, given)
 

@@ -60,7 +60,7 @@ def _wrap(program: Program, wrap: Wrap, compile: Compile) -> Change | Withheld:
     """An optimizer that is made in place: bound to a variable, or wrapped where it stands."""
     site, script = compile.site, program.script
     span = script.span(wrap.site.node, wrap.site)
-    wrapper = f"{program.fact(Prerequisites).hvd_keras}.DistributedOptimizer"
+    wrapper = f"{program.at(site).fact(Prerequisites).hvd_keras}.DistributedOptimizer"
     if site.in_fstring:
         return Withheld("HV10", span, "the call stands inside an f-string", True)
     if not _is_statement(site) or not _can_follow(program, site, wrap.site):
@@ -69,7 +69,7 @@ def _wrap(program: Program, wrap: Wrap, compile: Compile) -> Change | Withheld:
     # What stands in front of the optimizer moves behind it, so that edits inside of it stay where they are.
     name = _name(program, compile)
     statement = script.statement_span(site.statement)
-    newline = script.source.newline + program.fact(Layout).indentation(site.statement)
+    newline = program.fact(Layout).newline_at(site.statement)
     lead = script.source.text[statement.start : span.start]
     edits = (
         Edit(statement.start, span.start, f"{name} = {wrapper}("),
@@ -99,12 +99,11 @@ def _make(program: Program, named: Named) -> Change | Withheld:
     signature = api.constructor(named.cls)
     rate = signature.parameter("learning_rate") if signature is not None else None
     last = named.cls.rpartition(".")[2]
-    scaled = (
-        f"learning_rate={rate.default} * {program.fact(Prerequisites).hvd}.size()" if rate is not None else ""
-    )
-    value = f"{program.fact(Prerequisites).tf}.keras.optimizers.{last}({scaled})"
+    names = program.at(site).fact(Prerequisites)
+    scaled = f"learning_rate={rate.default} * {names.hvd}.size()" if rate is not None else ""
+    value = f"{names.tf}.keras.optimizers.{last}({scaled})"
     if named.compile.own_tape is None:
-        value = f"{program.fact(Prerequisites).hvd_keras}.DistributedOptimizer({value})"
+        value = f"{names.hvd_keras}.DistributedOptimizer({value})"
     requires: tuple[Edit, ...] = ()
     edits: tuple[Edit, ...] = ()
     if _is_statement(site) and named.compile.own_tape is None:
@@ -132,9 +131,11 @@ def _name(program: Program, compile: Compile) -> str:
     needed = {wrap.compile for wrap in made} | {each.compile for each in named}
     own = {each: name for each in program.fact(Fits).compiles if (name := _own_name(program, each))}
     # An attribute of the name, such as `model.optimizer`, is no variable.
-    taken = program.script.code.variables.difference(own.values())
+    home = program.at(compile.site)
+    taken = home.script.code.variables.difference(own.values())
     free = (name for number in count(1) if (name := f"{_BASE}_{number}".removesuffix("_1")) not in taken)
-    names = {each: next(free) for each in program.fact(Fits).compiles if each in needed or each in own}
+    here = (each for each in program.fact(Fits).compiles if home.holds(each.site))
+    names = {each: next(free) for each in here if each in needed or each in own}
     return names[compile]
 
 

@@ -34,6 +34,7 @@ from trainshift.core.text.source import Span, one_line
 from trainshift.rewriting.device_choices import Choices, DeviceChoices, Entry
 from trainshift.rewriting.device_places import DevicePlaces, Where
 from trainshift.rewriting.edits.entries import without
+from trainshift.rewriting.pinning import Pinning
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
@@ -59,10 +60,10 @@ def propose(program: Program) -> Proposals:
             yield Withheld("HV11", span, hidden.reason, True)
     yield from _unseen_places(program)
     # Where the environment shows a rank its own GPU alone, that is the first.
-    limited = [] if program.fact(Prerequisites).pins_environment else choices.limited
+    limited = [] if program.fact(Pinning).by_environment else choices.limited
     for index, statement in limited:
         span = program.script.span(index, statement)
-        edits = (Edit(span.start, span.end, f"{program.fact(Prerequisites).hvd}.local_rank()"),)
+        edits = (Edit(span.start, span.end, f"{program.at(statement).fact(Prerequisites).hvd}.local_rank()"),)
         target = program.script.statement_span(statement)
         yield Change("HV11", "Limit the memory of the rank's own GPU", target, edits)
 

@@ -46,6 +46,7 @@ from trainshift.rewriting.edits.hook_edits import doubts, hooked, obstacle
 from trainshift.rewriting.edits.list_edits import keep_to_root, left, placed, titled
 from trainshift.rewriting.edits.rank_guards import only_argument
 from trainshift.rewriting.edits.session_configs import configured, hidden, proto
+from trainshift.rewriting.pinning import Pinning
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.tf1.estimators import Canned, Estimators, Made
 from trainshift.rewriting.tf1.hooks import TRAIN_SPEC, HookLists, Hooks
@@ -145,10 +146,12 @@ def _directory(program: Program, made: Made) -> _Part:
 
 def _configuration(program: Program, made: Made) -> _Part:
     """A configuration that pins the sessions, where the Estimator has none."""
-    pinned = made.given("config") is not None or program.fact(Prerequisites).pins_environment
+    pinned = made.given("config") is not None or program.fact(Pinning).by_environment
     if pinned or hides_arguments(made.site.node):
         return _Part()
-    config = proto(program, program.fact(Sessions).spelling(made.site), "allow_soft_placement=True, ")
+    config = proto(
+        program, made.site, program.fact(Sessions).spelling(made.site), "allow_soft_placement=True, "
+    )
     return _Part(added={"config": f"{_module(program, made.site)}.RunConfig(session_config={config})"})
 
 
@@ -160,11 +163,9 @@ def _is_plain(site: Site) -> bool:
 
 def _optimizer(program: Program, made: Made, canned: Canned) -> str:
     """The code of a wrapped optimizer with its rate scaled."""
-    v1 = program.fact(Sessions).spelling(made.site)
-    module = (
-        f"{v1}.train" if canned.module == "train" else f"{program.fact(Prerequisites).tf}.{canned.module}"
-    )
-    hvd = program.fact(Prerequisites).hvd
+    v1, names = program.fact(Sessions).spelling(made.site), program.at(made.site).fact(Prerequisites)
+    module = f"{v1}.train" if canned.module == "train" else f"{names.tf}.{canned.module}"
+    hvd = names.hvd
     scaled = f"learning_rate={canned.rate} * {hvd}.size()"
     return f"{hvd}.DistributedOptimizer({module}.{canned.cls}({scaled}))"
 
@@ -177,7 +178,7 @@ def _module(program: Program, site: Site) -> str:
         before.append(name)
         if name == "estimator":
             return ".".join(before)
-    return f"{program.fact(Prerequisites).tf}.estimator"
+    return f"{program.at(site).fact(Prerequisites).tf}.estimator"
 
 
 def _run_config(program: Program, site: Site, name: str) -> Proposals:

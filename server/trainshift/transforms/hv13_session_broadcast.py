@@ -72,7 +72,7 @@ def propose(program: Program) -> Proposals:
 def _pin(program: Program, pin: Pin) -> Change | Withheld:
     script, layout = program.script, program.fact(Layout)
     target = script.statement_span(pin.statement)
-    rank = f"str({program.fact(Prerequisites).hvd}.local_rank())"
+    rank = f"str({program.at(pin.statement).fact(Prerequisites).hvd}.local_rank())"
     if pin.site.in_fstring:
         return Withheld("HV13", target, "the configuration is made inside an f-string")
     edits: tuple[Edit, ...]

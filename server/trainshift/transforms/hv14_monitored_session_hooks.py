@@ -29,7 +29,7 @@ from trainshift.rewriting.edits.hook_edits import doubts, hooked, obstacle
 from trainshift.rewriting.edits.list_edits import keep_to_root, left, placed, titled
 from trainshift.rewriting.edits.rank_guards import only_argument
 from trainshift.rewriting.edits.session_configs import configured, hidden, proto
-from trainshift.rewriting.prerequisites import Prerequisites
+from trainshift.rewriting.pinning import Pinning
 from trainshift.rewriting.tf1.hooks import HookLists, Hooks
 from trainshift.rewriting.tf1.sessions import CONFIGURED, PLAIN, Sessions
 from trainshift.transforms.rule import Guard, Proposals, Transform
@@ -66,9 +66,9 @@ def _session(program: Program, site: Site, hooks: Hooks) -> Proposals:
     name = _name(program, site)
     if name == _MONITORED:
         creator = argument(site.node, 0, "session_creator")
-        if creator is None and not program.fact(Prerequisites).pins_environment:
+        if creator is None and not program.fact(Pinning).by_environment:
             v1 = program.fact(Sessions).spelling(site)
-            creator_text = f"{v1}.train.ChiefSessionCreator(config={proto(program, v1)})"
+            creator_text = f"{v1}.train.ChiefSessionCreator(config={proto(program, site, v1)})"
             edits += program.fact(Layout).add_keywords(
                 site, {**added, "session_creator": creator_text}, on_lines=True
             )

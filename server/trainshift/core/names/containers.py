@@ -131,8 +131,9 @@ class Containers(Callers):
 
     # Additions
 
-    def additions(self, node: ast.expr) -> Iterator[ItemBinding]:
+    def additions(self, at: Occurrence) -> Iterator[ItemBinding]:
         """What is put into the container of this (dotted) name later, by assignment or by a method."""
+        node = at.node
         items = list(self._script.item_bindings(last_name(node)))
         name = dotted(node) if items else ""
         for item in items if name else ():
@@ -140,7 +141,7 @@ class Containers(Callers):
                 yield item
 
     def _added(self, at: Occurrence, key: object = None) -> Iterator[Step]:
-        for item in self.additions(at.node):
+        for item in self.additions(at):
             other = _constant(item.key) if item.key is not None else None
             if key is None or other is None or key == other:
                 yield self._addition(item.binding)

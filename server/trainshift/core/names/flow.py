@@ -64,7 +64,7 @@ class _Slice(Generic[T]):
         node, names = at.node, self._script.names
         if isinstance(node, (ast.Name, ast.Attribute)):
             self._step(names.steps_back(at))
-            for item in names.additions(node):
+            for item in names.additions(at):
                 self._step(names.source_of(item.binding))
             if isinstance(node, ast.Attribute):
                 self._next.append(at.part(node.value))

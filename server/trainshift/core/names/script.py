@@ -181,9 +181,10 @@ class Script:
     @property
     def users(self) -> list[Script]:
         """The scripts that may call this one's functions: itself, and what is linked to it."""
-        if self.workspace is None or self.workspace.root is self:
+        workspace = self.workspace
+        if workspace is None or (workspace.root is self and not workspace.root_is_imported):
             return [self]
-        return self.workspace.reachable
+        return workspace.reachable
 
     @cached_property
     def star_paths(self) -> list[str]:
@@ -205,10 +206,14 @@ class Script:
         """Every ``base[...] = ...`` or ``base.append(...)`` where `base` ends in `name`."""
         yield from self.code.items.get(name, ())
 
+    def text_of(self, scope: Scope) -> Script:
+        """The script whose text the spans of a scope's code are of: its home, or the joined text of all."""
+        return self.home(scope)
+
     def span(self, node: ast.AST, within: Facts | Scope | Statement | Site) -> Span:
         """Where `node` stands in its script, `within` telling the chunk that it belongs to."""
         facts = _facts(within)
-        offset = self.home(facts.module).code.offsets[id(facts)]
+        offset = self.text_of(facts.module).code.offsets[id(facts)]
         span = facts.span(node)
         return Span(offset + span.start, offset + span.end)
 
@@ -218,20 +223,20 @@ class Script:
         decorators = getattr(statement.node, "decorator_list", None)
         if decorators:
             first = self.span(decorators[0], statement)
-            at = self.home(statement.scope).source.text.rindex("@", 0, first.start)
+            at = self.text_of(statement.scope).source.text.rindex("@", 0, first.start)
             return Span(at, span.end)
         return span
 
     def header_span(self, statement: Statement) -> Span:
         """The first line of a statement's own code, below its decorators: a compound statement's header."""
         span = self.span(statement.node, statement)
-        line_end = self.home(statement.scope).source.line_end(span.start)
+        line_end = self.text_of(statement.scope).source.line_end(span.start)
         return Span(span.start, min(span.end, line_end))
 
     def text(self, node: ast.AST, within: Facts | Scope | Statement | Site) -> str:
         """The source text of `node`."""
         span = self.span(node, within)
-        return self.home(_facts(within).module).source.text[span.start : span.end]
+        return self.text_of(_facts(within).module).source.text[span.start : span.end]
 
 
 def read_script(text: str, cache: FactsCache | None = None) -> Script | ParseFailure:

@@ -74,6 +74,12 @@ class Workspace:
                     found.append(other)
         return found
 
+    @cached_property
+    def root_is_imported(self) -> bool:
+        """Whether a script that the root imports, directly or not, imports from the root in turn."""
+        others = (script for script in self.reachable if script is not self.root)
+        return any(self.root.path in self.imported_by(script) for script in others)
+
     def imported_by(self, script: Script) -> Iterator[str]:
         """The files that a script imports from, a name that is a module of a package included."""
         for binding in script.imports:

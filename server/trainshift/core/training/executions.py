@@ -73,7 +73,7 @@ class Executions:
         sites, elsewhere = self._script.names.callers(function)
         if elsewhere and not sites:
             launches = [site for site in self._script.sites_named(*_LAUNCHERS) if _hands_over(site, function)]
-            passed = self._script.loads(function.name) == len(launches) == 1
+            passed = self._script.home(function).loads(function.name) == len(launches) == 1
             return passed and self.runs_once(launches[0], depth + 1)
         return not elsewhere and len(sites) == 1 and self.runs_once(sites[0], depth + 1)
 

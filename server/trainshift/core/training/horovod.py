@@ -20,6 +20,7 @@ KERAS = "horovod.tensorflow.keras"
 # What else gives a script the names of one of the two: Horovod for standalone Keras.
 _ALSO = {KERAS: ("horovod.keras",)}
 
+_SETTING_UP = ("init", "local_rank")
 # A test is not followed through more names and functions than this.
 _DEEPEST = 8
 
@@ -75,6 +76,15 @@ class Horovod:
             if name.startswith("horovod."):
                 return name.rpartition(".")[2]
         return ""
+
+    def sets_up(self, statement: Statement) -> bool:
+        """Whether the statement starts Horovod or gives a rank its GPU, and calls nothing else."""
+        if not self.is_used or isinstance(statement.node, ast.FunctionDef | ast.ClassDef):
+            return False
+        inside = set(statement.walk())
+        sites = [site for site in statement.scope.facts.sites if site.statement in inside]
+        names = [self._script.names.full_names(each.node.func, each.scope, each.statement) for each in sites]
+        return bool(names) and all(each and all(map(_is_of_setup, each)) for each in names)
 
     def scaled(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
         """Whether the value of `node` depends on ``hvd.size()``, through variables too."""
@@ -228,3 +238,9 @@ def _leaves(node: ast.stmt) -> bool:
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         return last_name(node.value.func) in ("exit", "quit", "_exit")
     return isinstance(node, ast.Return | ast.Raise | ast.Continue)
+
+
+def _is_of_setup(name: str) -> bool:
+    """Whether a function of a library starts Horovod, or shows and chooses devices."""
+    root, last = name.partition(".")[0], name.rpartition(".")[2]
+    return (root == "horovod" and last in _SETTING_UP) or name.startswith("tensorflow.config.")

@@ -11,6 +11,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
+from trainshift.core.joined import Joined
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
 from trainshift.core.names.occurrence import Occurrence
@@ -101,8 +102,11 @@ class Loops:
 
     @cached_property
     def _linked(self) -> list[Script]:
+        """The other files, where the program's script does not join them all."""
         workspace = self._script.workspace
-        return [] if workspace is None else [each for each in workspace.reachable if each is not self._script]
+        if workspace is None or isinstance(self._script, Joined):
+            return []
+        return [each for each in workspace.reachable if each is not self._script]
 
     def steps(self, loop: Loop) -> tuple[Span, ...]:
         """The calls of a loop that update weights, as far as they stand in the program's first script."""

@@ -7,7 +7,7 @@ analysis of the very version that the menu was for.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from lsprotocol import types
@@ -16,7 +16,7 @@ from trainshift.core.finding import Finding
 from trainshift.core.text.edit import Change, Edit, merge
 from trainshift.core.text.source import Span
 from trainshift.engine.checking import CheckReport, Diagnostic
-from trainshift.engine.conversion import MAGIC_IN_THE_WAY, Status, at_line
+from trainshift.engine.conversion import MAGIC_IN_THE_WAY, Status, innermost
 from trainshift.engine.own_codes import OWN_CODES, UNUSED_SUPPRESSION
 from trainshift.engine.suppressions import silence
 from trainshift.lsp.answers.summary import conversion_of
@@ -179,9 +179,8 @@ def _chosen(state: State, span: Span) -> list[Change]:
     if line != source.line_of(span.end):
         inside = (each for each in moved if span.start <= each[1].start and each[1].end <= span.end)
         return [change for change, _ in inside]
-    targets = [replace(change, target=target) for change, target in moved]
-    at_cursor = {each.target for each in at_line(source, targets, line + 1)}
-    return [change for change, target in moved if target in at_cursor]
+    wanted = innermost(source, (target for _, target in moved), line + 1)
+    return [change for change, target in moved if target == wanted]
 
 
 def _lines(state: State, span: Span) -> Span:

@@ -20,7 +20,7 @@ def obstacle(program: Program, rule: str, hooks: Hooks) -> Withheld | None:
 
 def hooked(program: Program, hooks: Hooks) -> tuple[list[Edit], dict[str, str]]:
     """The edits, or the keyword, that put the broadcast in front of the hooks of a call."""
-    first = [f"{program.fact(Prerequisites).hvd}.{BROADCAST}(0)"]
+    first = [f"{program.at(hooks.site).fact(Prerequisites).hvd}.{BROADCAST}(0)"]
     if hooks.given is None:
         return [], {hooks.word: f"[{first[0]}]"}
     return put_first(program, hooks, hooks.site, first), {}

@@ -37,7 +37,7 @@ def put_first(
         frame = Frame("*(", " or [])", ALTERNATIVE) if maybe else Frame("*", "", STARRED)
     elif listed.writes_alone:
         nothing, asks = (" or []", ALTERNATIVE) if maybe else ("", ELEMENT)
-        frame = Frame("*([", f"{nothing}] if {program.fact(Prerequisites).root} else [])", asks)
+        frame = Frame("*([", f"{nothing}] if {program.at(site).fact(Prerequisites).root} else [])", asks)
     else:
         frame = Frame("(", " or [])", ALTERNATIVE) if maybe else Frame("", "", ELEMENT)
     whole = replace(frame, before=f"[{', '.join(first)}, {frame.before}", after=f"{frame.after}]")
@@ -50,9 +50,11 @@ def _into_display(program: Program, given: ast.List, site: Site, first: list[str
     if not given.elts:
         return [Edit(span.start + 1, span.start + 1, ", ".join(first))]
     source = program.script.source
-    at = program.fact(Layout).enclosed(given.elts[0], site).start
+    layout = program.fact(Layout)
+    at = layout.enclosed(given.elts[0], site).start
     lead = source.text[source.line_start(at) : at]
-    between = f",{source.newline}{lead}" if not lead.strip() and span.start < at - len(lead) else ", "
+    own_line = not lead.strip() and span.start < at - len(lead)
+    between = f",{layout.line_end_at(site)}{lead}" if own_line else ", "
     return [Edit(at, at, "".join(element + between for element in first), rank=-1)]
 
 

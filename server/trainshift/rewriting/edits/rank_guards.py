@@ -60,7 +60,7 @@ def guard(program: Program, call: RootCall) -> tuple[Edit, ...]:
 
 def only_statement(program: Program, statement: Statement) -> tuple[Edit, ...]:
     """A statement goes under ``if hvd.rank() == 0:``."""
-    return program.fact(Layout).guard(statement, f"if {program.fact(Prerequisites).root}:")
+    return program.fact(Layout).guard(statement, f"if {program.at(statement).fact(Prerequisites).root}:")
 
 
 def only_element(program: Program, node: ast.expr, statement: Statement) -> tuple[Edit, ...]:
@@ -68,7 +68,7 @@ def only_element(program: Program, node: ast.expr, statement: Statement) -> tupl
 
     So one that a comprehension makes is picked by another condition.
     """
-    layout, root = program.fact(Layout), program.fact(Prerequisites).root
+    layout, root = program.fact(Layout), program.at(statement).fact(Prerequisites).root
     parent = expression_path(statement.node, node)[-2]
     if isinstance(parent, ast.ListComp | ast.GeneratorExp) and parent.elt is node:
         last = parent.generators[-1]
@@ -91,7 +91,7 @@ def on_root(program: Program, node: ast.expr, site: Site, otherwise: str) -> tup
     One that binds a name, awaits or yields is evaluated on every rank:
     ``[otherwise, expression][hvd.rank() == 0]``.
     """
-    root = program.fact(Prerequisites).root
+    root = program.at(site).fact(Prerequisites).root
     frame = framed.conditional(root, otherwise)
     if framed.does_more(node):
         frame = Frame(f"[{otherwise}, ", f"][{root}]", ELEMENT)

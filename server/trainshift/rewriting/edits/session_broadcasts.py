@@ -10,7 +10,7 @@ from trainshift.rewriting.tf1.initializations import ALL, Initialization
 
 def broadcast(program: Program, given: Initialization) -> list[str]:
     """The lines that broadcast what has been given values, run as the script has run that."""
-    hvd = program.fact(Prerequisites).hvd
+    hvd = program.at(given.site).fact(Prerequisites).hvd
     operations = [
         f"{hvd}.broadcast_global_variables(0)"
         if variables == ALL
@@ -26,7 +26,7 @@ def broadcast(program: Program, given: Initialization) -> list[str]:
 
 def initialize(program: Program, given: Initialization) -> list[str]:
     """The lines that give all variables of the session their first values."""
-    operation = f"{program.fact(Prerequisites).v1}.global_variables_initializer()"
+    operation = f"{program.at(given.site).fact(Prerequisites).v1}.global_variables_initializer()"
     return _in_its_graph(program, given, [f"{_session(program, given)}.run({operation})"])
 
 

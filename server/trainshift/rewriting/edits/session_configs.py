@@ -14,9 +14,11 @@ from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.tf1.sessions import CONFIGURED, Configuration, Sessions
 
 
-def proto(program: Program, v1: str, first: str = "") -> str:
+def proto(program: Program, site: Site, v1: str, first: str = "") -> str:
     """The code of a configuration that names the GPU of the rank."""
-    options = f"{v1}.GPUOptions(visible_device_list=str({program.fact(Prerequisites).hvd}.local_rank()))"
+    options = (
+        f"{v1}.GPUOptions(visible_device_list=str({program.at(site).fact(Prerequisites).hvd}.local_rank()))"
+    )
     return f"{v1}.ConfigProto({first}gpu_options={options})"
 
 
@@ -28,7 +30,7 @@ def configured(
     edits: tuple[Edit, ...] = ()
     if configuration.missing:
         first = "allow_soft_placement=True, " if CONFIGURED[name] == "session_config" else ""
-        text = proto(program, program.fact(Sessions).spelling(site), first)
+        text = proto(program, site, program.fact(Sessions).spelling(site), first)
         if configuration.given is None:
             added[CONFIGURED[name]] = text
         else:

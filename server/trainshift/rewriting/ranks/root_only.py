@@ -61,11 +61,6 @@ class RootOnly:
         return kept
 
     @cached_property
-    def needs_os(self) -> bool:
-        """Whether some rewritten call will name `os.devnull`."""
-        return any(call.form is Form.PATH and not call.reason for call in self.calls)
-
-    @cached_property
     def shared(self) -> list[tuple[Site, str]]:
         """The calls in training loops that every rank makes and nothing rewrites, and what each rank does."""
         found = []

@@ -16,6 +16,7 @@ from trainshift.core.names.values import Instance, Library, Literal, Member, Val
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Site, Statement, argument, hides_arguments
 from trainshift.core.training.horovod import Horovod
+from trainshift.rewriting.pinning import Pinning
 from trainshift.rewriting.prerequisites import Prerequisites
 
 _V1 = "tensorflow.compat.v1"
@@ -106,7 +107,7 @@ class Sessions:
         word = CONFIGURED[name]
         signature = api.constructor(name) or api.function(name)
         given = argument(site.node, signature.position(word) if signature else None, word)
-        if self._program.fact(Prerequisites).pins_environment:
+        if self._program.fact(Pinning).by_environment:
             return Configuration(given)
         if given is None and site.name == "replace":
             return Configuration(None)
@@ -182,7 +183,7 @@ class Sessions:
                     text = self._script.text(node, site)
                     tail = self._script.text(site.node.func, site)[len(text) :]
                     return text if f"tensorflow{tail}" in _ONLY_V1 else f"{text}.compat.v1"
-        return self._program.fact(Prerequisites).v1
+        return self._program.at(site).fact(Prerequisites).v1
 
 
 _ONLY_V1 = frozenset(

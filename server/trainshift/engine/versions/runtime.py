@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 
-from trainshift.engine.demands import KERAS, PRODUCTS, TENSORFLOW, Demand
+from trainshift.engine.versions.demands import KERAS, PRODUCTS, TENSORFLOW, Demand
 
 # The first release of each product that is too new.
 _TOO_NEW = {TENSORFLOW: (2, 16), KERAS: (3, 0)}

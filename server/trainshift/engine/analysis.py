@@ -1,0 +1,182 @@
+"""Analysis: every change that a program admits, each with the edits of one statement of one of its files."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from trainshift.core.finding import Finding
+from trainshift.core.joined import Joined
+from trainshift.core.names.script import Script, read_script
+from trainshift.core.program import Program
+from trainshift.core.text.edit import Change, Edit, Remark, Withheld
+from trainshift.core.text.source import Span
+from trainshift.core.text.statements import FactsCache, ParseFailure
+from trainshift.engine.findings import find
+from trainshift.engine.guards import GUARDING, guarded
+from trainshift.engine.outlook import Outlook, look
+from trainshift.rewriting.prerequisites import Prerequisites
+from trainshift.transforms import TRANSFORMS
+from trainshift.transforms.rule import Transform
+
+log = logging.getLogger(__name__)
+
+# The rule that sets Horovod up: its changes are made where others of the same file need it.
+_SETTING_UP = "HV01"
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """Every change that a program admits, and what is withheld; `defects` are rules that failed.
+
+    Spans and edits are of the text of the program: of one file, or of all files one after another.
+    """
+
+    program: Program
+    outlook: Outlook
+    changes: tuple[Change, ...]
+    withheld: tuple[Withheld, ...]
+    remarks: tuple[Remark, ...]
+    defects: tuple[str, ...]
+
+    @property
+    def scripts(self) -> tuple[Script, ...]:
+        """The scripts of the files, the started one first."""
+        script = self.program.script
+        return script.scripts if isinstance(script, Joined) else (script,)
+
+    def file_at(self, offset: int) -> tuple[Script, int]:
+        """The script of the file that an offset of the program's text lies in, and the offset in the file."""
+        script = self.program.script
+        return script.at(offset) if isinstance(script, Joined) else (script, offset)
+
+    def edits_by_file(self, edits: tuple[Edit, ...]) -> list[tuple[Script, tuple[Edit, ...]]]:
+        """Edits by the files that they are made in, in the files' own offsets; every file is there."""
+        script = self.program.script
+        return script.parts(edits) if isinstance(script, Joined) else [(script, edits)]
+
+    def of_file(self, path: str) -> tuple[Change, ...]:
+        """The changes of the statements of one file."""
+        return tuple(each for each in self.changes if self.file_at(each.target.start)[0].path == path)
+
+
+def analyze(text: str, cache: FactsCache | None = None) -> Analysis | ParseFailure:
+    """Every change of a script (without byte order mark), each with the edits of one statement."""
+    script = read_script(text, cache)
+    return script if isinstance(script, ParseFailure) else analyze_script(script)
+
+
+def analyze_script(script: Script, pause: Callable[[], None] = lambda: None) -> Analysis:
+    """Run every rule on a script, and on all that it is linked to; one that fails does not sink the others.
+
+    `pause` is called again and again, and may raise to give the analysis up.
+    """
+    linked = [script] if script.workspace is None else script.workspace.reachable
+    program = Program(Joined(linked) if len(linked) > 1 else script)
+    with program.names.memo.pausing(pause):
+        return _analyze(program, pause)
+
+
+def _analyze(program: Program, pause: Callable[[], None]) -> Analysis:
+    outlook = look(program)
+    defects: list[str] = []
+    proposed: list[tuple[Transform, Change]] = []
+    withheld: list[Withheld] = []
+    remarks: list[Remark] = []
+    for rule in TRANSFORMS if outlook.convertible else ():
+        pause()
+        try:
+            for proposal in rule.propose(program):
+                if isinstance(proposal, Change):
+                    proposed.append((rule, proposal))
+                elif isinstance(proposal, Remark):
+                    remarks.append(proposal)
+                else:
+                    withheld.append(proposal)
+        except RecursionError:
+            raise
+        except Exception as error:
+            log.exception("%s failed", rule.code)
+            defects.append(f"{rule.code} failed on this script ({type(error).__name__}: {error})")
+    findings, failed = _findings(program, [change for _, change in proposed], pause)
+    defects = [*failed, *defects]
+    changes: list[Change] = []
+    for rule, change in proposed:
+        codes = {guard.code for guard in rule.guards}
+        kept = guarded(change, rule.guards, [each for each in findings if each.code in codes])
+        if isinstance(kept, Change):
+            changes.append(kept)
+        else:
+            withheld.append(kept)
+    return Analysis(
+        program, outlook, tuple(_set_up(program, changes)), tuple(withheld), tuple(remarks), tuple(defects)
+    )
+
+
+def _findings(
+    program: Program, changes: Iterable[Change], pause: Callable[[], None]
+) -> tuple[list[Finding], list[str]]:
+    """What the restrictions say of the files that change, and how those failed that did."""
+    found: list[Finding] = []
+    defects: list[str] = []
+    changing = {_file_of(program, change) for change in changes}
+    for file in program.files:
+        if file in changing:
+            judgement = find(file, GUARDING, pause)
+            found += (_moved(each, program.start_of(file)) for each in judgement.found)
+            defects += judgement.defects
+    return found, defects
+
+
+def _moved(finding: Finding, distance: int) -> Finding:
+    def moved(span: Span) -> Span:
+        return Span(span.start + distance, span.end + distance)
+
+    return replace(finding, span=moved(finding.span), concerns=tuple(map(moved, finding.concerns)))
+
+
+def _file_of(program: Program, change: Change) -> Program:
+    script = program.script
+    return program.linked(script.at(change.target.start)[0]) if isinstance(script, Joined) else program
+
+
+def _set_up(program: Program, changes: list[Change]) -> list[Change]:
+    """The changes with what each relies on: Horovod's import, its start and the flags, in each file.
+
+    All of a file's changes rely on the same, and on what the started file needs.
+    """
+    if not changes:
+        return changes
+    by_file: dict[Program, list[Change]] = {file: [] for file in program.files}
+    for change in changes:
+        by_file[_file_of(program, change)].append(change)
+    first, *others = by_file
+    needed: dict[Program, tuple[Edit, ...]] = {first: _setup_of(program, first, by_file[first])}
+    kept = list(by_file[first])
+    for file in others:
+        own = [change for change in by_file[file] if change.rule != _SETTING_UP]
+        needed[file] = needed[first]
+        if file.fact(Prerequisites).is_named_in(_words(own)):
+            needed[file] += _setup_of(program, file, own)
+            own = by_file[file]
+        kept += own
+    wanted = {id(change) for change in kept}
+    return [
+        replace(change, requires=(*needed[_file_of(program, change)], *change.requires))
+        for change in changes
+        if id(change) in wanted
+    ]
+
+
+def _setup_of(program: Program, file: Program, changes: list[Change]) -> tuple[Edit, ...]:
+    said = None if file is program else _words(changes)
+    start = program.start_of(file)
+    return tuple(edit.moved(start) for edit in file.fact(Prerequisites).edits(said))
+
+
+def _words(changes: Iterable[Change]) -> frozenset[str]:
+    """The words of all code that some changes insert."""
+    texts = (edit.text for change in changes for edit in (*change.edits, *change.requires))
+    return frozenset(word for text in texts for word in re.findall(r"\w+", text))

@@ -1,0 +1,69 @@
+"""Import effects: which files of a program touch a device, or ask for rank or size, when they are imported.
+
+The set-up of Horovod has to come before the import of such a file (SPEC §7, P2).
+"""
+
+from __future__ import annotations
+
+from trainshift.core import tables
+from trainshift.core.names.script import Script
+from trainshift.core.names.values import Class, Function, Library, UserInstance
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Site, behind_main_guard
+
+
+class ImportEffects:
+    """What the files of a program do when they are imported."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._known: dict[Script, bool] = {}
+
+    def touch(self, script: Script) -> bool:
+        """Whether importing a file may touch a device, itself or by what it imports in turn."""
+        if script not in self._known:
+            self._known[script] = False  # Asked again while it is being answered: a cycle of imports.
+            self._known[script] = (
+                any(map(self._touches, _at_import(script)))
+                or any(
+                    self.touch(other)
+                    for path in script.workspace.imported_by(script)
+                    if (other := script.workspace.script(path)) is not None
+                )
+                if script.workspace is not None
+                else False
+            )
+        return self._known[script]
+
+    def _touches(self, site: Site) -> bool:
+        names = self._program.names
+        for value in names.callee(site):
+            if isinstance(value, Library):
+                quiet = value.name.startswith(tables.QUIET_TENSORFLOW) or value.name in _DEFINING
+                if value.name.startswith(("tensorflow.", "keras.")) and not quiet:
+                    return True
+            elif isinstance(value, Function | Class | UserInstance):
+                home = self._program.script.home(value.scope)
+                roots = {binding.full_name.partition(".")[0] for binding in home.imports}
+                if not roots.isdisjoint({"tensorflow", "keras"}):
+                    return True
+        return False
+
+
+# What TensorFlow is asked for when functions and classes are defined.
+_DEFINING = frozenset(
+    {
+        "tensorflow.function", "tensorflow.TensorSpec", "tensorflow.autograph.experimental.do_not_convert",
+        "tensorflow.keras.utils.register_keras_serializable",
+        "tensorflow.keras.saving.register_keras_serializable",
+    }
+)  # fmt: skip
+
+
+def _at_import(script: Script) -> list[Site]:
+    """The calls that a file makes when it is imported."""
+    return [
+        site
+        for site in script.sites
+        if site.scope.function() is None and not behind_main_guard(site.statement)
+    ]
