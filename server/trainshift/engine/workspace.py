@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from trainshift.core.names.script import Script
 from trainshift.core.names.workspace import Workspace
@@ -18,6 +18,11 @@ _MOST_KEPT = 200
 _MOST_LEVELS = 8
 # Files and directories beyond this number are not searched for imports of one.
 _MOST_SEARCHED = 5000
+# Without a project so many are, in the directories up to so many levels above that hold Python files.
+_MOST_NEAR = 500
+_MOST_ABOVE = 2
+# What holds other people's files, or none.
+_FOREIGN = frozenset({"__pycache__", "node_modules", "site-packages", "venv", "env"})
 _IMPORT = re.compile(r"^[ \t]*(?:from|import)\b[^\n(]*(?:\([^)]*\))?", re.M)
 _ROOT_MARKS = frozenset({".git", ".hg", "pyproject.toml", "setup.py", "setup.cfg", "trainshift.toml"})
 
@@ -35,7 +40,7 @@ class ParsedFiles:
         self._text_of = text_of
         self._entries = entries
         self._words: dict[str, frozenset[str]] = {}
-        self._listed: dict[tuple[str, bool], list[str]] = {}
+        self._listed: dict[str, list[str]] = {}
         self._parsed: OrderedDict[str, Code | None] = OrderedDict()
 
     def read(self, path: str) -> Code | None:
@@ -71,19 +76,34 @@ class ParsedFiles:
 
     def may_be_imported(self, path: str) -> bool:
         """Whether another file of the project may import the one at `path`."""
+        return next(self._naming(path), None) is not None
+
+    def naming(self, path: str) -> list[str]:
+        """The files of the project that have a word of an import which may mean the file at `path`."""
+        return list(self._naming(path))
+
+    def _naming(self, path: str) -> Iterator[str]:
         directory, name = posixpath.split(path)
         module = posixpath.basename(directory) if name == "__init__.py" else name.removesuffix(".py")
-        root = directory
+        for other in self._around(directory):
+            if other != path and module in self._imported_words(other):
+                yield other
+
+    def _around(self, directory: str) -> list[str]:
+        """The files of the project of a directory; without a project, those that are nearest."""
+        root, most = directory, _MOST_SEARCHED
         for _ in range(_MOST_LEVELS):
             if self.is_root(root):
                 break
             root = posixpath.dirname(root)
         else:
-            root = ""  # no project: the files beside it
-        key = (root, True) if root else (directory, False)
-        if key not in self._listed:
-            self._listed[key] = self._files_in(*key)
-        return any(module in self._imported_words(other) for other in self._listed[key] if other != path)
+            root, most = directory, _MOST_NEAR
+            for _ in range(_MOST_ABOVE):
+                above = posixpath.dirname(root)
+                root = above if self.has_modules(above) else root
+        if root not in self._listed:
+            self._listed[root] = self._files_in(root, most)
+        return self._listed[root]
 
     def _imported_words(self, path: str) -> frozenset[str]:
         """The words of a file's imports."""
@@ -92,18 +112,18 @@ class ParsedFiles:
             self._words[path] = frozenset(re.findall(r"\w+", " ".join(imports)))
         return self._words[path]
 
-    def _files_in(self, root: str, recursive: bool) -> list[str]:
-        """The Python files in (or also below) `root`."""
+    def _files_in(self, root: str, most: int) -> list[str]:
+        """The Python files in or below `root`, those that are nearest to it if there are too many."""
         found: list[str] = []
         waiting = [root]
         for directory in waiting:
-            if len(found) + len(waiting) > _MOST_SEARCHED:
+            if len(found) + len(waiting) > most:
                 break
             for name in sorted(self._entries(directory)):
                 path = posixpath.join(directory, name)
                 if name.endswith(".py"):
                     found.append(path)
-                elif recursive and "." not in name:
+                elif "." not in name and name not in _FOREIGN:
                     waiting.append(path)
         return found
 
