@@ -56,6 +56,12 @@ class Prerequisites:
         return [call for call in calls if self._program.holds(call.site)]
 
     @cached_property
+    def _scaling(self) -> list[Statement]:
+        """The file's statements in which a rate is to be scaled."""
+        rates, _ = self._whole.fact(LearningRates).all
+        return [rate.statement for rate in rates if self._program.holds(rate.statement)]
+
+    @cached_property
     def _is_start(self) -> bool:
         """Whether the file is the one that is started."""
         return self._script.path == self._whole.script.path
@@ -190,9 +196,7 @@ class Prerequisites:
     @property
     def _starts_late(self) -> bool:
         """Whether ``hvd.init()`` is called in functions only, after the module's own statements need it."""
-        rates, _ = self._whole.fact(LearningRates).all
-        asking = [call.site.statement for call in self._root_calls]
-        asking += [rate.statement for rate in rates if self._program.holds(rate.statement)]
+        asking = [*self._scaling, *(call.site.statement for call in self._root_calls)]
         early = any(statement.scope.kind == "module" for statement in asking)
         return early and all(site.scope.kind != "module" for site in self._horovod.calls("init"))
 
@@ -242,10 +246,21 @@ class Prerequisites:
             leading.append(statement)
         return leading
 
+    @property
+    def _introduction(self) -> list[Statement]:
+        """The statements before the first that is neither the docstring nor an import."""
+        found = []
+        for statement in self._leading:
+            said = statement.node.value if isinstance(statement.node, ast.Expr) else None
+            if not (isinstance(said, ast.Constant) or _is_import(statement)):
+                break
+            found.append(statement)
+        return found
+
     @cached_property
     def _work_sites(self) -> set[Statement]:
-        """Statements with a call that prints, writes or runs TensorFlow."""
-        found: set[Statement] = set()
+        """Statements with a call that prints, writes or runs TensorFlow, and those that scale a rate."""
+        found = {above for each in self._scaling if each.scope.kind == "module" for above in each.path()}
         kept = {call.site for call in self._root_calls}
         for site in self._script.sites:
             if site.statement in found or site.statement.scope.kind != "module":
@@ -386,12 +401,13 @@ class Prerequisites:
         return [*self._layout.isolate(statement), replace(edit, rank=1)]
 
     def _insert_at_start(self, lines: list[str], rank: int = 0) -> list[Edit]:
-        """Insert above the first statement that does real work."""
-        index = len(self._leading)
+        """Insert above the first statement that does real work, or of a module without imports."""
+        leading = self._leading if self._program.is_whole else self._introduction
+        index = len(leading)
         if index < len(self._script.top):
             first = self._script.top[index]
             return [*self._layout.isolate(first), self._layout.before(first, lines, rank - 10)]
-        return [self._layout.after(self._leading[-1], lines)] if self._leading else []
+        return [self._layout.after(leading[-1], lines)] if leading else []
 
 
 def _imports(statement: Statement, package: str) -> bool:

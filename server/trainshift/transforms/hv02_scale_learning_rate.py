@@ -33,7 +33,7 @@ from __future__ import annotations
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit, Withheld
-from trainshift.core.text.expressions import of_each, product
+from trainshift.core.text.expressions import ELEMENT, Frame, of_each, product
 from trainshift.core.text.facts import Statement
 from trainshift.rewriting.keras.fits import Fits
 from trainshift.rewriting.prerequisites import Prerequisites
@@ -93,6 +93,12 @@ def _scale(program: Program, rate: Rate) -> tuple[Edit, ...]:
         assert rate.site is not None
         return program.fact(Layout).add_keyword(rate.site, rate.keyword, f"{rate.default} {factor}")
     frame = of_each(rate.node, "value", f"value {factor}") if rate.each else product(factor)
+    if rate.in_mapping:
+        text = program.script.text(rate.node, rate.statement)
+        held = (
+            f'{text}.get("{rate.keyword}", {rate.default})' if rate.default else f'{text}["{rate.keyword}"]'
+        )
+        frame = Frame("{**", f', "{rate.keyword}": {held} {factor}}}', ELEMENT)
     return program.fact(Layout).put(rate.node, rate.statement, frame)
 
 

@@ -45,18 +45,27 @@ class Callers(Classes):
         for word in site.node.keywords:
             if word.arg == name:
                 return word.value
+        index = self.position(site, function, name)
+        before = site.node.args[: index + 1] if index is not None else []
+        if index is None or len(before) <= index or any(isinstance(each, ast.Starred) for each in before):
+            return None
+        return before[index]
+
+    def position(self, site: Site, function: Scope, name: str) -> int | None:
+        """The index that a call gives a parameter at by position; None where it does not."""
+        node = function.node
+        assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
         positional = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args)]
         if name not in positional:
             return None
-        index = positional.index(name)
+        index = positional.index(name) - self.bound_arguments(site, function)
+        return index if index >= 0 else None
+
+    def bound_arguments(self, site: Site, function: Scope) -> int:
+        """How many parameters of a method its call does not give, as Python does: ``self`` or none."""
         bound = function.owner() is not None and not is_decorated(function, "staticmethod")
         of_class = any(isinstance(value, Class) for value in self._receiver(site))
-        if bound and not (of_class and site.name == function.name):
-            index -= 1
-        before = site.node.args[: index + 1]
-        if index < 0 or len(before) <= index or any(isinstance(each, ast.Starred) for each in before):
-            return None
-        return before[index]
+        return int(bound and not (of_class and site.name == function.name))
 
     def _receiver(self, site: Site) -> Values:
         if isinstance(site.node.func, ast.Attribute):

@@ -70,12 +70,42 @@ class Containers(Callers):
             return Step((base,), not values or not all(isinstance(value, Display) for value in values))
         key = _constant(at.node.slice)
         found = [
-            self._item(value, key) if isinstance(value, Display) else unseen_in(base)
+            self._at_key(value, key) if isinstance(value, Display) else unseen_in(base)
             for value in values
             if not (isinstance(value, Instance) and value.cls == "builtins.dict")
         ]
         step = joined([*found, *self._added(base, key)])
         return step if step.sources else unseen_in(base)
+
+    def _at_key(self, display: Display, key: object) -> Step:
+        """What a container holds at a key, put there where it is written out, or later under any name."""
+        found = self.entry(display, key)
+        if found is None and isinstance(key, str):
+            added = list(self.put_at(display, key))
+            found = joined(added) if added else None
+        return found or self._held(display)
+
+    def put_at(self, display: Display, key: str) -> Iterator[Step]:
+        """What is put into a container at a key after it was written out, under any name."""
+        for item in self._put_into(display, key):
+            yield self._addition(item.binding)
+
+    def added_at(self, at: Occurrence, key: str) -> Iterator[Step]:
+        """What may be put into the dictionary of a name at a key: unseen, where that is not told."""
+        for item in self.additions(at):
+            other = _constant(item.key) if item.key is not None else None
+            if other is None:
+                yield unseen_in(at)
+            elif other == key:
+                yield self._addition(item.binding)
+
+    def _put_into(self, display: Display, key: str) -> Iterator[ItemBinding]:
+        """The assignments to a key of a container, by any name that it has in any file."""
+        for script in self._script.linked:
+            for item in script.code.items_by_key.get(key, ()):
+                at = item.binding
+                if display in self.values(item.base, at.scope, at.statement):
+                    yield item
 
     def _along(self, step: Step, path: tuple[Slot, ...]) -> Step:
         for slot in path:
@@ -89,6 +119,10 @@ class Containers(Callers):
 
     def _item(self, display: Display, key: object) -> Step:
         """What a container that is written out holds at an index, a key or the place of a starred target."""
+        return self.entry(display, key) or self._held(display)
+
+    def entry(self, display: Display, key: object) -> Step | None:
+        """What a container that is written out has at an index or a key; None if that is not seen."""
         node = display.node
         found: ast.expr | None = None
         if isinstance(node, (ast.List, ast.Tuple)) and isinstance(key, Rest):
@@ -100,9 +134,7 @@ class Containers(Callers):
             found = next((each for name, each in pairs if name is not None and _constant(name) == key), None)
         elif isinstance(node, ast.Call) and key is not None:
             found = next((word.value for word in node.keywords if word.arg == key), None)
-        if found is None:
-            return self._held(display)
-        return Step((Occurrence(found, display.scope, display.statement),))
+        return Step((Occurrence(found, display.scope, display.statement),)) if found is not None else None
 
     def _held(self, display: Display) -> Step:
         """Everything that a container holds that is written out."""

@@ -186,6 +186,11 @@ class Script:
             return [self]
         return workspace.reachable
 
+    @property
+    def linked(self) -> list[Script]:
+        """Itself, and every script of the program that it is read for."""
+        return [self] if self.workspace is None else self.workspace.reachable
+
     @cached_property
     def star_paths(self) -> list[str]:
         """The files of the workspace of which the script imports everything."""

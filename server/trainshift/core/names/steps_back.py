@@ -7,20 +7,35 @@ here, and decides only where to stop: at a call that makes a model, at a number,
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 from trainshift.core.names.classes import is_property
 from trainshift.core.names.containers import Containers
+from trainshift.core.names.linked import LinkedScript
+from trainshift.core.names.memo import Memo
 from trainshift.core.names.occurrence import UNSEEN, Occurrence, Step, joined, unseen_in
-from trainshift.core.names.values import Class, Module, UserInstance, Values
-from trainshift.core.text.facts import Binding, Scope, Site, alternatives, dotted, hides_arguments
+from trainshift.core.names.values import Class, Display, Module, UserInstance, Values
+from trainshift.core.text.facts import Binding, Scope, Site, alternatives, dotted
 
 # A tuple, since this is asked very often: a union would be made anew each time.
 _NAMED = (ast.Name, ast.Attribute)
 
 
+class Handed(NamedTuple):
+    """What a call hands to a parameter, and whether it may hand it nothing at all."""
+
+    step: Step
+    may_lack: bool = False
+
+
 class StepsBack(Containers):
     """Where the values of one script come from."""
+
+    def __init__(self, script: LinkedScript, memo: Memo | None = None) -> None:
+        super().__init__(script, memo)
+        # The functions whose callers are being asked for what they collect.
+        self._collected: set[Scope] = set()
 
     def steps_back(self, at: Occurrence) -> Step | None:
         """The occurrences that may give the value of an expression, one step back.
@@ -83,19 +98,108 @@ class StepsBack(Containers):
         function = binding.inner
         assert function is not None
         assert isinstance(binding.target, ast.arg)
-        sources: list[Occurrence] = []
-        unseen = False
-        for site in sites:
-            given = self.argument(site, function, binding.target.arg)
-            if given is not None:
-                sources.append(Occurrence(given, site.scope, site.statement, site))
-            elif hides_arguments(site.node):
-                unseen = True
-            else:
-                or_default = True
-        if or_default and binding.value is not None:
-            sources.append(Occurrence(binding.value, binding.scope, function.statement))
-        return Step(tuple(sources), unseen or (or_default and binding.value is None))
+        given = [self._given(site, function, binding.target.arg) for site in sites]
+        step = joined(each.step for each in given)
+        if not or_default and not any(each.may_lack for each in given):
+            return step
+        if binding.value is None:
+            return step._replace(unseen=True)
+        default = Occurrence(binding.value, binding.scope, function.statement)
+        return step._replace(sources=(*step.sources, default))
+
+    # Arguments behind ``*`` and ``**``
+
+    def _given(self, site: Site, function: Scope, name: str) -> Handed:
+        """What a call hands to the parameter `name` of a function."""
+        given = self.argument(site, function, name)
+        if given is not None:
+            return Handed(Step((Occurrence(given, site.scope, site.statement, site),)))
+        ways = []
+        index = self.position(site, function, name)
+        starred = next((at for at, each in enumerate(site.node.args) if isinstance(each, ast.Starred)), None)
+        if starred is not None and index is not None and index >= starred:
+            spread = site.node.args[starred]
+            assert isinstance(spread, ast.Starred)
+            ways.append(self._spread(spread.value, index - starred, site))
+        return _either([*ways, self.given_by_key(site, name)])
+
+    def given_by_key(self, site: Site, name: str) -> Handed:
+        """What the ``**`` arguments of a call hand to the keyword `name`."""
+        ways = [self._by_key(word.value, name, site) for word in site.node.keywords if word.arg is None]
+        return _either(ways)
+
+    def _by_key(self, mapping: ast.expr, name: str, site: Site) -> Handed:
+        function = self._collecting(mapping, site, "kwarg")
+        if function is not None:
+            return self._from_callers(function, lambda caller: self._keyword(caller, name))
+        values = self.values(mapping, site.scope, site.statement)
+        at = Occurrence(mapping, site.scope, site.statement, site)
+        ways = []
+        for value in values:
+            if not isinstance(value, Display) or not isinstance(value.node, ast.Dict | ast.Call):
+                return Handed(unseen_in(at))
+            ways.append(self._entry(value, name))
+            ways += (Handed(step) for step in self.put_at(value, name))
+        ways += (Handed(step) for step in self.added_at(at, name))
+        return _one_of(ways) if ways else Handed(unseen_in(at))
+
+    def _entry(self, mapping: Display, name: str) -> Handed:
+        """What a dictionary that is written out holds under a name."""
+        found = self.entry(mapping, name)
+        if found is not None:
+            return Handed(found)
+        node = mapping.node
+        names = node.keys if isinstance(node, ast.Dict) else [word.arg for word in node.keywords]  # type: ignore[attr-defined]
+        return Handed(unseen_in(mapping_at(mapping))) if None in names else Handed(Step(), True)
+
+    def _keyword(self, site: Site, name: str) -> Handed:
+        """What a call hands on under a keyword that its function collects."""
+        for word in site.node.keywords:
+            if word.arg == name:
+                return Handed(Step((Occurrence(word.value, site.scope, site.statement, site),)))
+        return self.given_by_key(site, name)
+
+    def _spread(self, sequence: ast.expr, index: int, site: Site) -> Handed:
+        """What ``*sequence`` hands on at an index."""
+        function = self._collecting(sequence, site, "vararg")
+        if function is None:
+            return Handed(unseen_in(Occurrence(sequence, site.scope, site.statement, site)))
+        assert isinstance(function.node, ast.FunctionDef | ast.AsyncFunctionDef)
+        after = len(function.node.args.posonlyargs) + len(function.node.args.args)
+        return self._from_callers(function, lambda caller: self._positional(caller, function, after + index))
+
+    def _positional(self, site: Site, function: Scope, index: int) -> Handed:
+        index -= self.bound_arguments(site, function)
+        before = site.node.args[: index + 1]
+        starred = next((at for at, each in enumerate(before) if isinstance(each, ast.Starred)), None)
+        if starred is not None:
+            spread = before[starred]
+            assert isinstance(spread, ast.Starred)
+            return self._spread(spread.value, index - starred, site)
+        if len(before) <= index:
+            return Handed(Step(), True)
+        return Handed(Step((Occurrence(before[index], site.scope, site.statement, site),)))
+
+    def _collecting(self, node: ast.expr, site: Site, collector: str) -> Scope | None:
+        """The function around a call that collects in `node` what it is given, as its `collector`."""
+        function = site.scope.function()
+        if function is None or not isinstance(function.node, ast.FunctionDef | ast.AsyncFunctionDef):
+            return None
+        own = getattr(function.node.args, collector)
+        named = own is not None and isinstance(node, ast.Name) and node.id == own.arg
+        return function if named and len(function.bindings.get(own.arg, ())) == 1 else None
+
+    def _from_callers(self, function: Scope, given: Callable[[Site], Handed]) -> Handed:
+        """What any of a function's callers hands on."""
+        if function in self._collected:  # It hands on to itself.
+            return Handed(Step(), True)
+        self._collected.add(function)
+        try:
+            sites, elsewhere = self.callers(function)
+            ways = [given(site) for site in sites]
+        finally:
+            self._collected.discard(function)
+        return _one_of([*ways, *([Handed(UNSEEN)] if elsewhere else [])])
 
     def object_bindings(self, owner: UserInstance, name: str) -> Iterator[Binding]:
         """How an attribute of an object of the script's may be bound, in methods or from outside."""
@@ -180,6 +284,22 @@ class StepsBack(Containers):
             if script is not None:
                 waiting += script.module_bindings.get(names[0], [])
         return joined(steps) if steps else UNSEEN
+
+
+def _either(ways: list[Handed]) -> Handed:
+    """What one of several ways of a call to hand something on gives, of which none may do so."""
+    given = [way for way in ways if way.step.sources or way.step.unseen]
+    return Handed(joined(way.step for way in given), all(way.may_lack for way in given))
+
+
+def _one_of(ways: list[Handed]) -> Handed:
+    """What one of several calls hands on."""
+    return Handed(joined(way.step for way in ways), any(way.may_lack for way in ways))
+
+
+def mapping_at(display: Display) -> Occurrence:
+    """Where a container is written out."""
+    return Occurrence(display.node, display.scope, display.statement)
 
 
 def _choice(node: ast.expr, parts: list[ast.expr], at: Occurrence) -> Step:

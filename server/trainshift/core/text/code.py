@@ -170,6 +170,16 @@ class Code:
         """Every ``base[...] = ...`` or ``base.append(...)``, by the last part of the base."""
         return _merged(facts.items for facts in self.facts)
 
+    @cached_property
+    def items_by_key(self) -> dict[str, list[ItemBinding]]:
+        """Every ``base["key"] = ...``, by the key."""
+        found: dict[str, list[ItemBinding]] = {}
+        for items in self.items.values():
+            for item in items:
+                if isinstance(item.key, ast.Constant) and isinstance(item.key.value, str):
+                    found.setdefault(item.key.value, []).append(item)
+        return found
+
 
 def _merged(parts: Iterable[dict[str, list[T]]]) -> dict[str, list[T]]:
     found: dict[str, list[T]] = {}

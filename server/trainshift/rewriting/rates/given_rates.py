@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
+from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.values import Class, Instance, Library, Value
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Scope, Site, argument, arguments, hides_arguments
-from trainshift.core.training.steps import Steps
+from trainshift.core.training.steps import Steps, is_plain
 from trainshift.rewriting.keras.fits import Fits
 from trainshift.rewriting.rates.rate_cases import NAMES, RateCases, RateKind
 from trainshift.rewriting.rates.rate_settings import RateSetting
@@ -25,8 +26,9 @@ _IGNORING_LR = ("tensorflow.keras.optimizers.Optimizer",)
 class GivenRate:
     """How one of the classes that a call may make an optimizer of takes its rate.
 
-    `node` is what the call gives; if that is None the rate is the text `default` of the argument `keyword`,
-    and unless there is one, `reason` says what hides it.
+    `node` is what the call gives, and `places` where the dictionaries that it is given by ``**`` hold it; if
+    there is neither the rate is the text `default` of the argument `keyword`, which a `mapping` that cannot
+    be seen may hold, and unless there is one, `reason` says what hides it.
     """
 
     node: ast.expr | None
@@ -34,6 +36,8 @@ class GivenRate:
     default: str = ""
     doubt: str = ""
     reason: str = ""
+    places: tuple[Occurrence, ...] = ()
+    mapping: ast.expr | None = None
 
 
 class GivenRates:
@@ -102,10 +106,29 @@ class GivenRates:
         if given is not None:
             return [GivenRate(given)]
         if hides_arguments(site.node):
-            return [GivenRate(None, reason="the learning rate is hidden in * or ** arguments")]
+            behind = self._behind_stars(site, parameter.default or "")
+            if behind is not None:
+                return [behind]
         if parameter.default in (None, "..."):
             return [GivenRate(None, reason="no learning rate is given")]
         return [GivenRate(None, "learning_rate", parameter.default or "", doubt if old is not None else "")]
+
+    def _behind_stars(self, site: Site, default: str) -> GivenRate | None:
+        """The rate among ``**`` arguments; None if these are seen to give none."""
+        hidden = GivenRate(None, reason="the learning rate is hidden in * or ** arguments")
+        if any(isinstance(each, ast.Starred) for each in site.node.args):
+            return hidden
+        step, may_lack = self._names.given_by_key(site, "learning_rate")
+        if not step.unseen:
+            if step.sources:
+                return hidden if may_lack else GivenRate(None, places=step.sources)
+            return None
+        mappings = [word.value for word in site.node.keywords if word.arg is None]
+        if len(mappings) > 1 or not is_plain(mappings[0]):
+            return hidden
+        text = self._script.text(mappings[0], site)
+        doubt = f"{text} is taken to hold the learning rate as a number, if it holds one"
+        return GivenRate(None, "learning_rate", default, doubt, mapping=mappings[0])
 
     def _made_later(self, site: Site) -> list[GivenRate]:
         """``partial(Adam, learning_rate=0.1)``: scaled here if the rate is given here."""

@@ -58,7 +58,7 @@ class Rate:
 
     `node` is the expression to multiply; None if the rate is a default, which then is the text
     `default` of the argument `keyword` of the call `site`.  With `each`, `node` is a list whose
-    elements are the rates.
+    elements are the rates; with `in_mapping`, a dictionary that may hold it as `keyword`.
     """
 
     statement: Statement
@@ -68,6 +68,7 @@ class Rate:
     keyword: str = ""
     default: str = ""
     each: bool = False
+    in_mapping: bool = False
     doubt: str = ""
     computed: bool = False  # inside a schedule or a function
     counting: str = ""  # the argument by which the schedule counts steps
@@ -211,6 +212,12 @@ class LearningRates:
         """Scale the rate that an optimizer is given, or else its default."""
         if given.node is not None and not given.doubt:
             self._follow_argument(given.node, site)
+        elif given.mapping is not None:
+            rate = Rate(site.statement, site.scope, given.mapping, site, given.keyword, given.default)
+            self._add(replace(rate, in_mapping=True, doubt=given.doubt))
+        elif given.places:
+            for place in given.places:
+                self._follow_place(place, site)
         elif given.reason:
             self._hide(site.node, site, given.reason)
         elif given.default:
@@ -220,20 +227,24 @@ class LearningRates:
 
     def _follow_argument(self, node: ast.expr, site: Site) -> None:
         """Follow the rate of an optimizer, unless Horovod's wrap stops it."""
-        stopped = self._stopped(node, site)
+        self._follow_place(Occurrence(node, site.scope, site.statement, site), site)
+
+    def _follow_place(self, place: Occurrence, site: Site) -> None:
+        """Follow the rate of the optimizer that a call makes, wherever it stands."""
+        stopped = self._stopped(place, site)
         if stopped:
             self._hide(site.node, site, stopped)
         else:
-            self._follow(Occurrence(node, site.scope, site.statement, site))
+            self._follow(place)
 
-    def _stopped(self, node: ast.expr, site: Site) -> str:
+    def _stopped(self, place: Occurrence, site: Site) -> str:
         """Why a rate that changes by itself does not in an optimizer that Horovod makes anew; else empty."""
         if site.node not in self._rebuilt:
             return ""
-        values = self._names.site_values(node, site)
-        if not any(self._changes(value, node) for value in values):
+        values = self._names.values(place.node, place.scope, place.statement)
+        if not any(self._changes(value, place.node) for value in values):
             return ""
-        text = self._script.text(node, site)
+        text = self._script.text(place.node, place.scope)
         return f"Horovod makes the optimizer anew, with the value that {text} has then, so it stays at it"
 
     def _changes(self, value: Value, node: ast.expr) -> bool:
