@@ -58,6 +58,11 @@ class Program:
         return self.whole is self
 
     @property
+    def is_started(self) -> bool:
+        """Whether the program's file is the one that is started."""
+        return self.whole.files[0] is self
+
+    @property
     def files(self) -> list[Program]:
         """The programs of the single files, the started one first; itself where one file is all."""
         script = self.script

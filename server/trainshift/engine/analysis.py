@@ -12,6 +12,7 @@ from trainshift.core.joined import Joined
 from trainshift.core.names.script import Script, read_script
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit, Remark, Withheld
+from trainshift.core.text.facts import Statement
 from trainshift.core.text.source import Span
 from trainshift.core.text.statements import FactsCache, ParseFailure
 from trainshift.engine.findings import find
@@ -23,8 +24,8 @@ from trainshift.transforms.rule import Transform
 
 log = logging.getLogger(__name__)
 
-# The rule that sets Horovod up: its changes are made where others of the same file need it.
-_SETTING_UP = "HV01"
+# The rules that set a file up: their changes are made where others of the same file need it.
+_SETTING_UP = frozenset(rule.code for rule in TRANSFORMS if rule.sets_up)
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,12 @@ class Analysis:
         """Edits by the files that they are made in, in the files' own offsets; every file is there."""
         script = self.program.script
         return script.parts(edits) if isinstance(script, Joined) else [(script, edits)]
+
+    def statement_at(self, statement: Statement) -> tuple[str, Span]:
+        """The file that a statement stands in, and its place in it."""
+        span = self.program.script.statement_span(statement)
+        script, start = self.file_at(span.start)
+        return script.path, Span(start, start + span.end - span.start)
 
     def of_file(self, path: str) -> tuple[Change, ...]:
         """The changes of the statements of one file."""
@@ -100,7 +107,7 @@ def _analyze(program: Program, pause: Callable[[], None]) -> Analysis:
         except Exception as error:
             log.exception("%s failed", rule.code)
             defects.append(f"{rule.code} failed on this script ({type(error).__name__}: {error})")
-    findings, failed = _findings(program, [change for _, change in proposed], pause)
+    findings, failed = _findings(program, proposed, pause)
     defects = [*failed, *defects]
     changes: list[Change] = []
     for rule, change in proposed:
@@ -116,15 +123,18 @@ def _analyze(program: Program, pause: Callable[[], None]) -> Analysis:
 
 
 def _findings(
-    program: Program, changes: Iterable[Change], pause: Callable[[], None]
+    program: Program, proposed: Iterable[tuple[Transform, Change]], pause: Callable[[], None]
 ) -> tuple[list[Finding], list[str]]:
-    """What the restrictions say of the files that change, and how those failed that did."""
+    """What the restrictions that guard some changes say of their files, and how those failed that did."""
     found: list[Finding] = []
     defects: list[str] = []
-    changing = {_file_of(program, change) for change in changes}
+    codes: dict[Program, set[str]] = {}
+    for rule, change in proposed:
+        asked = GUARDING.intersection(guard.code for guard in rule.guards)
+        codes.setdefault(_file_of(program, change), set()).update(asked)
     for file in program.files:
-        if file in changing:
-            judgement = find(file, GUARDING, pause)
+        if codes.get(file):
+            judgement = find(file, codes[file], pause)
             found += (_moved(each, program.start_of(file)) for each in judgement.found)
             defects += judgement.defects
     return found, defects
@@ -156,7 +166,7 @@ def _set_up(program: Program, changes: list[Change]) -> list[Change]:
     needed: dict[Program, tuple[Edit, ...]] = {first: _setup_of(program, first, by_file[first])}
     kept = list(by_file[first])
     for file in others:
-        own = [change for change in by_file[file] if change.rule != _SETTING_UP]
+        own = [change for change in by_file[file] if change.rule not in _SETTING_UP]
         needed[file] = needed[first]
         if file.fact(Prerequisites).is_named_in(_words(own)):
             needed[file] += _setup_of(program, file, own)

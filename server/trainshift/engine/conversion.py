@@ -17,6 +17,7 @@ from trainshift.core.training.loops import Loops
 from trainshift.engine.analysis import Analysis, analyze_script
 from trainshift.engine.cells import Cells
 from trainshift.engine.compiling import compiles
+from trainshift.engine.programs import analyze_program
 from trainshift.engine.versions.runtime import Runtime
 from trainshift.engine.workspace import ParsedFiles, read_linked
 
@@ -118,7 +119,7 @@ def convert_program(
     The rest is read from `files`.  `at` is a path and a 1-based line, to convert one statement alone, and
     `only` the path of one file whose part alone is converted; either may be "" for the started file's.
     """
-    return _convert(text, lambda body: read_linked(body, path, files), at, only or None, runtime)
+    return _convert(text, lambda body: read_linked(body, path, files), at, only or None, runtime, files)
 
 
 def _convert(
@@ -127,6 +128,7 @@ def _convert(
     at: tuple[str, int] | None,
     only: str | None,
     runtime: Runtime | None,
+    files: ParsedFiles | None = None,
 ) -> Conversion:
     body = text.removeprefix(BOM)
     script = read(body)
@@ -134,7 +136,8 @@ def _convert(
         where = (script.line, script.column)
         return Conversion(Status.REFUSED, text, reason=f"not Python: {script.message}", position=where)
     try:
-        conversion = carry_out(analyze_script(script), at=at, only=only, runtime=runtime)
+        analysis = analyze_script(script) if files is None else analyze_program(script, files)
+        conversion = carry_out(analysis, at=at, only=only, runtime=runtime)
     except RecursionError:
         return Conversion(Status.REFUSED, text, reason="the code is nested too deeply to be read")
     bom = BOM if body is not text and len(body) < len(text) else ""

@@ -1,4 +1,4 @@
-"""Programs: which files start the programs that a file belongs to (SPEC §7).
+"""Programs: which files start the programs that a file belongs to, and whether these agree (SPEC §7).
 
 A start file is one that no other file imports, or that has code behind a ``__main__`` guard.  Files of tests
 import what they test, and start no program.
@@ -7,16 +7,27 @@ import what they test, and start no program.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 from trainshift.core.names.script import Script
 from trainshift.core.text.code import Code
+from trainshift.core.text.edit import Change, Edit, Withheld
 from trainshift.core.text.facts import behind_main_guard
+from trainshift.core.text.source import Span
 from trainshift.core.training.loop_reader import candidates
+from trainshift.core.training.loops import Loops
+from trainshift.engine.analysis import Analysis, analyze_script
 from trainshift.engine.workspace import ParsedFiles, linked
+from trainshift.transforms import TRANSFORMS
 
 # A file is not followed upwards through more files than this.
 _MOST_IMPORTERS = 200
+# More programs that share a file with one are not compared with it.
+_MOST_RIVALS = 20
+
+# The rules of which a program may do what another one that shares a file does without.
+_HARMLESS = frozenset(rule.code for rule in TRANSFORMS if rule.sets_up or rule.harmless)
 
 
 class Programs:
@@ -88,6 +99,64 @@ class Programs:
     def _script(self, path: str) -> Script | None:
         code = self._files.read(path)
         return linked(code, path, self._files) if code is not None else None
+
+
+def analyze_program(script: Script, files: ParsedFiles, pause: Callable[[], None] = lambda: None) -> Analysis:
+    """Every change of the program that a script starts; withheld where programs disagree on a file (P4).
+
+    `pause` is called again and again, and may raise to give the analysis up.
+    """
+    analysis = analyze_script(script, pause)
+    shared = {_path_of(analysis, each.target) for each in analysis.changes} - {script.path}
+    if not shared:
+        return analysis
+    programs = Programs(files)
+    starts = dict.fromkeys(start for path in sorted(shared) for start in programs.starts(path))
+    found: list[Withheld] = []
+    for start in [each for each in starts if each != script.path][:_MOST_RIVALS]:
+        code = files.read(start)
+        if code is not None:
+            rival = analyze_script(linked(code, start, files), pause)
+            found += _disagreements(analysis, rival)
+    return replace(analysis, withheld=(*analysis.withheld, *found)) if found else analysis
+
+
+def _disagreements(analysis: Analysis, rival: Analysis) -> Iterator[Withheld]:
+    """The statements of shared files that both programs run and would change in different ways."""
+    if not rival.outlook.convertible or not rival.program.fact(Loops).own:
+        return
+    theirs = _wanted(rival)
+    run = {rival.statement_at(each) for each in rival.program.script.statements}
+    for place, (change, edits) in _wanted(analysis).items():
+        differs = theirs[place][1] != edits if place in theirs else place[:2] in run
+        if differs:
+            yield _disagreement(analysis, rival, change)
+
+
+def _disagreement(analysis: Analysis, rival: Analysis, change: Change) -> Withheld:
+    mine, other = (posixpath.basename(each.scripts[0].path) for each in (analysis, rival))
+    reason = (
+        f"{mine} and {other} share this file and would change this statement in different ways: "
+        "give each of them code of its own here"
+    )
+    return Withheld(change.rule, change.target, reason, True)
+
+
+def _wanted(analysis: Analysis) -> dict[tuple[str, Span, str], tuple[Change, tuple[Edit, ...]]]:
+    """The changes of a program in other files than that which is started, by place and rule."""
+    found: dict[tuple[str, Span, str], tuple[Change, tuple[Edit, ...]]] = {}
+    for change in analysis.changes:
+        script, start = analysis.file_at(change.target.start)
+        if script is not analysis.scripts[0] and change.rule not in _HARMLESS:
+            distance = start - change.target.start
+            span = Span(start, change.target.end + distance)
+            edits = tuple(edit.moved(distance) for edit in change.edits)
+            found[script.path, span, change.rule] = change, edits
+    return found
+
+
+def _path_of(analysis: Analysis, target: Span) -> str:
+    return analysis.file_at(target.start)[0].path
 
 
 def is_test(path: str) -> bool:

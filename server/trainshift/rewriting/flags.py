@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainshift.core import tables
@@ -77,25 +77,35 @@ class Flags:
     @cached_property
     def needed(self) -> list[Flag]:
         """A flag for every step that nothing broadcasts yet, in text order."""
-        own = {step: name for step in self._steps if (name := self._own_flag(step))}
-        free: dict[Program, Iterator[str]] = {}
-        flags = []
+        by_file: dict[Program, list[Step]] = {}
         for step in self._steps:
-            home = self._program.at(step.site)
-            if home not in free:
-                free[home] = self._free(home.script, own.values())
-            if step in own:
-                if _OURS.fullmatch(own[step]):
-                    next(free[home])
-            elif not self.is_covered(step):
-                flags.append(Flag(next(free[home]), step, self._key(step)))
-        return flags
+            by_file.setdefault(self._program.at(step.site), []).append(step)
+        return [flag for file, steps in by_file.items() for flag in self._of_file(file, steps)]
 
-    def _free(self, script: Script, own: Collection[str]) -> Iterator[str]:
-        """The names for the flags of one file, in order."""
-        others = script.identifiers.difference(own)
-        taken = {name for name in others if not self._is_ours(name, script)}
-        return (name for number in range(1, 1_000_000) if (name := _numbered(number)) not in taken)
+    def _of_file(self, file: Program, steps: list[Step]) -> Iterator[Flag]:
+        """The flags of one file, numbered in text order.
+
+        What other programs alone run of it is counted too, so that all of them number alike (P3).
+        """
+        reached = {step.site for step in steps}
+        sites = [*reached]
+        if not self._script.code.sites_by_node.keys() >= file.script.code.sites_by_node.keys():
+            others = file.script.sites_named("apply_gradients")
+            sites += (site for site in others if site.node not in self._script.code.sites_by_node)
+        sites.sort(key=lambda site: file.script.span(site.node, site))
+        own = {site: name for site in sites if (name := self._own_flag(site.statement))}
+        names = file.script.identifiers.difference(own.values())
+        taken = {name for name in names if not self._is_ours(name, file.script)}
+        free = (name for number in range(1, 1_000_000) if (name := _numbered(number)) not in taken)
+        by_site = {step.site: step for step in steps}
+        for site in sites:
+            if site in own:
+                if _OURS.fullmatch(own[site]):
+                    next(free)
+            elif site not in reached:
+                next(free)
+            elif not self.is_covered(by_site[site]):
+                yield Flag(next(free), by_site[site], self._key(by_site[site]))
 
     def _is_ours(self, name: str, script: Script) -> bool:
         """Whether the name is a flag that an earlier rewrite defined for a step still to come."""
@@ -117,7 +127,8 @@ class Flags:
                 return text(model, step.site)
         if not step.models and self._may_serve_others(step):
             return PAIRS_KEY
-        return None
+        # Another program may run a module's step with several optimizers, and must find it as it needs it.
+        return None if self._program.at(step.site).is_started else text(step.receiver, step.site)
 
     def _may_serve_others(self, step: Step) -> bool:
         """Whether an optimizer that takes any variables may come with others another time.
@@ -141,17 +152,17 @@ class Flags:
 
     def is_covered(self, step: Step) -> bool:
         """Whether the script broadcasts what the step trains."""
-        if self._own_flag(step) is not None:
+        if self._own_flag(step.statement) is not None:
             return True
         if any(self._horovod.calls("BroadcastGlobalVariablesHook")):
             return True
         return any(self._covers(site, step) for site in self._horovod.calls(*_BROADCASTS))
 
-    def _own_flag(self, step: Step) -> str | None:
-        """The flag tested by the broadcast that directly follows the step."""
-        following = self._script.following(step.statement)
-        if step.statement.branches:
-            following = step.statement.branches["body"][0]
+    def _own_flag(self, statement: Statement) -> str | None:
+        """The flag tested by the broadcast that directly follows a step's statement."""
+        following = self._script.following(statement)
+        if statement.branches:
+            following = statement.branches["body"][0]
         return self._flag_of(following) if following is not None else None
 
     def _flag_of(self, statement: Statement) -> str | None:

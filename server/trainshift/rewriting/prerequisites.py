@@ -62,11 +62,6 @@ class Prerequisites:
         return [rate.statement for rate in rates if self._program.holds(rate.statement)]
 
     @cached_property
-    def _is_start(self) -> bool:
-        """Whether the file is the one that is started."""
-        return self._script.path == self._whole.script.path
-
-    @cached_property
     def hvd(self) -> str:
         """The name that has `size`, `rank` and all that the script's loops need but for what Keras' need."""
         return self.modules.get(TENSORFLOW) or self.modules[KERAS]
@@ -130,7 +125,7 @@ class Prerequisites:
         """
         flags = [(each.name, each.initial) for each in self._flags]
         starts = bool(self._horovod.calls("init")) and not self._starts_late
-        pinned = not self._is_start or self._whole.fact(Pinning).is_done
+        pinned = not self._program.is_started or self._whole.fact(Pinning).is_done
         pinned = pinned or not self._whole.fact(Loops).runs_eagerly
         edits: list[Edit] = []
         if imports := self._missing_imports(said, starts, pinned):
@@ -279,7 +274,7 @@ class Prerequisites:
     def _is_work(self, statement: Statement) -> bool:
         node = statement.node
         if isinstance(node, ast.Import | ast.ImportFrom):
-            return self._is_start and any(
+            return self._program.is_started and any(
                 map(self._whole.fact(ImportEffects).touch, self._imported(statement))
             )
         if isinstance(node, ast.If | ast.Try):

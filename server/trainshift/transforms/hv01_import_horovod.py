@@ -53,4 +53,5 @@ RULE = Transform(
     "import-horovod",
     propose,
     guards=(Guard("TF01"), Guard("TF02"), Guard("TF03"), Guard("TL01")),
+    sets_up=True,
 )

@@ -110,4 +110,5 @@ RULE = Transform(
     "print-on-root",
     propose,
     guards=(Guard("TF04", unknown=Consequence.DOUBT),),
+    harmless=True,
 )

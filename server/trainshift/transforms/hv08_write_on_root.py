@@ -167,4 +167,5 @@ RULE = Transform(
     "write-on-root",
     propose,
     guards=(Guard("TF03"), Guard("TF10")),
+    harmless=True,
 )

@@ -31,7 +31,7 @@ from trainshift.core.text.facts import Site
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import is_plain
 from trainshift.rewriting.keras.fits import Compile, Fits, method_argument
-from trainshift.rewriting.keras.wraps import Named, Wrap, Wraps
+from trainshift.rewriting.keras.wraps import Named, Unnamed, Wrap, Wraps
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
@@ -48,6 +48,8 @@ def propose(program: Program) -> Proposals:
             yield _wrap(program, wrap, wrap.compile)
     for each in named:
         yield _make(program, each)
+    for unnamed in program.fact(Wraps).unnamed:
+        yield _get(program, unnamed)
     for compile in program.fact(Fits).compiles:
         compiled = method_argument(compile.site, "jit_compile")
         if isinstance(compiled, ast.Constant) and compiled.value is True:
@@ -120,6 +122,22 @@ def _make(program: Program, named: Named) -> Change | Withheld:
     return Change("HV10", _TITLE, target, edits, requires, decisions=(decision,))
 
 
+def _get(program: Program, unnamed: Unnamed) -> Change:
+    """What may be the name of any optimizer: made by Keras, scaled and wrapped in front of the statement."""
+    site, layout = unnamed.compile.site, program.fact(Layout)
+    names, name = program.at(site).fact(Prerequisites), _name(program, unnamed.compile)
+    text = program.script.text(unnamed.node, site)
+    lines = [
+        f"{name} = {names.tf}.keras.optimizers.get({text})",
+        f"{name}.learning_rate = {name}.learning_rate * {names.hvd}.size()",
+        f"{name} = {names.hvd_keras}.DistributedOptimizer({name})",
+    ]
+    edits = (layout.before(site.statement, lines), *layout.replace(unnamed.node, site, name))
+    doubt = f"{text} is taken to be the name of an optimizer, or one without a schedule"
+    target = program.script.statement_span(site.statement)
+    return Change("HV10", _TITLE, target, edits, layout.isolate(site.statement), (doubt,))
+
+
 def _is_statement(site: Site) -> bool:
     node = site.statement.node
     return isinstance(node, ast.Expr) and node.value is site.node
@@ -129,6 +147,7 @@ def _name(program: Program, compile: Compile) -> str:
     """The name of the optimizer that is made for `compile`: numbered in text order, given already or not."""
     made, named, _ = program.fact(Wraps).all
     needed = {wrap.compile for wrap in made} | {each.compile for each in named}
+    needed |= {each.compile for each in program.fact(Wraps).unnamed}
     own = {each: name for each in program.fact(Fits).compiles if (name := _own_name(program, each))}
     # An attribute of the name, such as `model.optimizer`, is no variable.
     home = program.at(compile.site)
@@ -154,7 +173,7 @@ def _is_made_and_wrapped(program: Program, node: ast.expr) -> bool:
     return (
         isinstance(node, ast.Call)
         and program.fact(Horovod).is_call(program.script.site_of(node), "DistributedOptimizer")
-        and all(isinstance(given, ast.Call) for given in node.args)
+        and all(isinstance(given, ast.Call | ast.Name) for given in node.args)
     )
 
 

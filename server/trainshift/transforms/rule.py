@@ -46,13 +46,16 @@ class Transform:
     The docstring of its module is its page, whose first sentence is its title.  `propose` yields the
     changes of a program, each with the edits of one statement, what it withholds with the reason, and remarks
     on what it leaves alone.
-    `guards` name the restrictions that it relies on.
+    `guards` name the restrictions that it relies on.  One that `sets_up` gives a file what its other changes
+    need, and is only of use with them.  One that is `harmless` does nothing to a program that does without.
     """
 
     code: str
     name: str
     propose: Callable[[Program], Proposals]
     guards: tuple[Guard, ...] = ()
+    sets_up: bool = False
+    harmless: bool = False
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"HV\d\d", self.code) or not re.fullmatch(r"[a-z]+(-[a-z]+)*", self.name):

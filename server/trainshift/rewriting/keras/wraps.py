@@ -15,6 +15,7 @@ from trainshift.core.names import api
 from trainshift.core.names.flow import calls_behind, reaching_calls
 from trainshift.core.names.values import Class, Instance, Library, Literal, Unknown, UserInstance
 from trainshift.core.program import Program
+from trainshift.core.text.expressions import does_more
 from trainshift.core.text.facts import Scope, Site, Statement, arguments, dotted
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import KERAS, TENSORFLOW, Horovod
@@ -60,6 +61,14 @@ class Named:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class Unnamed:
+    """What `compile` is given as `node`: perhaps the name of any optimizer, out of a configuration."""
+
+    compile: Compile
+    node: ast.expr
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class HiddenOptimizer:
     """An optimizer that trains and cannot be wrapped, where it is used, and why."""
 
@@ -91,6 +100,12 @@ class Wraps:
         self._wraps: dict[ast.Call, Wrap] = {}
         self._named: list[Named] = []
         self._hidden: list[HiddenOptimizer] = []
+        self._unnamed: list[Unnamed] = []
+
+    @property
+    def unnamed(self) -> list[Unnamed]:
+        """What may be the names of optimizers, which only the run will show."""
+        return self._unnamed if self.all else []
 
     @cached_property
     def all(self) -> tuple[list[Wrap], list[Named], list[HiddenOptimizer]]:
@@ -159,6 +174,8 @@ class Wraps:
         names = {value.value for value in values if isinstance(value, Literal) and value.value is not None}
         if len(values) == 1 and names and all(isinstance(name, str) for name in names):
             self._name(compile, str(*names), given)
+        elif names and len(values) == len(names) and all(isinstance(name, str) for name in names):
+            self._get_by_name(compile, given, "the optimizer may be given by one name or another")
         elif names:
             self._hide(site, "the optimizer may be given by one name or another; make it an object")
         elif compile.own_tape is None:
@@ -170,6 +187,15 @@ class Wraps:
             self._hide(compile.site, f"Keras knows no optimizer by the name {name!r}")
         else:
             self._named.append(Named(compile, cls, node))
+
+    def _get_by_name(self, compile: Compile, node: ast.expr, reason: str) -> None:
+        """Have Keras make the optimizer that is named, whichever that is, where a line can do so."""
+        site = compile.site
+        alone = isinstance(site.statement.node, ast.Expr) and site.statement.node.value is site.node
+        if alone and not does_more(node) and not self._program.fact(Horovod).calls(_WRAPPER):
+            self._unnamed.append(Unnamed(compile, node))
+        else:
+            self._hide(site, reason)
 
     # From a use to what makes the optimizer
 
@@ -186,7 +212,11 @@ class Wraps:
             made = self._strangers(use)
             if not made:
                 text = self._script.text(use.node, use.site)
-                self._hide(use.site, f"what optimizer {text} is cannot be seen here, so it cannot be wrapped")
+                reason = f"what optimizer {text} is cannot be seen here, so it cannot be wrapped"
+                if use.compile is not None:
+                    self._get_by_name(use.compile, use.node, reason)
+                else:
+                    self._hide(use.site, reason)
         for site in made:
             if site.node in self._wrapped or self._program.fact(Horovod).is_call(site, _WRAPPER):
                 continue

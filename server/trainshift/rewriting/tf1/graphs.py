@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
 from trainshift.core.names.flow import reaching_calls
-from trainshift.core.names.values import Unknown
+from trainshift.core.names.values import Instance, Unknown
 from trainshift.core.program import Program
-from trainshift.core.text.facts import COMPREHENSIONS, Site, arguments, expression_path, last_name
+from trainshift.core.text.facts import COMPREHENSIONS, Site, argument, arguments, expression_path, last_name
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import GRAPH_PATTERNS
 from trainshift.core.training.loops import Loops
@@ -28,6 +28,9 @@ _GRADIENTS = (
     "tensorflow.keras.backend.gradients",
     "tensorflow.compat.v1.keras.backend.gradients",
 )
+# What lists variables, and the collection of those that are local.
+_LISTING = ("global_variables", "trainable_variables", "local_variables", "get_collection")
+_LOCAL = "LOCAL_VARIABLES"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -114,6 +117,18 @@ class Graphs:
     def _computing(self) -> dict[ast.Call, Site]:
         sites = self._script.sites_named("compute_gradients", "get_gradients")
         return {site.node: site for site in sites if self._may_be_optimizers(site)}
+
+    def initializes_local(self, initializer: Instance) -> bool:
+        """Whether `variables_initializer` is given local variables, such as a metric's, which never train."""
+        given, made = argument(initializer.node, 0, "var_list"), self._script.site_of(initializer.node)
+        listing = {site.node: site for site in self._script.sites_named(*_LISTING)}
+        if given is None:
+            return False
+        found = reaching_calls(self._script, listing, given, made.scope, made.statement)
+        return bool(found) and all(
+            site.name == "local_variables" or any(last_name(each) == _LOCAL for each in site.node.args)
+            for site in found
+        )
 
     def _reaching(self, step: Step, wanted: dict[ast.Call, Site]) -> list[Site]:
         assert step.pairs is not None

@@ -23,6 +23,7 @@ from trainshift.core.training.session_loops import MONITORED
 from trainshift.core.training.steps import is_plain
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.rewriting.ranks.root_only import RootOnly
+from trainshift.rewriting.tf1.graphs import Graphs
 from trainshift.rewriting.tf1.sessions import PLAIN
 
 _V1 = "tensorflow.compat.v1"
@@ -38,9 +39,7 @@ _SOME_VARIABLES = frozenset(
 _GROUPS = frozenset({"tensorflow.group", f"{_V1}.group", "tensorflow.tuple", f"{_V1}.tuple"})
 _BROADCASTS = ("broadcast_global_variables", "broadcast_variables")
 # Functions that give lists of variables.
-_LISTING = frozenset(
-    {"global_variables", "all_variables", "trainable_variables", "model_variables", "get_collection"}
-)
+_LISTING = ("global_variables", "all_variables", "trainable_variables", "model_variables", "get_collection")
 # All variables, where others are given by the code of a list.
 ALL = ""
 
@@ -221,7 +220,8 @@ class Initializations:
             if isinstance(value, Instance) and value.cls in _ALL_VARIABLES:
                 yield ALL
             elif isinstance(value, Instance) and value.cls in _SOME_VARIABLES:
-                yield self._some(value, site)
+                local = self._program.fact(Graphs).initializes_local(value)
+                yield from () if local else (self._some(value, site),)
             elif isinstance(value, Instance) and value.cls in _GROUPS:
                 made = self._script.site_of(value.node)
                 for given in value.node.args:
