@@ -9,6 +9,7 @@ from enum import Enum
 
 from trainshift.core.names.libraries import is_common
 from trainshift.core.names.script import Script, read_script
+from trainshift.core.names.workspace import MOST_CONVERTED
 from trainshift.core.text.edit import Change, Edit, Plan, Remark, apply, merge
 from trainshift.core.text.source import BOM, Source, Span, one_line
 from trainshift.core.text.statements import ParseFailure
@@ -119,7 +120,9 @@ def convert_program(
     The rest is read from `files`.  `at` is a path and a 1-based line, to convert one statement alone, and
     `only` the path of one file whose part alone is converted; either may be "" for the started file's.
     """
-    return _convert(text, lambda body: read_linked(body, path, files), at, only or None, runtime, files)
+    return _convert(
+        text, lambda body: read_linked(body, path, files, MOST_CONVERTED), at, only or None, runtime, files
+    )
 
 
 def _convert(
@@ -138,10 +141,38 @@ def _convert(
     try:
         analysis = analyze_script(script) if files is None else analyze_program(script, files)
         conversion = carry_out(analysis, at=at, only=only, runtime=runtime)
+        if files is not None:
+            conversion = _without_gaps(conversion, script, files)
     except RecursionError:
         return Conversion(Status.REFUSED, text, reason="the code is nested too deeply to be read")
     bom = BOM if body is not text and len(body) < len(text) else ""
     return replace(conversion, text=bom + conversion.text)
+
+
+def _without_gaps(conversion: Conversion, script: Script, files: ParsedFiles) -> Conversion:
+    """The conversion of a program; refused where files of it could not be read, which may train."""
+    missing = next(iter(script.workspace.left_out), None) if script.workspace is not None else None
+    if missing is None or conversion.status is Status.ALREADY_DISTRIBUTED:
+        return conversion
+    failure = files.failure(missing)
+    reason = "the program imports this file, which cannot be read"
+    if failure is not None:
+        reason = f"not Python: {failure.message}"
+    elif files.read(missing) is not None:
+        reason = f"the program has more than {MOST_CONVERTED} files; convert a part of it that imports fewer"
+    return replace(
+        conversion,
+        status=Status.REFUSED,
+        text=script.source.text,
+        plan=None,
+        reason=reason,
+        path=missing,
+        position=(failure.line, failure.column) if failure is not None else None,
+        files=tuple(replace(each, text=each.before, edits=()) for each in conversion.files),
+        applied=(),
+        decisions=(),
+        doubts=(),
+    )
 
 
 def whole(conversion: Conversion, cells: Cells) -> Conversion:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from trainshift.core.names.script import Script
+from trainshift.core.names.workspace import MOST_CONVERTED
 from trainshift.core.text.code import Code
 from trainshift.core.text.edit import Change, Edit, Withheld
 from trainshift.core.text.facts import behind_main_guard
@@ -116,7 +117,7 @@ def analyze_program(script: Script, files: ParsedFiles, pause: Callable[[], None
     for start in [each for each in starts if each != script.path][:_MOST_RIVALS]:
         code = files.read(start)
         if code is not None:
-            rival = analyze_script(linked(code, start, files), pause)
+            rival = analyze_script(linked(code, start, files, MOST_CONVERTED), pause)
             found += _disagreements(analysis, rival)
     return replace(analysis, withheld=(*analysis.withheld, *found)) if found else analysis
 

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 
 from trainshift.core.names.script import Script
-from trainshift.core.names.workspace import Workspace
+from trainshift.core.names.workspace import MOST_FILES, Workspace
 from trainshift.core.text.code import Code
 from trainshift.core.text.source import BOM, Source
 from trainshift.core.text.statements import ParseFailure, parse
@@ -42,6 +42,7 @@ class ParsedFiles:
         self._words: dict[str, frozenset[str]] = {}
         self._listed: dict[str, list[str]] = {}
         self._parsed: OrderedDict[str, Code | None] = OrderedDict()
+        self._failures: dict[str, ParseFailure] = {}
 
     def read(self, path: str) -> Code | None:
         """What a file says; None if it cannot be read or is not Python."""
@@ -51,12 +52,19 @@ class ParsedFiles:
         text = self._text_of(path)
         chunks = parse(text.removeprefix(BOM)) if text is not None else None
         known = None
+        self._failures.pop(path, None)
+        if isinstance(chunks, ParseFailure):
+            self._failures[path] = chunks
         if text is not None and isinstance(chunks, list):
             known = Code(Source(text.removeprefix(BOM)), chunks)
         self._parsed[path] = known
         if len(self._parsed) > _MOST_KEPT:
             self._parsed.popitem(last=False)
         return known
+
+    def failure(self, path: str) -> ParseFailure | None:
+        """Why a file that was read is no Python; None if it is, or cannot be read at all."""
+        return self._failures.get(path)
 
     def forget(self, path: str, *, is_edit: bool = False) -> None:
         """Read a file anew when it is asked for; with `is_edit` it was there before and still is."""
@@ -145,12 +153,19 @@ def files_in_memory(texts: Mapping[str, str]) -> ParsedFiles:
     return ParsedFiles(texts.get, lambda path: known.get(path, frozenset()))
 
 
-def read_linked(text: str, path: str, files: ParsedFiles | None) -> Script | ParseFailure:
+def read_linked(
+    text: str, path: str, files: ParsedFiles | None, most: int = MOST_FILES
+) -> Script | ParseFailure:
     """Read the script at the absolute `path`; `text`, without byte order mark, is what it holds now."""
     chunks = parse(text)
-    return chunks if isinstance(chunks, ParseFailure) else linked(Code(Source(text), chunks), path, files)
+    return (
+        chunks if isinstance(chunks, ParseFailure) else linked(Code(Source(text), chunks), path, files, most)
+    )
 
 
-def linked(code: Code, path: str, files: ParsedFiles | None) -> Script:
-    """The script that some code at the absolute `path` is, linked to what it imports if there are `files`."""
-    return Script(code) if files is None else Workspace(files, path, code).root
+def linked(code: Code, path: str, files: ParsedFiles | None, most: int = MOST_FILES) -> Script:
+    """The script that some code at the absolute `path` is, linked to what it imports if there are `files`.
+
+    Of these so many are read at `most`.
+    """
+    return Script(code) if files is None else Workspace(files, path, code, most).root

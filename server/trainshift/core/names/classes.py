@@ -10,6 +10,8 @@ from trainshift.core.names.lookup import Lookup
 from trainshift.core.names.values import Class, Function, Instance, Library, UserInstance, Value, Values
 from trainshift.core.text.facts import AttributeBinding, Binding, Scope, Site, last_name
 
+_DATACLASSES = frozenset({"dataclasses.dataclass"})
+
 
 class Classes(Lookup):
     """What is asked of the classes of one script."""
@@ -105,6 +107,27 @@ class Classes(Lookup):
                             found.append(other)
                             waiting.append(other)
         return frozenset(map(Class, found))
+
+    def fields(self, cls: Scope) -> list[str]:
+        """The fields that a dataclass, or a named tuple, is made of, in order; none for another class."""
+        found: dict[str, None] = {}
+        is_made_of_them = False
+        for each in reversed(self.ancestry(cls)):
+            if isinstance(each, str):
+                is_made_of_them = is_made_of_them or each == "typing.NamedTuple"
+            elif isinstance(each.node, ast.ClassDef):
+                decorators = (
+                    node.func if isinstance(node, ast.Call) else node for node in each.node.decorator_list
+                )
+                scope = each.parent or each
+                named = (self.full_names(node, scope, each.statement) for node in decorators)
+                is_made_of_them = is_made_of_them or any(
+                    not _DATACLASSES.isdisjoint(names) for names in named
+                )
+                for statement in each.node.body:
+                    if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                        found[statement.target.id] = None
+        return list(found) if is_made_of_them else []
 
     @cached_property
     def possible_heirs(self) -> list[Scope]:

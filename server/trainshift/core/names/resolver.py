@@ -59,6 +59,7 @@ _TRANSPARENT = frozenset(
         "builtins.iter",
     }
 )
+_FIELD = "dataclasses.field"
 # What calls are called that may give what they are given; `getattr` may give anything.
 PASSING_ON = frozenset(name.rpartition(".")[2] for name in _TRANSPARENT) | {"DistributedOptimizer", "getattr"}
 
@@ -249,7 +250,8 @@ class Resolver(StepsBack):
 
     def _object_attribute(self, owner: UserInstance, name: str) -> Values:
         """What is assigned to an attribute of the object."""
-        return self._join(map(self.bound, self.object_bindings(owner, name)))
+        given = map(self._of, self.field_values(owner, name))
+        return self._join([*map(self.bound, self.object_bindings(owner, name)), *given])
 
     def _call(self, node: ast.Call, scope: Scope, statement: Statement | None) -> Values:
         answers: set[Value] = set()
@@ -265,6 +267,8 @@ class Resolver(StepsBack):
                 return self.values(first, scope, statement)
             if name.startswith("horovod.") and name.endswith(".DistributedGradientTape"):
                 return frozenset({Instance(WRAPPED_TAPE, node)})
+            if name == _FIELD:
+                return self._field(node, scope, statement)
             if name in _TRANSPARENT:
                 return self.values(first, scope, statement) if first is not None else frozenset({value})
             if name == "functools.partial" and first is not None:
@@ -289,6 +293,14 @@ class Resolver(StepsBack):
                 if _is_standard(cls):
                     return frozenset({Instance(f"{cls}.{value.name}", node)})
         return ANYTHING
+
+    def _field(self, node: ast.Call, scope: Scope, statement: Statement | None) -> Values:
+        """What a dataclass' field is by default."""
+        given = {word.arg: word.value for word in node.keywords}
+        if "default" in given:
+            return self.values(given["default"], scope, statement)
+        made = self.values(given["default_factory"], scope, statement) if "default_factory" in given else ()
+        return self._join(self._called(value, node, scope, statement) for value in made)
 
     def _base_of(self, scope: Scope) -> Scope | None:
         """The class of the script's own that ``super()`` stands for in a method, if there is one."""

@@ -51,6 +51,7 @@ class StepsBack(Containers):
             steps = [self.source_of(binding) for binding in self.bindings(at)]
             if isinstance(node, ast.Attribute):
                 steps += self._given_by_properties(node, at)
+                steps += self.given_to_fields(at)
             step = joined(steps)
             step = step if step.sources or step.unseen else UNSEEN
         elif parts := alternatives(node):
@@ -249,6 +250,34 @@ class StepsBack(Containers):
                 method = self.function_named(value.scope, node.attr)
                 if method is not None and is_property(method):
                     yield _returns(method)
+
+    def given_to_fields(self, at: Occurrence) -> Iterator[Step]:
+        """What constructors are given for an attribute that is a field of what a dataclass makes."""
+        node = at.node
+        for value in self._base(node, at) if isinstance(node, ast.Attribute) else ():
+            if isinstance(value, UserInstance) and isinstance(node, ast.Attribute):
+                yield from self.field_values(value, node.attr)
+
+    def field_values(self, owner: UserInstance, name: str) -> Iterator[Step]:
+        """What constructors are given for a field of an object whose class has them made of its fields."""
+        fields = self.fields(owner.scope)
+        if name not in fields:
+            return
+        sites = [self._script.site_of(owner.node)] if owner.node is not None else self._makings(owner.scope)
+        for site in sites:
+            given = site.node.args[: fields.index(name) + 1]
+            if any(isinstance(each, ast.Starred) for each in given):
+                yield UNSEEN
+            elif len(given) > fields.index(name):
+                yield Step((Occurrence(given[-1], site.scope, site.statement, site),))
+            else:
+                yield self._keyword(site, name).step
+
+    def _makings(self, cls: Scope) -> list[Site]:
+        """The calls of a class by its name."""
+        scripts = self._script.home(cls).users
+        named = (site for script in scripts for site in script.sites_named(cls.name))
+        return [site for site in named if Class(cls) in self.callee(site)]
 
     def _given_by_call(self, node: ast.expr, at: Occurrence) -> Step | None:
         """What a call of the script's functions gives; None if it calls none of them."""

@@ -18,8 +18,9 @@ from trainshift.core.names.script import Script
 from trainshift.core.text.code import Code
 from trainshift.core.text.facts import Binding, Scope, for_type_checkers
 
-# More files than this are not looked into for one script.
+# More files than this are not looked into for one script, unless its program is to be converted.
 MOST_FILES = 100
+MOST_CONVERTED = 400
 # So many questions about names are answered for one script (more for a long one); the rest is unknown.
 _MOST_ANSWERS = 40_000
 # Directories above a script's own in which its imports are looked for.
@@ -49,8 +50,11 @@ class Files(Protocol):
 class Workspace:
     """The files around one script, the `root`, which is read with the names of all of them linked."""
 
-    def __init__(self, files: Files, path: str, code: Code) -> None:
+    def __init__(self, files: Files, path: str, code: Code, most: int = MOST_FILES) -> None:
         self.memo = Memo(_MOST_ANSWERS + len(code.source.text))
+        self._most = most
+        self.left_out: dict[str, None] = {}
+        """The files that are imported and could not be read, or were not since there are too many."""
         self._files = files
         self._scripts: dict[str, Script | None] = {}
         self._homes: dict[int, Script] = {}
@@ -99,9 +103,11 @@ class Workspace:
     def script(self, path: str) -> Script | None:
         """The script at `path`; None for a directory, and for what is not there or not Python."""
         if path not in self._scripts:
-            read = self._files.read(path) if len(self._scripts) < MOST_FILES else None
+            read = self._files.read(path) if len(self._scripts) < self._most else None
             if read is None:
                 self._scripts[path] = None
+                if path.endswith(".py"):
+                    self.left_out[path] = None
             else:
                 self._add(path, Script(read, self, path))
         return self._scripts[path]

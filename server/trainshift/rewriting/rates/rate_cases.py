@@ -352,7 +352,8 @@ class RateCases:
     # Names and attributes
 
     def _read_bindings(self, place: Occurrence, bindings: list[Binding]) -> _Reading:
-        if not bindings:
+        given = list(self._names.given_to_fields(place))
+        if not bindings and not given:
             return self._cases_of(place) or self._leaf(place)
         if any(self._scales_itself(place, binding) for binding in bindings):
             return _Reading(place, _Form.CASES, own=RateKind.SCALED)
@@ -362,6 +363,9 @@ class RateCases:
             kind, found = self._read_binding(place, binding)
             own |= kind
             parts += found
+        for step in given:
+            own |= RateKind.NUMBER if step.unseen else RateKind.NONE
+            parts += step.sources
         return _Reading(place, _Form.CASES, tuple(parts), own)
 
     def _read_binding(self, place: Occurrence, binding: Binding) -> tuple[RateKind, tuple[Occurrence, ...]]:
