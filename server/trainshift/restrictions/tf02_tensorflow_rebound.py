@@ -39,7 +39,7 @@ from trainshift.core.names.values import Instance, Library, Member, Unknown, Use
 from trainshift.core.program import Program
 from trainshift.core.readings import readings_in
 from trainshift.core.text.edit import Change
-from trainshift.core.text.facts import Binding, Facts, Scope, Site, Statement, arguments, dotted, last_name
+from trainshift.core.text.facts import Binding, Facts, Scope, Site, Statement, dotted, last_name
 from trainshift.core.text.source import Span
 from trainshift.restrictions.facts.aliases import Alias, Aliases, catches_import_error
 from trainshift.restrictions.restriction import Findings, Restriction
@@ -148,7 +148,7 @@ def _parameters(program: Program) -> Iterator[tuple[Finding, Binding | None]]:
     grown = True
     while grown:
         grown = False
-        for site, given in (item for facts in script.facts for item in facts.once(_given_names)):
+        for site, given in ((site, each) for site, named in script.code.given.items() for each in named):
             if last_name(given) not in carriers or given in seen:
                 continue
             if not imports.is_module(given, site.scope, site.statement):
@@ -175,11 +175,6 @@ def _defaults(facts: Facts) -> list[tuple[Scope, Binding, ast.expr]]:
         for binding in bindings
         if binding.kind == "parameter" and binding.value is not None and last_name(binding.value)
     ]
-
-
-def _given_names(facts: Facts) -> list[tuple[Site, ast.expr]]:
-    """The arguments of the calls of a chunk that have a name."""
-    return [(site, given) for site in facts.sites for given in arguments(site.node) if last_name(given)]
 
 
 def _parameter(program: Program, binding: Binding, given: Span | None) -> Finding:

@@ -26,7 +26,7 @@ from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.names import api
 from trainshift.core.names.values import Function, Member
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Binding, Facts, Scope, Site, Statement, arguments, closure, last_name
+from trainshift.core.text.facts import Binding, Scope, Site, Statement, arguments, closure, last_name
 from trainshift.core.text.source import one_line
 from trainshift.core.training.loop_kinds import FITTING
 from trainshift.core.training.loops import LAUNCHERS, Loops
@@ -34,9 +34,8 @@ from trainshift.restrictions.restriction import Findings, Restriction
 
 _ESTIMATOR_SPECS = ("tensorflow.estimator.TrainSpec", "tensorflow.estimator.EvalSpec")
 _ESTIMATOR_METHODS = frozenset({"train", "evaluate", "predict"})
-# A name or a lambda, whether it is stored in a container, and the last part of the name.
-_Part: TypeAlias = tuple[ast.expr, bool, str]
-_LAMBDA = "lambda"
+# A name or a lambda, and whether it is stored in a container.
+_Part: TypeAlias = tuple[ast.expr, bool]
 _STORED = "stored in a container"
 _FOR_ESTIMATOR = "given to an Estimator"
 
@@ -121,7 +120,7 @@ def _names_of_functions(program: Program) -> set[str]:
     """The names that functions may go by: their own, those of imports, and those that are given to them."""
     script = program.script
     names = {scope.name for scope in script.scopes if scope.kind == "function" and scope.name}
-    names |= {*FITTING, "train", _LAMBDA}
+    names |= {*FITTING, "train"}
     for other in script.workspace.reachable if script.workspace is not None else ():
         names |= {scope.name for scope in other.scopes if scope.kind == "function" and scope.name}
     names |= {new for new, old in script.code.renamed_imports if old in names}
@@ -135,39 +134,39 @@ def _names_of_functions(program: Program) -> set[str]:
 
 def _uses(program: Program, candidates: set[str]) -> Iterator[_Use]:
     """Each function that is assigned, stored or passed."""
-    readings = [facts.once(_read) for facts in program.script.facts]
-    for reading in readings:
-        for site, within, given in reading.passed:
-            yield from _passed(program, site, _among(within, candidates), _among(given, candidates))
-    for binding, parts in (item for reading in readings for item in reading.bound):
+    script = program.script
+    for site in script.sites:
+        yield from _passed(program, site, candidates)
+    for binding in (each for facts in script.facts for each in facts.bindings):
+        if binding.value is None or binding.kind not in ("value", "parameter", "element"):
+            continue
         plain = "a default argument" if binding.kind == "parameter" else "assigned to a variable"
-        for node, stored, _ in _among(parts, candidates):
+        for node, stored in _parts(binding.value, candidates):
             if stored or binding.kind != "element":
                 yield _Use(node, binding.scope, binding.statement, _STORED if stored else plain)
         if binding.kind == "value" and isinstance(binding.value, ast.Call) and not binding.path:
             yield from _made(program, binding, binding.value)
-    for scope, statement, parts in (item for reading in readings for item in reading.returned):
-        for node, stored, _ in _among(parts, candidates):
-            if stored:
-                yield _Use(node, scope, statement, _STORED)
+    for scope in script.scopes:
+        for value, statement in scope.returns:
+            for node, stored in _parts(value, candidates):
+                if stored:
+                    yield _Use(node, scope, statement, _STORED)
 
 
-def _among(parts: list[_Part], candidates: set[str]) -> list[_Part]:
-    """Those parts that may be functions, by their names."""
-    return [part for part in parts if part[2] in candidates]
-
-
-def _passed(program: Program, site: Site, within: list[_Part], given: list[_Part]) -> Iterator[_Use]:
+def _passed(program: Program, site: Site, candidates: set[str]) -> Iterator[_Use]:
     """The functions that a call is given, and those in a container that it looks into."""
-    for node, *_ in within:
-        yield _Use(node, site.scope, site.statement, _STORED)
+    called = site.node.func
+    if isinstance(called, (ast.Attribute, ast.Subscript)) and isinstance(called.value, _CONTAINERS):
+        for node, _ in _parts(called.value, candidates):
+            yield _Use(node, site.scope, site.statement, _STORED)
+    given = [part for each in arguments(site.node) for part in _parts(each, candidates)]
     if not given:
         return
-    names = program.names.full_names(site.node.func, site.scope, site.statement)
+    names = program.names.full_names(called, site.scope, site.statement)
     if not names.isdisjoint(LAUNCHERS):
         return
     estimator = _is_for_estimator(program, site, names)
-    for node, stored, _ in given:
+    for node, stored in given:
         how = _STORED if stored else "passed as an argument"
         yield _Use(node, site.scope, site.statement, _FOR_ESTIMATOR if estimator else how)
 
@@ -184,50 +183,17 @@ def _made(program: Program, binding: Binding, call: ast.Call) -> Iterator[_Use]:
 _CONTAINERS = (ast.List, ast.Tuple, ast.Set, ast.Dict)
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """What a chunk passes, binds and returns, as far as that may be functions or hold some."""
-
-    passed: list[tuple[Site, list[_Part], list[_Part]]]
-    bound: list[tuple[Binding, list[_Part]]]
-    returned: list[tuple[Scope, Statement | None, list[_Part]]]
-
-
-def _read(facts: Facts) -> _Reading:
-    passed = []
-    for site in facts.sites:
-        function = site.node.func
-        looks = isinstance(function, (ast.Attribute, ast.Subscript)) and isinstance(
-            function.value, _CONTAINERS
-        )
-        within = _parts(function.value) if looks else []  # type: ignore[attr-defined]
-        given = [part for each in arguments(site.node) for part in _parts(each)]
-        if within or given:
-            passed.append((site, within, given))
-    bound = []
-    for binding in facts.bindings:
-        if binding.value is not None and binding.kind in ("value", "parameter", "element"):
-            parts = _parts(binding.value)
-            if parts or isinstance(binding.value, ast.Call):
-                bound.append((binding, parts))
-    returned = [
-        (scope, statement, parts)
-        for scope in facts.scopes
-        for value, statement in scope.returns
-        if (parts := _parts(value))
-    ]
-    return _Reading(passed, bound, returned)
-
-
-def _parts(node: ast.expr, stored: bool = False) -> list[_Part]:
-    """The names and lambdas that an expression may be, or holds."""
-    if isinstance(node, (ast.Name, ast.Attribute, ast.Lambda)):
-        return [(node, stored, last_name(node) or _LAMBDA)]
+def _parts(node: ast.expr, candidates: set[str], stored: bool = False) -> list[_Part]:
+    """The names and lambdas that an expression may be, or holds, as far as they may be functions."""
+    if isinstance(node, (ast.Name, ast.Attribute)):
+        return [(node, stored)] if last_name(node) in candidates else []
+    if isinstance(node, ast.Lambda):
+        return [(node, stored)]
     inside = _INSIDE.get(type(node))
     if inside is None:
         return []
     stored = stored or isinstance(node, _CONTAINERS)
-    return [part for each in inside(node) if each is not None for part in _parts(each, stored)]
+    return [part for each in inside(node) if each is not None for part in _parts(each, candidates, stored)]
 
 
 # What an expression may be, or holds, by its class; any other hides it.

@@ -69,14 +69,14 @@ class Resolver(StepsBack):
 
     def values(self, node: ast.expr, scope: Scope, statement: Statement | None = None) -> Values:
         """Everything that `node` may stand for, read in `scope` at `statement`."""
-        if self._script.workspace is not None:
-            home = self._script.home(scope)
-            if home is not self._script:
-                return home.names.values(node, scope, statement)
         question = (id(node), id(scope))
         known = self.memo.known.get(question)
         if known is not None:
             return known
+        if self._script.workspace is not None:
+            home = self._script.home(scope)
+            if home is not self._script:
+                return home.names.values(node, scope, statement)
         plain = self._plain(node)
         if plain:
             self.memo.known[question] = plain

@@ -11,7 +11,16 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from trainshift.core.lazy import cached_property
-from trainshift.core.text.facts import AttributeBinding, Binding, Facts, ItemBinding, Scope, Site, Statement
+from trainshift.core.text.facts import (
+    AttributeBinding,
+    Binding,
+    Facts,
+    ItemBinding,
+    Scope,
+    Site,
+    Statement,
+    arguments,
+)
 from trainshift.core.text.source import Source
 from trainshift.core.text.statements import Chunk
 
@@ -67,6 +76,18 @@ class Code:
     def sites_by_node(self) -> dict[ast.Call, Site]:
         """Every call, by its node."""
         return {site.node: site for site in self.sites}
+
+    @cached_property
+    def given(self) -> dict[Site, list[ast.expr]]:
+        """The arguments that have a name, dotted or not, of each call that has some."""
+        found: dict[Site, list[ast.expr]] = {}
+        for site in self.sites:
+            named: list[ast.expr] = [
+                each for each in arguments(site.node) if isinstance(each, (ast.Name, ast.Attribute))
+            ]
+            if named:
+                found[site] = named
+        return found
 
     @cached_property
     def scopes(self) -> list[Scope]:

@@ -330,6 +330,8 @@ def argument(call: ast.Call, position: int | None, *keywords: str) -> ast.expr |
 
 def arguments(call: ast.Call) -> list[ast.expr]:
     """Everything that the call is given, by position and then by keyword."""
+    if not call.keywords:
+        return [*call.args]
     return [*call.args, *[word.value for word in call.keywords]]
 
 

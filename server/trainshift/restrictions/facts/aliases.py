@@ -23,6 +23,7 @@ from trainshift.core.text.facts import (
     Scope,
     Statement,
     argument,
+    arguments,
     closure,
     dotted,
     imported_name,
@@ -135,15 +136,17 @@ class Aliases:
             if not is_common(binding.full_name) or binding.full_name.partition(".")[0] in ROOTS
         }
         following: dict[str, set[str]] = {}
-        given: dict[str, set[str]] = {}
+        taking: dict[str, set[str]] = {}
         for reading in self._read:
-            for word, name in reading.following:
-                following.setdefault(word, set()).add(name)
-            for called, word in reading.given:
-                given.setdefault(called, set()).add(word)
-        for called, parameters in (item for reading in self._read for item in reading.parameters):
-            for word in given.get(called, ()):
-                following.setdefault(word, set()).update(parameters)
+            for name, words in reading.following:
+                for word in words:
+                    following.setdefault(word, set()).add(name)
+            for called, parameters in reading.parameters:
+                taking.setdefault(called, set()).update(parameters)
+        for called, taken in taking.items():
+            for site in self._script.sites_named(called):
+                for word in words_of(*arguments(site.node)):
+                    following.setdefault(word, set()).update(taken)
         return closure(found, following)
 
     @cached_property

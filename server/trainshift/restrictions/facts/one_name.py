@@ -23,7 +23,7 @@ from trainshift.core.text.facts import (
 from trainshift.core.text.source import Span
 from trainshift.restrictions.facts.creations import Creation, Creations, MadeKind
 from trainshift.restrictions.facts.holders import Held, excludes
-from trainshift.restrictions.facts.second_names import given_names, kept_names
+from trainshift.restrictions.facts.second_names import kept_names
 
 WHY = {
     MadeKind.DATASET: "a rewrite follows a dataset by its one name to divide its batches among the ranks",
@@ -311,8 +311,10 @@ class _Rule:
         """The objects with a name that are passed to functions of the script."""
         script = self.program.script
         named = {scope.name for scope in script.scopes} | {name for name, _ in script.code.bound_values}
-        for site, given in (item for facts in script.facts for item in facts.once(given_names)):
-            if isinstance(site.node.func, ast.Attribute) and site.name not in named and not script.workspace:
+        for site, given in script.code.given.items():
+            if isinstance(site.node.func, ast.Attribute) and (
+                not script.may_run(site.node) or (site.name not in named and not script.workspace)
+            ):
                 continue  # A method or module member of this name is none of the script's.
             if not self._is_own(site) or site.node in self.program.fact(Creations).by_call:
                 continue

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trainshift.core.text.facts import Binding, Facts, Site, alternatives, arguments, dotted
+from trainshift.core.text.facts import Binding, Facts, alternatives, dotted
 
 _ADDING = ("append", "insert", "add", "extend", "setdefault")
 
@@ -39,7 +39,7 @@ def _bindings(facts: Facts) -> Iterator[tuple[Binding, ast.AST | None]]:
 
 def _kept(binding: Binding, target: ast.AST | None) -> KeptName | None:
     value = _part(binding)
-    if value is None:
+    if value is None or isinstance(value, (ast.Call, ast.Constant)):
         return None
     if isinstance(value, ast.List | ast.Tuple | ast.Set | ast.Dict):
         return KeptName(binding, list(filter(dotted, _elements(value))), "put in a container")
@@ -51,12 +51,6 @@ def _kept(binding: Binding, target: ast.AST | None) -> KeptName | None:
     else:
         how = "stored in an attribute" if isinstance(target, ast.Attribute) else "put in a container"
     return KeptName(binding, [value] if dotted(value) else [], how)
-
-
-def given_names(facts: Facts) -> list[tuple[Site, list[ast.expr]]]:
-    """The calls that are given (dotted) names, with these."""
-    given = ((site, list(filter(dotted, arguments(site.node)))) for site in facts.sites)
-    return [(site, names) for site, names in given if names]
 
 
 def _part(binding: Binding) -> ast.expr | None:
