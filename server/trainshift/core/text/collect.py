@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from trainshift.core.text.facts import (
     COMPREHENSIONS,
@@ -19,6 +19,7 @@ from trainshift.core.text.facts import (
     Statement,
     last_name,
 )
+from trainshift.core.text.lean import for_lean
 
 _ADDING_METHODS = frozenset(
     {"append", "extend", "insert", "add", "update", "setdefault", "assign", "assign_add"}
@@ -339,41 +340,45 @@ class _Reader:
 
 
 # How a node is read, by its class; any other is read by its children.
-_STATEMENTS: dict[type[ast.AST], Callable[..., None]] = {
-    ast.FunctionDef: _Reader.function,
-    ast.AsyncFunctionDef: _Reader.function,
-    ast.ClassDef: _Reader.class_,
-    ast.Return: _Reader.return_,
-    ast.Assign: _Reader.assign,
-    ast.AnnAssign: _Reader.annotated,
-    ast.AugAssign: _Reader.augmented,
-    ast.For: _Reader.for_,
-    ast.AsyncFor: _Reader.for_,
-    ast.While: _Reader.condition,
-    ast.If: _Reader.condition,
-    ast.With: _Reader.with_,
-    ast.AsyncWith: _Reader.with_,
-    ast.Match: _Reader.match,
-    ast.Try: _Reader.try_,
-    getattr(ast, "TryStar", ast.Try): _Reader.try_,
-    ast.Import: _Reader.import_,
-    ast.ImportFrom: _Reader.import_,
-    ast.Global: _Reader.global_,
-    ast.Nonlocal: _Reader.nonlocal_,
-    ast.Delete: _Reader.delete,
-}
-_EXPRESSIONS: dict[type[ast.AST], Callable[..., None]] = {
-    ast.Constant: _Reader.constant,
-    ast.Name: _Reader.name,
-    ast.Attribute: _Reader.attribute,
-    ast.Call: _Reader.call,
-    ast.Lambda: _Reader.lambda_,
-    **dict.fromkeys(COMPREHENSIONS, _Reader.comprehension),
-    ast.NamedExpr: _Reader.walrus,
-    ast.JoinedStr: _Reader.fstring,
-    ast.Yield: _Reader.yield_,
-    ast.YieldFrom: _Reader.yield_,
-}
+_STATEMENTS = for_lean(
+    {
+        ast.FunctionDef: _Reader.function,
+        ast.AsyncFunctionDef: _Reader.function,
+        ast.ClassDef: _Reader.class_,
+        ast.Return: _Reader.return_,
+        ast.Assign: _Reader.assign,
+        ast.AnnAssign: _Reader.annotated,
+        ast.AugAssign: _Reader.augmented,
+        ast.For: _Reader.for_,
+        ast.AsyncFor: _Reader.for_,
+        ast.While: _Reader.condition,
+        ast.If: _Reader.condition,
+        ast.With: _Reader.with_,
+        ast.AsyncWith: _Reader.with_,
+        ast.Match: _Reader.match,
+        ast.Try: _Reader.try_,
+        getattr(ast, "TryStar", ast.Try): _Reader.try_,
+        ast.Import: _Reader.import_,
+        ast.ImportFrom: _Reader.import_,
+        ast.Global: _Reader.global_,
+        ast.Nonlocal: _Reader.nonlocal_,
+        ast.Delete: _Reader.delete,
+    }
+)
+_EXPRESSIONS = for_lean(
+    {
+        ast.Constant: _Reader.constant,
+        ast.Name: _Reader.name,
+        ast.Attribute: _Reader.attribute,
+        ast.Call: _Reader.call,
+        ast.Lambda: _Reader.lambda_,
+        **dict.fromkeys(COMPREHENSIONS, _Reader.comprehension),
+        ast.NamedExpr: _Reader.walrus,
+        ast.JoinedStr: _Reader.fstring,
+        ast.Yield: _Reader.yield_,
+        ast.YieldFrom: _Reader.yield_,
+    }
+)
 
 
 def _slots(targets: list[ast.expr]) -> Iterator[tuple[ast.expr, Slot]]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
+from trainshift.core.text.lean import kind_of
 from trainshift.core.text.source import Span
 
 
@@ -160,7 +161,7 @@ def asked(parent: ast.AST, node: ast.expr) -> Level:
         return STARRED  # ``**node``
     for name, value in ast.iter_fields(parent):
         if value is node or (isinstance(value, list) and any(each is node for each in value)):
-            return _ASKED.get((type(parent), name), Level.CONDITIONAL)
+            return _ASKED.get((kind_of(parent), name), Level.CONDITIONAL)
     return Level.CONDITIONAL
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from trainshift.core.text.collect import read_facts
 from trainshift.core.text.facts import Facts
+from trainshift.core.text.lean import lean
 from trainshift.core.text.source import Source
 
 # A line that may begin a top-level statement: not blank, indented, a comment, a closing
@@ -181,7 +182,7 @@ def _read(piece: str) -> Facts | None:
 def _tree(text: str) -> list[ast.stmt]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return ast.parse(text).body
+        return lean(ast.parse(text)).body  # type: ignore[no-any-return]
 
 
 def _diagnose(text: str, start: int) -> ParseFailure:

@@ -9,6 +9,7 @@ from enum import Enum
 from itertools import pairwise
 
 from trainshift.core.text.facts import COMPREHENSIONS, Site, Statement, argument, dotted, is_main_guard
+from trainshift.core.text.lean import kind_of
 
 
 class Held(Enum):
@@ -85,7 +86,7 @@ def _assigned(parent: ast.Assign) -> tuple[Held, str, ast.Call | None]:
     target = parent.targets[0]
     if len(parent.targets) > 1:
         return Held.SEVERAL, dotted(target), None
-    return _TARGETS.get(type(target), Held.UNPACKED), dotted(target), None
+    return _TARGETS.get(kind_of(target), Held.UNPACKED), dotted(target), None
 
 
 _HOLDERS = {

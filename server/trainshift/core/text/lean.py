@@ -1,0 +1,163 @@
+"""Lean: an `ast` of which the nodes that scripts have most of take a third of the memory.
+
+Python gives each node a dictionary, which takes more than all that is in it.  Names, attributes, constants,
+calls and their keywords, parameters and assignments, nine nodes in ten, have slots here instead; they are
+quicker to read, too.  Their classes are those of `ast` for `isinstance`, not for `type`: whoever looks a node
+up by its class asks `kind_of`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+_PLACE = ("lineno", "col_offset", "end_lineno", "end_col_offset")
+
+
+class _Name(ast.Name):
+    __slots__ = ("id", "ctx", *_PLACE)
+
+
+class _Attribute(ast.Attribute):
+    __slots__ = ("value", "attr", "ctx", *_PLACE)
+
+
+class _Constant(ast.Constant):
+    __slots__ = ("value", "kind", *_PLACE)
+
+
+class _Call(ast.Call):
+    __slots__ = ("func", "args", "keywords", *_PLACE)
+
+
+class _Keyword(ast.keyword):
+    __slots__ = ("arg", "value", *_PLACE)
+
+
+class _Arg(ast.arg):
+    __slots__ = ("arg", "annotation", "type_comment", *_PLACE)
+
+
+class _Assign(ast.Assign):
+    __slots__ = ("targets", "value", "type_comment", *_PLACE)
+
+
+_LEAN: tuple[type[ast.AST], ...] = (_Name, _Attribute, _Constant, _Call, _Keyword, _Arg, _Assign)
+_KINDS: dict[type[ast.AST], type[ast.AST]] = {each: each.__bases__[0] for each in _LEAN}
+for _each, _kind in _KINDS.items():
+    _each.__name__ = _each.__qualname__ = _kind.__name__  # which `ast.unparse` and its like go by
+_new: Callable[[Any], Any] = ast.AST.__new__
+
+
+def kind_of(node: ast.AST) -> type[ast.AST]:
+    """The class of `ast` that a node is of."""
+    kind = type(node)
+    return _KINDS.get(kind, kind)
+
+
+def for_lean(table: dict[type[ast.AST], Callable[..., None]]) -> dict[type[ast.AST], Callable[..., None]]:
+    """A table by classes of `ast` that may be asked by `type`, which is quicker than `kind_of`."""
+    return table | {lean: table[kind] for lean, kind in _KINDS.items() if kind in table}
+
+
+def lean(node: Any) -> Any:
+    """A node as `ast.parse` makes it, lean with all below it, or what else stands there; it is used up."""
+    make = _MAKING.get(type(node))
+    if make is not None:
+        return make(node)
+    if isinstance(node, ast.AST):
+        _below(node)
+    return node
+
+
+def _below(node: ast.AST) -> None:
+    """Make all below a node lean that stays what it is."""
+    while isinstance(node, ast.BinOp):  # A long sum nests to the left, deeper than Python recurses.
+        node.right = lean(node.right)
+        if not isinstance(node.left, ast.BinOp):
+            node.left = lean(node.left)
+            return
+        node = node.left
+    for name, part in vars(node).items():
+        if isinstance(part, list):
+            for index, each in enumerate(part):
+                part[index] = lean(each)
+        elif isinstance(part, ast.AST):
+            setattr(node, name, lean(part))
+
+
+# The parts of a node stand in its dictionary in the order of its slots.  They are named one by one, since
+# a script has tens of thousands of nodes and any loop over the names takes three times as long.
+# fmt: off
+
+
+def _name(node: ast.Name) -> Any:
+    made = _new(_Name)
+    (made.id, made.ctx,
+     made.lineno, made.col_offset, made.end_lineno, made.end_col_offset) = vars(node).values()
+    return made
+
+
+def _attribute(node: ast.Attribute) -> Any:
+    made = _new(_Attribute)
+    (value, made.attr, made.ctx,
+     made.lineno, made.col_offset, made.end_lineno, made.end_col_offset) = vars(node).values()
+    made.value = lean(value)
+    return made
+
+
+def _constant(node: ast.Constant) -> Any:
+    made = _new(_Constant)
+    (made.value, made.kind,
+     made.lineno, made.col_offset, made.end_lineno, made.end_col_offset) = vars(node).values()
+    return made
+
+
+def _call(node: ast.Call) -> Any:
+    made = _new(_Call)
+    (func, made.args, made.keywords,
+     made.lineno, made.col_offset, made.end_lineno, made.end_col_offset) = vars(node).values()
+    made.func = lean(func)
+    for given in (made.args, made.keywords):
+        for index, each in enumerate(given):
+            given[index] = lean(each)
+    return made
+
+
+def _keyword(node: ast.keyword) -> Any:
+    made = _new(_Keyword)
+    (made.arg, value,
+     made.lineno, made.col_offset, made.end_lineno, made.end_col_offset) = vars(node).values()
+    made.value = lean(value)
+    return made
+
+
+def _arg(node: ast.arg) -> Any:
+    made = _new(_Arg)
+    (made.arg, annotation, made.type_comment,
+     made.lineno, made.col_offset, made.end_lineno, made.end_col_offset) = vars(node).values()
+    made.annotation = lean(annotation)
+    return made
+
+
+def _assign(node: ast.Assign) -> Any:
+    made = _new(_Assign)
+    (made.targets, value, made.type_comment,
+     made.lineno, made.col_offset, made.end_lineno, made.end_col_offset) = vars(node).values()
+    made.value = lean(value)
+    for index, each in enumerate(made.targets):
+        made.targets[index] = lean(each)
+    return made
+
+
+# fmt: on
+_MAKING: dict[type, Callable[[Any], Any]] = {
+    ast.Name: _name,
+    ast.Attribute: _attribute,
+    ast.Constant: _constant,
+    ast.Call: _call,
+    ast.keyword: _keyword,
+    ast.arg: _arg,
+    ast.Assign: _assign,
+}
