@@ -61,30 +61,28 @@ def for_lean(table: dict[type[ast.AST], Callable[..., None]]) -> dict[type[ast.A
     return table | {lean: table[kind] for lean, kind in _KINDS.items() if kind in table}
 
 
-def lean(node: Any) -> Any:
-    """A node as `ast.parse` makes it, lean with all below it, or what else stands there; it is used up."""
-    make = _MAKING.get(type(node))
-    if make is not None:
-        return make(node)
-    if isinstance(node, ast.AST):
-        _below(node)
-    return node
+def lean(tree: ast.Module) -> ast.Module:
+    """A tree as `ast.parse` makes it, with all below its root made lean; it is used up."""
+    _below(tree)
+    return tree
 
 
-def _below(node: ast.AST) -> None:
+def _below(node: Any) -> Any:
     """Make all below a node lean that stays what it is."""
+    above = node
     while isinstance(node, ast.BinOp):  # A long sum nests to the left, deeper than Python recurses.
-        node.right = lean(node.right)
+        node.right = _MAKING[type(node.right)](node.right)
         if not isinstance(node.left, ast.BinOp):
-            node.left = lean(node.left)
-            return
+            node.left = _MAKING[type(node.left)](node.left)
+            return above
         node = node.left
     for name, part in vars(node).items():
         if isinstance(part, list):
             for index, each in enumerate(part):
-                part[index] = lean(each)
+                part[index] = _MAKING[type(each)](each)
         elif isinstance(part, ast.AST):
-            setattr(node, name, lean(part))
+            setattr(node, name, _MAKING[type(part)](part))
+    return above
 
 
 # The parts of a node stand in its dictionary in the order of its slots.  They are named one by one, since
@@ -103,7 +101,7 @@ def _attribute(node: ast.Attribute) -> Any:
     made = _new(_Attribute)
     (value, made.attr, made.ctx,
      made.lineno, made.col_offset, made.end_lineno, made.end_col_offset) = vars(node).values()
-    made.value = lean(value)
+    made.value = _MAKING[type(value)](value)
     return made
 
 
@@ -118,10 +116,10 @@ def _call(node: ast.Call) -> Any:
     made = _new(_Call)
     (func, made.args, made.keywords,
      made.lineno, made.col_offset, made.end_lineno, made.end_col_offset) = vars(node).values()
-    made.func = lean(func)
+    made.func = _MAKING[type(func)](func)
     for given in (made.args, made.keywords):
         for index, each in enumerate(given):
-            given[index] = lean(each)
+            given[index] = _MAKING[type(each)](each)
     return made
 
 
@@ -129,7 +127,7 @@ def _keyword(node: ast.keyword) -> Any:
     made = _new(_Keyword)
     (made.arg, value,
      made.lineno, made.col_offset, made.end_lineno, made.end_col_offset) = vars(node).values()
-    made.value = lean(value)
+    made.value = _MAKING[type(value)](value)
     return made
 
 
@@ -137,7 +135,7 @@ def _arg(node: ast.arg) -> Any:
     made = _new(_Arg)
     (made.arg, annotation, made.type_comment,
      made.lineno, made.col_offset, made.end_lineno, made.end_col_offset) = vars(node).values()
-    made.annotation = lean(annotation)
+    made.annotation = _MAKING[type(annotation)](annotation)
     return made
 
 
@@ -145,19 +143,35 @@ def _assign(node: ast.Assign) -> Any:
     made = _new(_Assign)
     (made.targets, value, made.type_comment,
      made.lineno, made.col_offset, made.end_lineno, made.end_col_offset) = vars(node).values()
-    made.value = lean(value)
+    made.value = _MAKING[type(value)](value)
     for index, each in enumerate(made.targets):
-        made.targets[index] = lean(each)
+        made.targets[index] = _MAKING[type(each)](each)
     return made
 
 
 # fmt: on
-_MAKING: dict[type, Callable[[Any], Any]] = {
-    ast.Name: _name,
-    ast.Attribute: _attribute,
-    ast.Constant: _constant,
-    ast.Call: _call,
-    ast.keyword: _keyword,
-    ast.arg: _arg,
-    ast.Assign: _assign,
-}
+
+
+class _Making(dict[type, Callable[[Any], Any]]):
+    """What makes a node lean, by its class."""
+
+    def __missing__(self, kind: type) -> Callable[[Any], Any]:
+        self[kind] = _below if issubclass(kind, ast.AST) and kind._fields else _as_it_is
+        return self[kind]
+
+
+def _as_it_is(part: Any) -> Any:
+    return part
+
+
+_MAKING = _Making(
+    {
+        ast.Name: _name,
+        ast.Attribute: _attribute,
+        ast.Constant: _constant,
+        ast.Call: _call,
+        ast.keyword: _keyword,
+        ast.arg: _arg,
+        ast.Assign: _assign,
+    }
+)

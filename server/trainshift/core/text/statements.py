@@ -182,7 +182,7 @@ def _read(piece: str) -> Facts | None:
 def _tree(text: str) -> list[ast.stmt]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return lean(ast.parse(text)).body  # type: ignore[no-any-return]
+        return lean(ast.parse(text)).body
 
 
 def _diagnose(text: str, start: int) -> ParseFailure:
