@@ -135,7 +135,7 @@ def _place(site: Site) -> str:
 def _passed_on(program: Program, called: set[ast.expr]) -> Iterator[Finding]:
     """Findings for the method where it is not called."""
     for statement in program.script.statements:
-        if _METHOD not in statement.scope.facts.names:
+        if _METHOD not in statement.scope.facts.loads:
             continue
         for node, scope in _expressions(statement):
             if not isinstance(node, ast.Attribute) or node.attr != _METHOD or node in called:

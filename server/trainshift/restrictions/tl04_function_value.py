@@ -26,7 +26,7 @@ from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.names import api
 from trainshift.core.names.values import Function, Member
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Binding, Scope, Site, Statement, arguments, closure, last_name
+from trainshift.core.text.facts import Binding, Scope, Site, Statement, closure, last_name
 from trainshift.core.text.source import one_line
 from trainshift.core.training.loop_kinds import FITTING
 from trainshift.core.training.loops import LAUNCHERS, Loops
@@ -136,7 +136,14 @@ def _uses(program: Program, candidates: set[str]) -> Iterator[_Use]:
     """Each function that is assigned, stored or passed."""
     script = program.script
     for site in script.sites:
-        yield from _passed(program, site, candidates)
+        called = site.node.func
+        if isinstance(called, (ast.Attribute, ast.Subscript)) and isinstance(called.value, _CONTAINERS):
+            for node, _ in _parts(called.value, candidates):
+                yield _Use(node, site.scope, site.statement, _STORED)
+    for site, arguments in script.code.given.items():
+        given = [part for each in arguments for part in _parts(each, candidates)]
+        if given:
+            yield from _passed(program, site, given)
     for binding in (each for facts in script.facts for each in facts.bindings):
         if binding.value is None or binding.kind not in ("value", "parameter", "element"):
             continue
@@ -153,16 +160,9 @@ def _uses(program: Program, candidates: set[str]) -> Iterator[_Use]:
                     yield _Use(node, scope, statement, _STORED)
 
 
-def _passed(program: Program, site: Site, candidates: set[str]) -> Iterator[_Use]:
-    """The functions that a call is given, and those in a container that it looks into."""
-    called = site.node.func
-    if isinstance(called, (ast.Attribute, ast.Subscript)) and isinstance(called.value, _CONTAINERS):
-        for node, _ in _parts(called.value, candidates):
-            yield _Use(node, site.scope, site.statement, _STORED)
-    given = [part for each in arguments(site.node) for part in _parts(each, candidates)]
-    if not given:
-        return
-    names = program.names.full_names(called, site.scope, site.statement)
+def _passed(program: Program, site: Site, given: list[_Part]) -> Iterator[_Use]:
+    """The functions that a call is given."""
+    names = program.names.full_names(site.node.func, site.scope, site.statement)
     if not names.isdisjoint(LAUNCHERS):
         return
     estimator = _is_for_estimator(program, site, names)
@@ -185,8 +185,10 @@ _CONTAINERS = (ast.List, ast.Tuple, ast.Set, ast.Dict)
 
 def _parts(node: ast.expr, candidates: set[str], stored: bool = False) -> list[_Part]:
     """The names and lambdas that an expression may be, or holds, as far as they may be functions."""
-    if isinstance(node, (ast.Name, ast.Attribute)):
-        return [(node, stored)] if last_name(node) in candidates else []
+    if isinstance(node, ast.Name):
+        return [(node, stored)] if node.id in candidates else []
+    if isinstance(node, ast.Attribute):
+        return [(node, stored)] if node.attr in candidates else []
     if isinstance(node, ast.Lambda):
         return [(node, stored)]
     inside = _INSIDE.get(type(node))

@@ -19,12 +19,12 @@ from trainshift.core.text.facts import (
     Scope,
     Site,
     Statement,
-    arguments,
 )
 from trainshift.core.text.source import Source
 from trainshift.core.text.statements import Chunk
 
 T = TypeVar("T")
+_MADE_THERE = (ast.Call, ast.Constant)
 
 
 class Code:
@@ -79,14 +79,15 @@ class Code:
 
     @cached_property
     def given(self) -> dict[Site, list[ast.expr]]:
-        """The arguments that have a name, dotted or not, of each call that has some."""
+        """The arguments that are neither calls nor constants, of each call that has some."""
         found: dict[Site, list[ast.expr]] = {}
         for site in self.sites:
-            named: list[ast.expr] = [
-                each for each in arguments(site.node) if isinstance(each, (ast.Name, ast.Attribute))
-            ]
-            if named:
-                found[site] = named
+            given = [each for each in site.node.args if not isinstance(each, _MADE_THERE)]
+            for word in site.node.keywords:
+                if not isinstance(word.value, _MADE_THERE):
+                    given.append(word.value)
+            if given:
+                found[site] = given
         return found
 
     @cached_property
@@ -140,7 +141,7 @@ class Code:
     @cached_property
     def identifiers(self) -> frozenset[str]:
         """Every identifier of the script, attributes included: what a fresh name must avoid."""
-        return frozenset().union(*(facts.names for facts in self.facts))
+        return frozenset().union(*(names for each in self.facts for names in (each.bound_names, each.loads)))
 
     @cached_property
     def variables(self) -> frozenset[str]:

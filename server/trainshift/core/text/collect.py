@@ -109,11 +109,11 @@ class _Reader:
 
     def global_(self, node: ast.Global, statement: Statement) -> None:
         statement.scope.declared_global |= {*node.names}
-        self.facts.names.update(node.names)
+        self.facts.bound_names.update(node.names)
 
     def nonlocal_(self, node: ast.Nonlocal, statement: Statement) -> None:
         statement.scope.declared_nonlocal |= {*node.names}
-        self.facts.names.update(node.names)
+        self.facts.bound_names.update(node.names)
 
     def delete(self, node: ast.Delete, statement: Statement) -> None:
         for target in node.targets:
@@ -190,12 +190,12 @@ class _Reader:
                 self.expression(default, node, parent)
             binding = Binding("parameter", default, None, parent, target=argument, inner=inner)
             inner.bindings.setdefault(argument.arg, []).append(binding)
-            self.facts.names.add(argument.arg)
+            self.facts.bound_names.add(argument.arg)
         for collector in (arguments.vararg, arguments.kwarg):
             if collector is not None:
                 binding = Binding("other", None, None, inner, target=collector)
                 inner.bindings.setdefault(collector.arg, []).append(binding)
-                self.facts.names.add(collector.arg)
+                self.facts.bound_names.add(collector.arg)
         return inner
 
     def class_(self, node: ast.ClassDef, statement: Statement) -> None:
@@ -222,7 +222,7 @@ class _Reader:
                 self.bind(element, part)
         elif isinstance(target, ast.Attribute):
             self.expression(target.value, target, binding.scope)
-            self.facts.names.add(target.attr)
+            self.facts.bound_names.add(target.attr)
             self.facts.attributes.setdefault(target.attr, []).append(AttributeBinding(target.value, binding))
         elif isinstance(target, ast.Subscript):
             self.expression(target.value, target, binding.scope)
@@ -236,7 +236,7 @@ class _Reader:
         while scope.kind == "comprehension" and scope.parent is not None and binding.kind != "element":
             scope = scope.parent
         scope.bindings.setdefault(name, []).append(binding)
-        self.facts.names.add(name)
+        self.facts.bound_names.add(name)
 
     def name_loads(self, target: ast.expr) -> None:
         if isinstance(target, ast.Name):
@@ -245,31 +245,32 @@ class _Reader:
     # Expressions
 
     def expression(self, node: ast.expr, parent: ast.AST, scope: Scope) -> None:
-        while isinstance(node, ast.BinOp):  # A long sum nests to the left, deeper than Python recurses.
-            self.expression(node.right, node, scope)
-            parent, node = node, node.left
-        read = _EXPRESSIONS.get(type(node))
-        if read is not None:
-            read(self, node, parent, scope)
-        else:
-            self.children(node, scope)
+        if not isinstance(node, ast.Constant):
+            _EXPRESSIONS.get(type(node), _Reader.others)(self, node, parent, scope)
 
-    def constant(self, node: ast.Constant, parent: ast.AST, scope: Scope) -> None:
-        pass
+    def others(self, node: ast.expr, parent: ast.AST, scope: Scope) -> None:
+        self.children(node, scope)
+
+    def binary(self, node: ast.BinOp, parent: ast.AST, scope: Scope) -> None:
+        left: ast.expr = node
+        while isinstance(left, ast.BinOp):  # A long sum nests to the left, deeper than Python recurses.
+            self.expression(left.right, left, scope)
+            parent, left = left, left.left
+        self.expression(left, parent, scope)
 
     def name(self, node: ast.Name, parent: ast.AST, scope: Scope) -> None:
-        facts, name = self.facts, node.id
-        facts.names.add(name)
-        facts.loads[name] = facts.loads.get(name, 0) + 1
+        loads, name = self.facts.loads, node.id
+        loads[name] = loads.get(name, 0) + 1
 
     def attribute(self, node: ast.Attribute, parent: ast.AST, scope: Scope) -> None:
-        facts, name = self.facts, node.attr
-        facts.names.add(name)
-        facts.loads[name] = facts.loads.get(name, 0) + 1
-        if isinstance(node.value, ast.Name):
-            member = (node.value.id, name)
-            facts.member_loads[member] = facts.member_loads.get(member, 0) + 1
-        self.expression(node.value, node, scope)
+        loads, name, base = self.facts.loads, node.attr, node.value
+        loads[name] = loads.get(name, 0) + 1
+        if isinstance(base, ast.Name):
+            members, member = self.facts.member_loads, (base.id, name)
+            members[member] = members.get(member, 0) + 1
+            loads[base.id] = loads.get(base.id, 0) + 1
+        else:
+            self.expression(base, node, scope)
 
     def lambda_(self, node: ast.Lambda, parent: ast.AST, scope: Scope) -> None:
         inner = self.open_function(node, self.statement, scope)
@@ -367,11 +368,11 @@ _STATEMENTS = for_lean(
 )
 _EXPRESSIONS = for_lean(
     {
-        ast.Constant: _Reader.constant,
         ast.Name: _Reader.name,
         ast.Attribute: _Reader.attribute,
         ast.Call: _Reader.call,
         ast.Lambda: _Reader.lambda_,
+        ast.BinOp: _Reader.binary,
         **dict.fromkeys(COMPREHENSIONS, _Reader.comprehension),
         ast.NamedExpr: _Reader.walrus,
         ast.JoinedStr: _Reader.fstring,

@@ -186,7 +186,7 @@ class Facts:
         self.scopes: list[Scope] = []
         self.attributes: dict[str, list[AttributeBinding]] = {}
         self.items: dict[str, list[ItemBinding]] = {}
-        self.names: set[str] = set()
+        self.bound_names: set[str] = set()
         self.loads: dict[str, int] = {}
         self.member_loads: dict[tuple[str, str], int] = {}
         self.scope_of: dict[ast.AST, Scope] = {}
@@ -202,6 +202,11 @@ class Facts:
         held = (each.binding for given in self.attributes.values() for each in given)
         items = (each.binding for given in self.items.values() for each in given if each.key is not None)
         return [*named, *held, *items]
+
+    @property
+    def names(self) -> set[str]:
+        """Every identifier, attributes included."""
+        return self.bound_names.union(self.loads)
 
     @cached_property
     def imports(self) -> list[Binding]:
