@@ -126,8 +126,8 @@ def _names_of_functions(program: Program) -> set[str]:
     names |= {new for new, old in script.code.renamed_imports if old in names}
     aliases: dict[str, list[str]] = {}
     for name, value in script.code.bound_values:
-        first = value.args[:1] if isinstance(value, ast.Call) else []
-        for origin in (value, *first):
+        origins = value.args[:1] if isinstance(value, ast.Call) else [value]
+        for origin in origins:
             aliases.setdefault(last_name(origin), []).append(name)
     return closure(names, aliases)
 

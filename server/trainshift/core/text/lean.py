@@ -76,7 +76,8 @@ def _below(node: Any) -> Any:
             node.left = _MAKING[type(node.left)](node.left)
             return above
         node = node.left
-    for name, part in vars(node).items():
+    for name in node._fields:
+        part = getattr(node, name)
         if isinstance(part, list):
             for index, each in enumerate(part):
                 part[index] = _MAKING[type(each)](each)
