@@ -1,7 +1,8 @@
 """Every converted fixture is true: SPEC 6.7, on two real processes of Horovod.
 
 A folder of fixtures/scripts that holds before.py and after.py is proved.  Its proof.json may name the
-`arguments` that both are run with, and the `known` faults: ids with the reason why they are accepted.
+`arguments` that both are run with, or those of several `runs`, one for each mode of the script, and the
+`known` faults: ids with the reason why they are accepted.
 """
 
 from __future__ import annotations
@@ -20,11 +21,29 @@ SCRIPTS = Path(__file__).parents[2] / "fixtures" / "scripts"
 FOLDERS = sorted(path.parent for path in SCRIPTS.glob("*/after.py") if (path.parent / "before.py").exists())
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
-def test_conversion_is_true(folder: Path) -> None:
-    settings: dict[str, Any] = {}
-    if (folder / "proof.json").exists():
-        settings = json.loads((folder / "proof.json").read_text(encoding="utf-8"))
-    faults = prove(folder / "before.py", folder / "after.py", settings.get("arguments", ()))
+def settings(folder: Path) -> dict[str, Any]:
+    """What a folder's proof.json says."""
+    path = folder / "proof.json"
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
+
+
+def runs(folder: Path) -> list[list[str]]:
+    """The arguments of each run of a folder's script."""
+    said = settings(folder)
+    return [list(arguments) for arguments in said.get("runs", [said.get("arguments", [])])]
+
+
+PROOFS = [
+    pytest.param(folder, each, id=" ".join((folder.name, *each)))
+    for folder in FOLDERS
+    for each in runs(folder)
+]
+
+
+@pytest.mark.parametrize(("folder", "arguments"), PROOFS)
+def test_conversion_is_true(folder: Path, arguments: list[str]) -> None:
+    faults = prove(folder / "before.py", folder / "after.py", arguments)
     found = {fault.partition(":")[0] for fault in faults}
-    assert found == set(settings.get("known", ())), "\n".join([f"{folder.name}:", *faults])
+    assert found == set(settings(folder).get("known", ())), "\n".join(
+        [f"{folder.name} {arguments}:", *faults]
+    )

@@ -74,7 +74,14 @@ class Readings:
 
 
 def readings_in(statement: Statement) -> Iterator[Reading]:
-    """Every name that a statement itself reads.
+    """Every name that a statement itself reads."""
+    for node, scope, string in parts_of(statement):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            yield Reading(node, scope, statement, string)
+
+
+def parts_of(statement: Statement) -> Iterator[tuple[ast.AST, Scope, ast.JoinedStr | None]]:
+    """Every node of a statement itself, with its scope and the f-string that it stands in.
 
     What stands in the blocks of a compound statement belongs to the statements there.
     """
@@ -82,10 +89,7 @@ def readings_in(statement: Statement) -> Iterator[Reading]:
     waiting: list[tuple[ast.AST, Scope, ast.JoinedStr | None]] = [(statement.node, statement.scope, None)]
     while waiting:
         node, scope, string = waiting.pop()
-        if isinstance(node, ast.Name):
-            if isinstance(node.ctx, ast.Load):
-                yield Reading(node, scope, statement, string)
-            continue
+        yield node, scope, string
         if isinstance(node, ast.JoinedStr):
             string = string or node
         inner = scope_of[node] if isinstance(node, (ast.Lambda, *COMPREHENSIONS)) else scope

@@ -5,7 +5,9 @@ that is trained both ways gets both: its optimizer is wrapped for `fit` and then
 the tape has averaged already, or the broadcast of one loop undoes what the other has learnt.
 
 Two models with one loop each are fine, however different the loops (see TL02). A custom `train_step` with
-`fit` is one loop. Unknown: two types of loop in a program, and it cannot be seen which model each trains.
+`fit` is one loop. Harmless: only one of the two loops runs, since they stand in two branches of an `if` or a
+`match`, or in functions that are called there; each is converted by its own rules. Unknown: two types of loop
+in a program, and it cannot be seen which model each trains.
 
 By hand: train each model by `fit` alone (with a custom `train_step` if need be), or by a tape alone.
 
@@ -15,12 +17,15 @@ Seeds: S2 §3.1 restriction 3, S3 §3.1 restriction 3.
 from __future__ import annotations
 
 import ast
+from itertools import product
 
 from trainshift.core.finding import Finding, Related, Verdict
+from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
 from trainshift.core.text.source import Span
 from trainshift.core.training.loop_kinds import KNOWN_PATTERNS, Loop
 from trainshift.core.training.loops import Loops
+from trainshift.core.training.modes import Modes
 from trainshift.core.training.origins import Origins
 from trainshift.restrictions.restriction import Findings, Restriction
 
@@ -28,20 +33,22 @@ from trainshift.restrictions.restriction import Findings, Restriction
 def check(program: Program) -> Findings:
     """One finding for each loop that trains what a loop of another type before it trains too."""
     loops = [loop for loop in program.fact(Loops).all if loop.pattern in KNOWN_PATTERNS]
-    reported: set[Loop] = set()
+    worst: dict[Loop, Finding] = {}
     for index, later in enumerate(loops):
         for earlier in loops[:index]:
             here, other = (later, earlier) if later.script is program.script else (earlier, later)
-            if here in reported or here.pattern is other.pattern:
+            known = worst.get(here)
+            if here.pattern is other.pattern or (known is not None and known.verdict is not Verdict.HARMLESS):
                 continue
+            span: Span | None = here.span
             if here.script is not program.script:
-                made = _made_here(program, here, other)
-                if made is not None:
-                    reported.add(here)
-                    yield _finding(program, here, other, made)
-            elif program.fact(Loops).same_model(here, other) is not False:
-                reported.add(here)
-                yield _finding(program, here, other, here.span)
+                span = _made_here(program, here, other)
+            elif program.fact(Loops).same_model(here, other) is False:
+                span = None
+            found = _finding(program, here, other, span) if span is not None else None
+            if found is not None and (known is None or found.verdict is not Verdict.HARMLESS):
+                worst[here] = found
+    yield from worst.values()
 
 
 def _made_here(program: Program, one: Loop, other: Loop) -> Span | None:
@@ -54,20 +61,35 @@ def _made_here(program: Program, one: Loop, other: Loop) -> Span | None:
     return None
 
 
-def _finding(program: Program, here: Loop, other: Loop, span: Span) -> Finding:
+def _exclude(program: Program, one: Loop, other: Loop) -> bool:
+    """Whether only one of two loops trains a model in a run."""
+    place = program.fact(Loops).shared_model(one, other)
+    made = program.fact(Origins).creations(place) if place is not None else ()
+    makers = [program.script.site_of(each) for each in made if isinstance(each, ast.Call)]
+    places = [
+        [Occurrence(site.node, site.scope, site.statement) for site in loop.sites] for loop in (one, other)
+    ]
+    return all(program.fact(Modes).exclude(first, second, makers) for first, second in product(*places))
+
+
+def _finding(program: Program, here: Loop, other: Loop, span: Span) -> Finding | None:
+    """What there is to say of two loops; nothing where what is not seen makes no difference."""
     related = [Related(other.span, f"the other loop: {other.call}", program.elsewhere(other.script))]
     if here.script is not program.script:
         related.insert(0, Related(here.span, f"one loop: {here.call}", here.script))
-    model = program.fact(Loops).shared_model(here, other)
+    model, exclusive = program.fact(Loops).shared_model(here, other), _exclude(program, here, other)
     if model is not None:
         elsewhere = here.script is not program.script
         name = "The model that is made here" if elsewhere else ast.unparse(model.node)
-        message = (
-            f"{name} is trained by two types of loop, {other.call} "
-            f"({other.pattern.value}) and {here.call} ({here.pattern.value}); its gradients would be "
-            "averaged twice or not at all."
-        )
-        return Finding("TL03", Verdict.VIOLATED, span, message, tuple(related))
+        loops = f"{other.call} ({other.pattern.value}) and {here.call} ({here.pattern.value})"
+        verdict, outcome = Verdict.VIOLATED, "; its gradients would be averaged twice or not at all."
+        if exclusive:
+            verdict = Verdict.HARMLESS
+            outcome = ", of which only one runs; each is converted by its own rules."
+        message = f"{name} is trained by two types of loop, {loops}{outcome}"
+        return Finding("TL03", verdict, span, message, tuple(related))
+    if exclusive:
+        return None
     message = (
         f"It cannot be seen whether {here.call} ({here.pattern.value}) and {other.call} "
         f"({other.pattern.value}) train one model; if they do, its gradients would be averaged twice."

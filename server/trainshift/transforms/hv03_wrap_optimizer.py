@@ -9,6 +9,18 @@ is fitted: right after the assignment that names it, or in place where it has no
 `LossScaleOptimizer` the inner one is wrapped. The optimizer of a model whose `train_step` uses a tape of its
 own stays as it is, since Horovod would not average there: its tape is wrapped (HV04).
 
+Where a script fits in one mode and uses a tape in another, as an `if`, a `match` or the like decides, both
+may have one optimizer. It is wrapped where the mode that fits compiles:
+
+    optimizer = Adam(1e-3)                  optimizer = Adam(1e-3 * hvd.size())
+    if args.keras:                          if args.keras:
+        model.compile(optimizer, "mse")         optimizer = hvd.DistributedOptimizer(optimizer)
+        model.fit(dataset)                      model.compile(optimizer, "mse")
+
+It is wrapped where it is made if more than this `compile` sees it, such as a checkpoint, or a `compile` for
+all modes. The wrap averages nothing of what a tape's loop gives to `apply_gradients`; there the tape does.
+An optimizer that may serve both in one run is refused.
+
 In a TensorFlow 1 graph it is the optimizers whose `minimize` or `compute_gradients` makes the training
 operation, and those that a ready-made Estimator is given. A wrap averages nothing of what `tf.gradients`
 gives to `apply_gradients`, so that these gradients are averaged where they are taken:
@@ -34,6 +46,7 @@ from trainshift.core.text.edit import Change, Edit, Withheld
 from trainshift.core.text.expressions import handed_to, of_each
 from trainshift.core.text.facts import Site, Statement
 from trainshift.rewriting.keras.schedule_configs import REGISTER, Remake, ScheduleConfigs
+from trainshift.rewriting.keras.shared import InMode
 from trainshift.rewriting.keras.wraps import Wrap, Wraps
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.tf1.graphs import Graphs
@@ -44,7 +57,9 @@ def propose(program: Program) -> Proposals:
     """One change for each statement that makes an optimizer, `compile` itself left to HV10."""
     made, _, hidden = program.fact(Wraps).all
     for wrap in made:
-        if wrap.compile is None:
+        for mode in wrap.modes:
+            yield _in_mode(program, wrap, mode)
+        if wrap.compile is None and not wrap.modes:
             yield _change(program, wrap)
     for remake in program.fact(ScheduleConfigs).all:
         yield _serializable(program, remake)
@@ -70,24 +85,57 @@ def _average(program: Program, site: Site) -> Change | Withheld:
 
 
 def _change(program: Program, wrap: Wrap) -> Change | Withheld:
+    """Wrap an optimizer where it is made."""
     span = program.script.span(wrap.site.node, wrap.site)
     if wrap.site.in_fstring:
         return Withheld("HV03", span, "the optimizer is made inside an f-string", True)
-    wrapper = f"{program.at(wrap.statement).fact(Prerequisites).modules[wrap.module]}.DistributedOptimizer"
+    name, wrapper = wrap.target or "the optimizer", _wrapper(program, wrap.statement, wrap)
     requires: tuple[Edit, ...] = ()
-    edits: tuple[Edit, ...]
+    edits = program.fact(Layout).put(wrap.site.node, wrap.site, handed_to(wrapper))
     if wrap.target:
-        line = f"{wrap.target} = {wrapper}({wrap.target})"
-        edits = (program.fact(Layout).after(wrap.statement, [line]),)
+        edits = (program.fact(Layout).after(wrap.statement, [f"{name} = {wrapper}({name})"]),)
         requires = program.fact(Layout).isolate(wrap.statement)
-    else:
-        edits = program.fact(Layout).put(wrap.site.node, wrap.site, handed_to(wrapper))
-    name = wrap.target or "the optimizer"
-    doubts = (wrap.doubt,) if wrap.doubt else ()
-    target = program.script.statement_span(wrap.statement)
-    return Change(
-        "HV03", f"Average the gradients that {name} steps over all ranks", target, edits, requires, doubts
+    decision = (
+        f"{name} is wrapped for all modes; where a tape uses it, the tape averages and the wrap does not"
     )
+    return _averaging(program, wrap, name, wrap.statement, edits, requires, decision)
+
+
+def _in_mode(program: Program, wrap: Wrap, mode: InMode) -> Change | Withheld:
+    """Wrap an optimizer where one mode of the script compiles a model with it."""
+    site, given = mode.compile.site, mode.compile.optimizer
+    assert given is not None
+    if site.in_fstring:
+        span = program.script.span(site.node, site)
+        return Withheld("HV03", span, "the call stands inside an f-string", True)
+    name, wrapper = program.script.text(given, site), _wrapper(program, site.statement, wrap)
+    requires: tuple[Edit, ...] = ()
+    edits = program.fact(Layout).put(given, site, handed_to(wrapper))
+    if mode.name:
+        edits = (program.fact(Layout).before(site.statement, [f"{name} = {wrapper}({name})"]),)
+        requires = program.fact(Layout).isolate(site.statement)
+    decision = f"{name} is wrapped for this mode alone; where a tape uses it, the tape averages"
+    return _averaging(program, wrap, name, site.statement, edits, requires, decision)
+
+
+def _wrapper(program: Program, statement: Statement, wrap: Wrap) -> str:
+    return f"{program.at(statement).fact(Prerequisites).modules[wrap.module]}.DistributedOptimizer"
+
+
+def _averaging(
+    program: Program,
+    wrap: Wrap,
+    name: str,
+    statement: Statement,
+    edits: tuple[Edit, ...],
+    requires: tuple[Edit, ...],
+    decision: str,
+) -> Change:
+    """The change of a statement that wraps an optimizer; the decision is one where a tape uses it too."""
+    title = f"Average the gradients that {name} steps over all ranks"
+    doubts = (wrap.doubt,) if wrap.doubt else ()
+    decisions = (decision,) if wrap.is_shared else ()
+    return Change("HV03", title, program.script.statement_span(statement), edits, requires, doubts, decisions)
 
 
 def _serializable(program: Program, remake: Remake) -> Change | Withheld:

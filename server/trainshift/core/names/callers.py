@@ -8,7 +8,7 @@ from trainshift.core.names.classes import Classes, is_decorated
 from trainshift.core.names.linked import LinkedScript
 from trainshift.core.names.memo import Memo
 from trainshift.core.names.values import NOTHING, Class, Values
-from trainshift.core.text.facts import Scope, Site, closure, last_name
+from trainshift.core.text.facts import Scope, Site, alternatives, closure, last_name
 
 
 class Callers(Classes):
@@ -97,7 +97,10 @@ class Callers(Classes):
         """
         renamed = (new for new, old in self._script.code.renamed_imports if old == name)
         names = closure([name, *renamed], self._alias_names())
-        named = list(self._script.sites_named(*sorted(names)))
+        nameless = (
+            site for site in self._script.sites_named("") if not names.isdisjoint(_chosen(site.node.func))
+        )
+        named = [*self._script.sites_named(*sorted(names)), *nameless]
         found = [site for site in named if function in self.called_functions(site)]
         others = sum(self._reads_of_libraries(each) for each in names)
         reads = sum(self._script.loads(each) for each in names) - others
@@ -131,7 +134,15 @@ class Callers(Classes):
                     origins = {last_name(argument) for argument in value.args[:1]}
                     origins |= returned.get(last_name(value.func), set())
                 else:
-                    origins = {last_name(value)}
+                    origins = _chosen(value)
                 for origin in origins - {"", name}:
                     self._aliases.setdefault(origin, set()).add(name)
         return self._aliases
+
+
+def _chosen(node: ast.expr) -> set[str]:
+    """The names of what an expression is one of: ``a if c else b``, ``{"x": a}[key]``, ``table[key]``."""
+    if isinstance(node, ast.Subscript):
+        return _chosen(node.value)
+    parts = node.values if isinstance(node, ast.Dict) else alternatives(node)
+    return set[str]().union(*map(_chosen, parts)) if parts else {last_name(node)}

@@ -64,9 +64,10 @@ class Executions:
         """Whether the call is surely made at most once in a run of the script."""
         if site.deferred or depth > 20 or in_loop(site.statement):
             return False
-        return self._entered_once(site.scope, depth)
+        return self.entered_once(site.scope, depth)
 
-    def _entered_once(self, scope: Scope, depth: int) -> bool:
+    def entered_once(self, scope: Scope, depth: int = 0) -> bool:
+        """Whether the function around the scope is surely run at most once; the script's own code is."""
         function = scope.function()
         if function is None:
             return True
@@ -96,7 +97,7 @@ class Executions:
         _, bindings = self._script.names.lookup(node.id, site.scope, site.statement)
         if len(bindings) != 1 or bindings[0].kind != "value" or bindings[0].statement is None:
             return False
-        return not in_loop(bindings[0].statement) and self._entered_once(bindings[0].scope, 0)
+        return not in_loop(bindings[0].statement) and self.entered_once(bindings[0].scope, 0)
 
     def _entered_once_as_class(self, cls: Scope) -> bool:
         made = list(self._script.sites_named(cls.name))

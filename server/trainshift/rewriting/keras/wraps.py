@@ -8,19 +8,19 @@ it, through names, containers and functions; that call is where it is wrapped.  
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
-from trainshift.core.names.flow import calls_behind, reaching_calls
+from trainshift.core.names.flow import reaching_calls
 from trainshift.core.names.values import Class, Instance, Library, Literal, Unknown, UserInstance
 from trainshift.core.program import Program
 from trainshift.core.text.expressions import does_more
 from trainshift.core.text.facts import Scope, Site, Statement, arguments, dotted
-from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import KERAS, TENSORFLOW, Horovod
-from trainshift.core.training.steps import Steps, is_plain
+from trainshift.core.training.steps import is_plain
 from trainshift.rewriting.keras.fits import DEFAULT_OPTIMIZER, Compile, Fit, Fits, hides
+from trainshift.rewriting.keras.shared import InMode, Shared
 from trainshift.rewriting.tf1.estimators import Estimators
 from trainshift.rewriting.tf1.graphs import Graphs
 
@@ -33,7 +33,9 @@ class Wrap:
     """An optimizer to wrap, by the call that makes it.
 
     `target` is the (dotted) name that the call's own statement gives it, empty if there is none; `module`
-    is the one of Horovod that wraps it.  `compile` is the call whose argument it is written as.
+    is the one of Horovod that wraps it.  `compile` is the call whose argument it is written as.  `is_shared`
+    tells that tapes use it in other modes of the script; `modes` are then the places where it is wrapped, if
+    it need not be where it is made.
     """
 
     site: Site
@@ -41,6 +43,8 @@ class Wrap:
     module: str
     compile: Compile | None = None
     doubt: str = ""
+    is_shared: bool = False
+    modes: tuple[InMode, ...] = ()
 
     @property
     def statement(self) -> Statement:
@@ -100,6 +104,8 @@ class Wraps:
         self._wraps: dict[ast.Call, Wrap] = {}
         self._named: list[Named] = []
         self._hidden: list[HiddenOptimizer] = []
+        # Where an optimizer is compiled that a tape uses in another mode; None if others may be there too.
+        self._in_modes: dict[ast.Call, list[Compile | None]] = {}
         self._unnamed: list[Unnamed] = []
 
     @property
@@ -130,7 +136,8 @@ class Wraps:
             *self._program.fact(Estimators).optimizers,
         ):
             self._read_use(_Use(node, site, TENSORFLOW))
-        return list(self._wraps.values()), self._named, self._hidden
+        wraps = [self._with_modes(wrap) for wrap in self._wraps.values()]
+        return wraps, self._named, self._hidden
 
     def makes_optimizer(self, site: Site) -> bool:
         """Whether the call makes an optimizer of a known class, or of one of the script's own."""
@@ -220,7 +227,7 @@ class Wraps:
         for site in made:
             if site.node in self._wrapped or self._program.fact(Horovod).is_call(site, _WRAPPER):
                 continue
-            if site.node in self._stepped_by_hand:
+            if not self._is_of_one_mode(site, use):
                 reason = "the optimizer serves both a tape and a fit; give each an optimizer of its own"
                 self._hide(use.site, reason)
             elif use.module == KERAS and (cls := self._loses_its_arguments(site)):
@@ -228,7 +235,7 @@ class Wraps:
                     use.site, f"Horovod makes the optimizer anew, for which {cls} needs a get_config method"
                 )
             else:
-                self._wraps.setdefault(site.node, self._wrap(site, use))
+                self._add(site, use, len(made) == 1)
 
     @cached_property
     def _makers(self) -> dict[ast.Call, Site]:
@@ -289,15 +296,28 @@ class Wraps:
             return []
         return [self._script.site_of(value.node) for value in found]
 
-    @cached_property
-    def _stepped_by_hand(self) -> set[ast.Call]:
-        """The calls that make, or lead to, what applies the gradients of a tape."""
-        behind = [
-            calls_behind(self._script, step.receiver, step.site.scope, step.site.statement)
-            for step in self._program.fact(Steps).steps
-            if step.gradients and self._program.fact(Executions).custom_model(step.site.scope) is None
-        ]
-        return set().union(*behind)
+    def _is_of_one_mode(self, site: Site, use: _Use) -> bool:
+        """Whether what the call makes is not stepped both by a tape and by what uses it in one run."""
+        shared = self._program.fact(Shared)
+        if use.compile is None:
+            return not shared.steps_of(site)
+        return shared.is_of_one_mode(site, use.compile)
+
+    def _add(self, site: Site, use: _Use, alone: bool) -> None:
+        """Wrap what a call makes for a use; `alone` tells that it is all that is used there."""
+        if use.compile is not None and self._program.fact(Shared).steps_of(site):
+            compiles = self._in_modes.setdefault(site.node, [])
+            compiles.append(use.compile if alone else None)
+        self._wraps.setdefault(site.node, self._wrap(site, use))
+
+    def _with_modes(self, wrap: Wrap) -> Wrap:
+        """The wrap, and where it is made instead, if it is one of an optimizer that a tape uses too."""
+        compiles = self._in_modes.get(wrap.site.node)
+        if compiles is None:
+            return wrap
+        known = [each for each in compiles if each is not None]
+        modes = self._program.fact(Shared).in_modes(wrap.site, known) if len(known) == len(compiles) else ()
+        return replace(wrap, modes=modes, is_shared=True)
 
     def _wrap(self, site: Site, use: _Use) -> Wrap:
         own = use.compile if use.node is site.node else None

@@ -1,0 +1,142 @@
+"""Conditions: what has to hold where code of a script runs, of what stays the same throughout the run."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise, product
+
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Binding, Statement, expression_path
+from trainshift.core.training.executions import Executions, in_loop
+from trainshift.core.training.leaving import Leaving
+
+# A value is not followed through more names than this.
+_DEEPEST = 20
+# What gives a value that does not change, and how an object is called that may be changed: a list, say.
+_VALUES = (ast.Constant, ast.Compare, ast.UnaryOp, ast.Attribute)
+_OBJECT = re.compile(r"object \d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A value that never changes is one of `values`, or (unless `among`) none of them.
+
+    `of` tells the value from others: what the script reads it from.
+    """
+
+    of: str
+    values: frozenset[object]
+    among: bool
+
+    def contradicts(self, other: Condition) -> bool:
+        """Whether the two cannot both hold."""
+        if self.of != other.of or not (self.among or other.among):
+            return False
+        if self.among and other.among:
+            return self.values.isdisjoint(other.values)
+        few, many = (self, other) if self.among else (other, self)
+        return few.values <= many.values
+
+
+def contradict(some: Iterable[Condition], others: Iterable[Condition]) -> bool:
+    """Whether of two collections of conditions only one can hold."""
+    return any(one.contradicts(other) for one, other in product(some, list(others)))
+
+
+class Conditions:
+    """The conditions of one program's code."""
+
+    def __init__(self, program: Program) -> None:
+        self._script = program.script
+        self._names = program.names
+        self._executions = program.fact(Executions)
+        self._leaving = program.fact(Leaving)
+
+    def of(self, at: Occurrence) -> Iterator[Condition]:
+        """What holds wherever an expression is evaluated, as its own function shows it."""
+        statement = at.statement
+        assert statement is not None
+        for outer, inner in pairwise(expression_path(statement.node, at.node)):
+            if isinstance(outer, ast.IfExp) and inner is not outer.test:
+                yield from self._read(at.part(outer.test), inner is outer.body)
+            elif isinstance(outer, ast.BoolOp):
+                for value in outer.values[: outer.values.index(inner)]:  # type: ignore[arg-type]
+                    yield from self._read(at.part(value), isinstance(outer.op, ast.And))
+        for each in statement.path():
+            if each.scope.function() is not statement.scope.function():
+                return
+            block, index = self._script.siblings(each)
+            for before in block[:index]:
+                if isinstance(before.node, ast.If) and self._leaving.leaves(before.branches["body"][-1]):
+                    yield from self._read(_test(before, before.node.test), False)
+            above = each.parent
+            if above is not None and isinstance(above.node, ast.If):
+                yield from self._read(_test(above, above.node.test), each.branch == "body")
+
+    def _read(self, test: Occurrence, holds: bool) -> Iterator[Condition]:
+        """What follows from a test that comes out true (or false, if not `holds`)."""
+        node = test.node
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            yield from self._read(test.part(node.operand), not holds)
+        elif isinstance(node, ast.BoolOp):
+            if isinstance(node.op, ast.And) is holds:
+                for value in node.values:
+                    yield from self._read(test.part(value), holds)
+        elif isinstance(node, ast.Compare):
+            yield from self._compared(node, test, holds)
+        elif (same := self._unchanging(test)) and not _OBJECT.fullmatch(same):
+            yield Condition(f"bool({same})", frozenset({True}), holds)
+
+    def _compared(self, node: ast.Compare, test: Occurrence, holds: bool) -> Iterator[Condition]:
+        """What follows from ``mode == "fit"``, ``mode in ("fit", "both")`` and their like."""
+        if len(node.ops) != 1:
+            return
+        known: list[ast.expr]
+        operator, right = node.ops[0], node.comparators[0]
+        value = self._unchanging(test.part(node.left))
+        if isinstance(operator, ast.Eq | ast.NotEq | ast.Is | ast.IsNot) and isinstance(right, ast.Constant):
+            known = [right]
+        elif isinstance(operator, ast.In | ast.NotIn) and isinstance(right, ast.Tuple | ast.List | ast.Set):
+            known = right.elts
+        else:
+            return
+        constants = [each.value for each in known if isinstance(each, ast.Constant)]
+        if value and len(constants) == len(known):
+            positive = isinstance(operator, ast.Eq | ast.Is | ast.In)
+            yield Condition(value, frozenset(constants), positive is holds)
+
+    def _unchanging(self, at: Occurrence, depth: int = 0) -> str:
+        """What a value is read from that is the same throughout the run; empty if it may change."""
+        node = at.node
+        if depth > _DEEPEST:
+            return ""
+        if isinstance(node, ast.Attribute):
+            owner = self._unchanging(at.part(node.value), depth + 1)
+            changed = next(self._script.attribute_bindings(node.attr), None) is not None
+            return f"{owner}.{node.attr}" if owner and not changed else ""
+        if not isinstance(node, ast.Name):
+            return ""
+        bindings = self._names.lookup(node.id, at.scope, None)[1]
+        return self._bound_to(bindings[0], depth) if len(bindings) == 1 else ""
+
+    def _bound_to(self, binding: Binding, depth: int) -> str:
+        """As `_unchanging`, of a name that has one binding alone."""
+        if binding.kind == "import":
+            return f"import {binding.full_name}"
+        step = self._names.source_of(binding) if binding.kind in ("value", "parameter") else None
+        if step is None or step.unseen or len(step.sources) != 1 or binding.path:
+            return ""
+        (source,) = step.sources
+        known = self._unchanging(source, depth + 1)
+        if known or source.site is not None or source.statement is None or in_loop(source.statement):
+            return known
+        kind = "value" if isinstance(source.node, _VALUES) else "object"
+        return f"{kind} {id(source.node)}" if self._executions.entered_once(source.scope) else ""
+
+
+def _test(statement: Statement, test: ast.expr) -> Occurrence:
+    return Occurrence(test, statement.scope, statement)

@@ -1,0 +1,190 @@
+"""Modes: which code of a program never runs for the same object as which other.
+
+Two calls belong to modes that exclude each other where every way to the one parts from every way to the
+other: in two branches of an `if` or a `match`, behind a branch that leaves, in one call of this function or
+of that one, or under conditions that cannot both hold.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator
+from itertools import pairwise, product
+from typing import TypeAlias
+
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Scope, Site, Statement, expression_path, last_name
+from trainshift.core.training.conditions import Conditions, contradict
+from trainshift.core.training.executions import LOOPS
+from trainshift.core.training.leaving import Leaving
+from trainshift.core.training.loops import Loops
+
+# The code that runs, the call that runs its function, and so on outwards.
+_Way: TypeAlias = tuple[Occurrence, ...]
+# More ways than this are not told apart.
+_MOST_WAYS = 64
+
+
+class Modes:
+    """What excludes each other in one program."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._conditions = program.fact(Conditions)
+        self._leaving = program.fact(Leaving)
+        self._ways: dict[Scope, list[_Way]] = {}
+
+    def exclude(self, one: Occurrence, other: Occurrence, made: Collection[Site]) -> bool:
+        """Whether two expressions are never both evaluated for one object that the calls `made` make."""
+        ways, others = self._to(one), self._to(other)
+        makers = self._makers(made)
+        few = len(ways) * len(others) <= _MOST_WAYS
+        return few and all(self._part(way, by, makers) for way, by in product(ways, others))
+
+    def runs_once(self, at: Occurrence, made: Collection[Site]) -> bool:
+        """Whether an expression is evaluated at most once for each object that the calls `made` make."""
+        return self._once(at, self._makers(made))
+
+    # The ways to an expression
+
+    def _to(self, at: Occurrence) -> list[_Way]:
+        """The ways by which an expression is reached, as far out as all calls on them are seen."""
+        return [(at, *way) for way in self._into(at.scope.function())]
+
+    def _into(self, function: Scope | None) -> list[_Way]:
+        if function is None:
+            return [()]
+        if function not in self._ways:
+            self._ways[function] = []  # Its calls of itself lead to nothing else.
+            sites, all_seen = self._callers(function)
+            ways = [way for site in sites for way in self._to(_at(site))]
+            self._ways[function] = ways if all_seen and len(ways) <= _MOST_WAYS else [()]
+        return self._ways[function]
+
+    def _callers(self, function: Scope) -> tuple[list[Site], bool]:
+        """The calls that run a function, and whether these are all."""
+        found, elsewhere = self._program.names.callers(function)
+        if not elsewhere:
+            return found, True
+        found = self._program.fact(Loops).callers(function)
+        reads = sum(script.loads(function.name) for script in self._script.home(function).users)
+        return found, bool(found) and reads == len(found)
+
+    # Where two ways part
+
+    def _part(self, way: _Way, other: _Way, makers: Collection[Site]) -> bool:
+        """Whether two ways part, so that what is at their ends does not run both."""
+        for (depth, one), (level, two) in product(enumerate(way), enumerate(other)):
+            if one.scope.function() is two.scope.function() and self._apart(one, two, makers):
+                return True
+            # One call runs one function, whichever it is.
+            if depth and level and one.node is two.node and self._once(one, makers):
+                if way[depth - 1].scope.function() is not other[level - 1].scope.function():
+                    return True
+        some, others = ([each for at in path for each in self._conditions.of(at)] for path in (way, other))
+        return contradict(some, others)
+
+    def _apart(self, one: Occurrence, two: Occurrence, makers: Collection[Site]) -> bool:
+        """Whether only one of two expressions of a function is evaluated each time that it is run."""
+        if one.statement is two.statement:
+            return _in_two_arms(one, two) and self._once(one, makers)
+        for first, second in product(_within(one), _within(two)):
+            block, place = self._script.siblings(first)
+            others, index = self._script.siblings(second)
+            if first is not second and block is others:
+                at, before, after = (one, first, second) if place < index else (two, second, first)
+                assert at.statement is not None
+                return self._leaving.after(at.statement, before) and self._once(_of(after), makers)
+            above = first.parent
+            if above is not None and above is second.parent and first.branch != second.branch:
+                return isinstance(above.node, ast.If | ast.Match) and self._once(_of(above), makers)
+        return False
+
+    # How often code runs
+
+    def _makers(self, made: Collection[Site]) -> set[Site]:
+        """The calls that give a new object each time: those that make it, and those of their functions."""
+        found: set[Site] = set()
+        waiting = list(made)
+        while waiting:
+            site = waiting.pop()
+            if site not in found and _gives_new(site):
+                found.add(site)
+                function = site.scope.function()
+                waiting += self._program.names.callers(function)[0] if function is not None else ()
+        return found
+
+    def _once(self, at: Occurrence, makers: Collection[Site], seen: frozenset[Scope] = frozenset()) -> bool:
+        """Whether an expression is evaluated at most once for each object that the `makers` give."""
+        assert at.statement is not None
+        if at.scope.kind == "comprehension" or isinstance(at.statement.node, ast.While):
+            return False
+        for below, above in pairwise(_within(at)):
+            if isinstance(above.node, LOOPS) and below.branch == "body":
+                return any(_always_in(site, above) for site in makers)
+        function = at.scope.function()
+        if function is None:
+            return True
+        if any(site.scope.function() is function and _always_in(site, None) for site in makers):
+            return True
+        sites, all_seen = self._callers(function)
+        alone = all_seen and len(sites) == 1 and not sites[0].deferred and function not in seen
+        return alone and self._once(_at(sites[0]), makers, seen | {function})
+
+
+def _at(site: Site) -> Occurrence:
+    return Occurrence(site.node, site.scope, site.statement)
+
+
+def _of(statement: Statement) -> Occurrence:
+    """A statement as what is evaluated where it begins."""
+    return Occurrence(ast.Constant(None), statement.scope, statement)
+
+
+def _within(at: Occurrence) -> Iterator[Statement]:
+    """The statement of an expression and what this stands in, out to the body of its function."""
+    assert at.statement is not None
+    for each in at.statement.path():
+        if each.scope.function() is not at.statement.scope.function():
+            return
+        yield each
+
+
+def _in_two_arms(one: Occurrence, two: Occurrence) -> bool:
+    """Whether two expressions of one statement stand in the two arms of a conditional expression."""
+    assert one.statement is not None
+    paths = (pairwise(expression_path(one.statement.node, each.node)) for each in (one, two))
+    for (above, left), (_, right) in zip(*paths, strict=False):
+        if left is not right:
+            return isinstance(above, ast.IfExp) and above.test not in (left, right)
+    return False
+
+
+def _always_in(site: Site, loop: Statement | None) -> bool:
+    """Whether a call is made each time that a loop's body is run, or (None) the body of its function."""
+    for below, above in pairwise(_within(_at(site))):
+        if above is loop:
+            return below.branch == "body"
+        if not isinstance(above.node, ast.With):
+            return False
+    return loop is None
+
+
+def _gives_new(site: Site) -> bool:
+    """Whether a call makes an object that nothing keeps for the next time: it is named, or returned."""
+    node, function = site.statement.node, site.scope.function()
+    if site.deferred or not isinstance(node, ast.Return | ast.Assign):
+        return False
+    around = expression_path(node, site.node)[1:-1]
+    if any(isinstance(each, ast.Call) and not last_name(each.func)[:1].isupper() for each in around):
+        return False
+    if function is None or isinstance(node, ast.Return):
+        return not getattr(function and function.node, "decorator_list", None)
+    lasting = function.declared_global | function.declared_nonlocal
+    return all(
+        (isinstance(each, ast.Name) and each.id not in lasting)
+        or (isinstance(each, ast.Attribute) and function.name == "__init__")
+        for each in node.targets
+    )

@@ -1,0 +1,138 @@
+"""Shared optimizers: those that `fit` steps in one mode of a script, and a tape's loop in another one.
+
+Horovod's wrap for Keras averages what `fit` computes, and nothing of what `apply_gradients` is given (seen
+on Horovod 0.28.1).  So such an optimizer may be wrapped for all modes, where it is made.  Where `compile`
+alone sees the wrap, it is wrapped in the mode that compiles, and the other one keeps what the script made.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.names.flow import calls_behind
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.program import Program
+from trainshift.core.readings import parts_of
+from trainshift.core.text.facts import Site, dotted, last_name
+from trainshift.core.training.executions import Executions
+from trainshift.core.training.modes import Modes
+from trainshift.core.training.steps import Step, Steps, is_plain
+from trainshift.rewriting.keras.fits import Compile, Fits
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class InMode:
+    """A `compile` of the one mode that wraps an optimizer.
+
+    `name` is the (dotted) name that holds the wrap from there on; empty if only the call is given it.
+    """
+
+    compile: Compile
+    name: str
+
+
+class Shared:
+    """The optimizers of one script that fits and tapes share."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+        self._modes = program.fact(Modes)
+
+    def steps_of(self, site: Site) -> list[Step]:
+        """The steps that apply the gradients of a tape with what the call makes, or leads to."""
+        return [step for step, calls in self._behind if site.node in calls]
+
+    @cached_property
+    def _behind(self) -> list[tuple[Step, set[ast.Call]]]:
+        """Every step of a tape, with the calls behind its optimizer."""
+        return [
+            (step, calls_behind(self._script, step.receiver, step.site.scope, step.site.statement))
+            for step in self._program.fact(Steps).steps
+            if step.gradients and self._program.fact(Executions).custom_model(step.site.scope) is None
+        ]
+
+    def is_of_one_mode(self, site: Site, compile: Compile) -> bool:
+        """Whether in a run either the fits of what is compiled step what the call makes, or tapes do."""
+        keras = self._program.fact(Fits)
+        fits = [fit for fit in (*keras.fits, *keras.batches) if compile in keras.compiles_of(fit)]
+        return all(
+            self._modes.exclude(_at(fit.site), _at(step.site), [site])
+            for fit in fits
+            for step in self.steps_of(site)
+        )
+
+    def in_modes(self, site: Site, compiles: list[Compile]) -> tuple[InMode, ...]:
+        """Where the modes that fit wrap what the call makes, each for itself; nothing if they cannot."""
+        places = [_at(each.site) for each in compiles]
+        apart = all(self._modes.exclude(one, other, [site]) for one, other in combinations(places, 2))
+        found = [self._in_mode(site, each) for each in compiles] if apart else [None]
+        return tuple(each for each in found if each is not None) if None not in found else ()
+
+    def _in_mode(self, site: Site, compile: Compile) -> InMode | None:
+        """How `compile` wraps what the call makes for its own mode; None if another mode may see the wrap,
+        or the same mode what is not wrapped.
+        """
+        given = compile.optimizer
+        assert given is not None
+        at = Occurrence(given, compile.site.scope, compile.site.statement)
+        way = self._way_to(site, at)
+        if not way or compile.site.deferred or not self._modes.runs_once(at, [site]):
+            return None
+        if not all(self._modes.exclude(at, _at(step.site), [site]) for step in self.steps_of(site)):
+            return None
+        name = dotted(given) if self._can_be_bound(at) else ""
+        known = {each.node for each in way}
+        start = self._script.statement_span(compile.site.statement).start
+        for read in self._reads({last_name(each.node) for each in way}):
+            later = (
+                dotted(read.node) == name != ""
+                and read.scope.function() is at.scope.function()
+                and read.statement is not None
+                and self._script.statement_span(read.statement).start >= start
+            )
+            if not (read.node in known or later or self._modes.exclude(read, at, [site])):
+                return None
+        return InMode(compile, name)
+
+    def _way_to(self, site: Site, at: Occurrence) -> list[Occurrence]:
+        """The names by which an expression has what a call makes, if there is one way; else none."""
+        way: list[Occurrence] = []
+        while at.node is not site.node:
+            step = self._names.steps_back(at)
+            if step is None or step.unseen or len(step.sources) != 1 or at in way:
+                return []
+            if not isinstance(at.node, ast.Name | ast.Attribute | ast.Call):
+                return []
+            way.append(at)
+            (at,) = step.sources
+        node = site.statement.node
+        alone = not isinstance(node, ast.Assign) or len(node.targets) == 1
+        return [each for each in way if not isinstance(each.node, ast.Call)] if alone else []
+
+    def _can_be_bound(self, at: Occurrence) -> bool:
+        """Whether a name may be bound anew where it is read."""
+        if isinstance(at.node, ast.Name):
+            home = self._names.lookup(at.node.id, at.scope, at.statement)[0]
+            return home is at.scope.function() and at.scope.kind in ("module", "function")
+        return is_plain(at.node)
+
+    def _reads(self, names: set[str]) -> Iterator[Occurrence]:
+        """Every place where a name, or an attribute, of one of these spellings is read."""
+        for facts in self._script.facts:
+            if names.isdisjoint(facts.loads):
+                continue
+            for statement in facts.statements:
+                for node, scope, _ in parts_of(statement):
+                    if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
+                        if last_name(node) in names:
+                            yield Occurrence(node, scope, statement)
+
+
+def _at(site: Site) -> Occurrence:
+    return Occurrence(site.node, site.scope, site.statement)
