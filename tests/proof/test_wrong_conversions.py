@@ -206,6 +206,20 @@ WRONG = [
         "optimizer-wrapped-twice", "fit", "wrapped-twice did-not-finish", (WRAP_OPTIMIZER, WRAP_OPTIMIZER * 2)
     ),
     wrong(
+        "optimizer-wrapped-behind-compile",
+        "fit",
+        "not-reduced weights-differ slots-differ",
+        (WRAP_OPTIMIZER, ""),
+        ('    metrics=["accuracy"],\n)\n', '    metrics=["accuracy"],\n)\n' + WRAP_OPTIMIZER),
+    ),
+    # Where a tape's gradients are applied, the wrap of an optimizer that fits share averages nothing.
+    wrong(
+        "tape-of-a-mode-not-wrapped",
+        "modes",
+        "not-reduced weights-differ slots-differ",
+        ("        tape = hvd.DistributedGradientTape(tape)\n", ""),
+    ),
+    wrong(
         "early-stopping-on-root", "fit", "did-not-finish", (STOPPING, f"if hvd.rank() == 0:\n    {STOPPING}")
     ),
     wrong(
@@ -323,7 +337,17 @@ WRONG = [
 
 GOOD = [
     wrong(sample, sample, "")
-    for sample in ("gan", "classifier", "fit", "kinds", "batches", "session", "monitored", "estimator")
+    for sample in (
+        "gan",
+        "classifier",
+        "fit",
+        "kinds",
+        "batches",
+        "session",
+        "monitored",
+        "estimator",
+        "modes",
+    )
 ]
 RUN_SINGLY = WRONG[::10]
 

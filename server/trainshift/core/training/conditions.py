@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise, product
 
 from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.names.values import UNKNOWN, UserInstance
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Binding, Statement, expression_path
 from trainshift.core.training.executions import Executions, in_loop
@@ -115,13 +116,27 @@ class Conditions:
         if depth > _DEEPEST:
             return ""
         if isinstance(node, ast.Attribute):
-            owner = self._unchanging(at.part(node.value), depth + 1)
-            changed = next(self._script.attribute_bindings(node.attr), None) is not None
-            return f"{owner}.{node.attr}" if owner and not changed else ""
+            return self._attribute(node, at, depth)
         if not isinstance(node, ast.Name):
             return ""
         bindings = self._names.lookup(node.id, at.scope, None)[1]
         return self._bound_to(bindings[0], depth) if len(bindings) == 1 else ""
+
+    def _attribute(self, node: ast.Attribute, at: Occurrence, depth: int) -> str:
+        """As `_unchanging`, of an attribute that nobody sets, or only the making of a class's one object."""
+        given = [each.binding for each in self._script.attribute_bindings(node.attr)]
+        owners = self._names.values(node.value, at.scope, at.statement)
+        if any(isinstance(each, UserInstance) for each in owners):
+            if len(owners) != 1 or len(given) != 1 or self._names.bindings(at) != given:
+                return ""
+            made_once = given[0].scope.name == "__init__" and self._executions.entered_once(given[0].scope)
+            return self._bound_to(given[0], depth) if made_once else ""
+        bases = self._script.attribute_bindings(node.attr)
+        own = all(self._names.is_self(each.base, each.binding.scope) for each in bases)
+        if given and (UNKNOWN in owners or not own):
+            return ""
+        owner = self._unchanging(at.part(node.value), depth + 1)
+        return f"{owner}.{node.attr}" if owner else ""
 
     def _bound_to(self, binding: Binding, depth: int) -> str:
         """As `_unchanging`, of a name that has one binding alone."""

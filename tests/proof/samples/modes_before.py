@@ -1,0 +1,22 @@
+import numpy as np
+import tensorflow as tf
+
+MODE = "tape"
+
+rng = np.random.RandomState(5)
+features = rng.normal(size=(96, 4)).astype("float32")
+targets = features.sum(axis=1, keepdims=True)
+dataset = tf.data.Dataset.from_tensor_slices((features, targets)).shuffle(96).repeat().batch(8)
+
+model = tf.keras.Sequential([tf.keras.layers.Dense(3, input_shape=(4,)), tf.keras.layers.Dense(1)])
+optimizer = tf.keras.optimizers.Adam(0.01)
+model.compile(optimizer, "mse")
+
+if MODE == "fit":
+    model.fit(dataset, steps_per_epoch=12)
+else:
+    for x, y in dataset.take(12):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((model(x) - y) ** 2)
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
