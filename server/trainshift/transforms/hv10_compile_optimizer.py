@@ -135,7 +135,8 @@ def _get(program: Program, unnamed: Unnamed) -> Change:
     edits = (layout.before(site.statement, lines), *layout.replace(unnamed.node, site, name))
     doubt = f"{text} is taken to be the name of an optimizer, or one without a schedule"
     target = program.script.statement_span(site.statement)
-    return Change("HV10", _TITLE, target, edits, layout.isolate(site.statement), (doubt,))
+    doubts = () if unnamed.is_name else (doubt,)
+    return Change("HV10", _TITLE, target, edits, layout.isolate(site.statement), doubts)
 
 
 def _is_statement(site: Site) -> bool:

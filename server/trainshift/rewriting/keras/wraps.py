@@ -66,10 +66,11 @@ class Named:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Unnamed:
-    """What `compile` is given as `node`: perhaps the name of any optimizer, out of a configuration."""
+    """What `compile` is given as `node`: the name of any optimizer, or perhaps one, out of a configuration."""
 
     compile: Compile
     node: ast.expr
+    is_name: bool
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -182,7 +183,7 @@ class Wraps:
         if len(values) == 1 and names and all(isinstance(name, str) for name in names):
             self._name(compile, str(*names), given)
         elif names and len(values) == len(names) and all(isinstance(name, str) for name in names):
-            self._get_by_name(compile, given, "the optimizer may be given by one name or another")
+            self._get_by_name(compile, given, "the optimizer may be given by one name or another", True)
         elif names:
             self._hide(site, "the optimizer may be given by one name or another; make it an object")
         elif compile.own_tape is None:
@@ -195,12 +196,12 @@ class Wraps:
         else:
             self._named.append(Named(compile, cls, node))
 
-    def _get_by_name(self, compile: Compile, node: ast.expr, reason: str) -> None:
+    def _get_by_name(self, compile: Compile, node: ast.expr, reason: str, is_name: bool = False) -> None:
         """Have Keras make the optimizer that is named, whichever that is, where a line can do so."""
         site = compile.site
         alone = isinstance(site.statement.node, ast.Expr) and site.statement.node.value is site.node
         if alone and not does_more(node) and not self._program.fact(Horovod).calls(_WRAPPER):
-            self._unnamed.append(Unnamed(compile, node))
+            self._unnamed.append(Unnamed(compile, node, is_name))
         else:
             self._hide(site, reason)
 
