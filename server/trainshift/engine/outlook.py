@@ -9,6 +9,7 @@ from trainshift.core.names.values import Function
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Scope, Site, argument
 from trainshift.core.text.source import Span
+from trainshift.core.training.executions import is_of_one_branch
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import LOOKED_FOR, Loops
 from trainshift.core.training.session_loops import MONITORED
@@ -108,7 +109,7 @@ def _foreign_setup(program: Program) -> tuple[Site, str] | None:
             foreign = _FOREIGN.get(name.removeprefix("tensorflow.").removeprefix("compat.v1."))
             if foreign is not None and name.startswith(("tensorflow.", "keras.")):
                 return site, foreign
-            if api.is_subclass(name, *api.STRATEGY):
+            if api.is_subclass(name, *api.STRATEGY) and not is_of_one_branch(site):
                 return site, _REASONS[Pattern.STRATEGY]
     return None
 

@@ -19,16 +19,22 @@ import at the top of the script, so that no import comes after code.
 An `import horovod.tensorflow as H` of the script's own is used as it is; names that are taken are
 avoided.
 
+A `tf.distribute` strategy that one branch of an `if` makes and another does without is left alone, and
+reported: Horovod is for the branch without it.
+
 Seeds: S1, S2, S3 `trans_S[[import]]`; corrections C10, C13, C14.
 """
 
 from __future__ import annotations
 
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change
+from trainshift.core.text.edit import Change, Remark
 from trainshift.core.text.source import Span
+from trainshift.core.training.loops import Loops
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.transforms.rule import Guard, Proposals, Transform
+
+_STRATEGY = "tf.distribute is used in this branch, which is left as it is: let no rank take it"
 
 
 def propose(program: Program) -> Proposals:
@@ -36,6 +42,8 @@ def propose(program: Program) -> Proposals:
 
     Those of files that are not started are only made with other changes of the same file.
     """
+    for site in program.fact(Loops).beside_strategies:
+        yield Remark("HV01", program.script.statement_span(site.statement), _STRATEGY)
     for file in program.files:
         prerequisites = file.fact(Prerequisites)
         if not prerequisites.edits():

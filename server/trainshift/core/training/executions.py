@@ -162,6 +162,16 @@ def in_loop(statement: Statement) -> bool:
     return False
 
 
+def is_of_one_branch(site: Site) -> bool:
+    """Whether the call stands in one branch of an `if` of its own function that has another branch."""
+    for below, above in pairwise(site.statement.path()):
+        if above.scope is not site.statement.scope:
+            return False
+        if isinstance(above.node, ast.If) and above.branches.get("orelse") and below.branch != "header":
+            return True
+    return False
+
+
 def of_super(site: Site) -> bool:
     """Whether the call is that of a base class: ``super().compile(...)``."""
     function = site.node.func

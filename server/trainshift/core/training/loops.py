@@ -27,6 +27,7 @@ from trainshift.core.text.facts import (
     last_name,
 )
 from trainshift.core.text.source import Span
+from trainshift.core.training.executions import is_of_one_branch
 from trainshift.core.training.loop_kinds import GRAPH_PATTERNS, Loop, Pattern, named_function
 from trainshift.core.training.loop_reader import candidates, read_loops
 from trainshift.core.training.origins import Origins
@@ -222,7 +223,7 @@ class Loops:
         """Loops of a program that makes a `tf.distribute` strategy are that strategy's."""
         if not loops:
             return
-        sites = list(self._strategy_sites())
+        sites = [site for site in self._strategy_sites() if not is_of_one_branch(site)]
         for site in sites:
             names = self._program.names.full_names(site.node.func, site.scope, site.statement)
             if any(api.is_subclass(name, *api.STRATEGY) for name in names):
@@ -232,6 +233,19 @@ class Loops:
             if self._uses_strategy(site):
                 self._give_to_strategy(loops, site, False)
                 return
+
+    @cached_property
+    def beside_strategies(self) -> list[Site]:
+        """The calls that make a `tf.distribute` strategy in one branch alone, which the others do without."""
+        return [
+            site
+            for site in self._strategy_sites()
+            if is_of_one_branch(site)
+            and any(
+                api.is_subclass(name, *api.STRATEGY)
+                for name in self._program.names.full_names(site.node.func, site.scope, site.statement)
+            )
+        ]
 
     def _give_to_strategy(self, loops: list[Loop], origin: Site, certain: bool) -> None:
         for loop in loops:

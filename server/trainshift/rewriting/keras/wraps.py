@@ -66,7 +66,7 @@ class Named:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Unnamed:
-    """What `compile` is given as `node`: the name of any optimizer, or perhaps one, out of a configuration."""
+    """What `compile` is given as `node`: the name of any optimizer, or perhaps one, of a configuration."""
 
     compile: Compile
     node: ast.expr
