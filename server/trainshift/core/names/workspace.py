@@ -2,7 +2,8 @@
 
 Modules are looked for as Python would find them if the script were run from its own directory or
 from one above it, up to the workspace's root: relative imports, packages with and without an
-``__init__.py``, ``src/`` layouts.  One that is not found is unknown; cycles do no harm.
+``__init__.py``, ``src/`` layouts; what is found nowhere there, beside the file that imports it.  One that
+is not found is unknown; cycles do no harm.
 """
 
 from __future__ import annotations
@@ -153,7 +154,7 @@ class Workspace:
             return self._follow(package if self._has_file(package) else directory, parts)
         if not parts or parts[0] in _KNOWN:
             return (), ()
-        for place in self._places(directory):
+        for place in dict.fromkeys((*self._first_places, *self._places(directory))):
             path = self.below(place, parts[0])
             if path:
                 return self._follow(path, parts[1:])
@@ -182,6 +183,16 @@ class Workspace:
             if self._has_file(file):
                 return file
         return inside if self._files.has_modules(inside) else ""
+
+    @cached_property
+    def _first_places(self) -> list[str]:
+        """Where Python looks first, whichever file imports: beside the root, and above it.
+
+        A root that has relative imports is run as a module, for which Python does not look beside it.
+        """
+        own, *above = self._places(posixpath.dirname(self.root.path))
+        is_module = any(binding.full_name.startswith(".") for binding in self.root.imports)
+        return [*above, own] if is_module else [own, *above]
 
     def _places(self, directory: str) -> Iterator[str]:
         for _ in range(_MOST_LEVELS):
