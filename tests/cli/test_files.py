@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import CONVERTED, SCRIPT, Run
-from trainshift.host.files import FileProblem, decode, read, write_in_place
+from trainshift.host.files import FileProblem, decode, read
+from trainshift.host.writing import write_in_place
 
 LATIN = "# -*- coding: latin-1 -*-\nimport tensorflow as tf\nname = 'é'\n"
 

@@ -23,11 +23,11 @@ from trainshift.engine import checking
 from trainshift.engine.cells import Spot
 from trainshift.engine.settings import Settings, Severity
 from trainshift.engine.workspace import ParsedFiles
-from trainshift.host import files
 from trainshift.host.configuration import Configurations
 from trainshift.host.disk import absolute, files_on_disk
 from trainshift.host.files import FileProblem, shown_path
 from trainshift.host.walk import STANDARD_INPUT, Input, collect
+from trainshift.host.writing import write_in_place
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -250,7 +250,7 @@ def _checked(document: Document, job: Job, result: FileCheck) -> FileCheck:
         if job.item.path == STANDARD_INPUT:
             print_bytes(document.file.encode(after.file.text))
         elif after.file.text != document.file.text:
-            files.write_in_place(document.file, after.file.text)
+            write_in_place(document.file, after.file.text)
     except FileProblem as problem:
         return _failed(before, problem)
     result = replace(result, applied=applied, encoding=document.file.encoding)

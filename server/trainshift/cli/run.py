@@ -14,10 +14,10 @@ from trainshift.cli.terminal import ProgressBar
 from trainshift.engine import conversion
 from trainshift.engine.cells import Spot
 from trainshift.engine.conversion import Conversion, Status
-from trainshift.host import files
 from trainshift.host.declarations import Declarations
 from trainshift.host.files import FileProblem
 from trainshift.host.walk import STANDARD_INPUT, Input, collect
+from trainshift.host.writing import write_in_place, write_output
 
 INTERRUPTED = 130
 
@@ -131,11 +131,11 @@ def _deliver(document: Document, after: Document, result: Conversion, request: R
         return False
     file = document.file
     if request.mode is Mode.OUTPUT and request.output != STANDARD_INPUT:
-        files.write_output(request.output, file, after.content(request.output))
+        write_output(request.output, file, after.content(request.output))
     elif request.mode is Mode.OUTPUT or file.path == STANDARD_INPUT_NAME:
         print_bytes(file.encode(after.file.text))
     elif after.file.text != file.text:
-        files.write_in_place(file, after.file.text, "; use -o OUT")
+        write_in_place(file, after.file.text, "; use -o OUT")
     else:
         return False
     return True

@@ -1,4 +1,4 @@
-"""Files: bytes to text and back without loss, and writes that happen completely or not at all."""
+"""Files: bytes to text and back without loss."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import codecs
 import os
 import re
 import stat
-import sys
 import tokenize
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -25,13 +23,15 @@ _FOREIGN_MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE,
 class FileProblem(Exception):
     """Why a file could not be read or written: a phrase that continues "FILE: error: ...".
 
-    `position` is the 1-based (line, column) it concerns, where there is one.
+    `position` is the 1-based (line, column) it concerns, where there is one.  `path` is the file, where
+    several are at work.
     """
 
-    def __init__(self, message: str, position: tuple[int, int] | None = None) -> None:
+    def __init__(self, message: str, position: tuple[int, int] | None = None, path: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.position = position
+        self.path = path
 
 
 @dataclass(frozen=True)
@@ -126,54 +126,6 @@ def decode(path: str, data: bytes, info: os.stat_result | None) -> SourceFile:
     return SourceFile(path, data, text, encoding, bom, info)
 
 
-def write_in_place(source: SourceFile, text: str, hint: str = "") -> None:
-    """Replace the file that `source` was read from; mode, owner, encoding and symbolic link stay.
-
-    `hint` is what to suggest for a device or a pipe, which cannot be replaced.
-
-    Raises FileProblem, with the file as it was, when that is not possible or when the file no
-    longer holds the bytes that were read.
-    """
-    data = source.encode(text)
-    try:
-        info = os.stat(source.path)
-        if not stat.S_ISREG(info.st_mode):
-            raise FileProblem(f"is not a regular file, so it cannot be replaced{hint}")
-        target = os.path.realpath(source.path)
-        _refuse_read_only(target, info)
-        _replace(target, data, info, expected=source.data)
-    except OSError as error:
-        raise FileProblem(f"cannot be written: {describe(error)}; the file is as it was") from error
-
-
-def write_output(path: str, source: SourceFile, text: str) -> None:
-    """Write `text` to `path` in the encoding of `source`; raises FileProblem, with `path` as it was.
-
-    A new file gets the mode of the source (less the umask); an existing one keeps its own.
-    Devices and pipes are written to, not replaced.
-    """
-    data = source.encode(text)
-    try:
-        if os.path.isdir(path):
-            raise FileProblem("is a directory; -o takes the name of a file")
-        if not os.path.exists(path):
-            _replace(os.path.realpath(path), data, None, mode=_mode_of_new_file(source.info))
-        elif not os.path.isfile(path):
-            with open(path, "wb") as stream:
-                stream.write(data)
-        elif source.info is not None and os.path.samefile(path, source.path):
-            write_in_place(source, text)
-        else:
-            target = os.path.realpath(path)
-            info = os.stat(target)
-            _refuse_read_only(target, info)
-            _replace(target, data, info)
-    except FileProblem as problem:
-        raise FileProblem(f"{path} {problem.message}") from problem
-    except OSError as error:
-        raise FileProblem(f"{path} cannot be written: {describe(error)}; nothing was written") from error
-
-
 def describe(error: OSError) -> str:
     """The system's reason in lower case, without errno and file name: "permission denied"."""
     reason = error.strerror or str(error) or type(error).__name__
@@ -213,82 +165,3 @@ def _undecodable(body: bytes, encoding: str, offset: int, is_json: bool) -> File
 
 def _fingerprint(info: os.stat_result) -> tuple[int, int, int]:
     return info.st_ino, info.st_size, info.st_mtime_ns
-
-
-def _refuse_read_only(target: str, info: os.stat_result) -> None:
-    """Renaming over a read-only file would succeed in a writable directory; its owner said no."""
-    if not info.st_mode & 0o222 or not os.access(target, os.W_OK):
-        raise FileProblem(
-            f"is read-only (mode {stat.S_IMODE(info.st_mode):04o}); nothing was written, chmod +w allows it"
-        )
-
-
-def _mode_of_new_file(source: os.stat_result | None) -> int:
-    umask = os.umask(0)
-    os.umask(umask)
-    mode = source.st_mode & 0o777 if source is not None and stat.S_ISREG(source.st_mode) else 0o666
-    return (mode | 0o600) & ~umask
-
-
-def _replace(
-    target: str,
-    data: bytes,
-    keep: os.stat_result | None,
-    *,
-    expected: bytes | None = None,
-    mode: int = 0o600,
-) -> None:
-    """Put `data` at `target` by renaming a complete, synced temporary file over it.
-
-    The file gets the mode and owner in `keep`, else `mode`.  When `expected` is given, `target` must
-    hold these bytes right before the rename.  Raises OSError or FileProblem, and then leaves no trace.
-    """
-    directory = os.path.dirname(target)
-    import tempfile  # Writing alone needs it, and it is slow to load.
-
-    descriptor, temporary = tempfile.mkstemp(prefix=".trainshift-", dir=directory)
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            _set_attributes(temporary, target, keep, mode)
-            os.fsync(stream.fileno())
-        if expected is not None and _bytes_at(target) != expected:
-            raise FileProblem(
-                "changed on disk while it was converted; nothing was written, run the command again"
-            )
-        os.replace(temporary, target)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise
-    _sync_directory(directory)
-
-
-def _set_attributes(temporary: str, target: str, keep: os.stat_result | None, mode: int) -> None:
-    if keep is None:
-        os.chmod(temporary, mode)
-        return
-    if sys.platform != "win32":
-        with suppress(OSError):  # Only root may give files away; the content matters more.
-            os.chown(temporary, keep.st_uid, keep.st_gid)
-    os.chmod(temporary, stat.S_IMODE(keep.st_mode))
-    if sys.platform == "linux":
-        with suppress(OSError):  # Not every file system has extended attributes.
-            for name in os.listxattr(target):
-                os.setxattr(temporary, name, os.getxattr(target, name))
-
-
-def _bytes_at(path: str) -> bytes:
-    with open(path, "rb") as stream:
-        return stream.read()
-
-
-def _sync_directory(directory: str) -> None:
-    """Make the rename itself survive a power cut, where the system can."""
-    with suppress(OSError):
-        descriptor = os.open(directory, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
