@@ -53,7 +53,8 @@ class Programs:
 
         The file itself where it starts one that trains, or where nothing that trains imports it.
         """
-        if not self.importers(path) or (self._is_start(path) and self.may_train(path)):
+        # Who imports a file is asked last: that is looked for in the whole project.
+        if (self._is_start(path) and self.may_train(path)) or not self.importers(path):
             return [path]
         found: list[str] = []
         seen = [path]
