@@ -80,6 +80,7 @@ class Conversion:
     `plan`: the changes made and their edits, when converted, in the offsets of the analysis.
     `files`: every file of the program, the started one first.
     `unresolved`: the imports that could not be followed, and are of no library that is known.
+    `loops`: the training loops of a program that is or was converted, whose text is their pattern.
     """
 
     status: Status
@@ -94,6 +95,7 @@ class Conversion:
     path: str = ""
     files: tuple[Rewritten, ...] = ()
     unresolved: tuple[Note, ...] = ()
+    loops: tuple[Note, ...] = ()
 
 
 def convert(text: str, *, line: int | None = None, runtime: Runtime | None = None) -> Conversion:
@@ -268,11 +270,18 @@ def _result(
             Rewritten(each.path, each.source.text, each.source.text, ()) for each in analysis.scripts
         ),
         unresolved=_unresolved(analysis) if status is Status.NOTHING_FOUND else (),
+        loops=_loops(analysis) if status is Status.ALREADY_DISTRIBUTED else (),
     )
 
 
 def _untouched(script: Script) -> Rewritten:
     return Rewritten(script.path, script.source.text, script.source.text, ())
+
+
+def _loops(analysis: Analysis) -> tuple[Note, ...]:
+    """The training loops of a program, each with its pattern, where it is."""
+    loops = sorted(analysis.program.fact(Loops).own, key=lambda loop: loop.span.start)
+    return tuple(_note(analysis, "", loop.span, loop.pattern.value) for loop in loops)
 
 
 def _withheld(analysis: Analysis) -> tuple[Note, ...]:
@@ -331,6 +340,7 @@ def _apply(
         withheld=_withheld(analysis),
         plan=plan,
         files=tuple(rewritten),
+        loops=_loops(analysis),
     )
 
 
