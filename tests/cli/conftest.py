@@ -31,6 +31,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def run(here: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """`run("convert", "train.py", input=b"...")`: the result has exit_code, stdout_bytes and stderr."""
     monkeypatch.setattr(conversion, "convert", fake_engine.convert)
+    monkeypatch.setattr(conversion, "convert_program", fake_engine.convert_program)
     monkeypatch.setattr(findings, "RESTRICTIONS", fake_restrictions.RULES)
 
     def invoke(*args: str, input: bytes | None = None) -> Result:

@@ -6,16 +6,22 @@ Run as a script it is the `trainshift` command with this engine, for tests that 
 from __future__ import annotations
 
 import ast
+import posixpath
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from trainshift.engine import conversion
-from trainshift.engine.conversion import Conversion, Note, Status
+from trainshift.engine.conversion import Conversion, Note, Rewritten, Status
 from trainshift.engine.versions.runtime import Runtime
+from trainshift.engine.workspace import ParsedFiles
 
 IMPORT = re.compile(r"^import tensorflow as tf(\r\n|\n|\r|\Z)", re.MULTILINE)
 ADDED = "import horovod.tensorflow as hvd"
+LINKED = re.compile(r"^import (?!tensorflow|horovod)(\w+)", re.MULTILINE)
+# The best status of its files is that of a program.
+ORDER = (Status.REFUSED, Status.CONVERTED, Status.ALREADY_DISTRIBUTED, Status.NOTHING_FOUND)
 
 
 def convert(text: str, *, line: int | None = None, runtime: Runtime | None = None) -> Conversion:
@@ -32,6 +38,8 @@ def convert(text: str, *, line: int | None = None, runtime: Runtime | None = Non
     except SyntaxError as error:
         position = (error.lineno or 1, error.offset or 1)
         return Conversion(Status.REFUSED, text, reason=f"does not parse: {error.msg}", position=position)
+    if "# refuse" in text:
+        return Conversion(Status.REFUSED, text, reason="HV04: it cannot be wrapped", position=(2, 3))
     if "horovod" in text:
         return Conversion(Status.ALREADY_DISTRIBUTED, text)
     match = IMPORT.search(text)
@@ -50,8 +58,68 @@ def convert(text: str, *, line: int | None = None, runtime: Runtime | None = Non
     )
 
 
+def convert_program(
+    text: str,
+    path: str,
+    files: ParsedFiles,
+    *,
+    at: tuple[str, int] | None = None,
+    only: str = "",
+    runtime: Runtime | None = None,
+) -> Conversion:
+    """Converts each file of the program as if it were alone; its first file names the loop."""
+    texts, unresolved = linked(text, path, files)
+    wanted = [each for each in texts if (at is None or at[0] == each) and only in ("", each)]
+    lines = {at[0]: at[1]} if at else {}
+    parts = {each: conversion.convert(texts[each], line=lines.get(each), runtime=runtime) for each in wanted}
+    first = min(parts, key=lambda each: ORDER.index(parts[each].status), default=path)
+    result = parts.get(first) or Conversion(Status.NOTHING_FOUND, text)
+    changes = result.status is Status.CONVERTED
+
+    def notes(kind: str) -> tuple[Note, ...]:
+        return tuple(
+            replace(note, path="" if each == path else each)
+            for each, part in parts.items()
+            for note in getattr(part, kind)
+        )
+
+    return replace(
+        result,
+        text=parts[path].text if changes and path in parts else text,
+        applied=notes("applied"),
+        decisions=notes("decisions"),
+        doubts=notes("doubts"),
+        withheld=notes("withheld"),
+        path="" if first == path else first,
+        files=tuple(
+            Rewritten(each, body, parts[each].text if changes and each in parts else body, ())
+            for each, body in texts.items()
+        ),
+        unresolved=tuple(unresolved) if result.status is Status.NOTHING_FOUND else (),
+        loops=(Note("", 2, 1, "GradTape", path="" if first == path else first),) if changes else (),
+    )
+
+
+def linked(text: str, path: str, files: ParsedFiles) -> tuple[dict[str, str], list[Note]]:
+    """The texts of a program by path, the started file's first, and the imports that lead nowhere."""
+    texts = {path: text}
+    unresolved = []
+    for home in (waiting := [path]):
+        for match in LINKED.finditer(texts[home]):
+            other = posixpath.join(posixpath.dirname(home), f"{match[1]}.py")
+            code = files.read(other)
+            if code is None:
+                line = texts[home].count("\n", 0, match.start()) + 1
+                unresolved.append(Note("", line, 1, match[0], path="" if home == path else home))
+            elif other not in texts:
+                texts[other] = code.source.text
+                waiting.append(other)
+    return texts, unresolved
+
+
 if __name__ == "__main__":
     conversion.convert = convert
+    conversion.convert_program = convert_program
     from trainshift.cli.main import main
 
     main()

@@ -132,3 +132,22 @@ def test_files_that_import_each_other(project: Path) -> None:
     status, out, _ = run("main.py")
     assert status == 0
     assert "trainer.py:7:5  for x, y in data" in out
+
+
+def test_a_module_is_told_to_belong_to_its_programs(project: Path) -> None:
+    status, _, err = run("trainer.py")
+    assert (status, err) == (0, "trainer.py belongs to the program of main.py.\n")
+    (program,) = json.loads(run("main.py", "--format", "json")[1])["programs"]
+    assert (program["files"], program["belongs_to"]) == (["main.py", "trainer.py"], [])
+    (alone,) = json.loads(run("trainer.py", "--format", "json")[1])["programs"]
+    assert (alone["files"], alone["belongs_to"]) == (["trainer.py"], ["main.py"])
+
+
+def test_a_file_that_is_started_and_imported_is_shown_twice(project: Path) -> None:
+    guarded = TRAINER + '\n\nif __name__ == "__main__":\n    train(tf.keras.Sequential(), [])\n'
+    (project / "trainer.py").write_text(guarded)
+    _, out, _ = run(".")
+    assert [line for line in out.splitlines() if line.endswith(("Optimizer", "Tape"))] == [
+        "main.py: Optimizer and GradTape",
+        "trainer.py: GradTape",
+    ]

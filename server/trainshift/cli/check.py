@@ -17,10 +17,14 @@ from typing import TYPE_CHECKING, TypeAlias
 from trainshift.cli.check_report import CheckReporter, FileCheck
 from trainshift.cli.diff import STANDARD_INPUT_NAME
 from trainshift.cli.documents import Document, Shown, read_document
-from trainshift.cli.run import INTERRUPTED, describe_defect, print_bytes
+from trainshift.cli.programs.sources import home
+from trainshift.cli.programs.units import is_script
+from trainshift.cli.run import INTERRUPTED, describe_defect
+from trainshift.cli.streams import print_bytes
 from trainshift.cli.terminal import ProgressBar
 from trainshift.engine import checking
 from trainshift.engine.cells import Spot
+from trainshift.engine.programs import Programs
 from trainshift.engine.settings import Settings, Severity
 from trainshift.engine.workspace import ParsedFiles
 from trainshift.host.configuration import Configurations
@@ -239,6 +243,9 @@ def _checked(document: Document, job: Job, result: FileCheck) -> FileCheck:
     linked = around if document.is_linked else None
     if job.action is Action.NONE:
         report = checking.check(document.text, job.settings, path, linked)
+        if report.diagnostics and linked is not None and is_script(job.item):
+            starts = _shared_programs().starts(home(job.item.path))
+            result = replace(result, programs=() if path in starts else tuple(map(shown_path, starts)))
         return _with_report(result, path, document, report)
     fixed = checking.fixed(document.body, job.settings, path, linked, job.least)
     before = replace(_with_report(result, path, document, fixed.before), encoding=document.file.encoding)
@@ -261,6 +268,12 @@ def _checked(document: Document, job: Job, result: FileCheck) -> FileCheck:
 def _shared_files() -> ParsedFiles:
     """The files around the scripts of this process, read once as long as nothing is written."""
     return files_on_disk()
+
+
+@cache
+def _shared_programs() -> Programs:
+    """The programs of these files."""
+    return Programs(_shared_files())
 
 
 def _with_report(result: FileCheck, path: str, document: Document, report: checking.CheckReport) -> FileCheck:

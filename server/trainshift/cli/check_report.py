@@ -54,7 +54,8 @@ class FileCheck:
     if they were written; `applied` counts the fixes by code, and `diffs` (bytes in `encoding`) show them.
     `error` says why the file could not be read or written, with its place; `is_defect` tells that it is
     a failure of ours.  `nothing` is what to say of a directory that holds no Python file, or of a notebook in
-    another language.
+    another language.  `programs` are the start files of the programs that a module belongs to, where
+    something was found in it.
     """
 
     path: str
@@ -68,6 +69,7 @@ class FileCheck:
     position: Spot | None = None
     is_defect: bool = False
     nothing: str = ""
+    programs: tuple[str, ...] = ()
 
     @property
     def is_silent(self) -> bool:
@@ -181,7 +183,8 @@ class TextCheckReporter:
             return
         self._shown.update((-each.severity, each.code) for each in shown)
         if not self._quiet:
-            self._printer.line((visible(result.path), "bold underline"))
+            whose = f" (program of {visible(' and '.join(result.programs))})" if result.programs else ""
+            self._printer.line((visible(result.path), "bold underline"), (whose, "dim"))
         for each in shown:
             if self._quiet:
                 self._show_line(result.path, each)
@@ -398,6 +401,7 @@ def _entry(result: FileCheck) -> dict[str, object]:
         "diagnostics": [_diagnostic(each, result.shown) for each in result.diagnostics],
         "suppressed": result.suppressed,
         "fixed": sum(result.applied.values()),
+        **({"programs": list(result.programs)} if result.programs else {}),
     }
 
 

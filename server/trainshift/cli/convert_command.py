@@ -21,24 +21,26 @@ _WAY_OUT = "--ignore-versions converts all the same"
 
 
 class _Line(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """A line, or a line of a cell."""
+    """A line, a line of a cell, or a line of another file of the program."""
 
     name = "LINE"
 
     def convert(
         self, value: str, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, int | None]:
-        """`42`, or `3:12`, which is line 12 of cell 3: the line and the cell."""
-        numbers = value.split(":")
-        if len(numbers) > 2 or not all(number.isdecimal() and int(number) > 0 for number in numbers):
-            self.fail(f"{value!r} is neither LINE nor CELL:LINE, which count from 1.", param, ctx)
-        return int(numbers[-1]), int(numbers[0]) if len(numbers) == 2 else None
+    ) -> tuple[int, int | None, str]:
+        """`42`, `3:12` for line 12 of cell 3, or `data.py:42`: the line, the cell and the file."""
+        home, colon, line = value.rpartition(":")
+        numbers = (line,) if not colon or home.endswith(".py") else (home, line)
+        if not all(number.isdecimal() and int(number) > 0 for number in numbers):
+            expected = "is neither LINE nor CELL:LINE, which count from 1, nor such a LINE of a FILE.py:LINE"
+            self.fail(f"{value!r} {expected}.", param, ctx)
+        return int(line), int(home) if home.isdecimal() else None, "" if home.isdecimal() else home
 
 
 class _ConvertCommand(SectionedCommand):
     sections = {  # noqa: RUF012
         "What to do with the result (the default is to print a diff)": ("write", "output", "check"),
-        "What to convert": ("at", "exclude", "ignore_versions"),
+        "What to convert": ("only", "at", "exclude", "ignore_versions"),
         "What to print": ("format_", "color", "quiet", "verbose"),
     }
 
@@ -46,22 +48,32 @@ class _ConvertCommand(SectionedCommand):
 @click.command(cls=_ConvertCommand)
 @click.argument("paths", nargs=-1, required=True, metavar="FILE...", type=click.Path())
 @click.option(
-    "--write", is_flag=True, help="Change the files in place. Each is replaced completely or not at all."
+    "--write",
+    is_flag=True,
+    help="Change the files in place. All files of a program are replaced, or none of them.",
 )
 @click.option(
     "-o",
     "--output",
     metavar="OUT",
     type=click.Path(),
-    help="Write the converted script to OUT and leave FILE alone; '-' is standard output.",
+    help="Write the result to OUT and leave the files alone: a script to the file OUT ('-' is standard "
+    "output); the files of a program that change, below the directory OUT.",
 )
 @click.option(
     "--check", is_flag=True, help="Write nothing; the exit status says whether a file would change."
 )
 @click.option(
+    "--only",
+    metavar="FILE",
+    type=click.Path(),
+    help="Convert only what stands in this file of the program.",
+)
+@click.option(
     "--at",
     type=_Line(),
-    help="Convert only the statement at this line of the one FILE; in a notebook CELL:LINE, such as 3:12.",
+    help="Convert only the statement at this line of the one FILE; data.py:42 is a line of another file of "
+    "its program, 3:12 of a notebook's cell (CELL:LINE).",
 )
 @exclude
 @click.option(
@@ -82,15 +94,20 @@ class _ConvertCommand(SectionedCommand):
 @click.option("-v", "--verbose", is_flag=True, help="List every change that was made.")
 @click.pass_context
 def convert(ctx: click.Context, /, **options: Any) -> None:
-    """Rewrite training scripts for Horovod, or show how.
+    """Rewrite training programs for Horovod, or show how.
 
-    Without --write, -o or --check a unified diff goes to standard output and nothing is written. The
-    report goes to standard error: per file what became of it, with line and column.
+    A program is the script that is started and every file of the project that it imports, directly or
+    not. It is converted as one: edits go where the optimizer, the rate or the print is, whatever the file.
 
-    FILE can be a directory: its *.py and *.ipynb files are converted, without what .gitignore or --exclude
-    names, hidden directories, virtual environments and symbolic links. A file that is named itself is
-    always taken. FILE '-' is standard input; with --write the converted script then goes to standard
-    output.
+    Without --write, -o or --check a unified diff of all its files goes to standard output and nothing is
+    written. The report goes to standard error: per program and file what became of it, with line and
+    column.
+
+    FILE is the script that is started. A module stands for the programs that import it. A directory
+    stands for each program that starts in it, each file converted once; skipped are what .gitignore or
+    --exclude names, hidden directories, virtual environments and symbolic links, unless a program
+    imports it. Notebooks in it are converted too. FILE '-' is standard input; with --write the converted
+    script then goes to standard output.
 
     The Python cells of a notebook are one program. Its diff is shown by cell, and places name the cell,
     counted from 1 among all cells. Nothing but the source of cells that change is written; outputs stay.
@@ -101,12 +118,15 @@ def convert(ctx: click.Context, /, **options: Any) -> None:
 
     \b
     Examples:
-      trainshift convert train.py                     show what would change
+      trainshift convert train.py                     show what would change, in all its files
       trainshift convert train.py > horovod.patch     keep it; apply with: patch -p1 < horovod.patch
-      trainshift convert --write train.py             change the script
-      trainshift convert train.py -o train_hvd.py     keep the original
+      trainshift convert --write train.py             change the files, all or none
+      trainshift convert train.py -o train_hvd.py     keep the original of a single script
+      trainshift convert train.py -o converted/       put the files that change there
       trainshift convert train.ipynb -o train.py      a script that horovodrun can start
-      trainshift convert --at 42 train.py             only the statement at line 42
+      trainshift convert train.py --only data.py      only what changes in data.py
+      trainshift convert train.py --at 42             only the statement at line 42
+      trainshift convert train.py --at data.py:42     only that of data.py
       trainshift convert --check src/                 for CI: is everything converted?
       trainshift convert - < train.py                 read standard input
       trainshift convert --format json train.py       for programs
@@ -129,7 +149,8 @@ class _Options:
     write: bool
     output: str | None
     check: bool
-    at: tuple[int, int | None] | None
+    only: str | None
+    at: tuple[int, int | None, str] | None
     exclude: tuple[str, ...]
     ignore_versions: bool
     format_: str
@@ -141,8 +162,9 @@ class _Options:
 def _convert(given: _Options) -> int:
     """Check that the options go together, then run; returns the exit status."""
     _check_usage(given)
+    from trainshift.cli.programs.request import At, Request
     from trainshift.cli.report import JsonReporter, Mode, Reporter, TextReporter
-    from trainshift.cli.run import At, Request, run
+    from trainshift.cli.run import run
     from trainshift.host.declarations import Declarations
 
     check_patterns(given.exclude)
@@ -159,7 +181,9 @@ def _convert(given: _Options) -> int:
         )
     declarations = None if given.ignore_versions else Declarations(_WAY_OUT)
     at = At(*given.at) if given.at else None
-    request = Request(given.paths, mode, output, at, given.exclude, not given.quiet, declarations)
+    request = Request(
+        given.paths, mode, output, at, given.only or "", given.exclude, not given.quiet, declarations
+    )
     return run(request, reporter)
 
 
@@ -169,12 +193,23 @@ def _check_usage(given: _Options) -> None:
         raise click.UsageError("--write, --output and --check exclude each other.")
     if given.quiet and given.verbose:
         raise click.UsageError("--quiet and --verbose exclude each other.")
+    if given.only is not None and given.at is not None:
+        raise click.UsageError("--only and --at exclude each other; --at takes FILE:LINE.")
     single = len(given.paths) == 1 and not os.path.isdir(given.paths[0])
-    for option, is_given in (("--output", given.output is not None), ("--at", given.at is not None)):
+    for option, is_given in (("--only", given.only is not None), ("--at", given.at is not None)):
         if is_given and not single:
             raise click.UsageError(f"{option} takes exactly one FILE, which is no directory.")
+    if given.output is not None and not single:
+        from trainshift.cli.programs.request import is_directory
+
+        if len(given.paths) > 1 or not is_directory(given.output, several=True):
+            raise click.UsageError(
+                "--output takes one FILE, or one directory and the name of another (OUT/)."
+            )
     if given.output == "":
-        raise click.UsageError("--output needs the name of a file.")
+        raise click.UsageError("--output needs the name of a file or directory.")
+    if given.only == "":
+        raise click.UsageError("--only needs the name of a file.")
     to_standard_output = given.output == STANDARD_STREAM or (given.write and STANDARD_STREAM in given.paths)
     if given.format_ == "json" and to_standard_output:
         raise click.UsageError("--format json and the converted script both want standard output.")

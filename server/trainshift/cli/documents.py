@@ -148,7 +148,7 @@ class Document:
         """The line of the program that `--at` names; raises FileProblem where there is none."""
         if cell is not None:
             raise FileProblem("is no notebook, so --at takes a LINE")
-        return _existing(Source(self.text), line)
+        return existing(self.text, line)
 
     def shown(self) -> Shown:
         """The document as reports quote it."""
@@ -235,8 +235,8 @@ class NotebookDocument(Document):
             raise FileProblem("is a notebook, so --at takes CELL:LINE, such as 3:12")
         if cell not in cells.numbers:
             raise FileProblem(f"has no Python code in a cell {cell} (--at)")
-        source = cells.sources[cells.numbers.index(cell)]
-        return cells.line(cell, _existing(source, line, f" in cell {cell}"))
+        text = cells.sources[cells.numbers.index(cell)].text
+        return cells.line(cell, existing(text, line, f" in cell {cell}"))
 
     def shown(self) -> Shown:
         """The cells as reports quote them."""
@@ -294,9 +294,9 @@ def _line(source: Source, line: int) -> str | None:
     return source.text[start : source.line_end(start)]
 
 
-def _existing(source: Source, line: int, where: str = "") -> int:
+def existing(text: str, line: int, where: str = "") -> int:
     """The line; raises FileProblem where the text has fewer.  No line follows a newline at the end."""
-    lines = len(source.line_starts) - source.text.endswith(("\n", "\r"))
+    lines = len(Source(text).line_starts) - text.endswith(("\n", "\r"))
     if line > lines:
         raise FileProblem(f"has {lines} lines{where}, so there is no line {line} (--at)")
     return line

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainshift.cli.diff import STANDARD_INPUT_NAME
 from trainshift.cli.documents import Document, read_document
+from trainshift.cli.programs.sources import home
+from trainshift.cli.programs.units import is_script
 from trainshift.cli.report import place, plural, short_place
 from trainshift.cli.terminal import Printer, ProgressBar, Segment, visible, wants_colour
 from trainshift.core.names.occurrence import Occurrence
@@ -22,6 +24,7 @@ from trainshift.core.training.loop_kinds import KNOWN_PATTERNS, Loop, header
 from trainshift.core.training.loops import LOOKED_FOR, Loops
 from trainshift.engine.cells import Spot
 from trainshift.engine.checking import Region
+from trainshift.engine.programs import Programs
 from trainshift.engine.workspace import ParsedFiles, read_linked
 from trainshift.host.disk import absolute, files_on_disk
 from trainshift.host.files import FileProblem, shown_path
@@ -40,11 +43,15 @@ class _Failure:
 
 @dataclass(frozen=True)
 class _Read:
-    """A program, and the document that it starts in."""
+    """A program, and the document that it starts in.
+
+    `starts` are the start files of the programs that this one is a part of, where it is.
+    """
 
     item: Input
     document: Document
     program: Program
+    starts: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -70,22 +77,24 @@ class _Read:
 def show_loops(paths: Sequence[str], exclude: Sequence[str], output_format: str, colour: str) -> int:
     """Print the loops of every program in `paths`; 2 if a file could not be read, else 0."""
     files = files_on_disk()
+    workspace = Programs(files)
     programs: list[_Read] = []
     failures: list[_Failure] = []
-    imported: set[str] = set()
     inputs = list(collect(paths, exclude))
     with ProgressBar(len(inputs), label="Reading") as progress:
         for item in inputs:
             progress.show(item.path)
             read = _read(item, files)
-            if isinstance(read, _Read):
-                programs.append(read)
-                imported.update(_imported(read.program))
-            else:
+            if isinstance(read, _Failure):
                 failures.append(read)
+            else:
+                path = home(item.path)
+                starts = workspace.starts(path) if is_script(item) else [path]
+                programs.append(replace(read, starts=() if path in starts else tuple(starts)))
             progress.advance()
-    # A file that another one imports is a part of that one's program, unless it was asked for by name.
-    shown = [each for each in programs if each.item.named or each.program.script.path not in imported]
+    # A file of another one's program is shown with that, unless it was asked for by name.
+    paths_read = {absolute(each.item.path) for each in programs}
+    shown = [each for each in programs if each.item.named or paths_read.isdisjoint(each.starts)]
     if output_format == "json":
         document = {
             "version": _VERSION,
@@ -94,6 +103,10 @@ def show_loops(paths: Sequence[str], exclude: Sequence[str], output_format: str,
         }
         print(json.dumps(document, indent=2))
     else:
+        for part in shown if len(inputs) == 1 else ():
+            if part.starts:
+                whose = " and ".join(map(shown_path, part.starts))
+                print(f"{visible(part.name)} belongs to the program of {visible(whose)}.", file=sys.stderr)
         _print_programs(shown, Printer(sys.stdout, wants_colour(sys.stdout, colour)))
         for each in failures:
             print(f"{visible(each.path)}: error: {visible(each.reason)}", file=sys.stderr)
@@ -116,12 +129,6 @@ def _read(item: Input, files: ParsedFiles) -> _Read | _Failure:
         where = place(name, document.spot(script.line, script.column))
         return _Failure(where, f"not Python: {script.message}")
     return _Read(item, document, Program(script))
-
-
-def _imported(program: Program) -> Iterator[str]:
-    workspace = program.script.workspace
-    found = workspace.imported_by(program.script) if workspace is not None else ()
-    return (path for path in found if path != program.script.path)
 
 
 # The tree
@@ -237,8 +244,12 @@ def _program_entry(read: _Read) -> dict[str, object]:
         for scope in program.script.scopes
         if scope.kind == "function" and scope.name and (summary := program.fact(Loops).summary(scope))
     }
+    workspace = program.script.workspace
+    reached = workspace.reachable if workspace is not None else [program.script]
     return {
         "path": read.name,
+        "files": [read.file(script) for script in reached],
+        "belongs_to": [shown_path(path) for path in read.starts],
         "pattern": _lattice(patterns),
         "patterns": patterns,
         "runs": sorted(pattern.value for pattern in program.fact(Loops).summary(None)),

@@ -6,10 +6,10 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from trainshift.cli.terminal import Printer, Segment, visible, wants_colour, width_of
 from trainshift.engine.cells import Spot
@@ -32,6 +32,8 @@ class Mode(Enum):
 
 _EXCERPT_WIDTH = 100
 _MANY = 3
+# As many files of a program are named in one line.
+_FEW_NAMES = 6
 _STATUS_STYLES = {
     Status.CONVERTED.value: "green",
     Status.ALREADY_DISTRIBUTED.value: "cyan",
@@ -40,13 +42,14 @@ _STATUS_STYLES = {
     ERROR: "bold red",
     INTERNAL_ERROR: "bold red",
 }
-# What to do after a run that wrote nothing: with one file, with several.
+# What to do after a run that wrote nothing: with one file, with several, with several of one program.
 _NEXT_STEPS = {
     Mode.DIFF: (
         "Add --write to change the file, or -o OUT to write the result to another one.",
         "Add --write to change the files.",
+        "Add --write to change all {number} files, or -o DIR to write them below another directory.",
     ),
-    Mode.CHECK: ("Run without --check to see the changes.", "Run without --check to see the changes."),
+    Mode.CHECK: ("Run without --check to see the changes.",) * 3,
 }
 DIFF_STYLES = {b"-": "red", b"+": "green", b"@": "cyan", b"\\": "dim"}
 
@@ -61,6 +64,12 @@ class FileReport:
     text is another one; `written`: it was put where it was asked to go.  `named` is false for a file
     that was found in a directory.  `is_directory`: a directory stands here because there was no file
     to convert.
+
+    Of a program of several files, `path` is the one that starts it, the notes name their files, and `parts`
+    tell the same file by file, the start file's first; those with nothing to tell are among them.  `home` is
+    the file that `position` is in, if it is another one.  `loops` are the training loops, `unresolved` the
+    imports that could not be followed, and `modules` files that the user named in the start file's stead.
+    `is_partial`: only a part of the program was to be converted.
     """
 
     path: str
@@ -77,6 +86,27 @@ class FileReport:
     written: bool = False
     named: bool = True
     is_directory: bool = False
+    parts: tuple[FileReport, ...] = ()
+    home: str = ""
+    loops: tuple[Note, ...] = ()
+    unresolved: tuple[Note, ...] = ()
+    modules: tuple[str, ...] = ()
+    is_partial: bool = False
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is nothing to tell of a part."""
+        return not (self.differs or self.applied or self.decisions or self.doubts or self.withheld)
+
+    @property
+    def files(self) -> list[str]:
+        """The files that were read."""
+        return [each.path for each in self.parts or (self,)]
+
+    @property
+    def changed(self) -> list[str]:
+        """The files whose text is another one."""
+        return [each.path for each in self.parts or (self,) if each.differs]
 
     def exit_status(self, mode: Mode) -> int:
         """2: could not be read or written; 1: something was refused, or --check differs; else 0."""
@@ -86,11 +116,19 @@ class FileReport:
         return int(refused or (mode is Mode.CHECK and self.differs))
 
 
+class FileDiff(NamedTuple):
+    """The diffs of one file, bytes in its encoding: one of a script, several of a notebook."""
+
+    path: str
+    diffs: tuple[bytes, ...]
+    encoding: str
+
+
 class Reporter(Protocol):
     """Takes the files one by one, and closes the report."""
 
-    def file(self, report: FileReport, diffs: Sequence[bytes], encoding: str) -> None:
-        """One more file, with its diffs (bytes in `encoding`): one of a script, several of a notebook."""
+    def file(self, report: FileReport, diffs: Sequence[FileDiff]) -> None:
+        """One more file or program, with the diffs of the files that change."""
 
     def finish(self, *, interrupted: bool = False) -> None:
         """No more files."""
@@ -111,12 +149,12 @@ class TextReporter:
         self._reports: list[FileReport] = []
         self._anything_shown = False
 
-    def file(self, report: FileReport, diffs: Sequence[bytes], encoding: str) -> None:
+    def file(self, report: FileReport, diffs: Sequence[FileDiff]) -> None:
         """Print the diffs (in diff mode), remember the report."""
         self._reports.append(report)
-        if diffs and self._mode is Mode.DIFF:
+        for each in diffs if self._mode is Mode.DIFF else ():
             self._anything_shown = True
-            print_diffs(diffs, encoding, self._diff_colour)
+            print_diffs(each.diffs, each.encoding, self._diff_colour)
 
     def finish(self, *, interrupted: bool = False) -> None:
         """Print the report, the totals, and what to do next."""
@@ -148,23 +186,65 @@ class TextReporter:
         )
 
     def _print_file(self, report: FileReport) -> None:
-        where = place(report.path, report.position)
+        for module in report.modules if not self._quiet else ():
+            self._printer.line((f"{visible(module)} belongs to the program of {visible(report.path)}.", ""))
+        detail = report.error or report.reason
         if report.status == Status.CONVERTED.value:
             self._print_outcome(report.path, *self._converted(report))
+        elif report.home:
+            found = f"{place(report.home, report.position)}: {detail}"
+            self._print_outcome(report.path, report.status, found)
         else:
-            self._print_outcome(where, report.status, report.error or report.reason)
+            if report.status == Status.NOTHING_FOUND.value and report.parts and not report.is_partial:
+                names = listed([each.path for each in report.parts])
+                detail += f"; {plural(len(report.parts), 'file')} were read: {names}"
+            self._print_outcome(place(report.path, report.position), report.status, detail)
         if report.excerpt and report.position:
             for line in excerpt(report.excerpt, report.position.column):
                 self._printer.line(("    ", ""), line)
+        if report.parts and not self._quiet:
+            self._print_parts(report)
+        else:
+            self._print_all_notes(report)
+        if not self._quiet and report.status == Status.NOTHING_FOUND.value:
+            self._print_unresolved(report)
+
+    def _print_unresolved(self, report: FileReport) -> None:
+        """The imports behind which there may be what was looked for."""
+        imports = [f"{place(each.path or report.path, each)} {each.text}" for each in report.unresolved]
+        if imports:
+            self._printer.line(("    not followed: ", "yellow"), (listed(imports), ""))
+
+    def _print_parts(self, report: FileReport) -> None:
+        """What became of each file of a program, and the loops that it is converted for."""
+        for pattern in dict.fromkeys(loop.text for loop in report.loops):
+            places = [place(each.path or report.path, each) for each in report.loops if each.text == pattern]
+            self._printer.line(
+                (f"    {pattern}", "green"), (f" {_plural_of('loop', places)} at {listed(places)}", "")
+            )
+        for part in report.parts:
+            if not part.is_idle:
+                told = "what the others rely on" if part.differs else "no change"
+                told = plural(len(part.applied), "change") if part.applied else told
+                self._printer.line((f"    {visible(part.path)}", "bold"), (f": {told}", ""))
+                self._print_all_notes(part, "        ")
+        idle = [part.path for part in report.parts if part.is_idle]
+        if idle and report.status == Status.CONVERTED.value and not report.is_partial:
+            self._printer.line((f"    {listed(idle)}: nothing to change", "dim"))
+
+    def _print_all_notes(self, report: FileReport, indent: str = "    ") -> None:
         if self._verbose:
-            self._print_notes(report.path, report.applied, "", "green")
+            self._print_notes(report.path, report.applied, "", "green", indent)
         if not self._quiet:
-            self._print_notes(report.path, report.decisions, "decided: ", "cyan")
-            self._print_notes(report.path, report.doubts, "assumed: ", "yellow")
-        self._print_notes(report.path, report.withheld, "withheld: ", "red")
+            self._print_notes(report.path, report.decisions, "decided: ", "cyan", indent)
+            self._print_notes(report.path, report.doubts, "assumed: ", "yellow", indent)
+        self._print_notes(report.path, report.withheld, "withheld: ", "red", indent)
 
     def _converted(self, report: FileReport) -> tuple[str, str]:
-        changes = f"({plural(len(report.applied), 'change')})"
+        number = plural(len(report.applied), "change")
+        changes = f"({number})"
+        if report.parts:
+            changes = f"({number} in {len(report.changed)} of {len(report.parts)} files)"
         if report.written and self._output:
             return report.status, f"{changes}, written to {self._output}"
         if report.written:
@@ -182,10 +262,12 @@ class TextReporter:
             (separator + visible(detail), ""),
         )
 
-    def _print_notes(self, path: str, notes: tuple[Note, ...], label: str, style: str) -> None:
+    def _print_notes(
+        self, path: str, notes: tuple[Note, ...], label: str, style: str, indent: str = "    "
+    ) -> None:
         for note in notes:
             self._printer.line(
-                ("    " + visible(place(path, note)) + ": ", ""),
+                (indent + visible(place(note.path or path, note)) + ": ", ""),
                 (note.rule + " " if note.rule else "", "bold"),
                 (label, style),
                 (visible(note.text), ""),
@@ -200,53 +282,73 @@ class TextReporter:
                 for status, number in counts.items()
                 if number
             ]
-            self._printer.line((f"{plural(summary['files'], 'file')}: {', '.join(parts)}", "bold"))
-        changed = [report for report in self._reports if report.differs and not report.written]
+            of = plural(summary["files"], "file")
+            if any(report.parts for report in self._reports):
+                of = f"{plural(len(self._reports), 'program')} of {of}"
+            if len(self._reports) > 1:
+                self._printer.line((f"{of}: {', '.join(parts)}", "bold"))
+        changed = [path for report in self._reports if not report.written for path in report.changed]
         if changed and self._mode in _NEXT_STEPS:
-            one, several = _NEXT_STEPS[self._mode]
-            self._printer.line(
-                ("Nothing was written. " + (one if len(self._reports) == 1 else several), "dim")
-            )
+            one, several, together = _NEXT_STEPS[self._mode]
+            step = several
+            if len(self._reports) == 1:
+                step = one if len(changed) == 1 else together.format(number=len(changed))
+            self._printer.line((f"Nothing was written. {step}", "dim"))
 
 
 class JsonReporter:
     """One JSON document on standard output, written file by file."""
 
     def __init__(self) -> None:
-        self._reports = 0
+        self._entries = 0
+        self._files: set[str] = set()
+        self._programs: list[dict[str, object]] = []
         self._totals: Counter[str] = Counter()
         self._written = False
 
-    def file(self, report: FileReport, diffs: Sequence[bytes], encoding: str) -> None:
-        """Write the file's entry."""
-        sys.stdout.write(",\n" if self._reports else f'{{"version": {JSON_VERSION}, "files": [\n')
-        self._reports += 1
+    def file(self, report: FileReport, diffs: Sequence[FileDiff]) -> None:
+        """Write the entry of the file, or of each file of a program that there is something to tell of."""
         self._totals.update(summarize([report]))
+        self._files |= _files_of([report])
         self._written = self._written or report.written
-        json.dump(_entry(report, diffs, encoding), sys.stdout)
+        by_path = {each.path: each for each in diffs}
+        if report.parts or report.unresolved or report.modules:
+            self._programs.append(_program_entry(report))
+        for part in (report, *(each for each in report.parts[1:] if not each.is_idle)):
+            sys.stdout.write(",\n" if self._entries else f'{{"version": {JSON_VERSION}, "files": [\n')
+            self._entries += 1
+            told = _entry(part, by_path.get(part.path))
+            json.dump({**told, "program": report.path} if report.parts else told, sys.stdout)
 
     def finish(self, *, interrupted: bool = False) -> None:
         """Write the totals and close the document."""
-        if not self._reports:
+        if not self._entries:
             sys.stdout.write(f'{{"version": {JSON_VERSION}, "files": [')
-        summary = {key: self._totals[key] for key in summarize([])}
-        tail = {"summary": summary, "written": self._written} | ({"interrupted": True} if interrupted else {})
+        summary = {key: self._totals[key] for key in summarize([])} | {"files": len(self._files)}
+        tail: dict[str, object] = {"programs": self._programs} if self._programs else {}
+        tail |= {"summary": summary, "written": self._written}
+        tail |= {"interrupted": True} if interrupted else {}
         sys.stdout.write("\n], " + json.dumps(tail)[1:] + "\n")
         sys.stdout.flush()
 
 
 def summarize(reports: list[FileReport]) -> dict[str, int]:
-    """The number of files, of files per status (its spaces as underscores), and of each kind of note."""
+    """The number of files, of programs per status (its spaces as underscores), and of each kind of note."""
     files = [report for report in reports if not report.is_directory or report.status == ERROR]
     statuses = Counter(report.status for report in files)
     return {
-        "files": len(files),
+        "files": len(_files_of(files)),
         **{_key(status): statuses[status] for status in _STATUS_STYLES},
         "changes": sum(len(report.applied) for report in files),
         "decisions": sum(len(report.decisions) for report in files),
         "doubts": sum(len(report.doubts) for report in files),
         "withheld": sum(len(report.withheld) for report in files),
     }
+
+
+def _files_of(reports: Iterable[FileReport]) -> set[str]:
+    """The files that some reports are about; one may be in several programs."""
+    return {path for report in reports if not report.is_directory for path in report.files}
 
 
 def is_text(colour: bool) -> bool:
@@ -280,18 +382,37 @@ def _may_collapse(report: FileReport) -> bool:
     return quiet and not report.doubts and not report.withheld
 
 
-def _entry(report: FileReport, diffs: Sequence[bytes], encoding: str) -> dict[str, object]:
+def _program_entry(report: FileReport) -> dict[str, object]:
+    def told(note: Note) -> dict[str, object]:
+        return {"path": note.path or report.path, **place_entry(note)}
+
     return {
         "path": report.path,
         "status": report.status,
-        "applied": [_note(note) for note in report.applied],
-        "decisions": [_note(note) for note in report.decisions],
-        "doubts": [_note(note) for note in report.doubts],
-        "withheld": [_note(note) for note in report.withheld],
+        "files": report.files,
+        "changed": report.changed,
+        "loops": [{**told(each), "pattern": each.text} for each in report.loops],
+        "unresolved": [{**told(each), "text": each.text} for each in report.unresolved],
+        "asked_for": list(report.modules),
         "reason": report.reason,
-        "position": place_entry(report.position) if report.position else None,
-        "diff": "".join(_decoded(diff, encoding) for diff in diffs),
-        "written": report.written,
+        "error": report.error or None,
+    }
+
+
+def _entry(report: FileReport, diff: FileDiff | None) -> dict[str, object]:
+    own = report.parts[0] if report.parts else report
+    position = place_entry(report.position) if report.position else None
+    return {
+        "path": report.path,
+        "status": report.status,
+        "applied": [_note(note) for note in own.applied],
+        "decisions": [_note(note) for note in own.decisions],
+        "doubts": [_note(note) for note in own.doubts],
+        "withheld": [_note(note) for note in own.withheld],
+        "reason": report.reason,
+        "position": {"path": report.home, **(position or {})} if report.home else position,
+        "diff": "".join(_decoded(each, diff.encoding) for each in diff.diffs) if diff else "",
+        "written": own.written,
         "error": report.error or None,
     }
 
@@ -300,7 +421,7 @@ def _note(note: Note) -> dict[str, object]:
     return {"rule": note.rule, **place_entry(note), "text": note.text}
 
 
-def place_entry(where: Spot | Note) -> dict[str, int]:
+def place_entry(where: Spot | Note) -> dict[str, int | str]:
     """A place for programs."""
     cell = {} if where.cell is None else {"cell": where.cell}
     return {**cell, "line": where.line, "column": where.column}
@@ -351,3 +472,15 @@ def _key(status: str) -> str:
 def plural(number: int, noun: str) -> str:
     """The number with its noun: "1 file", "2 files"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _plural_of(noun: str, things: Sequence[object]) -> str:
+    return noun if len(things) == 1 else f"{noun}s"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names up to a few, and how many more there are."""
+    shown = [visible(name) for name in names[:_FEW_NAMES]]
+    if len(names) > _FEW_NAMES + 1:
+        return f"{', '.join(shown)} and {len(names) - _FEW_NAMES} more"
+    return ", ".join(visible(name) for name in names)

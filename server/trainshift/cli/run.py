@@ -3,64 +3,52 @@
 from __future__ import annotations
 
 import os
-import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from trainshift.cli.diff import STANDARD_INPUT_NAME
-from trainshift.cli.documents import Document, read_document
-from trainshift.cli.report import ERROR, INTERNAL_ERROR, FileReport, Mode, Reporter
+from trainshift.cli.documents import Document, existing, read_document
+from trainshift.cli.programs.changes import changed_files, described, is_program
+from trainshift.cli.programs.delivery import deliver_program, deliver_text
+from trainshift.cli.programs.request import Request
+from trainshift.cli.programs.sources import Sources, home
+from trainshift.cli.programs.units import Unit, units
+from trainshift.cli.report import ERROR, INTERNAL_ERROR, FileDiff, FileReport, Mode, Reporter, listed, place
 from trainshift.cli.terminal import ProgressBar
 from trainshift.engine import conversion
 from trainshift.engine.cells import Spot
 from trainshift.engine.conversion import Conversion, Status
-from trainshift.host.declarations import Declarations
-from trainshift.host.files import FileProblem
+from trainshift.host.files import FileProblem, shown_path
 from trainshift.host.walk import STANDARD_INPUT, Input, collect
-from trainshift.host.writing import write_in_place, write_output
 
 INTERRUPTED = 130
 
 
-class At(NamedTuple):
-    """The place of a statement: a line, in a notebook that of a cell, both from 1."""
+class Outcome(NamedTuple):
+    """What became of one unit, and the diffs of its files."""
 
-    line: int
-    cell: int | None = None
-
-
-@dataclass(frozen=True)
-class Request:
-    """What the user asked for; `output` (a path, or "-") goes with Mode.OUTPUT only.
-
-    `at` is a line of the one input, and its cell if that is a notebook.  `declarations` tell what
-    versions the projects declare; without them none are looked for.
-    """
-
-    paths: tuple[str, ...]
-    mode: Mode
-    output: str = ""
-    at: At | None = None
-    exclude: tuple[str, ...] = ()
-    show_progress: bool = True
-    declarations: Declarations | None = None
+    report: FileReport
+    diffs: tuple[FileDiff, ...] = ()
 
 
 def run(request: Request, reporter: Reporter) -> int:
     """Convert everything that `request` names, tell `reporter`, and return the exit status."""
     status = 0
     try:
-        inputs = list(collect(request.paths, request.exclude))
+        inputs = _inputs(request)
         with ProgressBar(len(inputs), wanted=request.show_progress) as progress:
-            for item in inputs:
-                progress.show(item.path)
-                report, diff, encoding = _process(item, request)
+            sources = Sources(progress.reading)
+            found = units(inputs, sources.parsed)
+            progress.expect(len(found))
+            for unit in found:
+                progress.show(unit.item.path)
+                report, diffs = _process(unit, request, sources)
                 status = max(status, report.exit_status(request.mode))
-                if diff:
+                if diffs:
                     with progress.hidden():
-                        reporter.file(report, diff, encoding)
+                        reporter.file(report, diffs)
                 else:
-                    reporter.file(report, diff, encoding)
+                    reporter.file(report, diffs)
                 progress.advance()
     except KeyboardInterrupt:
         reporter.finish(interrupted=True)
@@ -69,46 +57,106 @@ def run(request: Request, reporter: Reporter) -> int:
     return status
 
 
-def _process(item: Input, request: Request) -> tuple[FileReport, tuple[bytes, ...], str]:
-    """What became of one input, its diffs, and the encoding that they are in."""
+def _inputs(request: Request) -> list[Input]:
+    """The inputs; what lies below an -o DIR in a walked directory was written there by an earlier run."""
+    inputs = list(collect(request.paths, request.exclude))
+    output = os.path.join(os.path.realpath(request.output), "")
+    if not request.output or os.path.join(os.path.realpath(request.folder), "").startswith(output):
+        return inputs
+    return [each for each in inputs if each.named or not os.path.realpath(each.path).startswith(output)]
+
+
+def _process(unit: Unit, request: Request, sources: Sources) -> Outcome:
+    """Convert one unit and deliver the result; never raises for what the input is."""
+    item = unit.item
     path = STANDARD_INPUT_NAME if item.path == STANDARD_INPUT else item.path
+    is_partial = request.at is not None or bool(request.only)
+    report = FileReport(path, ERROR, named=item.named, modules=unit.modules, is_partial=is_partial)
     if item.problem:
-        return FileReport(path, ERROR, error=item.problem, named=item.named), (), "utf-8"
-    if item.nothing:
-        status = Status.NOTHING_FOUND.value
-        return FileReport(path, status, reason=item.nothing, is_directory=True), (), "utf-8"
+        return Outcome(replace(report, error=item.problem))
+    if item.nothing or unit.reason:
+        status, reason = Status.NOTHING_FOUND.value, item.nothing or unit.reason
+        return Outcome(replace(report, status=status, reason=reason, is_directory=bool(item.nothing)))
+    outcome = Outcome(report)
     try:
-        document = read_document(item, path)
-        line = document.line_at(request.at.cell, request.at.line) if request.at else None
+        kept = sources.changed(unit.path)
+        document = Document(replace(kept, path=path)) if kept else read_document(item, path)
+        result = _conversion(document, unit, request, sources)
+        if is_program(result):
+            report = described(report, result)
+            changed = changed_files(document, result, sources)
+            outcome = Outcome(report, tuple(each.diff for each in changed))
+            named = [item.path, *unit.modules]
+            written = deliver_program(document, changed, result, request, named, sources.parsed)
+            for each in changed:
+                sources.change(each.path, each.file, each.text, written and request.mode is Mode.WRITE)
+        else:
+            result, after = document.converted(result)
+            outcome = _of_one_text(document, after, result, report)
+            written = deliver_text(document, after, result, request)
+            if unit.path and outcome.report.differs:
+                is_written = written and request.mode is Mode.WRITE
+                sources.change(unit.path, document.file, after.file.text, is_written)
+        parts = tuple(replace(part, written=written and part.differs) for part in outcome.report.parts)
+        return Outcome(replace(outcome.report, written=written, parts=parts), outcome.diffs)
     except FileProblem as problem:
-        return _problem(FileReport(path, ERROR, named=item.named), problem), (), "utf-8"
-    return _convert(document, item, request, line)
-
-
-def _convert(
-    document: Document, item: Input, request: Request, line: int | None
-) -> tuple[FileReport, tuple[bytes, ...], str]:
-    report = FileReport(document.file.path, ERROR, named=item.named)
-    diff: tuple[bytes, ...] = ()
-    try:
-        runtime = request.declarations.of(item.path) if request.declarations else None
-        result, after = document.converted(conversion.convert(document.text, line=line, runtime=runtime))
-        report = _described(document, item, result)
-        diff = document.diff(after)
-        if _deliver(document, after, result, request):
-            report = replace(report, written=True)
-    except FileProblem as problem:
-        report = _problem(report, problem)
+        return Outcome(_problem(outcome.report, problem), outcome.diffs)
     except Exception as error:
-        report = replace(report, status=INTERNAL_ERROR, error=describe_defect(error))
-    return report, diff, document.file.encoding
+        return Outcome(
+            replace(outcome.report, status=INTERNAL_ERROR, error=describe_defect(error)), outcome.diffs
+        )
 
 
-def _described(document: Document, item: Input, result: Conversion) -> FileReport:
+def _conversion(document: Document, unit: Unit, request: Request, sources: Sources) -> Conversion:
+    """The conversion of a program, or of the part of it that is asked for."""
+    runtime = request.declarations.of(unit.item.path) if request.declarations else None
+    at = _statement(document, unit, request, sources)
+    only = home(request.only) if request.only else ""
+    if not unit.path:
+        if only:
+            raise FileProblem("is one text and no program of several files, so there is no --only")
+        line = at[1] if at else None
+        return conversion.convert(document.text, line=line, runtime=runtime)
+    result = conversion.convert_program(
+        document.text, unit.path, sources.parsed, at=at, only=only, runtime=runtime
+    )
+    read = [each.path for each in result.files]
+    for wanted in filter(None, (only, at[0] if at else "")):
+        if read and wanted not in read:
+            names = listed([shown_path(each) for each in read])
+            raise FileProblem(f"does not import {shown_path(wanted)}; its program is {names}")
+    if only and result.status is Status.CONVERTED and not result.applied:
+        reason = f"nothing in {shown_path(only)} needs a change"
+        return replace(result, status=Status.NOTHING_FOUND, reason=reason)
+    return result
+
+
+def _statement(document: Document, unit: Unit, request: Request, sources: Sources) -> tuple[str, int] | None:
+    """The file and the line in it that --at names; raises FileProblem where there is no such line."""
+    at = request.at
+    if at is None:
+        return None
+    named = at.file or (unit.modules[0] if unit.modules else unit.item.path)
+    path = home(named)
+    if path == (unit.path or home(unit.item.path)):
+        return unit.path, document.line_at(at.cell, at.line)
+    if not unit.path:
+        raise FileProblem(f"is one text and no program of several files, so there is no {named} (--at)")
+    code = sources.parsed.read(path)
+    if code is None:
+        raise FileProblem("cannot be read as Python (--at)", path=named)
+    try:
+        return path, existing(code.source.text, at.line)
+    except FileProblem as problem:
+        raise FileProblem(problem.message, path=named) from problem
+
+
+def _of_one_text(document: Document, after: Document, result: Conversion, report: FileReport) -> Outcome:
+    """What became of a script without others, of a notebook or of standard input."""
     spot = document.spot(*result.position) if result.position else None
-    return FileReport(
-        document.file.path,
-        result.status.value,
+    report = replace(
+        report,
+        status=result.status.value,
         applied=document.notes(result.applied),
         decisions=document.notes(result.decisions),
         doubts=document.notes(result.doubts),
@@ -117,40 +165,22 @@ def _described(document: Document, item: Input, result: Conversion) -> FileRepor
         position=spot,
         excerpt=(document.shown().line(spot) or "") if spot and result.status is Status.REFUSED else "",
         differs=result.text != document.text,
-        named=item.named,
+        unresolved=result.unresolved,
     )
-
-
-def _deliver(document: Document, after: Document, result: Conversion, request: Request) -> bool:
-    """Put the converted text where the request wants it; whether that was done.  Raises FileProblem.
-
-    A file that nothing changes is not touched; a filter or -o gets the text all the same, but
-    nothing at all when the script is refused.
-    """
-    if result.status is Status.REFUSED or request.mode in (Mode.DIFF, Mode.CHECK):
-        return False
-    file = document.file
-    if request.mode is Mode.OUTPUT and request.output != STANDARD_INPUT:
-        write_output(request.output, file, after.content(request.output))
-    elif request.mode is Mode.OUTPUT or file.path == STANDARD_INPUT_NAME:
-        print_bytes(file.encode(after.file.text))
-    elif after.file.text != file.text:
-        write_in_place(file, after.file.text, "; use -o OUT")
-    else:
-        return False
-    return True
-
-
-def print_bytes(data: bytes) -> None:
-    """Write bytes to standard output, after what it holds already."""
-    sys.stdout.flush()
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
+    diffs = document.diff(after)
+    return Outcome(report, (FileDiff(report.path, diffs, document.file.encoding),) if diffs else ())
 
 
 def _problem(report: FileReport, problem: FileProblem) -> FileReport:
+    """The report of a file or program that could not be read or written."""
     position = Spot(*problem.position) if problem.position else None
-    return replace(report, status=ERROR, error=problem.message, position=position)
+    message = problem.message
+    if problem.path and problem.path != report.path:
+        message = f"{place(problem.path, position)} {message}"
+        position = None
+    if report.parts:
+        report = FileReport(report.path, ERROR, named=report.named, modules=report.modules)
+    return replace(report, status=ERROR, error=message, position=position)
 
 
 def describe_defect(error: Exception) -> str:
@@ -158,10 +188,10 @@ def describe_defect(error: Exception) -> str:
     frames = error.__traceback__
     while frames is not None and frames.tb_next is not None:
         frames = frames.tb_next
-    place = ""
+    where = ""
     if frames is not None:
         code = frames.tb_frame.f_code
-        place = f" at {os.path.basename(code.co_filename)}:{frames.tb_lineno}"
+        where = f" at {os.path.basename(code.co_filename)}:{frames.tb_lineno}"
     detail = f": {error}" if str(error) else ""
-    what = f"{type(error).__name__}{detail}{place}"
+    what = f"{type(error).__name__}{detail}{where}"
     return f"{what}; please report this with the script, the file was left alone"

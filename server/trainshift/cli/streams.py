@@ -32,6 +32,13 @@ def exit_statuses() -> Iterator[None]:
         sys.exit(2)
 
 
+def print_bytes(data: bytes) -> None:
+    """Write bytes to standard output, after what it holds already."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
 def prepare_streams() -> None:
     """Make sure that both output streams exist, take every character, and write all or raise.
 

@@ -7,6 +7,7 @@ import sys
 import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
+from time import monotonic
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
@@ -86,33 +87,41 @@ def width_of(text: str) -> int:
 
 
 class ProgressBar:
-    """A bar on standard error that vanishes when done; a no-op when `total` is small or nobody looks."""
+    """A bar on standard error that vanishes when done.
+
+    There is none where nobody looks, nor where the `total` is small and reading takes no long time.
+    """
 
     FEW = 5
+    LONG = 0.7
 
     def __init__(self, total: int, *, wanted: bool = True, label: str = "Converting") -> None:
         self._label = label
         self._total = total
+        self._begun = monotonic()
         self._progress: Progress | None = None
-        self._wanted = (
-            wanted and total > self.FEW and sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-        )
+        self._wanted = wanted and sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
     def __enter__(self) -> ProgressBar:
-        if self._wanted:
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-            console = console_on(sys.stderr, colour=wants_colour(sys.stderr))
-            columns = (
-                TextColumn(self._label),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TextColumn("{task.description}"),
-            )
-            self._progress = Progress(*columns, console=console, transient=True)
-            self._progress.add_task("", total=self._total)
-            self._progress.start()
+        if self._total > self.FEW:
+            self._start()
         return self
+
+    def _start(self) -> None:
+        if not self._wanted:
+            return
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+        console = console_on(sys.stderr, colour=wants_colour(sys.stderr))
+        columns = (
+            TextColumn(self._label),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.description}"),
+        )
+        self._progress = Progress(*columns, console=console, transient=True)
+        self._progress.add_task("", total=self._total)
+        self._progress.start()
 
     def __exit__(self, *_: object) -> None:
         if self._progress is not None:
@@ -122,6 +131,18 @@ class ProgressBar:
         """Name the file that is at work."""
         if self._progress is not None:
             self._progress.update(self._progress.task_ids[0], description=visible(path))
+
+    def reading(self, path: str) -> None:
+        """Name a file that is read; what takes long is worth a bar, whatever the total."""
+        if self._progress is None and monotonic() - self._begun > self.LONG:
+            self._start()
+        self.show(path)
+
+    def expect(self, total: int) -> None:
+        """There is so much to do."""
+        self._total = total
+        if self._progress is not None:
+            self._progress.update(self._progress.task_ids[0], total=total)
 
     def advance(self) -> None:
         """One file more is done."""

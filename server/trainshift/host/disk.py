@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from trainshift.engine.workspace import ParsedFiles
@@ -15,9 +15,17 @@ _MOST_DIRECTORIES = 4096
 _MOST_BYTES = 2_000_000
 
 
-def files_on_disk() -> ParsedFiles:
-    """The files of this machine; directories are listed once and never again."""
-    return ParsedFiles(_text_of, lru_cache(_MOST_DIRECTORIES)(_entries))
+def files_on_disk(known: Callable[[str], str | None] = lambda _: None) -> ParsedFiles:
+    """The files of this machine; directories are listed once and never again.
+
+    `known` is asked first for the text of a file, by its absolute path.
+    """
+
+    def text_of(path: str) -> str | None:
+        text = known(path)
+        return _text_of(path) if text is None else text
+
+    return ParsedFiles(text_of, lru_cache(_MOST_DIRECTORIES)(_entries))
 
 
 def files_under(opened: Mapping[str, str]) -> ParsedFiles:

@@ -1,0 +1,108 @@
+"""Changes: what a conversion does to the files of a program, and how reports tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from trainshift.cli.diff import unified_diff
+from trainshift.cli.documents import Document, Shown
+from trainshift.cli.programs.sources import Sources
+from trainshift.cli.report import FileDiff, FileReport
+from trainshift.engine.cells import Spot
+from trainshift.engine.conversion import Conversion, Note, Status
+from trainshift.host.files import FileProblem, SourceFile, shown_path
+
+
+@dataclass(frozen=True)
+class ChangedFile:
+    """A file of a program: its absolute path, what was read of it, and what it is to hold."""
+
+    path: str
+    file: SourceFile
+    text: str
+
+    @property
+    def diff(self) -> FileDiff:
+        """How the two differ; raises FileProblem where the file's encoding lacks a character."""
+        name = self.file.path
+        try:
+            after = self.file.encode(self.text)
+        except FileProblem as problem:
+            raise FileProblem(problem.message, path=name) from problem
+        return FileDiff(name, (unified_diff(self.file.data, after, name),), self.file.encoding)
+
+
+def is_program(result: Conversion) -> bool:
+    """Whether a conversion is about more than one file, be it one that could not be read."""
+    return len(result.files) > 1 or bool(result.path) or any(note.path for note in result.withheld)
+
+
+def changed_files(document: Document, result: Conversion, sources: Sources) -> list[ChangedFile]:
+    """The files that a conversion changes, the start file first, which is `document`'s.
+
+    Raises FileProblem where one of them does not hold any more what was converted.
+    """
+
+    def found() -> Iterator[ChangedFile]:
+        start = result.files[0]
+        for each in result.files:
+            if each.text != each.before:
+                file = document.file if each is start else sources.file(each.path, each.before)
+                yield ChangedFile(each.path, file, each.text)
+
+    return list(found())
+
+
+def described(report: FileReport, result: Conversion) -> FileReport:
+    """The report with what became of a program of several files, as a whole and file by file."""
+    start = result.files[0].path
+    notes = (*result.applied, *result.decisions, *result.doubts, *result.withheld, *result.unresolved)
+    paths = [*(each.path for each in result.files), *(note.path for note in notes), result.path]
+    names = {path: shown_path(path) for path in paths if path} | {start: report.path}
+
+    def told(notes: tuple[Note, ...]) -> tuple[Note, ...]:
+        return tuple(replace(note, path=names[note.path or start]) for note in notes)
+
+    report = replace(
+        report,
+        status=result.status.value,
+        applied=told(result.applied),
+        decisions=told(result.decisions),
+        doubts=told(result.doubts),
+        withheld=told(result.withheld),
+        reason=result.reason,
+        position=Spot(*result.position) if result.position else None,
+        home=names[result.path] if result.path and result.path != start else "",
+        excerpt=_excerpt(result) if result.status is Status.REFUSED else "",
+        differs=result.status is Status.CONVERTED,
+        loops=told(result.loops),
+        unresolved=told(result.unresolved),
+    )
+    changed = {each.path for each in result.files if each.text != each.before}
+    parts = tuple(
+        FileReport(
+            name,
+            report.status,
+            applied=_of(report.applied, name),
+            decisions=_of(report.decisions, name),
+            doubts=_of(report.doubts, name),
+            withheld=_of(report.withheld, name),
+            differs=path in changed,
+        )
+        for path, name in names.items()
+    )
+    return replace(report, parts=parts)
+
+
+def _of(notes: tuple[Note, ...], name: str) -> tuple[Note, ...]:
+    return tuple(note for note in notes if note.path == name)
+
+
+def _excerpt(result: Conversion) -> str:
+    """The line that the position of a conversion is on."""
+    texts = {each.path: each.before for each in result.files}
+    text = texts.get(result.path or result.files[0].path)
+    if result.position is None or text is None:
+        return ""
+    return Shown(text).line(Spot(*result.position)) or ""

@@ -1,0 +1,55 @@
+"""Requests: what a person asks `convert` for."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from trainshift.cli.options import STANDARD_STREAM
+from trainshift.cli.report import Mode
+from trainshift.host.declarations import Declarations
+
+_NAMES_OF_FILES = (".py", ".ipynb")
+
+
+class At(NamedTuple):
+    """The place of a statement: a line of a file of the program, in a notebook of a cell, both from 1.
+
+    Without a file it is the one that the user named.
+    """
+
+    line: int
+    cell: int | None = None
+    file: str = ""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for; `output` (a path, or "-") goes with Mode.OUTPUT only.
+
+    `at` is a line of the one input or of its program, `only` the one file of its program to convert.
+    `declarations` tell what versions the projects declare; without them none are looked for.
+    """
+
+    paths: tuple[str, ...]
+    mode: Mode
+    output: str = ""
+    at: At | None = None
+    only: str = ""
+    exclude: tuple[str, ...] = ()
+    show_progress: bool = True
+    declarations: Declarations | None = None
+
+    @property
+    def folder(self) -> str:
+        """The one directory that was named, if it is one."""
+        return self.paths[0] if len(self.paths) == 1 and os.path.isdir(self.paths[0]) else ""
+
+
+def is_directory(output: str, *, several: bool) -> bool:
+    """Whether -o names a directory, which need not be there where `several` files may be written."""
+    if os.path.isdir(output) or output.endswith(("/", os.sep)):
+        return True
+    is_file = output == STANDARD_STREAM or output.lower().endswith(_NAMES_OF_FILES) or os.path.exists(output)
+    return several and not is_file

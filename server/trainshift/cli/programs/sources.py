@@ -1,0 +1,63 @@
+"""Sources: the files that the programs of one run are made of, each read once and shared."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+
+from trainshift.engine.workspace import ParsedFiles
+from trainshift.host import files
+from trainshift.host.disk import absolute, files_on_disk
+from trainshift.host.files import FileProblem, SourceFile, shown_path
+
+
+class Sources:
+    """The files as the next program of the run finds them.
+
+    Those that an earlier one changes count as changed, whether or not they are written: so the result does
+    not depend on that, and the changes that two programs want of a file are told once.  `on_read` is
+    called with each path that is read.
+    """
+
+    def __init__(self, on_read: Callable[[str], None] = lambda _: None) -> None:
+        self._changed: dict[str, SourceFile] = {}
+        self._on_read = on_read
+        self.parsed: ParsedFiles = files_on_disk(self._text_of)
+
+    def _text_of(self, path: str) -> str | None:
+        self._on_read(shown_path(path))
+        changed = self._changed.get(path)
+        return changed.text if changed is not None else None
+
+    def changed(self, path: str) -> SourceFile | None:
+        """The file at an absolute path as an earlier program left it, if that is not written."""
+        return self._changed.get(path)
+
+    def file(self, path: str, text: str) -> SourceFile:
+        """The file at an absolute path; raises FileProblem where it does not hold `text` any more."""
+        name = shown_path(path)
+        try:
+            file = self._changed.get(path) or files.read(name)
+        except FileProblem as problem:
+            raise FileProblem(problem.message, problem.position, name) from problem
+        if file.text != text:
+            raise FileProblem(
+                "changed on disk while it was converted; nothing was written, run the command again",
+                path=name,
+            )
+        return file
+
+    def change(self, path: str, file: SourceFile, text: str, is_written: bool) -> None:
+        """Let the file at an absolute path hold `text` from now on, on the disk or for this run alone."""
+        if not is_written:
+            self._changed[path] = replace(file, data=file.encode(text), text=text)
+        self.parsed.forget(path, is_edit=True)
+
+
+def home(path: str) -> str:
+    """The absolute path whose directory Python looks in for what a script imports.
+
+    That is the place of the file itself where `path` is a symbolic link.
+    """
+    return absolute(os.path.realpath(path) if os.path.islink(path) else path)

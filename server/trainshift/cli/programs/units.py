@@ -1,0 +1,65 @@
+"""Units: the programs that the inputs of a command mean, each once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from trainshift.cli.programs.sources import home
+from trainshift.engine.programs import Programs, is_test
+from trainshift.engine.workspace import ParsedFiles
+from trainshift.host.files import is_notebook, shown_path
+from trainshift.host.walk import STANDARD_INPUT, Input
+
+_TESTS = "it tests what it imports; name it to convert it with that"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What is worked on at once: the program that a file starts, or an input that is no program.
+
+    `path` is the absolute path of the start file, "" for what is no program: standard input, a notebook, what
+    cannot be read.  `modules` are files of it that the user named in its stead.  `reason` says why an input
+    of a walked directory is left alone.
+    """
+
+    item: Input
+    path: str = ""
+    modules: tuple[str, ...] = ()
+    reason: str = ""
+
+
+def units(inputs: Sequence[Input], files: ParsedFiles) -> list[Unit]:
+    """The units of some inputs, in their order.
+
+    A file that is named stands for the programs that it belongs to.  One of a walked directory stands for
+    itself where it starts a program; else one of those that it belongs to has to be started in the directory.
+    """
+    programs = Programs(files)
+    scripts = {item: home(item.path) for item in inputs if is_script(item)}
+    items = {path: item for item, path in scripts.items()}
+    found: dict[str, Unit] = {}
+    for number, item in enumerate(inputs):
+        path = scripts.get(item, "")
+        starts = programs.starts(path) if path else []
+        if not path:
+            found[str(number)] = Unit(item)
+        elif item.named:
+            for start in [path] if path in starts else starts:
+                unit = found.get(start) or Unit(items.get(start) or Input(shown_path(start)), start)
+                modules = unit.modules if start == path else (*unit.modules, item.path)
+                found[start] = replace(unit, modules=modules)
+        elif path in starts:
+            reason = _TESTS if is_test(path) and len(programs.reached(path)) > 1 else ""
+            found.setdefault(path, Unit(item, path, reason=reason))
+        elif not any(start in items for start in starts):
+            whose = " and ".join(map(shown_path, starts))
+            found[path] = Unit(item, path, reason=f"it belongs to the program of {whose}; convert that")
+    return list(found.values())
+
+
+def is_script(item: Input) -> bool:
+    """Whether an input is a file that may import others."""
+    special = item.problem or item.nothing or item.path == STANDARD_INPUT or is_notebook(item.path)
+    return not special and os.path.isfile(item.path)
