@@ -162,16 +162,15 @@ def _set_up(program: Program, changes: list[Change]) -> list[Change]:
     by_file: dict[Program, list[Change]] = {file: [] for file in program.files}
     for change in changes:
         by_file[_file_of(program, change)].append(change)
-    first, *others = by_file
-    needed: dict[Program, tuple[Edit, ...]] = {first: _setup_of(program, first, by_file[first])}
-    kept = list(by_file[first])
-    for file in others:
-        own = [change for change in by_file[file] if change.rule not in _SETTING_UP]
-        needed[file] = needed[first]
-        if file.fact(Prerequisites).is_named_in(_words(own)):
-            needed[file] += _setup_of(program, file, own)
-            own = by_file[file]
-        kept += own
+    first = next(iter(by_file))
+    needed: dict[Program, tuple[Edit, ...]] = {}
+    kept: list[Change] = []
+    for file, own in by_file.items():
+        others = [change for change in own if change.rule not in _SETTING_UP]
+        named = file is first or file.fact(Prerequisites).is_named_in(_words(others))
+        setup = _setup_of(program, file, own) if named else ()
+        needed[file] = setup if file is first else needed[first] + setup
+        kept += own if setup else others
     wanted = {id(change) for change in kept}
     return [
         replace(change, requires=(*needed[_file_of(program, change)], *change.requires))
