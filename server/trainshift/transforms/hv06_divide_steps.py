@@ -155,7 +155,7 @@ def _counts(site: Site, given: dict[str, ast.expr | None]) -> Iterator[_Count]:
 
 def _is_settled(program: Program, count: ast.expr, site: Site) -> bool:
     """Whether the count is divided already, or is 1 (which would become none) or "all" (-1 or None)."""
-    if program.fact(Horovod).scaled(count, site.scope, site.statement):
+    if program.fact(Horovod).divided(count, site.scope, site.statement):
         return True
     try:
         return ast.literal_eval(count) in (1, -1, None)

@@ -10,9 +10,10 @@ import ast
 from collections.abc import Mapping
 from typing import Generic, TypeVar
 
+from trainshift.core.names import api
 from trainshift.core.names.occurrence import Occurrence, Step
 from trainshift.core.names.script import Script
-from trainshift.core.names.values import UNKNOWN
+from trainshift.core.names.values import UNKNOWN, Library
 from trainshift.core.text.facts import COMPREHENSIONS, Scope, Statement, arguments, last_name
 
 T = TypeVar("T")
@@ -24,9 +25,13 @@ def reaching_calls(
     node: ast.expr,
     scope: Scope,
     statement: Statement | None,
+    through_objects: bool = True,
 ) -> list[T]:
-    """Those of the `wanted` calls whose results reach `node`, in the order found."""
-    flow = _Slice(script, wanted)
+    """Those of the `wanted` calls whose results reach `node`, in the order found.
+
+    Without `through_objects` what a library's object is made of is not taken to reach what is read of it.
+    """
+    flow = _Slice(script, wanted, through_objects)
     flow.follow(Occurrence(node, scope, statement))
     return list(flow.found)
 
@@ -39,9 +44,10 @@ def calls_behind(script: Script, node: ast.expr, scope: Scope, statement: Statem
 
 
 class _Slice(Generic[T]):
-    def __init__(self, script: Script, wanted: Mapping[ast.Call, T]) -> None:
+    def __init__(self, script: Script, wanted: Mapping[ast.Call, T], through_objects: bool = True) -> None:
         self._script = script
         self._wanted = wanted
+        self._through_objects = through_objects
         self._seen: set[tuple[int, int]] = set()
         # What the visit of one occurrence leads to, in order.
         self._next: list[Occurrence] = []
@@ -88,7 +94,11 @@ class _Slice(Generic[T]):
             for value, where in function.returns:
                 self._next.append(Occurrence(value, function, where))
                 self._conditions(where)
-        if not functions or UNKNOWN in names.callee(site):
+        callee = names.callee(site)
+        makes = any(isinstance(value, Library) and api.is_class(value.name) for value in callee)
+        if makes and not self._through_objects:
+            return
+        if not functions or UNKNOWN in callee:
             called = node.func.value if isinstance(node.func, ast.Attribute) else node.func
             self._next += map(at.part, [called, *arguments(node)])
 

@@ -90,6 +90,10 @@ class Horovod:
         """Whether the value of `node` depends on ``hvd.size()``, through variables too."""
         return bool(reaching_calls(self._script, self._sizes, node, scope, statement))
 
+    def divided(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
+        """Whether a number of steps depends on ``hvd.size()``, other than by an object that knows a rate."""
+        return bool(reaching_calls(self._script, self._sizes, node, scope, statement, through_objects=False))
+
     def pinned(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
         """Whether the value of `node` depends on the rank."""
         return bool(reaching_calls(self._script, self._ranks, node, scope, statement))
