@@ -142,6 +142,26 @@ class TestWrite:
         assert (again.exit_code, again.stderr) == (0, "train.py: already distributed\n")
         assert texts(program) == AFTER
 
+    def test_of_two_programs_that_share_a_module(self, run: Run, program: Path) -> None:
+        (program / "other.py").write_text("import tensorflow as tf\nimport model\nmodel.fit()\n")
+        result = run("convert", "--write", "model.py")
+        assert result.exit_code == 0
+        assert "other.py: converted (2 changes in 2 of 3 files), written\n" in result.stderr
+        assert "train.py: converted (1 change in 1 of 3 files), written\n" in result.stderr
+        assert (program / "model.py").read_text() == AFTER["model.py"]
+        assert (program / "train.py").read_text() == AFTER["train.py"]
+
+    def test_of_a_script_that_another_one_imports(self, run: Run, program: Path) -> None:
+        guarded = 'import tensorflow as tf\nif __name__ == "__main__":\n    net.fit(1)\n'
+        (program / "model.py").write_text(guarded)
+        result = run("convert", "--write", "train.py", "model.py")
+        assert result.exit_code == 0
+        assert result.stderr.splitlines()[-2:] == [
+            "model.py: already distributed",
+            "2 programs of 3 files: 1 converted, 1 already distributed",
+        ]
+        assert (program / "model.py").read_text() == converted(guarded)
+
     @pytest.mark.parametrize("bad", ["train.py", "model.py"])
     def test_is_all_or_nothing(self, run: Run, program: Path, bad: str) -> None:
         (program / bad).chmod(0o444)

@@ -38,7 +38,7 @@ def run(request: Request, reporter: Reporter) -> int:
         inputs = _inputs(request)
         with ProgressBar(len(inputs), wanted=request.show_progress) as progress:
             sources = Sources(progress.reading)
-            found = units(inputs, sources.parsed)
+            found = units(inputs, sources)
             progress.expect(len(found))
             for unit in found:
                 progress.show(unit.item.path)
@@ -79,8 +79,8 @@ def _process(unit: Unit, request: Request, sources: Sources) -> Outcome:
         return Outcome(replace(report, status=status, reason=reason, is_directory=bool(item.nothing)))
     outcome = Outcome(report)
     try:
-        kept = sources.changed(unit.path)
-        document = Document(replace(kept, path=path)) if kept else read_document(item, path)
+        known = sources.known(unit.path)
+        document = Document(replace(known, path=path)) if known else read_document(item, path)
         result = _conversion(document, unit, request, sources)
         if is_program(result):
             report = described(report, result)

@@ -22,17 +22,31 @@ class Sources:
 
     def __init__(self, on_read: Callable[[str], None] = lambda _: None) -> None:
         self._changed: dict[str, SourceFile] = {}
+        self._ahead: dict[str, SourceFile | FileProblem] = {}
         self._on_read = on_read
         self.parsed: ParsedFiles = files_on_disk(self._text_of)
 
     def _text_of(self, path: str) -> str | None:
         self._on_read(shown_path(path))
-        changed = self._changed.get(path)
-        return changed.text if changed is not None else None
+        known = self._changed.get(path) or self._ahead.get(path)
+        return known.text if isinstance(known, SourceFile) else None
 
-    def changed(self, path: str) -> SourceFile | None:
-        """The file at an absolute path as an earlier program left it, if that is not written."""
-        return self._changed.get(path)
+    def read_ahead(self, path: str, name: str) -> None:
+        """Read the file at an absolute path, so that what it starts is told of the text that is converted."""
+        try:
+            self._ahead[path] = files.read(name)
+        except FileProblem as problem:
+            self._ahead[path] = problem
+
+    def known(self, path: str) -> SourceFile | None:
+        """The file at an absolute path as it was read ahead, or as an unwritten change left it.
+
+        None where it is still to be read; raises the FileProblem that came of reading it ahead.
+        """
+        known = self._changed.get(path) or self._ahead.pop(path, None)
+        if isinstance(known, FileProblem):
+            raise known
+        return known
 
     def file(self, path: str, text: str) -> SourceFile:
         """The file at an absolute path; raises FileProblem where it does not hold `text` any more."""
@@ -50,6 +64,7 @@ class Sources:
 
     def change(self, path: str, file: SourceFile, text: str, is_written: bool) -> None:
         """Let the file at an absolute path hold `text` from now on, on the disk or for this run alone."""
+        self._ahead.pop(path, None)
         if not is_written:
             self._changed[path] = replace(file, data=file.encode(text), text=text)
         self.parsed.forget(path, is_edit=True)

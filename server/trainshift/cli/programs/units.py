@@ -6,9 +6,8 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from trainshift.cli.programs.sources import home
+from trainshift.cli.programs.sources import Sources, home
 from trainshift.engine.programs import Programs, is_test
-from trainshift.engine.workspace import ParsedFiles
 from trainshift.host.files import is_notebook, shown_path
 from trainshift.host.walk import STANDARD_INPUT, Input
 
@@ -30,18 +29,20 @@ class Unit:
     reason: str = ""
 
 
-def units(inputs: Sequence[Input], files: ParsedFiles) -> list[Unit]:
+def units(inputs: Sequence[Input], sources: Sources) -> list[Unit]:
     """The units of some inputs, in their order.
 
     A file that is named stands for the programs that it belongs to.  One of a walked directory stands for
     itself where it starts a program; else one of those that it belongs to has to be started in the directory.
     """
-    programs = Programs(files)
+    programs = Programs(sources.parsed)
     scripts = {item: home(item.path) for item in inputs if is_script(item)}
     items = {path: item for item, path in scripts.items()}
     found: dict[str, Unit] = {}
     for number, item in enumerate(inputs):
         path = scripts.get(item, "")
+        if path and item.named:
+            sources.read_ahead(path, item.path)
         starts = programs.starts(path) if path else []
         if not path:
             found[str(number)] = Unit(item)
