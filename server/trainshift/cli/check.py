@@ -6,6 +6,7 @@ import gc
 import signal
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
@@ -44,6 +45,8 @@ _BATCH = 8
 _BATCHES_AHEAD = 3
 # Windows cannot wait for more.
 _MOST_PROCESSES = 61
+# Processes that nobody waits for any more have so many seconds to end what they are at.
+_PATIENCE = 3.0
 _PROCESS_DIED = "a process that checked this and other files ended unexpectedly; check it alone: --jobs 1"
 
 # Set in the processes that check: whether their parent was interrupted.
@@ -186,8 +189,13 @@ def _in_processes(jobs: Sequence[Job], processes: int) -> Results:
         except BaseException:
             if stop is not None:
                 stop.set()
-            if jobs[0].action is not Action.FIX:  # A process that may be replacing a file ends by itself.
-                for process in multiprocessing.active_children():
+            if pool is not None:
+                pool.shutdown(wait=False, cancel_futures=True)
+            until = time.monotonic() + _PATIENCE
+            # One that is ended while it takes a job from the queue keeps the queue locked, and all would wait.
+            for process in multiprocessing.active_children():
+                process.join(max(0.0, until - time.monotonic()))
+                if jobs[0].action is not Action.FIX:  # A process that may be replacing a file ends by itself.
                     process.terminate()
             raise
         finally:
