@@ -192,7 +192,7 @@ def _in_processes(jobs: Sequence[Job], processes: int) -> Results:
             if pool is not None:
                 pool.shutdown(wait=False, cancel_futures=True)
             until = time.monotonic() + _PATIENCE
-            # One that is ended while it takes a job from the queue keeps the queue locked, and all would wait.
+            # One that is ended while it takes a job keeps the queue locked, for which all would wait.
             for process in multiprocessing.active_children():
                 process.join(max(0.0, until - time.monotonic()))
                 if jobs[0].action is not Action.FIX:  # A process that may be replacing a file ends by itself.
