@@ -101,6 +101,20 @@ def test_no_property_waits_for_another_thread(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_nodes_are_looked_up_by_their_kind(path: Path) -> None:
+    if path.name in {"lean.py", "collect.py"} or path.relative_to(PACKAGE).parts[0] not in PURE[:-1]:
+        return
+    named = {id(node.value) for node in nodes(path) if isinstance(node, ast.Attribute)}
+    asked = [
+        node.lineno
+        for node in nodes(path)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "type"
+        if id(node) not in named  # ``type(node).__name__`` is the same
+    ]
+    assert asked == [], "many nodes are of classes of their own: core.text.lean.kind_of"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_the_core_does_no_io(path: Path) -> None:
     if path.relative_to(PACKAGE).parts[0] not in PURE:
         return

@@ -27,6 +27,7 @@ from trainshift.core.names import api
 from trainshift.core.names.values import Function, Member
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Binding, Scope, Site, Statement, closure, last_name
+from trainshift.core.text.lean import kind_of
 from trainshift.core.text.source import one_line
 from trainshift.core.training.loop_kinds import FITTING
 from trainshift.core.training.loops import LAUNCHERS, Loops
@@ -191,7 +192,7 @@ def _parts(node: ast.expr, candidates: set[str], stored: bool = False) -> list[_
         return [(node, stored)] if node.attr in candidates else []
     if isinstance(node, ast.Lambda):
         return [(node, stored)]
-    inside = _INSIDE.get(type(node))
+    inside = _INSIDE.get(kind_of(node))
     if inside is None:
         return []
     stored = stored or isinstance(node, _CONTAINERS)
@@ -199,7 +200,7 @@ def _parts(node: ast.expr, candidates: set[str], stored: bool = False) -> list[_
 
 
 # What an expression may be, or holds, by its class; any other hides it.
-_INSIDE: dict[type[ast.expr], Callable[..., list[ast.expr | None]]] = {
+_INSIDE: dict[type[ast.AST], Callable[..., list[ast.expr | None]]] = {
     **dict.fromkeys((ast.List, ast.Tuple, ast.Set), lambda node: node.elts),
     ast.Dict: lambda node: node.values,
     ast.IfExp: lambda node: [node.body, node.orelse],

@@ -140,20 +140,20 @@ def of_each(node: ast.expr, name: str, made: str) -> Frame:
 def level(node: ast.expr, code: str) -> Level:
     """How tightly the expression `node` holds together, of which `code` is the text."""
     if isinstance(node, ast.BoolOp | ast.BinOp | ast.UnaryOp):
-        return _LEVELS[type(node.op)]
+        return _LEVELS[kind_of(node.op)]
     if isinstance(node, ast.Tuple | ast.GeneratorExp) and not _is_enclosed(code):
         return Level.TUPLE if isinstance(node, ast.Tuple) else Level.NAMED
-    return _LEVELS.get(type(node), Level.ATOM)
+    return _LEVELS.get(kind_of(node), Level.ATOM)
 
 
 def asked(parent: ast.AST, node: ast.expr) -> Level:
     """What the place that `node` has in `parent` asks of an expression there."""
     if isinstance(parent, ast.BoolOp):
-        return Level(_LEVELS[type(parent.op)] + 1)
+        return Level(_LEVELS[kind_of(parent.op)] + 1)
     if isinstance(parent, ast.UnaryOp):
-        return _LEVELS[type(parent.op)]
+        return _LEVELS[kind_of(parent.op)]
     if isinstance(parent, ast.BinOp):
-        own = _LEVELS[type(parent.op)]
+        own = _LEVELS[kind_of(parent.op)]
         if isinstance(parent.op, ast.Pow):
             return Level.AWAIT if node is parent.left else Level.SIGN
         return own if node is parent.left else Level(own + 1)

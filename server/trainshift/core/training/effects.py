@@ -29,6 +29,7 @@ from trainshift.core.names.values import (
 )
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Binding, Scope, Site, alternatives, argument, arguments
+from trainshift.core.text.lean import kind_of
 from trainshift.core.text.source import one_line
 from trainshift.core.training.what_trains import WhatTrains
 
@@ -135,8 +136,8 @@ class Effects:
                     yield deed
             elif isinstance(node, ast.NamedExpr):
                 yield Deed(Effect.ACTS, f"assigns {node.target.id}", node, home)
-            elif type(node) in _GIVING_WAY:
-                yield Deed(Effect.ACTS, _GIVING_WAY[type(node)], node, home)
+            elif kind_of(node) in _GIVING_WAY:
+                yield Deed(Effect.ACTS, _GIVING_WAY[kind_of(node)], node, home)
             waiting += reversed(list(ast.iter_child_nodes(node)))
 
     # One call

@@ -171,8 +171,13 @@ class Aliases:
         for part in ("named", "held"):
             for reading in self._read:
                 for binding, words in getattr(reading, part):
-                    if words is None or not carriers.isdisjoint(words):
+                    if words is None or not (carriers.isdisjoint(words) or self._is_made(binding)):
                         yield binding
+
+    def _is_made(self, binding: Binding) -> bool:
+        """Whether a binding gives what a library's call makes, which is no member of it."""
+        value = binding.value
+        return binding.kind == "value" and isinstance(value, ast.Call) and not self._script.may_run(value)
 
     def _alias(self, binding: Binding) -> Alias | None:
         if binding.value is None or binding.kind not in ("value", "element"):

@@ -75,7 +75,7 @@ def held_by(whole: ast.expr, path: list[ast.AST]) -> tuple[Held, str, ast.Call |
             return held, dotted(parent.target), None
         if isinstance(parent, ast.NamedExpr):
             return Held.WALRUS, parent.target.id, None
-        return _HOLDERS.get(type(parent), Held.EXPRESSION), "", None
+        return _HOLDERS.get(kind_of(parent), Held.EXPRESSION), "", None
     return Held.EXPRESSION, "", None
 
 
