@@ -1,8 +1,11 @@
-"""The fixtures as data: cases of the Markdown files, and the whole training scripts."""
+"""The fixtures as data: cases of the Markdown files, training scripts, and programs of several files."""
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,6 +13,65 @@ from trainshift.dev.examples import read_examples
 
 ROOT = Path(__file__).parents[1] / "fixtures"
 SCRIPTS = sorted(folder for folder in (ROOT / "scripts").iterdir() if (folder / "before.py").exists())
+
+
+@dataclass(frozen=True)
+class ProgramFolder:
+    """One folder of ``fixtures/programs``.
+
+    `before` are the files of the program by their paths, `after` those that its conversion changes.  The
+    commands are words that follow `python`: `train` start what is converted, `beside` start scripts that are
+    not, though they may share modules with it.
+    """
+
+    folder: Path
+    before: dict[str, bytes]
+    after: dict[str, bytes]
+    train: tuple[tuple[str, ...], ...]
+    beside: tuple[tuple[str, ...], ...]
+
+    @property
+    def name(self) -> str:
+        """What pytest calls the program."""
+        return self.folder.name
+
+    @property
+    def converted(self) -> dict[str, bytes]:
+        """All files of the converted program."""
+        return self.before | self.after
+
+    @property
+    def starts(self) -> list[str]:
+        """The files that its commands start, each once."""
+        return [*dict.fromkeys(map(start_of, self.train))]
+
+
+def start_of(command: Sequence[str]) -> str:
+    """The file that a command starts."""
+    return command[1].replace(".", "/") + ".py" if command[0] == "-m" else command[0]
+
+
+def program_in(folder: Path) -> ProgramFolder:
+    """What a folder of ``fixtures/programs`` holds."""
+    said: dict[str, list[str]] = {}
+    if (folder / "program.json").exists():
+        said = json.loads((folder / "program.json").read_text(encoding="utf-8"))
+    before, after = (
+        {
+            path.relative_to(tree).as_posix(): path.read_bytes()
+            for path in sorted(tree.rglob("*"))
+            if path.is_file()
+        }
+        for tree in (folder / "before", folder / "after")
+    )
+    train, beside = (
+        tuple(tuple(shlex.split(command)) for command in said.get(key, default))
+        for key, default in (("train", ["train.py"]), ("beside", []))
+    )
+    return ProgramFolder(folder, before, after, train, beside)
+
+
+PROGRAMS = [program_in(folder) for folder in sorted((ROOT / "programs").iterdir())]
 
 
 @dataclass

@@ -1,7 +1,7 @@
-"""Runs a script under the observer: the original in one process, its conversion in two of Horovod.
+"""Runs code under the observer: the original in one process, its conversion in two of Horovod.
 
-Each process has a directory of its own, with an empty working directory, a home and a place for
-temporary files in it, so that what one process writes can be told from what the other one writes.
+Each process has a directory of its own, with a working directory that holds its code, a home and a place
+for temporary files in it, so that what one process writes can be told from what the other one writes.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from proof.code import Code, code_of
 from proof.forks import forked
 from proof.judge import judge
 from proof.launch import Launch, end, fresh
 from proof.originals import kept
 from proof.record import Record, Run
 
-__all__ = ["Run", "judge", "prove", "run_converted", "run_original"]
+__all__ = ["Code", "Run", "judge", "prove", "run_converted", "run_original"]
 
 RANKS = 2
 # Only this ends a stall: the stall check of Horovod 0.28.1 was seen to do nothing on Gloo.
@@ -55,35 +56,37 @@ NOT_OUTPUT = re.compile(r"(^|/)(__autograph_generated_file[^/]*|__pycache__/.*|[
 
 
 def run_original(
-    script: Path | str,
+    script: Path | str | Code,
     arguments: Sequence[str] = (),
     *,
     time_limit: float = TIME_LIMIT,
     single: bool = False,
 ) -> Run:
-    """Run a script (its path, or its text) as one process; Horovod, if it uses it, has size 1.
+    """Run a script (its path, or its text) or code as one process; Horovod, if it uses it, has size 1.
 
     A `single` run is a Python of its own; any other is forked from one that has TensorFlow imported.
     One that ended well is kept, and not run again while nothing has changed.
     """
 
+    code = code_of(script)
+
     def run() -> Run:
         with tempfile.TemporaryDirectory(prefix="trainshift-proof-") as directory:
-            process = Process(Path(directory), script, arguments, rank=0, environment={}, single=single)
+            process = Process(Path(directory), code, arguments, rank=0, environment={}, single=single)
             wait([process], time_limit)
             return process.result()
 
-    return kept(content(script), arguments, single=single, run=run)
+    return kept(code, arguments, single=single, run=run)
 
 
 def run_converted(
-    script: Path | str,
+    script: Path | str | Code,
     arguments: Sequence[str] = (),
     *,
     time_limit: float = TIME_LIMIT,
     single: bool = False,
 ) -> tuple[Run, Run]:
-    """Run a script (its path, or its text) as two Gloo processes of Horovod; one Run per rank.
+    """Run a script (its path, or its text) or code as two Gloo processes of Horovod; one Run per rank.
 
     `single` is what it is for `run_original`.
     """
@@ -102,7 +105,7 @@ def run_converted(
             processes = [
                 Process(
                     Path(directory) / f"rank{slot.rank}",
-                    script,
+                    code_of(script),
                     arguments,
                     rank=slot.rank,
                     environment={**shared, **gloo_run.create_slot_env_vars(slot)},
@@ -117,13 +120,8 @@ def run_converted(
         server.stop()
 
 
-def content(script: Path | str) -> bytes:
-    """What a script holds, given its path or its text."""
-    return script.read_bytes() if isinstance(script, Path) else script.encode()
-
-
-def prove(before: Path | str, after: Path | str, arguments: Sequence[str] = ()) -> list[str]:
-    """Run a script and its conversion, and return the faults of the conversion."""
+def prove(before: Path | str | Code, after: Path | str | Code, arguments: Sequence[str] = ()) -> list[str]:
+    """Run a script, or code, and its conversion, and return the faults of the conversion."""
     with ThreadPoolExecutor() as pool:
         original = pool.submit(run_original, before, arguments)
         ranks = pool.submit(run_converted, after, arguments)
@@ -131,12 +129,12 @@ def prove(before: Path | str, after: Path | str, arguments: Sequence[str] = ()) 
 
 
 class Process:
-    """One running script, with its own directory."""
+    """Running code, with its own directory."""
 
     def __init__(
         self,
         directory: Path,
-        script: Path | str,
+        code: Code,
         arguments: Sequence[str],
         *,
         rank: int,
@@ -144,13 +142,15 @@ class Process:
         single: bool,
     ) -> None:
         self.directory = directory
-        for name in ("work", "home", "tmp", "code", "record"):
+        for name in ("work", "home", "tmp", "record"):
             (directory / name).mkdir(parents=True)
-        self.code = directory / "code" / "script.py"
-        self.code.write_bytes(content(script))
+        self.given = {directory / "work" / path: content for path, content in code.files.items()}
+        for path, content in self.given.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
         record = directory / "record"
         launch = Launch(
-            [str(record), str(rank), str(self.code), *arguments],
+            [str(record), str(rank), *code.command, *arguments],
             directory / "work",
             self.environment() | environment,
             record / "stdout.txt",
@@ -209,12 +209,14 @@ class Process:
         return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
     def files(self) -> list[str]:
-        """The files that the process left, relative to its directory."""
+        """The files that the process left, relative to its directory; its code only where it was changed."""
         found = []
-        for top in ("work", "home", "tmp", "code"):
+        for top in ("work", "home", "tmp"):
             for path in sorted((self.directory / top).rglob("*")):
                 name = path.relative_to(self.directory).as_posix()
-                if path.is_file() and path != self.code and not NOT_OUTPUT.search(name):
+                if not path.is_file() or NOT_OUTPUT.search(name):
+                    continue
+                if path not in self.given or path.read_bytes() != self.given[path]:
                     found.append(name)
         return found
 

@@ -28,6 +28,7 @@ def judge(original: Run, ranks: tuple[Run, Run]) -> list[str]:
     faults += values_differ(first, second, ranks) or broadcast_late(first, second)
     faults += printed(original, ranks)
     faults += wrote(original, ranks)
+    faults += gpus_shared(first, second)
     return faults
 
 
@@ -232,6 +233,14 @@ def wrote(original: Run, ranks: tuple[Run, Run]) -> Iterator[str]:
         yield f"rank1-wrote-file: rank 1 wrote {len(one)} files: {shorten(one)}"
     if old and not zero:
         yield f"rank0-wrote-nothing: the original wrote {len(old)} files and rank 0 none"
+
+
+def gpus_shared(first: Record, second: Record) -> Iterator[str]:
+    """`gpus-shared`: each rank uses the GPU of its own number, and no other."""
+    for rank, record in enumerate((first, second)):
+        others = [gpus for gpus in record.gpus if gpus != str(rank)]
+        if others:
+            yield f"gpus-shared: rank {rank} was given the GPUs {' and '.join(others)}"
 
 
 def name(number: int, optimizer: OptimizerRecord) -> str:

@@ -1,6 +1,6 @@
-"""Runs one script unmodified and writes down what TensorFlow and Horovod did in it.
+"""Runs one script or module unmodified and writes down what TensorFlow and Horovod did in it.
 
-    python -c "from proof.observer import main; main()" RECORD_DIRECTORY RANK SCRIPT [ARGUMENT...]
+    python -c "from proof.observer import main; main()" DIRECTORY RANK (SCRIPT | -m MODULE) [ARGUMENT...]
 
 The hooks are laid on TensorFlow, Keras and Horovod before the script starts.  They add observations
 (plain calls when eager, `tf.numpy_function` nodes in a graph) and change no value that the script
@@ -29,6 +29,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from proof.gpus import Gpus
 from proof.record import OptimizerRecord, Record
 from proof.surroundings import drop_xla, route_logs, shift_seeds, show_warning
 
@@ -116,6 +117,7 @@ class Observer:
         self.tf = tf
         self.np = np
         self.record = Record()
+        self.gpus = Gpus(tf)
         self.numbers = Numbers()
         self.kept: dict[int, Kept] = {}
         self.watches: dict[int, Watch] = {}
@@ -526,6 +528,7 @@ class Observer:
             record.schedule = self.sample(watch.schedule)
             self.record.optimizers.append(record)
         self.np.savez(directory / "values.npz", **values)
+        self.record.gpus = self.gpus.used()
         self.record.save(directory / "record.json")
 
     def sample(self, schedule: Any) -> dict[str, float]:
@@ -586,9 +589,18 @@ def install(observer: Observer) -> None:
         observer.hook_horovod(importlib.import_module("horovod.tensorflow"))
 
 
+def starter() -> tuple[Callable[[], object], str]:
+    """What runs the command in `sys.argv` as Python does, and the folder where it looks for modules."""
+    if sys.argv[0] == "-m":
+        module = sys.argv.pop(1)
+        return lambda: runpy.run_module(module, run_name="__main__", alter_sys=True), os.getcwd()
+    script = Path(sys.argv[0]).absolute()
+    return lambda: runpy.run_path(str(script), run_name="__main__"), str(script.parent)
+
+
 def main() -> None:
-    """Run the script named on the command line; the exit status is the script's own."""
-    directory, rank, script = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+    """Run the script or module named on the command line; the exit status is its own."""
+    directory, rank = Path(sys.argv[1]), int(sys.argv[2])
     sys.stderr = noise = (directory / "noise.txt").open("w", encoding="utf-8", buffering=1)
     faulthandler.register(signal.SIGUSR1, noise)
     tf: Any = importlib.import_module("tensorflow")
@@ -601,13 +613,14 @@ def main() -> None:
     sys.stderr = (directory / "stderr.txt").open("w", encoding="utf-8", buffering=1)
     route_logs(noise, sys.stderr)
     sys.argv = sys.argv[3:]
-    sys.path[:] = [str(Path(script).parent)] + [entry for entry in sys.path[1:] if entry != TESTS]
+    run, folder = starter()
+    sys.path[:] = [folder] + [entry for entry in sys.path[1:] if entry != TESTS]
     os.environ.pop("PYTHONPATH")
     observer.hook_files(directory.parent)
 
     status: Any = 0
     try:
-        runpy.run_path(script, run_name="__main__")
+        run()
     except SystemExit as stop:
         status = stop.code
         if isinstance(status, str):

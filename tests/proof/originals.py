@@ -13,16 +13,27 @@ from functools import cache
 from importlib.metadata import distributions
 from pathlib import Path
 
+from proof.code import Code
 from proof.record import Run
 
 HERE = Path(__file__).parent
-# What decides how a script runs, and what is written down of it.
-SOURCES = ("observer.py", "surroundings.py", "record.py", "harness.py", "launch.py", "forks.py", "zygote.py")
+# What decides how code runs, and what is written down of it.
+SOURCES = (
+    "observer.py",
+    "surroundings.py",
+    "gpus.py",
+    "record.py",
+    "harness.py",
+    "code.py",
+    "launch.py",
+    "forks.py",
+    "zygote.py",
+)
 KEPT = HERE.parents[1] / ".pytest_cache" / "originals"
 
 
-def kept(script: bytes, arguments: Sequence[str], *, single: bool, run: Callable[[], Run]) -> Run:
-    """What `run` gives for the script: kept from an earlier call, if it ended well then, or now.
+def kept(code: Code, arguments: Sequence[str], *, single: bool, run: Callable[[], Run]) -> Run:
+    """What `run` gives for the code: kept from an earlier call, if it ended well then, or now.
 
     Any process may ask at any time; of several that ask for the same, one runs it.
     """
@@ -30,7 +41,7 @@ def kept(script: bytes, arguments: Sequence[str], *, single: bool, run: Callable
     folder.mkdir(parents=True, exist_ok=True)
     for outdated in {*KEPT.iterdir()} - {folder}:
         shutil.rmtree(outdated, ignore_errors=True)
-    path = folder / digest([script, *map(os.fsencode, arguments), bytes([single])])
+    path = folder / digest([*code.parts(), *map(os.fsencode, arguments), bytes([single])])
     with path.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if path.exists():

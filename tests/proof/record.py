@@ -55,6 +55,8 @@ class Record:
     callbacks see no single step of such an execution.
     `written_elsewhere` lists the files opened for writing outside the process's own directory,
     `temporary` the directories that `tempfile` made, relative to the process's directory.
+    `gpus` are the lists ("0", or "0,1") of the GPUs that its sessions were given or, where there was none,
+    TensorFlow's runtime; of two that are not there.
     """
 
     error: str = ""
@@ -69,6 +71,7 @@ class Record:
     steps_per_execution: int = 1
     written_elsewhere: list[str] = field(default_factory=list)
     temporary: list[str] = field(default_factory=list)
+    gpus: list[str] = field(default_factory=list)
 
     def save(self, path: Path) -> None:
         """Write the record as JSON."""

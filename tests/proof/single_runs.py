@@ -13,7 +13,16 @@ from proof.originals import digest, sources
 
 WRITTEN = Path(__file__).with_suffix(".json")
 # What decides how a script that is not forked is judged.
-SOURCES = ("observer.py", "surroundings.py", "record.py", "harness.py", "launch.py", "judge.py")
+SOURCES = (
+    "observer.py",
+    "surroundings.py",
+    "gpus.py",
+    "record.py",
+    "harness.py",
+    "code.py",
+    "launch.py",
+    "judge.py",
+)
 PACKAGES = ("tensorflow-cpu", "keras", "horovod")
 
 

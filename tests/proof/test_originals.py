@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from proof import originals
+from proof.code import Code, code_of
 from proof.record import Record, Run
+
+TEXT = code_of("text")
 
 
 class Runner:
@@ -30,37 +33,44 @@ def own_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def test_the_same_is_run_once() -> None:
     run = Runner()
-    first, second = (originals.kept(b"text", ["1"], single=False, run=run) for _ in range(2))
+    first, second = (originals.kept(TEXT, ["1"], single=False, run=run) for _ in range(2))
     assert first == second
     assert run.count == 1
 
 
 def test_what_differs_is_run() -> None:
     run = Runner()
-    for script, arguments, single in (
-        (b"a", [], False),
-        (b"b", [], False),
-        (b"a", ["1"], False),
-        (b"a", [], True),
+    pair = {"one.py": b"a", "two.py": b"b"}
+    for code, arguments, single in (
+        (code_of("a"), [], False),
+        (code_of("b"), [], False),
+        (code_of("a"), ["1"], False),
+        (code_of("a"), [], True),
+        (Code(pair, ("one.py",)), [], False),
+        (Code(pair, ("two.py",)), [], False),
+        (Code(pair, ("-m", "one")), [], False),
+        (Code(pair | {"two.py": b"c"}, ("one.py",)), [], False),
+        (Code({"one.py": b"a", "three.py": b"b"}, ("one.py",)), [], False),
+        (Code({"one.py": b"a"}, ("one.py",)), ["two.py", "b"], False),
     ):
-        originals.kept(script, arguments, single=single, run=run)
-    assert run.count == 4
+        originals.kept(code, arguments, single=single, run=run)
+    assert run.count == 10
 
 
 def test_what_failed_is_run_again() -> None:
     run = Runner(exit_code=1)
     for _ in range(2):
-        originals.kept(b"text", [], single=False, run=run)
+        originals.kept(TEXT, [], single=False, run=run)
     assert run.count == 2
 
 
 def test_another_harness_runs_all_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     run = Runner()
-    originals.kept(b"text", [], single=False, run=run)
+    originals.kept(TEXT, [], single=False, run=run)
     monkeypatch.setattr(originals, "SOURCES", originals.SOURCES[1:])
     originals.surroundings.cache_clear()
     try:
-        originals.kept(b"text", [], single=False, run=run)
+        originals.kept(TEXT, [], single=False, run=run)
     finally:
         originals.surroundings.cache_clear()
     assert run.count == 2

@@ -185,6 +185,20 @@ WRONG = [
         "did-not-finish",
         ("        gen_loss, disc_loss = train", "        if hvd.rank() == 0: gen_loss, disc_loss = train"),
     ),
+    wrong("gpu-not-pinned", "classifier", "gpus-shared", ("if gpus:", "if not gpus:")),
+    wrong(
+        "gpu-pinned-late",
+        "classifier",
+        "did-not-finish",
+        ("hvd.init()", "hvd.init()\ntf.constant(1.0)"),
+    ),
+    wrong(
+        "gpu-choice-left",
+        "classifier",
+        "did-not-finish",
+        ("hvd.init()", "hvd.init()\n__import__('os').environ['CUDA_VISIBLE_DEVICES'] = '0'"),
+    ),
+    wrong("session-not-pinned", "session", "gpus-shared", ("config=pinned", "")),
     wrong(
         "equal-ranks",
         "classifier",
@@ -276,7 +290,7 @@ WRONG = [
         "not-broadcast weights-differ",
         ("    session.run(hvd.broadcast_global_variables(0))\n", ""),
     ),
-    wrong("config-missing", "session", "did-not-finish", ("tf.Session()", "tf.Session(config=config)")),
+    wrong("config-missing", "session", "did-not-finish", ("config=pinned", "config=config")),
     wrong("session-rate-not-scaled", "session", "rate-not-scaled", ("0.01 * hvd.size()", "0.01")),
     wrong("session-wrapped-twice", "session", "wrapped-twice", (WRAP_OPTIMIZER, WRAP_OPTIMIZER * 2)),
     wrong(

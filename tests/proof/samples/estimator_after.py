@@ -4,6 +4,8 @@ import numpy as np
 import tensorflow as tf
 
 hvd.init()
+own = tf.compat.v1.GPUOptions(visible_device_list=str(hvd.local_rank()))
+pinned = tf.estimator.RunConfig(session_config=tf.compat.v1.ConfigProto(gpu_options=own))
 if hvd.rank() == 0:
     tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.INFO)
 
@@ -30,7 +32,9 @@ def model(features, labels, mode):  # type: ignore[no-untyped-def]
 
 
 hooks = [hvd.BroadcastGlobalVariablesHook(0)]
-custom = tf.estimator.Estimator(model_fn=model, model_dir="custom" if hvd.rank() == 0 else None)
+custom = tf.estimator.Estimator(
+    model_fn=model, model_dir="custom" if hvd.rank() == 0 else None, config=pinned
+)
 custom.train(read, steps=11 // hvd.size(), hooks=hooks)
 results = custom.evaluate(read, steps=2)
 if hvd.rank() == 0:
@@ -39,10 +43,10 @@ if hvd.rank() == 0:
 columns = [tf.feature_column.numeric_column("x", shape=[5])]
 adagrad = hvd_keras.DistributedOptimizer(tf.keras.optimizers.legacy.Adagrad(0.05 * hvd.size()))
 directory = "deep" if hvd.rank() == 0 else None
-deep = tf.estimator.DNNClassifier([8], columns, model_dir=directory, optimizer=adagrad)
+deep = tf.estimator.DNNClassifier([8], columns, model_dir=directory, optimizer=adagrad, config=pinned)
 deep.train(read, steps=6 // hvd.size(), hooks=[hvd.BroadcastGlobalVariablesHook(0)])
 
 ftrl = hvd.DistributedOptimizer(tf.compat.v1.train.FtrlOptimizer(0.2 * hvd.size()))
 directory = "linear" if hvd.rank() == 0 else None
-linear = tf.compat.v1.estimator.LinearClassifier(columns, model_dir=directory, optimizer=ftrl)
+linear = tf.compat.v1.estimator.LinearClassifier(columns, model_dir=directory, optimizer=ftrl, config=pinned)
 linear.train(read, max_steps=6 // hvd.size(), hooks=[hvd.BroadcastGlobalVariablesHook(0)])

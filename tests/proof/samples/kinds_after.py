@@ -3,6 +3,9 @@ import numpy as np
 import tensorflow as tf
 
 hvd.init()
+gpus = tf.config.list_physical_devices("GPU")
+if gpus:
+    tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")
 
 rng = np.random.RandomState(7)
 features = rng.normal(size=(96, 5)).astype("float32")

@@ -3,6 +3,8 @@ import numpy as np
 import tensorflow as tf
 
 hvd.init()
+own = tf.compat.v1.GPUOptions(visible_device_list=str(hvd.local_rank()))
+pinned = tf.compat.v1.ConfigProto(gpu_options=own)
 
 rng = np.random.RandomState(7)
 features = rng.normal(size=(192, 5)).astype("float32")
@@ -23,7 +25,9 @@ with tf.Graph().as_default():
     hooks = [tf.estimator.StopAtStepHook(last_step=9 // hvd.size())]
     hooks = [*hooks, hvd.BroadcastGlobalVariablesHook(0)]
     directory = "checkpoints" if hvd.rank() == 0 else None
-    with tf.compat.v1.train.MonitoredTrainingSession(checkpoint_dir=directory, hooks=hooks) as session:
+    with tf.compat.v1.train.MonitoredTrainingSession(
+        checkpoint_dir=directory, hooks=hooks, config=pinned
+    ) as session:
         while not session.should_stop():
             value, _ = session.run([loss, train])
     if hvd.rank() == 0:
@@ -38,6 +42,6 @@ with tf.Graph().as_default():
     gradients = [hvd.allreduce(gradient) for gradient in tf.gradients(loss, [w])]
     train = optimizer.apply_gradients(zip(gradients, [w], strict=True))
     broadcast = [hvd.BroadcastGlobalVariablesHook(0)]
-    with tf.compat.v1.train.SingularMonitoredSession(hooks=broadcast) as session:
+    with tf.compat.v1.train.SingularMonitoredSession(hooks=broadcast, config=pinned) as session:
         for _ in range(6 // hvd.size()):
             session.run(train, feed_dict={x: features[rng.randint(192, size=16)]})

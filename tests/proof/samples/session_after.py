@@ -4,6 +4,7 @@ import tensorflow.compat.v1 as tf
 
 tf.disable_v2_behavior()
 hvd.init()
+pinned = tf.ConfigProto(gpu_options=tf.GPUOptions(visible_device_list=str(hvd.local_rank())))
 
 rng = np.random.RandomState(7)
 features = rng.normal(size=(192, 5)).astype("float32")
@@ -22,7 +23,7 @@ optimizer = hvd.DistributedOptimizer(optimizer)
 train = optimizer.minimize(loss, global_step=global_step)
 
 saver = tf.train.Saver()
-with tf.Session() as session:
+with tf.Session(config=pinned) as session:
     session.run(tf.global_variables_initializer())
     session.run(hvd.broadcast_global_variables(0))
     for step in range(12 // hvd.size()):

@@ -1,0 +1,31 @@
+"""What an observed process runs: the files of its working directory, and the command that starts it there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Code:
+    """Files by their paths in one folder, and the words that follow `python` there.
+
+    The command begins with the path of a file, or with ``-m`` and the name of a module.
+    """
+
+    files: Mapping[str, bytes]
+    command: tuple[str, ...]
+
+    def parts(self) -> list[bytes]:
+        """All that decides what it does, for a digest."""
+        files = [part for path in sorted(self.files) for part in (path.encode(), self.files[path])]
+        return [*files, *map(str.encode, (str(len(files)), *self.command))]
+
+
+def code_of(script: Path | str | Code) -> Code:
+    """The code of a script, given its path or its text; code is what it is."""
+    if isinstance(script, Code):
+        return script
+    text = script.read_bytes() if isinstance(script, Path) else script.encode()
+    return Code({"script.py": text}, ("script.py",))

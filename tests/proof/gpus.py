@@ -1,0 +1,111 @@
+"""Two GPUs that are not there, as a script sees them: which it asks for, and whether it asks in time.
+
+They are shown to what asks `tf.config`.  Keras asks elsewhere, and is not told of them: everything runs on
+the CPU.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable
+from typing import Any
+
+COUNT = 2
+VARIABLE = "CUDA_VISIBLE_DEVICES"
+
+
+class Gpus:
+    """The hooks, and what has been asked for; one per process."""
+
+    def __init__(self, tf: Any) -> None:
+        self.context: Any = importlib.import_module("tensorflow.python.eager.context")
+        self.hidden_at_first = os.environ.get(VARIABLE)
+        self.chosen: list[int] | None = None
+        self.growing: dict[Any, bool] = {}
+        self.sessions: set[str] = set()
+        for module in (tf.config, tf.compat.v1.config):
+            for owner in (module, module.experimental):
+                self.hook_devices(owner)
+        self.hook_sessions()
+
+    def used(self) -> list[str]:
+        """The lists of GPUs that sessions were given or, where there was none, TensorFlow's runtime."""
+        return sorted(self.sessions) or ([self.runtime_list()] if self.is_started() else [])
+
+    def runtime_list(self) -> str:
+        """The list of those that TensorFlow's runtime has, or will have."""
+        return ",".join(map(str, range(len(self.there())) if self.chosen is None else self.chosen))
+
+    def there(self) -> list[Any]:
+        """All that a process sees: fewer where it has asked CUDA for some."""
+        told = os.environ.get(VARIABLE)
+        count = COUNT if told == self.hidden_at_first else len((told or "").split(",")) if told else 0
+        device = self.context.PhysicalDevice
+        return [device(f"/physical_device:GPU:{number}", "GPU") for number in range(min(count, COUNT))]
+
+    def is_started(self) -> bool:
+        """Whether the runtime runs, so that nothing can be chosen any more."""
+        return self.context.context()._context_handle is not None
+
+    def hook_devices(self, owner: Any) -> None:
+        """Have the functions of one module know of the GPUs."""
+
+        def wrapped(name: str) -> Callable[[Callable[..., Any]], None]:
+            def put(make: Callable[..., Any]) -> None:
+                original = getattr(owner, name, None)
+                if original is not None:
+                    setattr(owner, name, lambda *args, **kwargs: make(original, *args, **kwargs))
+
+            return put
+
+        @wrapped("list_physical_devices")
+        def list_physical_devices(original: Any, device_type: str | None = None) -> list[Any]:
+            return [*original(device_type), *(self.there() if device_type in (None, "GPU") else ())]
+
+        @wrapped("get_visible_devices")
+        def get_visible_devices(original: Any, device_type: str | None = None) -> list[Any]:
+            gpus = [gpu for gpu in self.there() if self.chosen is None or number_of(gpu) in self.chosen]
+            return [*original(device_type), *(gpus if device_type in (None, "GPU") else ())]
+
+        @wrapped("set_visible_devices")
+        def set_visible_devices(original: Any, devices: Any, device_type: str | None = None) -> None:
+            wanted = devices if isinstance(devices, list) else [devices]
+            gpus = [device for device in wanted if device.device_type == "GPU"]
+            others = [device for device in wanted if device.device_type != "GPU"]
+            if device_type != "GPU":
+                original(others, device_type)
+            if device_type in (None, "GPU"):
+                numbers = [number_of(gpu) for gpu in gpus]
+                self.refuse_late(numbers != self.chosen, "Visible devices")
+                self.chosen = numbers
+
+        @wrapped("set_memory_growth")
+        def set_memory_growth(original: Any, device: Any, enable: bool) -> None:
+            if device.device_type != "GPU":
+                original(device, enable)
+                return
+            self.refuse_late(self.growing.get(device) != enable, "Physical devices")
+            self.growing[device] = enable
+
+    def refuse_late(self, changes: bool, what: str) -> None:
+        """Fail as TensorFlow does, where something would change when the runtime runs."""
+        if changes and self.is_started():
+            raise RuntimeError(f"{what} cannot be modified after being initialized")
+
+    def hook_sessions(self) -> None:
+        """Have noted which GPUs the configuration of each session names."""
+        base: Any = importlib.import_module("tensorflow.python.client.session").BaseSession
+        original = base.__init__
+
+        def init(this: Any, target: Any = "", graph: Any = None, config: Any = None) -> None:
+            own = config.gpu_options.visible_device_list if config is not None else self.runtime_list()
+            self.sessions.add(own or ",".join(str(number_of(gpu)) for gpu in self.there()))
+            original(this, target, graph, config)
+
+        base.__init__ = init
+
+
+def number_of(gpu: Any) -> int:
+    """The number of a GPU that is not there."""
+    return int(gpu.name.rpartition(":")[2])

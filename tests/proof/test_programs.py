@@ -1,0 +1,35 @@
+"""Every converted program of fixtures/programs is true: SPEC 6.7, on two real processes of Horovod.
+
+What is not converted, though it shares modules with the program, does in one process what it did before.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from fixtures import PROGRAMS, ProgramFolder
+from proof.code import Code
+from proof.harness import prove, run_original
+
+pytestmark = pytest.mark.proof
+
+TRAIN = [(program, command) for program in PROGRAMS for command in program.train]
+BESIDE = [(program, command) for program in PROGRAMS for command in program.beside]
+
+
+def said(one: ProgramFolder | tuple[str, ...]) -> str:
+    """How pytest tells cases apart."""
+    return one.name if isinstance(one, ProgramFolder) else " ".join(one)
+
+
+@pytest.mark.parametrize(("program", "command"), TRAIN, ids=said)
+def test_conversion_of_a_program_is_true(program: ProgramFolder, command: tuple[str, ...]) -> None:
+    faults = prove(Code(program.before, command), Code(program.converted, command))
+    assert not faults, "\n".join([f"{program.name}: {' '.join(command)}", *faults])
+
+
+@pytest.mark.parametrize(("program", "command"), BESIDE, ids=said)
+def test_what_is_not_converted_keeps_working(program: ProgramFolder, command: tuple[str, ...]) -> None:
+    before, after = (run_original(Code(files, command)) for files in (program.before, program.converted))
+    assert before.exit_code == 0, before.record
+    assert after == before
