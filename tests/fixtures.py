@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -69,6 +70,15 @@ def program_in(folder: Path) -> ProgramFolder:
         for key, default in (("train", ["train.py"]), ("beside", []))
     )
     return ProgramFolder(folder, before, after, train, beside)
+
+
+def rewrite_after(program: ProgramFolder, after: dict[str, bytes]) -> None:
+    """Replace what the conversion of a program is expected to change."""
+    shutil.rmtree(program.folder / "after", ignore_errors=True)
+    for path, content in after.items():
+        place = program.folder / "after" / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content)
 
 
 PROGRAMS = [program_in(folder) for folder in sorted((ROOT / "programs").iterdir())]

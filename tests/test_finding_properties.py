@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import tokenize
 from collections import Counter
 
 import pytest
@@ -12,6 +10,7 @@ from hypothesis import strategies as st
 
 from finding_fixtures import FINDING_CASES, FindingCase, program_of
 from fixtures import SCRIPTS, TRANSFORM_CASES
+from lossless import comments
 from mutations import MUTATIONS
 from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
@@ -45,7 +44,7 @@ def test_layout_does_not_change_the_verdict(case: FindingCase, quick: bool) -> N
         assert _judged(program, case) == judged, mutate.__name__
         fixed = fix(text, Settings(select=(case.code,)), least=Severity.HINT)
         assert not any(each.is_error_of_ours for each in fixed.report.diagnostics), mutate.__name__
-        assert _comments(text) <= _comments(fixed.text), mutate.__name__
+        assert comments(text) <= comments(fixed.text), mutate.__name__
         if "\r\n" in text and "\n" not in text.replace("\r\n", ""):
             assert "\n" not in fixed.text.replace("\r\n", ""), mutate.__name__
 
@@ -73,8 +72,3 @@ def _judged(program: Program, case: FindingCase) -> Counter[Verdict]:
     found = find(program, {case.code})
     assert found.defects == ()
     return Counter(each.verdict for each in found.found)
-
-
-def _comments(text: str) -> Counter[str]:
-    lines = io.StringIO(text, newline="").readline
-    return Counter(each.string for each in tokenize.generate_tokens(lines) if each.type == tokenize.COMMENT)

@@ -1,4 +1,4 @@
-"""Every fixture is a test: what a script becomes, statement by statement and as a whole."""
+"""Every fixture is a test: what a script or a program becomes, statement by statement and as a whole."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fixtures import SCRIPTS, TRANSFORM_CASES, Case, rewrite
+from fixtures import PROGRAMS, SCRIPTS, TRANSFORM_CASES, Case, ProgramFolder, rewrite, rewrite_after
+from programs import changed, converted, encoded, texts
 from trainshift.engine.conversion import Conversion, Note, Status, convert
 
 
@@ -29,6 +30,23 @@ def test_script_becomes_its_after(folder: Path, update_fixtures: bool) -> None:
         after.write_bytes(conversion.text.encode())
     else:
         assert conversion.text == after.read_bytes().decode()
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+def test_program_becomes_its_after(program: ProgramFolder, update_fixtures: bool) -> None:
+    before = current = texts(program.before)
+    for start in program.starts:
+        conversion = converted(current, start)
+        assert conversion.status is Status.CONVERTED, conversion.reason
+        assert conversion.withheld == conversion.unresolved == ()
+        current = current | changed(conversion)
+    after = {
+        path: encoded(text, program.before[path]) for path, text in current.items() if text != before[path]
+    }
+    if update_fixtures:
+        rewrite_after(program, after)
+    else:
+        assert after == program.after
 
 
 def _blocks(conversion: Conversion) -> dict[str, str]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ast
-import io
 import random
 import tokenize
-from collections import Counter
 from itertools import islice
 
 import pytest
@@ -14,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fixtures import SCRIPTS, TRANSFORM_CASES
+from lossless import assert_lossless
 from mutations import MUTATIONS
 from trainshift.core.text.edit import apply, merge
 from trainshift.core.text.source import BOM
@@ -99,31 +98,15 @@ def _check(text: str, conversion: Conversion, where: str) -> None:
         return
     ast.parse(conversion.text.removeprefix(BOM))
     assert conversion.text.startswith(BOM) == text.startswith(BOM), where
-    assert _comments(text) <= _comments(conversion.text), where
-    assert _blank_lines(text) <= _blank_lines(conversion.text), where
-    _outside_edits(text.removeprefix(BOM))
-    again = convert(conversion.text)
-    assert again.text == conversion.text, where
-    assert again.status is Status.ALREADY_DISTRIBUTED, (where, again.status)
-    if "\r\n" in text and "\n" not in text.replace("\r\n", ""):
-        assert "\n" not in conversion.text.replace("\r\n", ""), where
-    assert conversion.text.endswith(("\n", "\r")) or not text.endswith(("\n", "\r")), where
-
-
-def _outside_edits(text: str) -> None:
-    """Every code point outside the edits is in the result, in order."""
-    analysis = analyze(text)
+    body = text.removeprefix(BOM)
+    analysis = analyze(body)
     assert isinstance(analysis, Analysis)
     plan = merge(analysis.changes)
     assert not plan.dropped
-    at = end = 0
-    result = apply(text, plan.edits)
-    for edit in plan.edits:
-        kept = text[end : edit.start]
-        assert result[at : at + len(kept)] == kept
-        at += len(kept) + len(edit.text)
-        end = edit.end
-    assert result[at:] == text[end:]
+    assert_lossless(body, plan.edits, conversion.text.removeprefix(BOM), where)
+    again = convert(conversion.text)
+    assert again.text == conversion.text, where
+    assert again.status is Status.ALREADY_DISTRIBUTED, (where, again.status)
 
 
 def _changes(text: str, order: random.Random):  # type: ignore[no-untyped-def]
@@ -135,15 +118,6 @@ def _changes(text: str, order: random.Random):  # type: ignore[no-untyped-def]
             return
         text = apply(text, merge([order.choice(analysis.changes)]).edits)
         yield text
-
-
-def _comments(text: str) -> Counter[str]:
-    lines = io.StringIO(text.removeprefix(BOM), newline="").readline
-    return Counter(each.string for each in tokenize.generate_tokens(lines) if each.type == tokenize.COMMENT)
-
-
-def _blank_lines(text: str) -> int:
-    return sum(1 for line in text.split("\n") if not line.strip())
 
 
 def _mutated(name: str, mutate) -> str:  # type: ignore[no-untyped-def]

@@ -1,17 +1,18 @@
 """Two GPUs that are not there, as a script sees them: which it asks for, and whether it asks in time.
 
-They are shown to what asks `tf.config`.  Keras asks elsewhere, and is not told of them: everything runs on
-the CPU.
+The libraries are not told of them, since everything runs on the CPU.
 """
 
 from __future__ import annotations
 
 import importlib
 import os
+import sys
 from collections.abc import Callable
 from typing import Any
 
 COUNT = 2
+LIBRARIES = ("tensorflow", "keras", "tensorflow_estimator", "horovod")
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 
 
@@ -24,7 +25,7 @@ class Gpus:
         self.chosen: list[int] | None = None
         self.growing: dict[Any, bool] = {}
         self.sessions: set[str] = set()
-        for module in (tf.config, tf.compat.v1.config):
+        for module in (tf.config, tf.compat.v1.config, tf.compat.v2.config):
             for owner in (module, module.experimental):
                 self.hook_devices(owner)
         self.hook_sessions()
@@ -54,8 +55,15 @@ class Gpus:
         def wrapped(name: str) -> Callable[[Callable[..., Any]], None]:
             def put(make: Callable[..., Any]) -> None:
                 original = getattr(owner, name, None)
+
+                def call(*args: Any, **kwargs: Any) -> Any:
+                    caller = sys._getframe(1).f_globals.get("__name__", "")
+                    if caller.partition(".")[0] in LIBRARIES:
+                        return original(*args, **kwargs)
+                    return make(original, *args, **kwargs)
+
                 if original is not None:
-                    setattr(owner, name, lambda *args, **kwargs: make(original, *args, **kwargs))
+                    setattr(owner, name, call)
 
             return put
 

@@ -1,0 +1,65 @@
+"""Programs of several files in memory: converting them, and what their files hold before and after."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Mapping
+
+from fixtures import ProgramFolder
+from trainshift.core.names.script import Script
+from trainshift.core.text.edit import Change, apply, merge
+from trainshift.engine.analysis import Analysis, analyze_script
+from trainshift.engine.conversion import Conversion, convert_program
+from trainshift.engine.workspace import ParsedFiles, files_in_memory, read_linked
+
+ROOT = "/project/"
+
+Texts = dict[str, str]
+"""What the Python files of a program hold, by their paths in it, without byte order marks."""
+
+
+def texts(files: Mapping[str, bytes]) -> Texts:
+    """The texts of a program's Python files."""
+    return {path: data.decode("utf-8-sig") for path, data in files.items() if path.endswith(".py")}
+
+
+def encoded(text: str, like: bytes) -> bytes:
+    """A new text of a file that held `like`."""
+    return (codecs.BOM_UTF8 if like.startswith(codecs.BOM_UTF8) else b"") + text.encode()
+
+
+def in_memory(program: Texts) -> ParsedFiles:
+    """The files as a workspace of the engine."""
+    return files_in_memory({ROOT + path: text for path, text in program.items()})
+
+
+def converted(program: Texts, start: str, only: str = "") -> Conversion:
+    """What becomes of the program that a file starts, or of its part in one file."""
+    return convert_program(program[start], ROOT + start, in_memory(program), only=ROOT + only if only else "")
+
+
+def changed(conversion: Conversion) -> Texts:
+    """The new texts of the files that a conversion changes."""
+    return {each.path.removeprefix(ROOT): each.text for each in conversion.files if each.text != each.before}
+
+
+def analyzed(program: Texts, start: str) -> Analysis:
+    """All changes of the program that a file starts."""
+    script = read_linked(program[start], ROOT + start, in_memory(program))
+    assert isinstance(script, Script), script
+    return analyze_script(script)
+
+
+def with_change(program: Texts, analysis: Analysis, change: Change) -> Texts:
+    """The texts after one change of an analysis."""
+    result = dict(program)
+    for script, edits in analysis.edits_by_file(merge([change]).edits):
+        result[script.path.removeprefix(ROOT)] = apply(script.source.text, edits)
+    return result
+
+
+def fully_converted(program: Texts, folder: ProgramFolder) -> Texts:
+    """The texts after the conversion from all start files, one after the other."""
+    for start in folder.starts:
+        program = program | changed(converted(program, start))
+    return program
