@@ -110,7 +110,7 @@ def test_files_that_no_training_reaches_are_left_alone(program: ProgramFolder) -
 @settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_a_broken_program_is_refused_and_left_alone(data: st.DataObject) -> None:
-    """A piece of a file is cut out, junk is put in, or the file is missing; whatever comes of it is handled."""
+    """A piece of a file is cut out, junk put in, or the file is missing; whatever comes of it is handled."""
     program = BY_NAME[data.draw(st.sampled_from(sorted(BY_NAME)))]
     start = data.draw(st.sampled_from(program.starts))
     current = texts(program.before)
