@@ -12,7 +12,7 @@ rules look for: TensorFlow and what makes its datasets and optimizers, Keras, `o
 workspace that uses TensorFlow.
 
 At the top are imports after the docstring, comments and `from __future__`, under `if TYPE_CHECKING:`, and
-in `try: import ... except ImportError:`.
+in `try: import ... except ImportError:`; also those below what sets Horovod up.
 
 Harmless is a late import of anything else (`json`, `matplotlib`, Horovod); also one that follows
 statements which only set environment variables, `warnings` or logging, often on purpose, since TensorFlow
@@ -110,7 +110,7 @@ def _read_top(program: Program) -> _Top:
     block: list[Statement] = []
     end: Statement | None = None
     for statement in program.script.top:
-        if end is None and (_is_silent(statement) or program.fact(Horovod).sets_up(statement)):
+        if end is None and (_is_silent(statement) or program.fact(Horovod).sets_up(statement, block)):
             block.append(statement)
             continue
         end = end or statement

@@ -6,7 +6,7 @@ Correction C20: statements that are distributed already are recognised here and 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from trainshift.core.lazy import cached_property
@@ -21,6 +21,8 @@ KERAS = "horovod.tensorflow.keras"
 _ALSO = {KERAS: ("horovod.keras",)}
 
 _SETTING_UP = ("init", "local_rank")
+# What the flag of a broadcast is at first.
+_NONE_YET = ("False", "set()")
 # A test is not followed through more names and functions than this.
 _DEEPEST = 8
 
@@ -77,10 +79,16 @@ class Horovod:
                 return name.rpartition(".")[2]
         return ""
 
-    def sets_up(self, statement: Statement) -> bool:
-        """Whether the statement starts Horovod or gives a rank its GPU, and calls nothing else."""
+    def sets_up(self, statement: Statement, above: Sequence[Statement]) -> bool:
+        """Whether the statement starts Horovod or gives a rank its GPU, and calls nothing else.
+
+        A flag of a broadcast right below, as told by the statements `above`, belongs to it.
+        """
         if not self.is_used or isinstance(statement.node, ast.FunctionDef | ast.ClassDef):
             return False
+        if _is_flag(statement):
+            started = next((each for each in reversed(above) if not _is_flag(each)), None)
+            return started is not None and self.sets_up(started, ())
         inside = set(statement.walk())
         sites = [site for site in statement.scope.facts.sites if site.statement in inside]
         names = [self._script.names.full_names(each.node.func, each.scope, each.statement) for each in sites]
@@ -242,6 +250,10 @@ def _leaves(node: ast.stmt) -> bool:
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         return last_name(node.value.func) in ("exit", "quit", "_exit")
     return isinstance(node, ast.Return | ast.Raise | ast.Continue)
+
+
+def _is_flag(statement: Statement) -> bool:
+    return isinstance(statement.node, ast.Assign) and ast.unparse(statement.node.value) in _NONE_YET
 
 
 def _is_of_setup(name: str) -> bool:
