@@ -7,6 +7,7 @@ unused import, which linters offer to remove.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import count
 from random import Random
@@ -199,11 +200,11 @@ NOUNS = [
 ]
 
 
-def script(lines: int) -> str:
-    """A training script of exactly `lines` lines, 100 at least."""
+def script(lines: int, variant: int = 0) -> str:
+    """A training script of exactly `lines` lines, 100 at least; each variant has other blocks."""
     free = lines - 1 - GAP.join([HEADER, PROBE, FOOTER]).count("\n")
     blocks: list[str] = []
-    for block in endless_blocks(Random(lines)):
+    for block in endless_blocks(Random(lines + 1_000_003 * variant)):
         taken = (GAP + block).count("\n")
         if taken > free:
             break
@@ -213,6 +214,32 @@ def script(lines: int) -> str:
     # Comments fill the script up to the exact length.
     parts = ["\n".join([HEADER, *["#"] * free]), *blocks[:middle], PROBE, *blocks[middle:], FOOTER]
     return GAP.join(parts) + "\n"
+
+
+def program(files: int, lines: int) -> dict[str, str]:
+    """The texts of a program of so many files of about `lines` lines, by name; `train.py` starts it.
+
+    The start file calls a function of each other file, which trains as often as the file has loops, and each
+    of those imports the next one.
+    """
+    names = [f"part_{number}" for number in range(1, files)]
+    texts = {}
+    for number, name in enumerate(names):
+        body = script(lines, number + 1).partition("def main():")[0]
+        loops = [
+            f"    {each}(model, dataset)" for each in re.findall(r"^def ((?:train|fit)_\w+)", body, re.M)
+        ]
+        imports = "".join(f"\nimport {following}" for following in names[number + 1 : number + 2])
+        text = "\n".join([f"{body}def run_all(model, dataset):", *(loops or ["    pass"]), ""])
+        texts[f"{name}.py"] = text.replace("import shutil", f"import shutil{imports}")
+    head, _, main = script(lines).partition("def main():\n")
+    head = head.replace("import shutil", "\n".join(["import shutil", *(f"import {name}" for name in names)]))
+    model = "    model = keras.Sequential([layers.Dense(1)])\n"
+    model += '    model.compile(keras.optimizers.Adam(1e-3), "mse")\n'
+    model += "    dataset = tf.data.Dataset.range(9).batch(3)\n"
+    calls = "".join(f"    {name}.run_all(model, dataset)\n" for name in names)
+    start, guard, end = main.partition("\n\nif __name__")
+    return {"train.py": f"{head}def main():\n{model}{calls}{start}{guard}{end}", **texts}
 
 
 def endless_blocks(random: Random) -> Iterator[str]:

@@ -401,6 +401,7 @@ async def test_the_command_converts_the_file(puller: Session) -> None:
         "applied": False,
         "reason": "every training step, print and write is distributed already",
         "status": "already distributed",
+        "program": "",
         **{name: [] for name in NOTES},
     }
     assert len(puller.edits) == 1
@@ -466,7 +467,7 @@ async def test_the_command_says_what_a_refused_script_is_refused_for(
     puller.messages.clear()
     answer = await puller.run("trainshift.makeDistributed", {"uri": document.uri, "apply": applies})
     assert await puller.lenses(document)  # Whatever there is to be shown has been shown.
-    assert answer.keys() == {"applied", "reason", "status", *NOTES, *([] if applies else ["edit"])}
+    assert answer.keys() == {"applied", "reason", "status", "program", *NOTES, *([] if applies else ["edit"])}
     assert (answer["applied"], answer["status"], answer["reason"]) == (False, "refused", told["reason"])
     assert answer.get("edit") is None
     assert [(each["rule"], each["line"], each["column"], each["text"]) for each in answer["withheld"]] == [

@@ -23,11 +23,13 @@ from trainshift.engine.checking import CheckReport, check
 from trainshift.engine.conversion import carry_out
 from trainshift.engine.live import Live
 from trainshift.engine.settings import Settings, read_settings
+from trainshift.engine.workspace import files_in_memory
 from trainshift.lsp import desk
 from trainshift.lsp.answers.summary import conversion_of
 from trainshift.lsp.desk import Desk, OpenProgram, Outdated, Rules, State, Superseded
-from trainshift.lsp.outline import outline_of
 from trainshift.lsp.text.documents import Paper, paper_of, plain
+from trainshift.lsp.whole import whole_of
+from trainshift.lsp.wholes import Wholes
 from typist import Typist
 
 RULES = (Rules(), Rules(read_settings({"ignore": ["TF03", "TF05"]}, "test")))
@@ -56,7 +58,8 @@ class Office:
     def __init__(self) -> None:
         self.told: dict[str, list[State]] = defaultdict(list)
         self.heard = threading.Condition()
-        self.desk = Desk(self._hear, lambda: None)
+        wholes = Wholes(files_in_memory({}), lambda path: RULES[0])
+        self.desk = Desk(self._hear, lambda: None, wholes.outline)
 
     def _hear(self, program: OpenProgram, state: State) -> None:
         with self.heard:
@@ -314,11 +317,11 @@ def test_what_is_asked_of_an_outline_later_is_not_given_up() -> None:
 
     read = read_script(LONG)
     assert isinstance(read, Script)
-    outline = outline_of(paper(LONG, 1), read, pause=pause)
+    whole = whole_of(read, pause=pause)
     is_urgent = True
-    assert outline.analysis is not None
-    outline.analysis.program.names.memo.ask((), lambda: ANYTHING)
-    assert carry_out(outline.analysis).plan is not None
+    assert whole.analysis is not None
+    whole.analysis.program.names.memo.ask((), lambda: ANYTHING)
+    assert carry_out(whole.analysis).plan is not None
 
 
 def test_what_a_conversion_needs_goes_with_its_version() -> None:

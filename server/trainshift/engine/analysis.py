@@ -53,6 +53,10 @@ class Analysis:
         script = self.program.script
         return script.at(offset) if isinstance(script, Joined) else (script, offset)
 
+    def start_of(self, path: str) -> int:
+        """The offset at which the text of one of the files begins in the program's text."""
+        return next(self.program.start_of(file) for file in self.program.files if file.script.path == path)
+
     def edits_by_file(self, edits: tuple[Edit, ...]) -> list[tuple[Script, tuple[Edit, ...]]]:
         """Edits by the files that they are made in, in the files' own offsets; every file is there."""
         script = self.program.script

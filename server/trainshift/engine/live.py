@@ -102,7 +102,7 @@ class Live:
         self._reading = Lock()
         self._full: _Full | None = None
         self.linked: frozenset[str] = frozenset()
-        """The paths of the files that the last full check read besides the script's own."""
+        """The files that the last full check looked into besides the script's own."""
 
     def in_full(
         self, source: Source, settings: Settings, pause: Callable[[], None] = lambda: None
@@ -125,7 +125,7 @@ class Live:
             result = judge(program, settings, pause)
             self._full = _Full(source.text, chunks, result, settings)
             if script.workspace is not None:
-                self.linked = frozenset(each.path for each in script.workspace.scripts) - {self.path}
+                self.linked = script.workspace.paths - {self.path}
             return report_on(script, result, settings, self.path)
         finally:
             program.forget()
@@ -134,6 +134,11 @@ class Live:
         """The script without the files that it imports; None if it is not Python."""
         chunks = self._chunks(source)
         return None if isinstance(chunks, ParseFailure) else Script(Code(source, chunks))
+
+    def with_imports(self, source: Source) -> Script | None:
+        """The script, linked to the files that it imports; None if it is not Python."""
+        read = self._read(source)
+        return None if isinstance(read, ParseFailure) else read[1]
 
     def of_code(self, source: Source, settings: Settings, code: str) -> CheckReport:
         """What `check` says of a version under one restriction alone."""

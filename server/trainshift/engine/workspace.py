@@ -11,7 +11,7 @@ from trainshift.core.names.script import Script
 from trainshift.core.names.workspace import MOST_FILES, Workspace
 from trainshift.core.text.code import Code
 from trainshift.core.text.source import BOM, Source
-from trainshift.core.text.statements import ParseFailure, parse
+from trainshift.core.text.statements import FactsCache, ParseFailure, parse
 
 # As many parsed files are kept for the scripts that are still to come.
 _MOST_KEPT = 200
@@ -43,6 +43,7 @@ class ParsedFiles:
         self._listed: dict[str, list[str]] = {}
         self._parsed: OrderedDict[str, Code | None] = OrderedDict()
         self._failures: dict[str, ParseFailure] = {}
+        self._edited: dict[str, FactsCache] = {}
 
     def read(self, path: str) -> Code | None:
         """What a file says; None if it cannot be read or is not Python."""
@@ -50,7 +51,7 @@ class ParsedFiles:
             self._parsed.move_to_end(path)
             return self._parsed[path]
         text = self._text_of(path)
-        chunks = parse(text.removeprefix(BOM)) if text is not None else None
+        chunks = parse(text.removeprefix(BOM), self._edited.get(path)) if text is not None else None
         known = None
         self._failures.pop(path, None)
         if isinstance(chunks, ParseFailure):
@@ -67,11 +68,28 @@ class ParsedFiles:
         return self._failures.get(path)
 
     def forget(self, path: str, *, is_edit: bool = False) -> None:
-        """Read a file anew when it is asked for; with `is_edit` it was there before and still is."""
-        self._parsed.pop(path, None)
-        self._words.pop(path, None)
+        """Read a file anew when it is asked for; with `is_edit` it was there before and still is.
+
+        Of one that is edited only what has changed is parsed anew.
+        """
+        if is_edit and self._parsed.pop(path, None) is not None:
+            self._edited.setdefault(path, FactsCache())
         if not is_edit:
+            self._parsed.pop(path, None)
+            self._edited.pop(path, None)
             self._listed.clear()
+        self._words.pop(path, None)
+
+    def holds(self, path: str, text: str) -> bool:
+        """Whether a file that was read reads so."""
+        known = self._parsed.get(path)
+        return known is not None and known.source.text == text
+
+    def survey(self, path: str, pause: Callable[[], None]) -> None:
+        """Read the imports of all files of the project that holds `path`; `pause` may raise to give up."""
+        for other in self._around(posixpath.dirname(path)):
+            pause()
+            self._imported_words(other)
 
     def has_file(self, path: str) -> bool:
         """Whether there is such a file."""

@@ -23,7 +23,7 @@ def files_on_disk(known: Callable[[str], str | None] = lambda _: None) -> Parsed
 
     def text_of(path: str) -> str | None:
         text = known(path)
-        return _text_of(path) if text is None else text
+        return text_on_disk(path) if text is None else text
 
     return ParsedFiles(text_of, lru_cache(_MOST_DIRECTORIES)(_entries))
 
@@ -49,7 +49,7 @@ def files_under(opened: Mapping[str, str]) -> ParsedFiles:
 
     def text_of(path: str) -> str | None:
         text = opened.get(path)
-        return _text_of(path) if text is None else text
+        return text_on_disk(path) if text is None else text
 
     return ParsedFiles(text_of, entries)
 
@@ -59,7 +59,8 @@ def absolute(path: str) -> str:
     return os.path.abspath(path).replace(os.sep, "/")
 
 
-def _text_of(path: str) -> str | None:
+def text_on_disk(path: str) -> str | None:
+    """What a file holds; None where it is no file, cannot be read, or is too long for a module."""
     try:
         info = os.stat(path)
         # A pipe would be waited for, and no module that a script trains with is that long.

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
+Look = Callable[["OpenProgram", Paper, Callable[[], None]], "Outline"]
+"""Gives the outline of a document; the function that it is given raises when that is to be given up."""
 
 _PAUSE = 0.15
 """So many seconds after the last edit of a program its full check begins."""
@@ -92,8 +94,9 @@ class State:
 
     @property
     def has_outline(self) -> bool:
-        """Whether `outline` is of this version."""
-        return self.outline is not None and self.outline.paper is self.paper
+        """Whether `outline` is of this version, and of its program's other files as they are."""
+        outline = self.outline
+        return outline is not None and outline.paper is self.paper and not outline.is_dated
 
     @property
     def is_broken(self) -> bool:
@@ -125,14 +128,23 @@ class OpenProgram:
         """The diagnostics that the client last pulled."""
         self.lensed: Outline | None = None
         """What the client's lenses were last asked to be renewed for."""
+        self.starts: tuple[str, ...] = ()
+        """The files that start the programs it belongs to; none as long as nobody has looked for them."""
+        self.surveyed = -1
+        """After how many changes of files they were looked for."""
+        self.round = 0
+        """How often the rules, or other files of its programs, have changed."""
         self._due = 0.0
-        self._round = 0
-        """How often the rules, or the files that it imports, have changed."""
         self._wants_outline = False
         self._spent: list[Program] = []
         """What was known of earlier versions for conversions, which the thread is to free."""
         self._took = _PROMPT
         self._waiting: list[tuple[Callable[[State], bool], Future[State]]] = []
+
+    def reads(self, path: str) -> bool:
+        """Whether what could be made distributed depends on a file."""
+        outline = _outline(self)
+        return outline is not None and outline.reads(path)
 
     @property
     def is_prompt(self) -> bool:
@@ -148,12 +160,15 @@ class OpenProgram:
 class Desk:
     """Judges programs on a thread of its own; `told` is called there with every new state.
 
-    `prepare` is called there before every step.
+    `prepare` is called there before every step; `look` tells what could be made distributed.
     """
 
-    def __init__(self, told: Callable[[OpenProgram, State], None], prepare: Callable[[], None]) -> None:
+    def __init__(
+        self, told: Callable[[OpenProgram, State], None], prepare: Callable[[], None], look: Look
+    ) -> None:
         self._told = told
         self._prepare = prepare
+        self._outlined = look
         self._programs: list[OpenProgram] = []
         self._errands: deque[Callable[[], None]] = deque()
         self._background: deque[Callable[[Callable[[], None]], bool]] = deque()
@@ -177,10 +192,8 @@ class Desk:
     def touch(self, program: OpenProgram, paper: Paper) -> None:
         """Judge a new version."""
         with self._changed:
-            outline = _outline(program)
-            if outline is not None and outline.analysis is not None:
-                program._spent.append(outline.analysis.program)
-                outline.analysis = None
+            _retire(program)
+            self._programs.sort(key=lambda each: each is program)
             program.paper = paper
             program._due = time.monotonic() + (0 if program.is_prompt else _PAUSE)
             _dismiss(program)
@@ -190,7 +203,7 @@ class Desk:
 
     def at_once(self, program: OpenProgram) -> State | None:
         """Judge the present version by what the edit changed; None if the thread judges it at once."""
-        paper, rules, number = program.paper, program.rules, program._round
+        paper, rules, number = program.paper, program.rules, program.round
         report = None if program.is_prompt else program.live.at_once(paper.source, rules.settings)
         if report is None:
             with self._changed:
@@ -202,19 +215,22 @@ class Desk:
             state = replace(state, is_full=True)
         return state if self._keep(program, state, number) else None
 
-    def renew(self, program: OpenProgram, rules: Rules | None = None, *, soon: bool = True) -> None:
-        """Judge the present version once more: the rules, or files that it imports, have changed.
+    def renew(
+        self, program: OpenProgram, rules: Rules | None = None, *, soon: bool = True, checks: bool = True
+    ) -> None:
+        """Judge the present version once more: the rules, or other files of its programs, have changed.
 
-        Not `soon` where they may well change again.
+        Not `soon` where they may well change again.  Unless it `checks` the findings stay what they are.
         """
         with self._changed:
-            program._round += 1
+            program.round += 1
+            _retire(program)
             state = program.state
             if rules is not None:
                 program.rules = rules
                 state = state and replace(state, outline=None)
-            # What could be made distributed does not depend on other files.
-            program.state = state and replace(state, is_full=False)
+            if checks:
+                program.state = state and replace(state, is_full=False)
             program._due = time.monotonic() + (0 if soon else _PAUSE)
             self._wake()
 
@@ -223,6 +239,7 @@ class Desk:
         with self._changed:
             program.is_closed = True
             self._programs = [each for each in self._programs if each is not program]
+            self._is_untidy = True
             _dismiss(program)
 
     def known(
@@ -359,7 +376,7 @@ class Desk:
     def _rest(self, program: OpenProgram) -> None:
         """Judge a version in full, then for what could be made distributed."""
         with self._changed:
-            state, number = program.state, program._round
+            state, number = program.state, program.round
             self._busy = program
         while program._spent:
             program._spent.pop().forget()
@@ -385,10 +402,7 @@ class Desk:
             self._tell(program, state, number)
 
     def _look(self, program: OpenProgram, state: State, number: int) -> None:
-        from trainshift.lsp.outline import outline_of
-
-        script = program.live.by_itself(state.paper.source)
-        outline = outline_of(state.paper, script, program.rules.runtime, self._pause)
+        outline = self._outlined(program, state.paper, self._pause)
         program._wants_outline = False
         self._tell(program, replace(state, outline=outline), number)
 
@@ -411,7 +425,7 @@ class Desk:
     def _keep(self, program: OpenProgram, state: State, number: int) -> bool:
         """Take down what became known in a round, and answer those who wait; False if it is too late."""
         with self._changed:
-            if program.is_closed or program.paper is not state.paper or program._round != number:
+            if program.is_closed or program.paper is not state.paper or program.round != number:
                 return False
             known = program.state
             if known is not None and known.paper is state.paper and known.is_full and not state.is_full:
@@ -432,6 +446,13 @@ def _is_settled(program: OpenProgram) -> bool:
 
 def _outline(program: OpenProgram) -> Outline | None:
     return program.state.outline if program.state is not None else None
+
+
+def _retire(program: OpenProgram) -> None:
+    """A program has changed: have the thread free what is known of it for conversions."""
+    outline = _outline(program)
+    for whole in outline.wholes if outline is not None else ():
+        program._spent += whole.retire()
 
 
 def _dismiss(program: OpenProgram) -> None:

@@ -149,8 +149,8 @@ def _hints(state: State) -> Iterator[tuple[Part, Item]]:
         yield from ((state.paper.parts[0], item) for item in _hints_of(outline))
         return
     if state.paper.is_notebook:
-        for change in outline.changes:
-            span = state.moved(change.target)
+        for target, change in outline.changes:
+            span = state.moved(target)
             if span is not None:
                 part = state.paper.part_at(span.start)
                 yield part, _hint(state.paper, part, span, change)
@@ -160,10 +160,10 @@ def _hints(state: State) -> Iterator[tuple[Part, Item]]:
     first, last = old.line_of(shift.start), old.line_of(shift.end)
     distance = len(new.line_starts) - len(old.line_starts)
     part = state.paper.parts[0]
-    for change, item in zip(outline.changes, _hints_of(outline), strict=True):
+    for (target, change), item in zip(outline.changes, _hints_of(outline), strict=True):
         line = item["range"]["start"]["line"]
         if first <= line <= last:
-            span = shift.span(change.target)
+            span = shift.span(target)
             if span is not None:
                 yield part, _hint(state.paper, part, span, change)
         elif line < first or not distance:
@@ -183,7 +183,7 @@ def _hints_of(outline: Outline) -> list[Item]:
     hints = _HINTS.get(outline)
     if hints is None:
         part = outline.paper.parts[0]
-        hints = [_hint(outline.paper, part, change.target, change) for change in outline.changes]
+        hints = [_hint(outline.paper, part, target, change) for target, change in outline.changes]
         _HINTS[outline] = hints
     return hints
 

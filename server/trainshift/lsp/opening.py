@@ -43,7 +43,7 @@ class Opening:
         self.problems: list[str] = []
         """What is wrong with the settings, as far as nobody was told yet."""
         self.project = Project(self.problems.append)
-        self.desk = Desk(self._tell, self.project.refresh)
+        self.desk = Desk(self._tell, self.project.refresh, self.project.outline)
         self.knows_settings = False
         """Whether the client has told its settings."""
         self._write = write

@@ -1,99 +1,76 @@
-"""Outline: what could be made distributed in one version of a program, and its training loops."""
+"""Outline: what could be made distributed in one version of a document, and its training loops."""
 
 from __future__ import annotations
 
-import ast
-import logging
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trainshift.core.names.script import Script
-from trainshift.core.text.edit import Change, Withheld
+from trainshift.core.text.edit import Change, Edit
 from trainshift.core.text.source import Span
-from trainshift.core.training.loop_kinds import Loop, Pattern
-from trainshift.core.training.loops import Loops
-from trainshift.engine.analysis import Analysis, analyze_script
-from trainshift.engine.conversion import Conversion, Status, obstacle
-from trainshift.engine.versions.runtime import Runtime
 from trainshift.lsp.text.documents import Paper
-
-log = logging.getLogger(__name__)
-
-_NAMES = {
-    Pattern.GRAD_TAPE: "GradientTape",
-    Pattern.OPTIMIZER: "Keras",
-    Pattern.ESTIMATOR: "Estimator",
-    Pattern.SESSION: "Session",
-    Pattern.MONITORED_SESSION: "MonitoredSession",
-}
+from trainshift.lsp.whole import Whole
 
 
 @dataclass(eq=False)
 class Outline:
-    """What could be made distributed.
+    """What could be made distributed in a document, as a part of the first of the `wholes` it belongs to.
 
-    `analysis` is None where there is none, and once there is a newer version.  `obstacle` is what a
-    conversion comes to where there is nothing to change; then `changes` is empty.
-    `loops` are the headers of training loops, or the calls that train, with what each is called.
+    The spans are the document's own, the changes and what is withheld those of the whole.
     """
 
     paper: Paper
-    analysis: Analysis | None
-    runtime: Runtime | None
-    obstacle: Conversion | None
-    changes: tuple[Change, ...]
-    withheld: tuple[Withheld, ...]
+    path: str
+    wholes: tuple[Whole, ...]
+    changes: tuple[tuple[Span, Change], ...]
+    withheld: tuple[tuple[Span, str, str], ...]
     loops: tuple[tuple[Span, str], ...]
 
+    @property
+    def whole(self) -> Whole:
+        """The program that the document is converted with."""
+        return self.wholes[0]
 
-def outline_of(
-    paper: Paper,
-    script: Script | None,
-    runtime_of: Callable[[], Runtime | None] = lambda: None,
-    pause: Callable[[], None] = lambda: None,
-) -> Outline:
-    """The outline of a program, of which `script` is the reading, None if it is not Python.
+    @property
+    def is_dated(self) -> bool:
+        """Whether a file of the program has changed since."""
+        return any(whole.is_retired for whole in self.wholes)
 
-    `pause` may raise to give up, and nothing else raises.
+    def reads(self, path: str) -> bool:
+        """Whether something here depends on a file."""
+        return any(path in whole.paths for whole in self.wholes)
+
+
+def outline_of(paper: Paper, path: str, wholes: Sequence[Whole]) -> Outline:
+    """The outline of the document at `path`, "" for none, which belongs to all these programs.
+
+    Where they want different things of a statement, they withhold it.
     """
-    runtime = None
-    try:
-        runtime = runtime_of()
-        return _outline_of(paper, script, runtime, pause)
-    except Exception as error:
-        log.exception("what could be made distributed cannot be told")
-        deep = isinstance(error, RecursionError)
-        reason = "the code is nested too deeply to be read" if deep else f"an internal error: {error}"
-        return _without(paper, runtime, reason)
+    first, *others = wholes
+    withheld = [(place.span, each.rule, each.reason) for place, each in first.withheld if place.path == path]
+    changes = []
+    against = [(whole, _wanted(whole, path)) for whole in others if whole.obstacle is None]
+    mine = _wanted(first, path) if against else {}
+    for place, change in first.changes:
+        if place.path != path:
+            continue
+        apart = [whole for whole, wanted in against if wanted.get(place.span) != mine.get(place.span)]
+        if apart:
+            names = " and ".join(each.name_of(each.start) for each in (first, *apart))
+            withheld.append((place.span, change.rule, f"{names} want different changes here"))
+        else:
+            changes.append((place.span, change))
+    loops = tuple((place.span, name) for place, name in first.loops if place.path == path)
+    return Outline(paper, path, tuple(wholes), tuple(changes), tuple(withheld), loops)
 
 
-def _outline_of(
-    paper: Paper, script: Script | None, runtime: Runtime | None, pause: Callable[[], None]
-) -> Outline:
-    if script is None:
-        return _without(paper, runtime, "not Python")
-    analysis = analyze_script(script, pause)
-    found = obstacle(analysis, runtime)
-    loops = tuple(
-        (_above(script, loop), _NAMES.get(loop.pattern, "Training"))
-        for loop in analysis.program.fact(Loops).own
-        if loop.script is script
-    )
-    changes = analysis.changes if found is None else ()
-    return Outline(paper, analysis, runtime, found, changes, analysis.withheld, loops)
-
-
-def _above(script: Script, loop: Loop) -> Span:
-    """What a lens stands above: the `for` or `while`, whichever function it is in."""
-    if isinstance(loop.statement.node, ast.For | ast.While) and script.home(loop.statement.scope) is script:
-        return script.header_span(loop.statement)
-    return loop.span
-
-
-def _without(paper: Paper, runtime: Runtime | None, reason: str) -> Outline:
-    return Outline(paper, None, runtime, refused(paper, reason), (), (), ())
-
-
-def refused(paper: Paper, reason: str) -> Conversion:
-    """What a conversion comes to that cannot even be tried."""
-    return Conversion(Status.REFUSED, paper.text, reason=reason)
+def _wanted(whole: Whole, path: str) -> dict[Span, set[tuple[str, str, Edit]]]:
+    """What a program wants of the statements of a file: rules, and their edits with the files of these."""
+    found: dict[Span, set[tuple[str, str, Edit]]] = {}
+    analysis = whole.analysis
+    for place, change in whole.changes if analysis is not None else ():
+        if place.path == path and analysis is not None:
+            for edit in change.edits:
+                script, start = analysis.file_at(edit.start)
+                made = change.rule, script.path, edit.moved(start - edit.start)
+                found.setdefault(place.span, set()).add(made)
+    return found

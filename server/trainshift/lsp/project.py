@@ -7,13 +7,14 @@ import logging
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import TYPE_CHECKING
 
-from trainshift.core.text.source import Source
+from trainshift.core.text.source import BOM, Source
 from trainshift.engine.live import Live
 from trainshift.host import files as disk_files
 from trainshift.host.configuration import Configuration, ConfigurationProblem, Configurations
-from trainshift.host.disk import files_under
+from trainshift.host.disk import files_under, text_on_disk
 from trainshift.host.files import FileProblem
 from trainshift.host.walk import collect
 from trainshift.lsp import diagnostics
@@ -26,12 +27,22 @@ from trainshift.lsp.wire.uris import path_of, uri_of
 if TYPE_CHECKING:
     from trainshift.engine.versions.runtime import Runtime
     from trainshift.host.declarations import Declarations
+    from trainshift.lsp.outline import Outline
+    from trainshift.lsp.wholes import Wholes
 
 log = logging.getLogger(__name__)
 
 _WAY_OUT = "switch trainshift.ignoreVersions on to convert all the same"
 _MANY = 50
 """From this many files on a scan of the workspace shows its progress."""
+
+
+class Turn(Enum):
+    """What has become of a file: nothing, another text, or it was not there before, or is not any more."""
+
+    NONE = 0
+    EDITED = 1
+    NEW_OR_GONE = 2
 
 
 class Project:
@@ -48,6 +59,9 @@ class Project:
         self._options: dict[str, Options] = {}
         self._declarations: Declarations | None = None
         self._scanned: dict[str, Scanned] = {}
+        self._wholes: Wholes | None = None
+        self.number_of_changes = 0
+        """How often files were opened, edited or closed, or have changed on the disk."""
         self.forget_settings()
 
     # Folders and settings
@@ -136,32 +150,66 @@ class Project:
         live = Live(path, self.files if path and not paper.is_notebook else None)
         return OpenProgram(uri, paper, live, self.rules_of(path))
 
-    def opened(self, path: str, text: str) -> bool:
-        """A file is open with this text, whatever the disk holds; tells whether it was there before."""
+    def opened(self, path: str, text: str) -> Turn:
+        """A file is open with this text, whatever the disk holds."""
         is_edit = path in self._texts or os.path.exists(path)
-        self._texts[path] = text
-        self.changed(path, is_edit=is_edit)
-        return is_edit
+        before, self._texts[path] = self._texts.get(path), text
+        return self._turned(path, text, is_edit=is_edit, is_same=before == text)
 
-    def changed(self, path: str, *, is_edit: bool) -> None:
-        """A file holds something else; it was there before, and still is, if `is_edit`."""
+    def changed(self, path: str, *, is_edit: bool) -> Turn:
+        """A file holds something else on the disk; it was there before, and still is, if `is_edit`."""
+        if is_edit and path in self._texts:
+            return Turn.NONE
+        return self._turned(path, None, is_edit=is_edit)
+
+    def _turned(self, path: str, text: str | None, *, is_edit: bool, is_same: bool = False) -> Turn:
+        if is_same or (is_edit and path not in self._stale and text is not None and self._holds(path, text)):
+            return Turn.NONE
         self._stale[path] = self._stale.get(path, True) and is_edit
+        self.number_of_changes += 1
+        return Turn.EDITED if is_edit else Turn.NEW_OR_GONE
+
+    def _holds(self, path: str, text: str) -> bool:
+        return self.files.holds(path, text.removeprefix(BOM))
 
     def refresh(self) -> None:
         """Forget what was read of files that have changed (on the thread that reads them)."""
         while self._stale:
             path, is_edit = self._stale.popitem()
             self.files.forget(path, is_edit=is_edit)
+            if self._wholes is not None:
+                self._wholes.forget(path, is_edit=is_edit)
             for other, scanned in list(self._scanned.items()):
                 if not is_edit or path in scanned.linked:
                     self._scanned[other] = replace(scanned, stamp=None)
+        if self._wholes is not None:
+            self._wholes.keep(self._texts)
 
-    def closed(self, path: str) -> bool:
-        """A file is no longer open; tells whether it is still there."""
+    def closed(self, path: str) -> Turn:
+        """A file is no longer open."""
         self._texts.pop(path, None)
-        is_edit = os.path.exists(path)
-        self.changed(path, is_edit=is_edit)
-        return is_edit
+        return self._turned(path, self.text_of(path), is_edit=os.path.exists(path))
+
+    def text_of(self, path: str) -> str | None:
+        """What a file that is not open holds on the disk now; None if it cannot be read."""
+        return text_on_disk(path)
+
+    # Programs
+
+    def outline(self, program: OpenProgram, paper: Paper, pause: Callable[[], None]) -> Outline:
+        """What could be made distributed in a document (on the thread that reads files)."""
+        return self._known_wholes().outline(program, paper, pause)
+
+    def starts(self, paths: Iterable[str], pause: Callable[[], None]) -> dict[str, tuple[str, ...]]:
+        """The files that start the programs which files belong to (on the thread that reads files)."""
+        return {path: self._known_wholes().starts(path, pause) for path in paths}
+
+    def _known_wholes(self) -> Wholes:
+        if self._wholes is None:
+            from trainshift.lsp.wholes import Wholes
+
+            self._wholes = Wholes(self.files, self.rules_of)
+        return self._wholes
 
     def source_of(self, path: str) -> Source | None:
         """What a file that a program imports says."""

@@ -52,7 +52,7 @@ class Server:
         self.log = ClientLog(self.endpoint.protocol, self.endpoint.window_log_message)
         logging.getLogger().addHandler(self.log)
         self.loop = self.log.loop = asyncio.new_event_loop()
-        self.session = session = Session(self.endpoint, opening)
+        self.session = session = Session(self.endpoint, opening, self.loop)
         self.reports = Reports(session)
         self.answers = Answers(session)
         self.client, self.project, self.desk = session.client, session.project, session.desk
@@ -202,6 +202,7 @@ class Server:
         if first is None:
             self._text_changed(program)
             self.desk.put(program)
+        self.session.survey_soon()
         return program
 
     def _changed(self, params: types.DidChangeTextDocumentParams) -> None:
@@ -219,8 +220,8 @@ class Server:
 
     def _touch(self, program: OpenProgram, paper: Paper) -> None:
         """A new version; it is judged at once when all messages that are here have been handled."""
+        self._text_changed(program, paper)
         self.desk.touch(program, paper)
-        self._text_changed(program)
         if not self._fresh:
             self.loop.call_soon(self._judge_fresh)
         self._fresh[program.uri] = program
@@ -242,49 +243,32 @@ class Server:
         self.desk.close(program)
         path = path_of(uri)
         if path and not program.paper.is_notebook:
-            is_edit = self.project.closed(path)
-            self._renew_users(path, is_edit=is_edit)
+            self.session.renew_users(path, self.project.closed(path), soon=False)
         if not self.client.pulls:
             for part in program.paper.parts:
                 self.session.board.clear(part.uri)
 
     def _saved(self, params: types.DidSaveTextDocumentParams) -> None:
         if not self.client.watches:
-            self._file_changed(path_of(params.text_document.uri), is_edit=True)
+            self.session.file_changed(path_of(params.text_document.uri), is_edit=True)
 
-    def _text_changed(self, program: OpenProgram) -> None:
+    def _text_changed(self, program: OpenProgram, paper: Paper | None = None) -> None:
         """Other programs may import from this one."""
-        path = path_of(program.uri)
-        if path and not program.paper.is_notebook:
-            is_edit = self.project.opened(path, program.paper.text)
-            self._renew_users(path, is_edit=is_edit)
-
-    def _renew_users(self, path: str, *, is_edit: bool) -> None:
-        """Judge those anew that import a file, or may import one that is new or gone."""
-        for other in self.programs.values():
-            # What a program imports is known when it has been checked; it may be reading the file just now.
-            is_known = is_edit and other.state is not None and other.state.is_full
-            if path in other.live.linked or (not is_known and path_of(other.uri) != path):
-                self.desk.renew(other, soon=False)
+        path, paper = path_of(program.uri), paper or program.paper
+        if path and not paper.is_notebook:
+            self.session.renew_users(path, self.project.opened(path, paper.text), soon=False)
 
     def _watched(self, params: types.DidChangeWatchedFilesParams) -> None:
         settings = False
         for change in params.changes:
             path = path_of(change.uri)
             if path.endswith(".py"):
-                self._file_changed(path, is_edit=change.type == types.FileChangeType.Changed)
+                self.session.file_changed(path, is_edit=change.type == types.FileChangeType.Changed)
             else:
                 settings = True
         if settings:
             self.project.forget_settings()
             self._reconsider()
-
-    def _file_changed(self, path: str, *, is_edit: bool) -> None:
-        self.project.changed(path, is_edit=is_edit)
-        for program in self.programs.values():
-            # A new file may be what an import of any program means, and one that is gone no longer.
-            if path in program.live.linked or not is_edit:
-                self.desk.renew(program)
 
     def _folders_changed(self, params: types.DidChangeWorkspaceFoldersParams) -> None:
         gone = {each.uri for each in params.event.removed}

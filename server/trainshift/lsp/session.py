@@ -5,12 +5,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
+from trainshift.core.text.edit import Plan
 from trainshift.engine.checking import CheckReport
 from trainshift.lsp.desk import OpenProgram, State
 from trainshift.lsp.opening import Opening
+from trainshift.lsp.project import Turn
 from trainshift.lsp.wire.protocol import Endpoint
+from trainshift.lsp.wire.uris import path_of
+
+if TYPE_CHECKING:
+    from lsprotocol.types import WorkspaceEdit
+
+    from trainshift.lsp.answers.places import Places
 
 _TO_CONFIGURE = 2.0
 """So many seconds what is asked for waits for the client's settings."""
@@ -19,7 +28,7 @@ _TO_CONFIGURE = 2.0
 class Session:
     """The client, its programs by their URIs, and what is known of them."""
 
-    def __init__(self, endpoint: Endpoint, opening: Opening) -> None:
+    def __init__(self, endpoint: Endpoint, opening: Opening, loop: asyncio.AbstractEventLoop) -> None:
         self.endpoint = endpoint
         self.client = opening.client
         self.project = opening.project
@@ -30,6 +39,8 @@ class Session:
         """The notebooks that cells belong to."""
         self.configured = asyncio.Event()
         """Set when the client has told its settings."""
+        self._loop = loop
+        self._is_surveying = False
 
     def program_of(self, uri: str) -> OpenProgram | None:
         """The program that a document is, or is a cell of."""
@@ -46,6 +57,98 @@ class Session:
         source, settings = program.paper.source, program.rules.settings
         work = functools.partial(program.live.of_code, source, settings, code)
         return await asyncio.wrap_future(self.desk.errand(program, work))
+
+    # What documents have to do with each other
+
+    def file_changed(self, path: str, *, is_edit: bool) -> None:
+        """A file has changed on the disk; it was there before, and still is, if `is_edit`."""
+        self.renew_users(path, self.project.changed(path, is_edit=is_edit), soon=True)
+
+    def renew_users(self, path: str, turn: Turn, *, soon: bool) -> None:
+        """Judge those anew that read a file, or may mean one that is new or gone."""
+        if turn is Turn.NONE:
+            return
+        for other in self.programs.values():
+            # What a program reads is known when it has been checked; it may be reading the file just now.
+            is_known = turn is Turn.EDITED and other.state is not None and other.state.is_full
+            is_itself = path_of(other.uri) == path
+            checks = path in other.live.linked or (not is_known and not is_itself)
+            if checks or (other.reads(path) and not is_itself):
+                self.desk.renew(other, soon=soon, checks=checks)
+        self.survey_soon()
+
+    def survey_soon(self) -> None:
+        """Look which programs the documents belong to, when nothing else is to be done."""
+        if self._is_surveying:
+            return
+        self._is_surveying = True
+        number = self.project.number_of_changes
+        opened = reversed(list(self.programs.values()))
+        waiting = [path_of(each.uri) for each in opened if not each.paper.is_notebook]
+        found: dict[str, tuple[str, ...]] = {}
+
+        def work(pause: Callable[[], None]) -> bool:
+            while waiting and not waiting[-1]:
+                waiting.pop()
+            if waiting:
+                found.update(self.project.starts(waiting[-1:], pause))
+                waiting.pop()
+            if not waiting:
+                with contextlib.suppress(RuntimeError):  # The loop has ended.
+                    self._loop.call_soon_threadsafe(self._surveyed, found, number)
+            return bool(waiting)
+
+        self.desk.in_background(work)
+
+    def _surveyed(self, found: Mapping[str, tuple[str, ...]], number: int) -> None:
+        self._is_surveying = False
+        self._belong(found, number)
+        if self.project.number_of_changes != number:
+            self.survey_soon()
+
+    def _belong(self, found: Mapping[str, tuple[str, ...]], number: int) -> None:
+        """Take down which files start the programs of documents, as they were after so many changes."""
+        for program in self.programs.values():
+            path = path_of(program.uri)
+            starts = found.get(path)
+            if starts is not None and not program.paper.is_notebook:
+                before, program.starts = program.starts or (path,), starts
+                program.surveyed = number
+                if starts != before:
+                    self.desk.renew(program, checks=False)
+
+    async def surveyed(self, program: OpenProgram) -> None:
+        """Wait until it is known which programs a document belongs to, as files are now; raises Outdated."""
+        path, number = path_of(program.uri), self.project.number_of_changes
+        if path and not program.paper.is_notebook and program.surveyed != number:
+            work = functools.partial(self.project.starts, [path], lambda: None)
+            self._belong(await asyncio.wrap_future(self.desk.errand(program, work)), number)
+
+    # The documents of a program
+
+    def places(self, state: State) -> Places:
+        """Where what is said of a version's program stands."""
+        from trainshift.lsp.answers.places import Places
+
+        opened = {
+            path: each.paper.parts[0]
+            for each in self.programs.values()
+            if not each.paper.is_notebook and (path := path_of(each.uri))
+        }
+        return Places(state, opened)
+
+    def edit(self, state: State, plan: Plan) -> WorkspaceEdit:
+        """The edit of a plan for the program of a version; Outdated where a file is not what it was."""
+        from trainshift.lsp.answers.places import Changed
+        from trainshift.lsp.text.edits import workspace_edit
+
+        places = self.places(state)
+        try:
+            places.confirm(self.project.text_of)
+        except Changed as changed:
+            self.file_changed(changed.path, is_edit=self.project.text_of(changed.path) is not None)
+            raise
+        return workspace_edit(plan, places.home, self.client, places.names)
 
     async def has_settings(self) -> None:
         """Wait for the client's settings at the start, if it does not take long to tell them."""

@@ -68,6 +68,11 @@ class Workspace:
         """The scripts that were read so far."""
         return [script for script in self._scripts.values() if script is not None]
 
+    @property
+    def paths(self) -> frozenset[str]:
+        """The files that were looked into so far, also those that are not Python."""
+        return frozenset(self._scripts)
+
     @cached_property
     def reachable(self) -> list[Script]:
         """The root, and every script that is imported from it, directly or not, nearest first."""

@@ -60,8 +60,10 @@ class Loops:
 
     @cached_property
     def own(self) -> list[Loop]:
-        """The loops in the program's first script, in text order."""
-        return [loop for loop in self.all if loop.script is self._script]
+        """The loops in the program's first script, in text order, whoever calls them."""
+        found = [loop for loop in self._read if loop.likely]
+        self._under_strategies(found)
+        return found
 
     @cached_property
     def eager_updates(self) -> set[Site]:
@@ -77,8 +79,8 @@ class Loops:
 
     @cached_property
     def all(self) -> list[Loop]:
-        """The loops of the script, whoever calls them, and those that it reaches in other files."""
-        found = [loop for loop in self._read if loop.likely]
+        """The loops of the script, and those that it reaches in other files."""
+        found: list[Loop] = []
         others = {script: sites for script in self._linked if (sites := candidates(script))}
         for script, sites in others.items():
             if any((script, named_function(site.scope)) in self._reachable for site in sites):
@@ -90,7 +92,7 @@ class Loops:
                     and not _is_of_script_only(loop)
                 ]
         self._under_strategies(found)
-        return found
+        return [*self.own, *found]
 
     @cached_property
     def possible(self) -> list[Loop]:

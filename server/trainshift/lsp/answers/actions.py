@@ -6,7 +6,7 @@ analysis of the very version that the menu was for.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,9 +19,11 @@ from trainshift.engine.checking import CheckReport, Diagnostic
 from trainshift.engine.conversion import MAGIC_IN_THE_WAY, Status, innermost
 from trainshift.engine.own_codes import OWN_CODES, UNUSED_SUPPRESSION
 from trainshift.engine.suppressions import silence
-from trainshift.lsp.answers.summary import conversion_of
-from trainshift.lsp.desk import OpenProgram, State
+from trainshift.lsp.answers.places import Places
+from trainshift.lsp.answers.summary import conversion_of, title_of
+from trainshift.lsp.desk import OpenProgram, Outdated, State
 from trainshift.lsp.diagnostics import SOURCE, place_of, range_of
+from trainshift.lsp.session import Session
 from trainshift.lsp.text.documents import Paper, Part
 from trainshift.lsp.text.edits import single_edit, workspace_edit
 from trainshift.lsp.wire.capabilities import CONVERT_FILE, CONVERT_NOTEBOOK, CONVERT_STATEMENT, EXPLAIN
@@ -39,11 +41,13 @@ class NotPossible(Exception):
 class Wanted:
     """What the client asks a menu for: a stretch of one document, and kinds (None for all).
 
-    `is_hinted` tells that it is asked for hints that are there.
+    `round` tells how often other files of its programs have changed, `is_hinted` that it is asked for hints
+    that are there.
     """
 
     part: Part
     span: Span
+    round: int
     only: tuple[str, ...] | None = None
     is_hinted: bool = False
 
@@ -92,41 +96,41 @@ def _of_statements(state: State, wanted: Wanted, client: Client) -> Iterator[typ
     """The conversion of the statement at the cursor, or of those that are selected."""
     chosen = _chosen(state, wanted.span)
     if chosen:
-        statements = len({each.target for each in chosen})
-        title = _title(chosen) if statements == 1 else f"{statements} statements"
+        statements = len({target for target, _ in chosen})
+        title = _title([each for _, each in chosen]) if statements == 1 else f"{statements} statements"
         # Asked for hints that it shows, a client that lists all kinds need not show the same twice.
-        first = state.moved(chosen[0].target)
         lines = state.paper.source
-        is_on_hint = first is not None and lines.line_of(first.start) == lines.line_of(wanted.span.start)
+        is_on_hint = lines.line_of(chosen[0][0].start) == lines.line_of(wanted.span.start)
         kinds = ["quickfix"] if wanted.is_hinted or is_on_hint or wanted.names("quickfix") else []
         if not wanted.is_hinted or wanted.names(CONVERT_STATEMENT):
             kinds.append(CONVERT_STATEMENT)
         for kind in kinds:
             action = _action("statement", f"Make distributed: {title}", kind, state, wanted)
             if kind == "quickfix":
-                action.diagnostics = [_hint(state, each) for each in chosen]
+                action.diagnostics = [_hint(state, *each) for each in chosen]
             yield action
     elif client.has_disabled and state.outline is not None:
-        for withheld in state.outline.withheld:
-            span = state.moved(withheld.target)
+        for target, rule, reason in state.outline.withheld:
+            span = state.moved(target)
             if span is not None and _meets(span, _lines(state, wanted.span)):
-                action = types.CodeAction(f"Make distributed: {withheld.rule}", kind=CONVERT_STATEMENT)
-                action.disabled = types.CodeActionDisabled(withheld.reason)
+                action = types.CodeAction(f"Make distributed: {rule}", kind=CONVERT_STATEMENT)
+                action.disabled = types.CodeActionDisabled(reason)
                 yield action
 
 
 def _of_file(state: State, wanted: Wanted, client: Client) -> Iterator[types.CodeAction]:
-    """The conversion of the whole file, or of the whole notebook."""
+    """The conversion of the whole program: of the file, of several files, or of the whole notebook."""
     kind = CONVERT_NOTEBOOK if state.paper.is_notebook else CONVERT_FILE
-    what = "notebook" if state.paper.is_notebook else "file"
-    title = f"Make distributed (whole {what})"
+    what = "whole notebook" if state.paper.is_notebook else title_of(state) or "whole file"
+    title = f"Make distributed ({what})"
     if state.outline is None or not wanted.wants(kind):
         return
-    obstacle = state.outline.obstacle
+    obstacle = state.outline.whole.obstacle
     if obstacle is None:
         yield _action("file", title, kind, state, wanted)
     elif client.has_disabled and (obstacle.status is not Status.NOTHING_FOUND or wanted.names(kind)):
-        yield types.CodeAction(title, kind=kind, disabled=types.CodeActionDisabled(obstacle.reason))
+        reason = Places(state, {}).reason(obstacle)
+        yield types.CodeAction(title, kind=kind, disabled=types.CodeActionDisabled(reason))
 
 
 def _action(
@@ -138,6 +142,7 @@ def _action(
         "do": do,
         "uri": wanted.part.uri,
         "version": state.paper.version,
+        "round": wanted.round,
         "span": [span.start, span.end],
         "code": diagnostic.code if diagnostic else "",
     }
@@ -153,8 +158,7 @@ def _protocols(state: State, span: Span, code: str, message: str) -> types.Diagn
     return types.Diagnostic(where, message, code=code, source=SOURCE)
 
 
-def _hint(state: State, change: Change) -> types.Diagnostic:
-    span = state.moved(change.target) or change.target
+def _hint(state: State, span: Span, change: Change) -> types.Diagnostic:
     line = Span(span.start, min(span.end, state.paper.source.line_end(span.start)))
     return _protocols(state, line, change.rule, change.title)
 
@@ -166,21 +170,20 @@ def _title(changes: Sequence[Change]) -> str:
     return ", ".join(titles[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def _chosen(state: State, span: Span) -> list[Change]:
+def _chosen(state: State, span: Span) -> list[tuple[Span, Change]]:
     """The changes of the innermost statement at a cursor, or of all statements in a selection."""
     outline = state.outline
     if outline is None:
         return []
-    moved = [
-        (change, target) for change in outline.changes if (target := state.moved(change.target)) is not None
+    found = [
+        (target, change) for span, change in outline.changes if (target := state.moved(span)) is not None
     ]
     source = state.paper.source
     line = source.line_of(span.start)
     if line != source.line_of(span.end):
-        inside = (each for each in moved if span.start <= each[1].start and each[1].end <= span.end)
-        return [change for change, _ in inside]
-    wanted = innermost(source, (target for _, target in moved), line + 1)
-    return [change for change, target in moved if target == wanted]
+        return [each for each in found if span.start <= each[0].start and each[0].end <= span.end]
+    wanted = innermost(source, (target for target, _ in found), line + 1)
+    return [each for each in found if each[0] == wanted]
 
 
 def _lines(state: State, span: Span) -> Span:
@@ -196,41 +199,46 @@ def _meets(one: Span, other: Span) -> bool:
 # What is behind a line of it
 
 
-Known = Callable[..., Awaitable[State]]
-"""Gives the state of a program's present version once it is enough (`Desk.known`); raises Outdated."""
+IN_A_PROGRAM = ("statement", "file")
+"""What depends on the other files of a document's program."""
 
 
-Alone = Callable[[OpenProgram, str], Awaitable[CheckReport]]
-"""Gives what is said of a program's present version under one restriction; raises Outdated."""
-
-
-async def carried_out(
-    program: OpenProgram, data: dict[str, Any], client: Client, known: Known, alone: Alone
-) -> types.WorkspaceEdit:
+async def carried_out(session: Session, program: OpenProgram, data: dict[str, Any]) -> types.WorkspaceEdit:
     """The edit of an action; raises NotPossible, or Outdated."""
     span = Span(*data["span"])
+    if data["do"] in IN_A_PROGRAM:
+        return await _converted(session, program, span if data["do"] == "statement" else None, data["round"])
     if data["do"] == "ignore":
-        state = await known(program, lambda state: True)
-        return single_edit(
-            state.paper, _ignoring(program, state, _same(state.paper, state.report, data)), client
-        )
-    if data["do"] == "fix":
-        # Findings at once are of the changed statements alone, and what mends them may be anywhere.
-        by_itself = data["code"] not in _OWN
-        state = await known(program, lambda state: state.is_full or by_itself)
-        report = state.report if state.is_full else await alone(program, data["code"])
-        diagnostic = _same(state.paper, report, data)
-        if diagnostic.fix is None:
-            raise NotPossible("nothing mends this any more")
-        plan = merge([diagnostic.fix])
-        if state.paper.cells is not None and state.paper.cells.spoilt(plan.edits):
-            raise NotPossible(MAGIC_IN_THE_WAY)
-        return workspace_edit(state.paper, plan, client)
-    state = await known(program, lambda state: state.has_outline, True)
-    conversion = conversion_of(state, _chosen(state, span) if data["do"] == "statement" else None)
+        state = await session.known(program, lambda state: True)
+        ignoring = _ignoring(program, state, _same(state.paper, state.report, data))
+        return single_edit(state.paper, ignoring, session.client)
+    if data["do"] != "fix":
+        raise ValueError(f"{data['do']!r} is nothing to do")
+    # Findings at once are of the changed statements alone, and what mends them may be anywhere.
+    by_itself = data["code"] not in _OWN
+    state = await session.known(program, lambda state: state.is_full or by_itself)
+    report = state.report if state.is_full else await session.alone(program, data["code"])
+    diagnostic = _same(state.paper, report, data)
+    if diagnostic.fix is None:
+        raise NotPossible("nothing mends this any more")
+    plan = merge([diagnostic.fix])
+    if state.paper.cells is not None and state.paper.cells.spoilt(plan.edits):
+        raise NotPossible(MAGIC_IN_THE_WAY)
+    return workspace_edit(plan, state.paper.home, session.client)
+
+
+async def _converted(
+    session: Session, program: OpenProgram, span: Span | None, number: object
+) -> types.WorkspaceEdit:
+    """The conversion of a program, or of the statement there; Outdated after another `number` of changes."""
+    await session.surveyed(program)
+    state = await session.known(program, lambda state: state.has_outline, wants_outline=True)
+    if program.round != number:
+        raise Outdated
+    conversion = conversion_of(state, [each for _, each in _chosen(state, span)] if span else None)
     if conversion.plan is None:
-        raise NotPossible(conversion.reason)
-    return workspace_edit(state.paper, conversion.plan, client)
+        raise NotPossible(session.places(state).reason(conversion))
+    return session.edit(state, conversion.plan)
 
 
 def _same(paper: Paper, report: CheckReport, data: dict[str, Any]) -> Diagnostic:

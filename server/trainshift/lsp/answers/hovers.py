@@ -99,13 +99,14 @@ def explanation(code: str) -> str:
 def _constructs(state: State, offset: int) -> Iterator[tuple[str, Span]]:
     """Why a call of Horovod's at an offset is there: the innermost one."""
     outline = state.outline
-    if outline is None or outline.analysis is None or outline.paper.text != state.paper.text:
+    if outline is None or outline.whole.analysis is None or outline.paper.text != state.paper.text:
         return
-    facts = outline.analysis.program
+    facts, start = outline.whole.analysis.program, outline.whole.analysis.start_of(outline.path)
     for site in facts.script.sites_named(*_REASONS):
         callee = facts.script.span(site.node.func, site)
-        if not callee.start <= offset < callee.end:
+        if not callee.start <= start + offset < callee.end:
             continue
+        callee = Span(callee.start - start, callee.end - start)
         names = facts.names.full_names(site.node.func, site.scope, site.statement)
         if any(name.startswith("horovod.") for name in names):
             code, reason = _reason(facts, site)

@@ -14,7 +14,9 @@ from trainshift.lsp.diagnostics import SOURCE
 from trainshift.lsp.session import Session
 from trainshift.lsp.wire.protocol import plain_json
 
-_CHANGED = "the document has changed meanwhile"
+_ACTIONS = {"do", "uri", "version", "round", "span", "code"}
+_SINCE = "the document, or a file of its program, has changed since; ask for the actions again"
+_CHANGED = "the document, or a file of its program, has changed meanwhile"
 
 
 class Answers:
@@ -30,6 +32,10 @@ class Answers:
         program = self._session.program_of(params.text_document.uri)
         if program is None:
             return None
+        if program.surveyed < 0:
+            # What is found in a document is told first, however many files are around it.
+            await self._or_modified(program, lambda state: state.is_full)
+            await self._surveyed(program)
         # What a menu says may be of the version before; the edits behind it are not.
         state = await self._or_modified(program, lambda state: state.outline is not None)
         part = state.paper.part_of(params.text_document.uri)
@@ -41,7 +47,8 @@ class Answers:
         is_hinted = any(
             each.source == SOURCE and str(each.code).startswith("HV") for each in params.context.diagnostics
         )
-        wanted = Wanted(part, Span(min(first, last), max(first, last)), only, is_hinted)
+        span = Span(min(first, last), max(first, last))
+        wanted = Wanted(part, span, program.round, only, is_hinted)
         actions = menu(state, wanted, self._session.client)
         if not self._session.client.resolves_edits:
             return [each for each in actions if await self._fill(program, each)]
@@ -61,17 +68,19 @@ class Answers:
 
     async def resolve(self, action: types.CodeAction) -> types.CodeAction:
         """The edit of an action."""
-        from trainshift.lsp.answers.actions import NotPossible
+        from trainshift.lsp.answers.actions import IN_A_PROGRAM, NotPossible
 
         data = plain_json(action.data)
         if action.edit is not None or data is None:
             return action
-        if not isinstance(data, dict) or not {"do", "uri", "version", "span", "code"} <= data.keys():
+        if not isinstance(data, dict) or not data.keys() >= _ACTIONS:
             raise JsonRpcInvalidParams(message="this action is not one of this server's")
         program = self._session.program_of(str(data["uri"]))
         part = program.paper.part_of(str(data["uri"])) if program is not None else None
         if program is None or part is None or program.paper.version != data["version"]:
-            raise JsonRpcContentModified(message="the document has changed since; ask for the actions again")
+            raise JsonRpcContentModified(message=_SINCE)
+        if data["do"] in IN_A_PROGRAM and program.round != data["round"]:
+            raise JsonRpcContentModified(message=_SINCE)
         try:
             action.edit = await self._edit(program, data)
         except Outdated:
@@ -86,9 +95,13 @@ class Answers:
         """The edit behind what an action says of itself; raises NotPossible, or Outdated."""
         from trainshift.lsp.answers.actions import carried_out
 
-        return await carried_out(
-            program, data, self._session.client, self._session.known, self._session.alone
-        )
+        return await carried_out(self._session, program, data)
+
+    async def _surveyed(self, program: OpenProgram) -> None:
+        try:
+            await self._session.surveyed(program)
+        except Outdated:
+            raise JsonRpcContentModified(message=_CHANGED) from None
 
     async def _or_modified(self, program: OpenProgram, is_enough: Callable[[State], bool]) -> State:
         try:
@@ -101,9 +114,8 @@ class Answers:
 
         An object whose `apply` is false asks for the edit alone, of which the user is told nothing.
         """
-        from trainshift.lsp.answers.summary import account, conversion_of
-        from trainshift.lsp.outline import refused
-        from trainshift.lsp.text.edits import workspace_edit
+        from trainshift.lsp.answers.summary import account, conversion_of, title_of, unaccounted
+        from trainshift.lsp.whole import refused
 
         given = plain_json(arguments[0]) if arguments else None
         given = given if isinstance(given, dict) else {"uri": given}
@@ -113,18 +125,21 @@ class Answers:
             raise JsonRpcInvalidParams(message=f"{uri} is no open Python document")
         if not isinstance(applies, bool):
             raise JsonRpcInvalidParams(message=f"`apply` is {applies!r}, neither true nor false")
-        paper, client = program.paper, self._session.client
+        edit, title = None, ""
         try:
+            await self._session.surveyed(program)
             state = await self._session.known(program, lambda state: state.has_outline, wants_outline=True)
-            conversion = conversion_of(state)
+            conversion, title = conversion_of(state), title_of(state)
+            told = account(self._session.places(state), conversion)
+            if conversion.plan is not None:
+                edit = self._session.edit(state, conversion.plan)
         except Outdated:
-            conversion = refused(paper, _CHANGED)
-        told = account(paper, conversion)
-        edit = workspace_edit(paper, conversion.plan, client) if conversion.plan is not None else None
+            told = unaccounted(refused(program.paper.source, _CHANGED))
+        told["program"] = title
         if not applies:
             return {**told, "edit": edit}
-        if edit is None or not client.applies_edits:
-            reason = conversion.reason or "the editor applies no edits of a command"
+        if edit is None or not self._session.client.applies_edits:
+            reason = told["reason"] or "the editor applies no edits of a command"
             self._say(types.MessageType.Warning, f"Not made distributed: {reason}")
             return {**told, "reason": reason}
         answer = await self._session.endpoint.workspace_apply_edit_async(
@@ -182,7 +197,12 @@ class Answers:
                 raise JsonRpcInvalidParams(message="a textDocument with its uri is needed")
         if program is None or not program.rules.enable:
             return None
-        return summary(await self._or_modified(program, lambda state: state.is_settled), uri)
+        await self._surveyed(program)
+        state = await self._or_modified(program, lambda state: state.is_settled)
+        try:
+            return summary(state, uri, self._session.places(state) if state.outline is not None else None)
+        except Outdated:
+            raise JsonRpcContentModified(message=_CHANGED) from None
 
     def rules(self, params: Any) -> list[dict[str, str]]:
         """The request for everything that has a code, whatever its parameters."""

@@ -7,31 +7,55 @@ from typing import Any
 
 from trainshift.core.text.edit import Change
 from trainshift.core.text.source import Span
-from trainshift.engine.conversion import Conversion, Note, carry_out, whole
+from trainshift.engine.conversion import Conversion, carry_out
+from trainshift.engine.conversion import whole as whole_or_nothing
 from trainshift.engine.settings import Severity
+from trainshift.lsp.answers.places import Places
 from trainshift.lsp.desk import Outdated, State
 from trainshift.lsp.diagnostics import range_of
-from trainshift.lsp.outline import refused
-from trainshift.lsp.text.documents import Paper, Part
+from trainshift.lsp.text.documents import Part
+from trainshift.lsp.whole import refused
 
 _CONVERTIBLE = "convertible"
 
 
-def summary(state: State, uri: str) -> dict[str, Any]:
-    """A settled version in short, as the client is told that asks by the URI of one of its documents."""
+def summary(state: State, uri: str, places: Places | None) -> dict[str, Any]:
+    """A settled version in short, as the client is told that asks by the URI of one of its documents.
+
+    `places` are those of its outline, if it has one.
+    """
     obstacle = _obstacle(state)
     part = state.paper.part_of(uri)
+    whole = state.outline.whole if state.outline is not None and obstacle is None else None
     return {
         "version": part.version if part is not None else None,
         "loops": [
             {"name": name, "uri": part.uri, "range": range_of(part, span)}
             for part, span, name in loops(state)
         ],
+        "program": title_of(state),
         "status": _CONVERTIBLE if obstacle is None else obstacle.status.value,
-        "reason": "" if obstacle is None else obstacle.reason,
-        "changes": len(state.outline.changes) if obstacle is None and state.outline is not None else 0,
+        "reason": "" if obstacle is None else places.reason(obstacle) if places else obstacle.reason,
+        "changes": len(whole.changes) if whole is not None else 0,
+        "files": [places.part(path).uri for path in whole.changing]
+        if whole is not None and places is not None and places.paper is None
+        else [],
         "warnings": warnings(state),
     }
+
+
+def title_of(state: State) -> str:
+    """The files that a conversion changes, in words; "" where that is the document alone."""
+    if state.outline is None or state.outline.whole.changing in ((), (state.outline.path,)):
+        return ""
+    whole = state.outline.whole
+    first, *others = map(whole.name_of, whole.changing)
+    return f"{first} and {counted(len(others), 'more file')}" if others else first
+
+
+def counted(number: int, what: str) -> str:
+    """So many of something."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def loops(state: State) -> Iterator[tuple[Part, Span, str]]:
@@ -56,22 +80,25 @@ def conversion_of(state: State, chosen: Sequence[Change] | None = None) -> Conve
     if obstacle is not None:
         return obstacle
     if chosen == []:
-        return refused(state.paper, "no statement here needs a change any more")
+        return refused(state.paper.source, "no statement here needs a change any more")
     assert state.outline is not None
-    if state.outline.analysis is None:
+    whole = state.outline.whole
+    if whole.analysis is None:
         raise Outdated
-    conversion = carry_out(state.outline.analysis, chosen=chosen, runtime=state.outline.runtime)
-    return conversion if state.paper.cells is None else whole(conversion, state.paper.cells)
+    conversion = carry_out(whole.analysis, chosen=chosen, runtime=whole.runtime)
+    return conversion if state.paper.cells is None else whole_or_nothing(conversion, state.paper.cells)
 
 
 def _obstacle(state: State) -> Conversion | None:
     """What the conversion of a settled version comes to where there is nothing to change."""
-    if state.outline is None or not state.has_outline:
-        return refused(state.paper, "the file cannot be read as Python")
-    return state.outline.obstacle
+    if state.outline is None or state.is_broken or state.outline.paper is not state.paper:
+        return refused(state.paper.source, "the file cannot be read as Python")
+    if state.outline.is_dated:
+        raise Outdated
+    return state.outline.whole.obstacle
 
 
-def account(paper: Paper, conversion: Conversion) -> dict[str, Any]:
+def account(places: Places, conversion: Conversion) -> dict[str, Any]:
     """A conversion that nobody has applied yet, as the client is told of it."""
     notes = {
         "changes": conversion.applied,
@@ -79,19 +106,11 @@ def account(paper: Paper, conversion: Conversion) -> dict[str, Any]:
         "doubts": conversion.doubts,
         "withheld": conversion.withheld,
     }
-    listed = {name: [_told(paper, each) for each in found] for name, found in notes.items()}
-    return {"applied": False, "reason": conversion.reason, "status": conversion.status.value, **listed}
+    listed = {name: [places.told(each) for each in found] for name, found in notes.items()}
+    return {**unaccounted(conversion), "reason": places.reason(conversion), **listed}
 
 
-def _told(paper: Paper, note: Note) -> dict[str, Any]:
-    """A note, whose line and column are those of the document that it is about, from 1."""
-    offset = paper.source.line_starts[note.line - 1] + note.column - 1
-    part = paper.part_at(offset)
-    (line, character), _ = part.places(Span(offset, offset))
-    return {
-        "rule": note.rule,
-        "uri": part.uri,
-        "line": line + 1,
-        "column": character + 1,
-        "text": note.text,
-    }
+def unaccounted(conversion: Conversion) -> dict[str, Any]:
+    """A conversion of which there is nothing to be told but its reason."""
+    nothing: dict[str, Any] = {"changes": [], "decisions": [], "doubts": [], "withheld": []}
+    return {"applied": False, "reason": conversion.reason, "status": conversion.status.value, **nothing}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from lsprotocol import types
@@ -19,24 +20,44 @@ _SET_UP = "HV01"
 _TITLES: Mapping[str, str] = {rule.code: rule.title for rule in TRANSFORMS}
 
 
-def workspace_edit(paper: Paper, plan: Plan, client: Client) -> types.WorkspaceEdit:
-    """The edits of a plan, in text order."""
-    rules = _rules(plan.changes)
+Home = Callable[[Edit], tuple[Part, Edit]]
+"""Gives the document that an edit is of, and the edit as that document is to be given it."""
+
+
+def workspace_edit(
+    plan: Plan, home: Home, client: Client, names: Mapping[str, str] = MappingProxyType({})
+) -> types.WorkspaceEdit:
+    """The edits of a plan, in text order; each rule is named by itself in each document that has a name."""
+    rules = {edit: change.rule for change in plan.changes for edit in change.edits}
+    parts: dict[str, Part] = {}
     by_part: dict[str, list[Any]] = {}
+    used: dict[str, tuple[str, str]] = {}
     for edit in plan.edits:
-        part, inside = paper.home(edit)
-        by_part.setdefault(part.uri, []).append(_text_edit(part, inside, rules.get(edit, _SET_UP), client))
+        part, inside = home(edit)
+        rule, name = rules.get(edit, _SET_UP), names.get(part.uri, "")
+        identity = f"{rule} {name}" if name else rule
+        used[identity] = rule, part.uri if name else ""
+        parts[part.uri] = part
+        by_part.setdefault(part.uri, []).append(_text_edit(part, inside, identity, client))
     if not client.has_versioned_edits:
         return types.WorkspaceEdit(changes=by_part)
     changes = [
         types.TextDocumentEdit(
-            types.OptionalVersionedTextDocumentIdentifier(uri=part.uri, version=part.version), edits
+            types.OptionalVersionedTextDocumentIdentifier(uri=uri, version=parts[uri].version), edits
         )
-        for part in paper.parts
-        if (edits := by_part.get(part.uri))
+        for uri, edits in by_part.items()
     ]
-    used = sorted({rules.get(edit, _SET_UP) for edit in plan.edits})
-    notes = {rule: _annotation(rule, plan.changes) for rule in used} if client.has_annotations else None
+    notes = None
+    if client.has_annotations:
+        made = [(each, home(next(iter(each.edits)))[0].uri if each.edits else "") for each in plan.changes]
+        notes = {
+            identity: _annotation(
+                rule,
+                names.get(uri, ""),
+                [each for each, where in made if each.rule == rule and uri in ("", where)],
+            )
+            for identity, (rule, uri) in sorted(used.items())
+        }
     return types.WorkspaceEdit(document_changes=changes, change_annotations=notes)
 
 
@@ -51,24 +72,19 @@ def single_edit(paper: Paper, edit: Edit, client: Client) -> types.WorkspaceEdit
     return types.WorkspaceEdit(document_changes=[types.TextDocumentEdit(document, [text_edit])])
 
 
-def _rules(changes: Iterable[Change]) -> dict[Edit, str]:
-    return {edit: change.rule for change in changes for edit in change.edits}
-
-
-def _text_edit(part: Part, edit: Edit, rule: str, client: Client) -> _TextEdit:
+def _text_edit(part: Part, edit: Edit, annotation: str, client: Client) -> _TextEdit:
     first, last = part.places(Span(edit.start, edit.end))
     where = types.Range(types.Position(*first), types.Position(*last))
     if client.has_versioned_edits and client.has_annotations:
-        return types.AnnotatedTextEdit(annotation_id=rule, range=where, new_text=edit.text)
+        return types.AnnotatedTextEdit(annotation_id=annotation, range=where, new_text=edit.text)
     return types.TextEdit(where, edit.text)
 
 
-def _annotation(rule: str, changes: Iterable[Change]) -> types.ChangeAnnotation:
-    notes = dict.fromkeys(
-        note for change in changes if change.rule == rule for note in (*change.doubts, *change.decisions)
-    )
-    titles = (each.title for each in changes if each.rule == rule)
+def _annotation(rule: str, name: str, changes: Sequence[Change]) -> types.ChangeAnnotation:
+    notes = dict.fromkeys(note for change in changes for note in (*change.doubts, *change.decisions))
+    titles = (each.title for each in changes)
     title = _TITLES.get(rule, "").rstrip(".") or next(titles, rule)
+    where = f" ({name})" if name else ""
     return types.ChangeAnnotation(
-        label=f"{rule}: {title}", needs_confirmation=False, description="; ".join(notes) or None
+        label=f"{rule}: {title}{where}", needs_confirmation=False, description="; ".join(notes) or None
     )

@@ -1,0 +1,96 @@
+"""Places: where what is said of a program stands in the client's documents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from trainshift.core.text.edit import Edit
+from trainshift.core.text.source import BOM, Span
+from trainshift.engine.analysis import Analysis
+from trainshift.engine.conversion import Conversion, Note
+from trainshift.lsp.desk import Outdated, State
+from trainshift.lsp.text.documents import Paper, Part
+from trainshift.lsp.wire.uris import uri_of
+
+Text = Callable[[str], str | None]
+"""Gives what a file that is not open holds on the disk; None if it cannot be read."""
+
+
+class Changed(Outdated):
+    """A file of the program does not read any more as it did; `path` is its path."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self.path = path
+
+
+class Places:
+    """The documents of a program: those that are open, and those that the client would open."""
+
+    def __init__(self, state: State, opened: Mapping[str, Part]) -> None:
+        """`opened` are the documents that are open by their paths."""
+        assert state.outline is not None
+        whole = state.outline.whole
+        self.paper: Paper | None = state.paper if len(whole.sources) == 1 else None
+        self.start = whole.start
+        self._path = state.outline.path
+        self._whole = whole
+        self._opened = opened
+        self._analysis: Analysis | None = whole.analysis
+        encoding = state.paper.parts[0].encoding if state.paper.parts else ""
+        # Editors keep a byte order mark out of the text that they open.
+        self._parts = {
+            path: opened.get(path) or Part(uri_of(path), None, source.text, encoding)
+            for path, source in whole.sources.items()
+            if self.paper is None
+        }
+
+    def confirm(self, text_of: Text) -> None:
+        """Raise `Changed` where a file does not read as it did when the program was analysed."""
+        for path, part in self._parts.items():
+            known = self._whole.sources[path].text
+            text = part.text if path in self._opened else text_of(path)
+            if text is None or text.removeprefix(BOM) != known:
+                raise Changed(path)
+
+    def home(self, edit: Edit) -> tuple[Part, Edit]:
+        """The document that an edit is of, and the edit as it is to be given it."""
+        if self.paper is not None:
+            return self.paper.home(edit)
+        if self._analysis is None:
+            raise Outdated
+        script, start = self._analysis.file_at(edit.start)
+        return self._parts[script.path], edit.moved(start - edit.start)
+
+    @property
+    def names(self) -> dict[str, str]:
+        """What the documents are called by their URIs, where they are several."""
+        return {part.uri: self._whole.name_of(path) for path, part in self._parts.items()}
+
+    def part(self, path: str) -> Part:
+        """The document of a file, "" for the one that starts the program."""
+        return self._parts[path or self.start]
+
+    def told(self, note: Note) -> dict[str, Any]:
+        """A note, whose line and column are those of the document that it is about, from 1."""
+        part = self.paper.parts[0] if self.paper is not None else self.part(note.path)
+        source = self.paper.source if self.paper is not None else self._whole.sources[note.path or self.start]
+        offset = source.line_starts[note.line - 1] + note.column - 1
+        if self.paper is not None:
+            part = self.paper.part_at(offset)
+        (line, character), _ = part.places(Span(offset, offset))
+        return {
+            "rule": note.rule,
+            "uri": part.uri,
+            "line": line + 1,
+            "column": character + 1,
+            "text": note.text,
+        }
+
+    def reason(self, conversion: Conversion) -> str:
+        """Why nothing is changed, with the place if that is in another document."""
+        path = conversion.path or self.start
+        if conversion.position is None or path == self._path or self.paper is not None:
+            return conversion.reason
+        return f"{self._whole.name_of(path)}, line {conversion.position[0]}: {conversion.reason}"

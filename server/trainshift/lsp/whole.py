@@ -1,0 +1,147 @@
+"""Whole: one program as it was at one moment, analysed once for all documents of it that are open."""
+
+from __future__ import annotations
+
+import ast
+import logging
+import posixpath
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from trainshift.core.joined import Joined
+from trainshift.core.names.script import Script
+from trainshift.core.program import Program
+from trainshift.core.text.edit import Change, Withheld
+from trainshift.core.text.source import Source, Span
+from trainshift.core.training.loop_kinds import Loop, Pattern
+from trainshift.core.training.loops import Loops
+from trainshift.engine.analysis import Analysis, analyze_script
+from trainshift.engine.conversion import Conversion, Status, obstacle
+from trainshift.engine.versions.runtime import Runtime
+
+log = logging.getLogger(__name__)
+
+_NAMES = {
+    Pattern.GRAD_TAPE: "GradientTape",
+    Pattern.OPTIMIZER: "Keras",
+    Pattern.ESTIMATOR: "Estimator",
+    Pattern.SESSION: "Session",
+    Pattern.MONITORED_SESSION: "MonitoredSession",
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """A stretch of one file of a program."""
+
+    path: str
+    span: Span
+
+
+@dataclass(eq=False)
+class Whole:
+    """What could be made distributed in one program, by the paths of its files; the started one is the first.
+
+    `analysis` is None where there is none, and once one of the files has changed: `is_retired` tells that.
+    `obstacle` is what a conversion comes to where there is nothing to change; then `changes` is empty.
+    `changing` are the files that a conversion changes.  `paths` are all files that were looked into.
+    `loops` are the headers of training loops, or the calls that train, with what each is called.
+    """
+
+    sources: dict[str, Source]
+    paths: frozenset[str]
+    analysis: Analysis | None
+    runtime: Runtime | None
+    obstacle: Conversion | None
+    changes: tuple[tuple[Place, Change], ...] = ()
+    withheld: tuple[tuple[Place, Withheld], ...] = ()
+    loops: tuple[tuple[Place, str], ...] = ()
+    changing: tuple[str, ...] = ()
+    is_retired: bool = False
+
+    @property
+    def start(self) -> str:
+        """The file that starts the program; "" for one that is no file."""
+        return next(iter(self.sources))
+
+    def name_of(self, path: str) -> str:
+        """What a file of the program is called: its path from the started file's directory."""
+        return posixpath.relpath(path, posixpath.dirname(self.start)) if path else "the script"
+
+    def retire(self) -> list[Program]:
+        """A file has changed: what is known of the program for conversions is given to whom frees it."""
+        analysis, self.analysis, self.is_retired = self.analysis, None, True
+        return [analysis.program] if analysis is not None else []
+
+
+def whole_of(
+    script: Script,
+    runtime_of: Callable[[], Runtime | None] = lambda: None,
+    pause: Callable[[], None] = lambda: None,
+) -> Whole:
+    """The whole program that a script starts.  `pause` may raise to give up, and nothing else raises."""
+    runtime = None
+    try:
+        runtime = runtime_of()
+        return _whole_of(script, runtime, pause)
+    except Exception as error:
+        log.exception("what could be made distributed cannot be told")
+        deep = isinstance(error, RecursionError)
+        reason = "the code is nested too deeply to be read" if deep else f"an internal error: {error}"
+        return Whole(
+            {script.path: script.source}, _looked_into(script), None, runtime, refused(script.source, reason)
+        )
+
+
+def _whole_of(script: Script, runtime: Runtime | None, pause: Callable[[], None]) -> Whole:
+    analysis = analyze_script(script, pause)
+    found = obstacle(analysis, runtime)
+    changes = analysis.changes if found is None else ()
+    return Whole(
+        {each.path: each.source for each in analysis.scripts},
+        _looked_into(script),
+        analysis,
+        runtime,
+        found,
+        tuple((_place(analysis, each.target), each) for each in changes),
+        tuple((_place(analysis, each.target), each) for each in analysis.withheld),
+        tuple(_loops(analysis)),
+        _changing(analysis, changes),
+    )
+
+
+def _looked_into(script: Script) -> frozenset[str]:
+    return script.workspace.paths if script.workspace is not None else frozenset()
+
+
+def _place(analysis: Analysis, span: Span) -> Place:
+    script, start = analysis.file_at(span.start)
+    return Place(script.path, Span(start, start + span.end - span.start))
+
+
+def _changing(analysis: Analysis, changes: Iterable[Change]) -> tuple[str, ...]:
+    """The files that changes touch, in the program's order."""
+    starts = {edit.start for change in changes for edit in (*change.edits, *change.requires)}
+    touched = {analysis.file_at(start)[0] for start in starts}
+    return tuple(script.path for script in analysis.scripts if script in touched)
+
+
+def _loops(analysis: Analysis) -> Iterable[tuple[Place, str]]:
+    script = analysis.program.script
+    for loop in analysis.program.fact(Loops).own:
+        yield _place(analysis, _above(script, loop)), _NAMES.get(loop.pattern, "Training")
+
+
+def _above(script: Script, loop: Loop) -> Span:
+    """What a lens stands above: the `for` or `while`, whichever function it is in."""
+    statement = loop.statement
+    if isinstance(statement.node, ast.For | ast.While):
+        home = script.home(statement.scope)
+        if home is script or (isinstance(script, Joined) and home in script.scripts):
+            return script.header_span(statement)
+    return loop.span
+
+
+def refused(source: Source, reason: str) -> Conversion:
+    """What a conversion comes to that cannot even be tried."""
+    return Conversion(Status.REFUSED, source.text, reason=reason)
