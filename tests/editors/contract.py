@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -14,6 +15,8 @@ import pytest
 
 from editors.session import ROOT, Editor, Shown
 from finding_fixtures import finding_cases
+from trainshift.engine.conversion import convert_program
+from trainshift.host.disk import files_on_disk
 
 TRAINSHIFT = Path(sys.executable).with_name("trainshift")
 MNIST = ROOT / "fixtures" / "scripts" / "mnist_tape" / "before.py"
@@ -23,6 +26,8 @@ STATEMENTS = ("optimizer = tf.keras", "with tf.GradientTape()", 'print(f"step {s
 
 # A plain one; one that tells UTF-16 from code points; one with Windows line ends and without a last one.
 SCRIPTS = ("mnist_tape", "emoji_bom", "crlf_tabs")
+PROGRAM = ROOT / "fixtures" / "editors" / "three_files"
+WHOLE_PROGRAM = "Make distributed (train.py and 2 more files)"
 WHOLE_FILE = "Make distributed (whole file)"
 
 Edit = Callable[[bytes], Editor]
@@ -46,6 +51,11 @@ def line_of(path: Path, beginning: str) -> int:
     lines = enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
     (line,) = (number for number, each in lines if each.lstrip().startswith(beginning))
     return line
+
+
+def texts(paths: Iterable[str]) -> dict[str, str]:
+    """What files hold."""
+    return {path: Path(path).read_bytes().decode() for path in paths}
 
 
 class Contract:
@@ -101,6 +111,26 @@ class Contract:
         after = (folder / "after.py").read_bytes()
         # Both editors end the last line when they save.
         assert editor.save() in (after, after + b"\r\n")
+
+    @pytest.mark.parametrize("name", ["train.py", "steps.py"])
+    def test_a_program_of_several_files_is_made_distributed(self, home: Path, name: str) -> None:
+        """From any of its files, the others not being open; all that was changed is saved."""
+        project = shutil.copytree(PROGRAM, home / "project")
+        start = project / "train.py"
+        text = start.read_bytes().decode()
+        conversion = convert_program(text, start.as_posix(), files_on_disk())
+        wanted = {each.path: each.text for each in conversion.files}
+        shown = [
+            Shown(each.rule, each.line)
+            for each in conversion.applied
+            if Path(each.path or start) == project / name
+        ]
+        with self.editor(project / name, home) as editor:
+            editor.wait_for(*shown)
+            editor.apply(WHOLE_PROGRAM, 1, "source.makeDistributed.trainshift")
+            editor.wait_for_text(wanted[(project / name).as_posix()])
+            editor.ask("save_all")
+            editor.until("all files are saved", lambda: texts(wanted) == wanted)
 
     def test_the_command_takes_the_buffer_as_it_is(self, edit: Edit) -> None:
         editor = edit(MNIST.read_bytes())

@@ -10,8 +10,8 @@
 (defvar driver-offered nil "Titles of the code actions that were offered.")
 
 (defun driver-buffer ()
-  "The buffer of the script."
-  (cl-find-if #'buffer-file-name (buffer-list)))
+  "The buffer of the script, which is the file on the command line."
+  (get-file-buffer (car (last command-line-args))))
 
 ;; A user who agrees to what the server wants to edit.
 (advice-add 'y-or-n-p :override (lambda (&rest _) t))
@@ -37,6 +37,11 @@ What it signals stands among the messages then."
 (defun driver-save ()
   "Save the script."
   (with-current-buffer (driver-buffer) (save-buffer))
+  t)
+
+(defun driver-save_all ()
+  "Save all files."
+  (save-some-buffers t)
   t)
 
 (defun driver-diagnostics ()
@@ -82,7 +87,9 @@ An empty KIND stands for all of them."
 
 (defun driver-quit ()
   "Quit without saving."
-  (with-current-buffer (driver-buffer) (set-buffer-modified-p nil))
+  (dolist (buffer (buffer-list))
+    (when (buffer-file-name buffer)
+      (with-current-buffer buffer (set-buffer-modified-p nil))))
   (run-at-time 0 nil #'kill-emacs)
   t)
 

@@ -28,6 +28,11 @@ function driver.save()
   return true
 end
 
+function driver.save_all()
+  vim.cmd("silent wall")
+  return true
+end
+
 -- Neovim 0.7 keeps the code with the data of the server.
 function driver.diagnostics()
   return vim.tbl_map(function(each)

@@ -26,6 +26,7 @@ from pytest_lsp.client import DEFAULT_CLIENT_FEATURES, register_lsp_features
 
 from lsp.edits import TextEdit, applied, position, span
 from trainshift.lsp.wire.protocol import plain_json
+from trainshift.lsp.wire.uris import path_of
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -386,21 +387,30 @@ class Session:
         return found.contents.value if found is not None else ""
 
     def texts_after(self, edit: types.WorkspaceEdit) -> dict[str, str]:
-        """The texts that an edit makes, by document; its versions and annotations have to be in order."""
+        """The texts that an edit makes, by document; its versions and annotations have to be in order.
+
+        A document that is not open has no version, and the text of its file.
+        """
         made: dict[str, str] = {}
         for change in edit.document_changes or ():
             assert isinstance(change, types.TextDocumentEdit)
             identifier = change.text_document
-            document = self.documents[identifier.uri]
-            assert identifier.version == document.version
+            document = self._document(identifier.uri)
+            assert identifier.version == (document.version if identifier.uri in self.documents else None)
             for each in change.edits:
                 if isinstance(each, types.AnnotatedTextEdit):
                     assert each.annotation_id in (edit.change_annotations or {})
             made[identifier.uri] = self._applied(document, change.edits)
         for uri, edits in (edit.changes or {}).items():
             assert edit.document_changes is None
-            made[uri] = self._applied(self.documents[uri], edits)
+            made[uri] = self._applied(self._document(uri), edits)
         return made
+
+    def _document(self, uri: str) -> Document:
+        """A document that is open, or as an editor would open it: without a byte order mark."""
+        if uri in self.documents:
+            return self.documents[uri]
+        return Document(uri, Path(path_of(uri)).read_bytes().decode("utf-8-sig"))
 
     def _applied(self, document: Document, edits: Sequence[TextEdit]) -> str:
         return applied(document.text, edits, self.encoding)
@@ -408,7 +418,7 @@ class Session:
     def apply(self, edit: types.WorkspaceEdit) -> None:
         """Apply an edit, and tell the server of it as of any other."""
         for uri, text in self.texts_after(edit).items():
-            self.write(self.documents[uri], text)
+            self.write(self.documents.get(uri) or self.open(self._document(uri).text, uri), text)
 
     def underlined(self, document: Document, diagnostic: types.Diagnostic) -> str:
         """The text that a diagnostic is about."""

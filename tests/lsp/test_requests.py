@@ -14,6 +14,9 @@ from lsp.raw import EXIT, INITIALIZED, SHUTDOWN, initialize, talk
 from lsp.session import PULLING, Document, Session, serve
 from trainshift.pages import page
 
+NOTHING = {"changes": 0, "program": "", "files": []}
+"""What an outline says where nothing is to be changed."""
+
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 OUTLINE = "trainshift/outline"
@@ -69,7 +72,7 @@ async def test_an_outline_tells_that_there_is_nothing_to_convert(puller: Session
     bare = puller.open("import tensorflow as tf\n")
     found = await puller.outline(bare.uri)
     assert found.pop("reason").startswith("no training loop")
-    assert found == {"version": 1, "loops": [], "status": "nothing found", "changes": 0, "warnings": 0}
+    assert found == {**NOTHING, "version": 1, "loops": [], "status": "nothing found", "warnings": 0}
     done = puller.open(text_of(SCRIPTS / "mnist_tape" / "after.py"))
     found = await puller.outline(done.uri)
     assert [each["name"] for each in found["loops"]] == ["GradientTape"]
@@ -87,7 +90,7 @@ async def test_the_outline_of_a_broken_text_keeps_the_loops_and_promises_nothing
         "loops": loops,
         "status": "refused",
         "reason": "the file cannot be read as Python",
-        "changes": 0,
+        **NOTHING,
         "warnings": 1,
     }
     assert [each.code for each in await puller.pulled(document)][:1] == ["TS00"]

@@ -15,11 +15,13 @@ from trainshift.lsp.whole import Whole
 class Outline:
     """What could be made distributed in a document, as a part of the first of the `wholes` it belongs to.
 
-    The spans are the document's own, the changes and what is withheld those of the whole.
+    `starts` are the files that start them, as far as somebody has looked for them.  The spans are the
+    document's own, the changes and what is withheld those of the whole.
     """
 
     paper: Paper
     path: str
+    starts: tuple[str, ...]
     wholes: tuple[Whole, ...]
     changes: tuple[tuple[Span, Change], ...]
     withheld: tuple[tuple[Span, str, str], ...]
@@ -40,7 +42,7 @@ class Outline:
         return any(path in whole.paths for whole in self.wholes)
 
 
-def outline_of(paper: Paper, path: str, wholes: Sequence[Whole]) -> Outline:
+def outline_of(paper: Paper, path: str, starts: tuple[str, ...], wholes: Sequence[Whole]) -> Outline:
     """The outline of the document at `path`, "" for none, which belongs to all these programs.
 
     Where they want different things of a statement, they withhold it.
@@ -60,7 +62,7 @@ def outline_of(paper: Paper, path: str, wholes: Sequence[Whole]) -> Outline:
         else:
             changes.append((place.span, change))
     loops = tuple((place.span, name) for place, name in first.loops if place.path == path)
-    return Outline(paper, path, tuple(wholes), tuple(changes), tuple(withheld), loops)
+    return Outline(paper, path, starts, tuple(wholes), tuple(changes), tuple(withheld), loops)
 
 
 def _wanted(whole: Whole, path: str) -> dict[Span, set[tuple[str, str, Edit]]]:

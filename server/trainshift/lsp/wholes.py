@@ -50,13 +50,13 @@ class Wholes:
     def outline(self, program: OpenProgram, paper: Paper, pause: Callable[[], None]) -> Outline:
         """What could be made distributed in a document, as a part of its programs."""
         path = "" if paper.is_notebook else path_of(program.uri)
-        found = []
-        for start in program.starts[:_MOST_PROGRAMS]:
+        found, starts = [], program.starts
+        for start in starts[:_MOST_PROGRAMS]:
             whole = self._started_by(start, pause) if start != path else None
             # Of a program that is too large, or was read too early, the document is no part.
             if whole is not None and path in whole.sources and whole.sources[path].text == paper.text:
                 found.append(whole)
-        return outline_of(paper, path, found or [self._of(program, path, paper, pause)])
+        return outline_of(paper, path, starts, found or [self._of(program, path, paper, pause)])
 
     def _started_by(self, start: str, pause: Callable[[], None]) -> Whole | None:
         kept = self._kept.get(start)

@@ -30,26 +30,26 @@ class Places:
 
     def __init__(self, state: State, opened: Mapping[str, Part]) -> None:
         """`opened` are the documents that are open by their paths."""
-        assert state.outline is not None
-        whole = state.outline.whole
-        self.paper: Paper | None = state.paper if len(whole.sources) == 1 else None
-        self.start = whole.start
-        self._path = state.outline.path
+        whole = state.outline.whole if state.outline is not None else None
+        self.sources = whole.sources if whole is not None else {}
+        self.paper: Paper | None = state.paper if len(self.sources) <= 1 else None
+        """The document, where it is all."""
+        self._path = state.outline.path if state.outline is not None else ""
         self._whole = whole
+        self._analysis: Analysis | None = whole.analysis if whole is not None else None
         self._opened = opened
-        self._analysis: Analysis | None = whole.analysis
         encoding = state.paper.parts[0].encoding if state.paper.parts else ""
         # Editors keep a byte order mark out of the text that they open.
         self._parts = {
             path: opened.get(path) or Part(uri_of(path), None, source.text, encoding)
-            for path, source in whole.sources.items()
+            for path, source in self.sources.items()
             if self.paper is None
         }
 
     def confirm(self, text_of: Text) -> None:
         """Raise `Changed` where a file does not read as it did when the program was analysed."""
         for path, part in self._parts.items():
-            known = self._whole.sources[path].text
+            known = self.sources[path].text
             text = part.text if path in self._opened else text_of(path)
             if text is None or text.removeprefix(BOM) != known:
                 raise Changed(path)
@@ -66,16 +66,23 @@ class Places:
     @property
     def names(self) -> dict[str, str]:
         """What the documents are called by their URIs, where they are several."""
-        return {part.uri: self._whole.name_of(path) for path, part in self._parts.items()}
+        return {part.uri: self._name_of(path) for path, part in self._parts.items()}
+
+    def _name_of(self, path: str) -> str:
+        return self._whole.name_of(path) if self._whole is not None else ""
+
+    @property
+    def _start(self) -> str:
+        return next(iter(self.sources), "")
 
     def part(self, path: str) -> Part:
         """The document of a file, "" for the one that starts the program."""
-        return self._parts[path or self.start]
+        return self._parts[path or self._start]
 
     def told(self, note: Note) -> dict[str, Any]:
         """A note, whose line and column are those of the document that it is about, from 1."""
         part = self.paper.parts[0] if self.paper is not None else self.part(note.path)
-        source = self.paper.source if self.paper is not None else self._whole.sources[note.path or self.start]
+        source = self.paper.source if self.paper is not None else self.sources[note.path or self._start]
         offset = source.line_starts[note.line - 1] + note.column - 1
         if self.paper is not None:
             part = self.paper.part_at(offset)
@@ -90,7 +97,7 @@ class Places:
 
     def reason(self, conversion: Conversion) -> str:
         """Why nothing is changed, with the place if that is in another document."""
-        path = conversion.path or self.start
+        path = conversion.path or self._start
         if conversion.position is None or path == self._path or self.paper is not None:
             return conversion.reason
-        return f"{self._whole.name_of(path)}, line {conversion.position[0]}: {conversion.reason}"
+        return f"{self._name_of(path)}, line {conversion.position[0]}: {conversion.reason}"

@@ -71,6 +71,8 @@ class Reports:
             return {"kind": "full", "items": []}
         try:
             is_patient = not self._session.client.refreshes_diagnostics
+            if is_patient:
+                await self._session.surveyed(program)
             state = await self._soon(program, lambda state: state.is_settled if is_patient else state.is_full)
         except Outdated:
             raise ServerCancelled(data={"retriggerRequest": True}) from None

@@ -32,12 +32,7 @@ class Answers:
         program = self._session.program_of(params.text_document.uri)
         if program is None:
             return None
-        if program.surveyed < 0:
-            # What is found in a document is told first, however many files are around it.
-            await self._or_modified(program, lambda state: state.is_full)
-            await self._surveyed(program)
-        # What a menu says may be of the version before; the edits behind it are not.
-        state = await self._or_modified(program, lambda state: state.outline is not None)
+        state = await self._in_its_program(program)
         part = state.paper.part_of(params.text_document.uri)
         if part is None or not program.rules.enable:
             return None
@@ -96,6 +91,16 @@ class Answers:
         from trainshift.lsp.answers.actions import carried_out
 
         return await carried_out(self._session, program, data)
+
+    async def _in_its_program(self, program: OpenProgram) -> State:
+        """A state with an outline, which may be of the version before, of the programs it belongs to."""
+        if program.surveyed < 0:
+            # What is found in a document is told first, however many files are around it.
+            await self._or_modified(program, lambda state: state.is_full)
+            await self._surveyed(program)
+        return await self._or_modified(
+            program, lambda state: state.outline is not None and state.outline.starts == program.starts
+        )
 
     async def _surveyed(self, program: OpenProgram) -> None:
         try:
@@ -182,7 +187,7 @@ class Answers:
         program = self._session.program_of(params.text_document.uri)
         if program is None or not program.rules.code_lens or not program.rules.enable:
             return []
-        state = await self._or_modified(program, lambda state: state.outline is not None)
+        state = await self._in_its_program(program)
         return list(lenses(state, params.text_document.uri))
 
     async def outline(self, params: Any) -> dict[str, Any] | None:
@@ -200,7 +205,7 @@ class Answers:
         await self._surveyed(program)
         state = await self._or_modified(program, lambda state: state.is_settled)
         try:
-            return summary(state, uri, self._session.places(state) if state.outline is not None else None)
+            return summary(state, uri, self._session.places(state))
         except Outdated:
             raise JsonRpcContentModified(message=_CHANGED) from None
 

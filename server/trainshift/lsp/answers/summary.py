@@ -19,10 +19,10 @@ from trainshift.lsp.whole import refused
 _CONVERTIBLE = "convertible"
 
 
-def summary(state: State, uri: str, places: Places | None) -> dict[str, Any]:
+def summary(state: State, uri: str, places: Places) -> dict[str, Any]:
     """A settled version in short, as the client is told that asks by the URI of one of its documents.
 
-    `places` are those of its outline, if it has one.
+    `places` are those of its program.
     """
     obstacle = _obstacle(state)
     part = state.paper.part_of(uri)
@@ -35,10 +35,10 @@ def summary(state: State, uri: str, places: Places | None) -> dict[str, Any]:
         ],
         "program": title_of(state),
         "status": _CONVERTIBLE if obstacle is None else obstacle.status.value,
-        "reason": "" if obstacle is None else places.reason(obstacle) if places else obstacle.reason,
+        "reason": "" if obstacle is None else places.reason(obstacle),
         "changes": len(whole.changes) if whole is not None else 0,
         "files": [places.part(path).uri for path in whole.changing]
-        if whole is not None and places is not None and places.paper is None
+        if whole is not None and places.paper is None
         else [],
         "warnings": warnings(state),
     }
@@ -91,9 +91,9 @@ def conversion_of(state: State, chosen: Sequence[Change] | None = None) -> Conve
 
 def _obstacle(state: State) -> Conversion | None:
     """What the conversion of a settled version comes to where there is nothing to change."""
-    if state.outline is None or state.is_broken or state.outline.paper is not state.paper:
+    if state.is_broken or state.outline is None:
         return refused(state.paper.source, "the file cannot be read as Python")
-    if state.outline.is_dated:
+    if not state.has_outline:
         raise Outdated
     return state.outline.whole.obstacle
 
