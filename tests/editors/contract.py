@@ -129,8 +129,8 @@ class Contract:
             editor.wait_for(*shown)
             editor.apply(WHOLE_PROGRAM, 1, "source.makeDistributed.trainshift")
             editor.wait_for_text(wanted[(project / name).as_posix()])
-            editor.ask("save_all")
-            editor.until("all files are saved", lambda: texts(wanted) == wanted)
+            # One file after another is edited.
+            editor.until("all files are saved", lambda: editor.ask("save_all") and texts(wanted) == wanted)
 
     def test_the_command_takes_the_buffer_as_it_is(self, edit: Edit) -> None:
         editor = edit(MNIST.read_bytes())

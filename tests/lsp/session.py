@@ -389,7 +389,7 @@ class Session:
     def texts_after(self, edit: types.WorkspaceEdit) -> dict[str, str]:
         """The texts that an edit makes, by document; its versions and annotations have to be in order.
 
-        A document that is not open has no version, and the text of its file.
+        A document that is not open has no version, and is opened from its file, whose line ends it keeps.
         """
         made: dict[str, str] = {}
         for change in edit.document_changes or ():
@@ -413,7 +413,9 @@ class Session:
         return Document(uri, Path(path_of(uri)).read_bytes().decode("utf-8-sig"))
 
     def _applied(self, document: Document, edits: Sequence[TextEdit]) -> str:
-        return applied(document.text, edits, self.encoding)
+        text = applied(document.text, edits, self.encoding)
+        is_dos = document.uri not in self.documents and "\r\n" in document.text
+        return text.replace("\r\n", "\n").replace("\n", "\r\n") if is_dos else text
 
     def apply(self, edit: types.WorkspaceEdit) -> None:
         """Apply an edit, and tell the server of it as of any other."""

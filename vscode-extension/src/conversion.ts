@@ -1,4 +1,4 @@
-/** "Make Distributed": the whole file, with a preview before it and a summary after it. */
+/** "Make Distributed": the whole program, with a preview before it and a summary after it. */
 
 import * as vscode from "vscode";
 import {
@@ -14,6 +14,9 @@ import { Preview } from "./preview";
 import { Conversion, MAKE_DISTRIBUTED, Note, RulesRequest, STATEMENT_KIND } from "./protocol";
 import { Server } from "./server";
 import { counted } from "./words";
+
+/** So often files are opened that turn out to belong to a program. */
+const MOST_TURNS = 3;
 
 /** Converts documents as a whole, and says what came of it. */
 export class Converter {
@@ -44,13 +47,13 @@ export class Converter {
       return;
     }
     if (conversion.edit) {
-      await this.propose(client, name, conversion, conversion.edit);
+      await this.propose(client, conversion.program || name, conversion, conversion.edit);
     } else {
       void this.tell("warning", `${name} is not changed: ${conversion.reason}`, name, conversion);
     }
   }
 
-  /** Show what would be changed, and change it if that is wanted. */
+  /** Show what would be changed in all files, and change it at once if that is wanted. */
   private async propose(
     client: LanguageClient,
     name: string,
@@ -62,12 +65,14 @@ export class Converter {
     if (isCurrent(wanted) && !(await this.preview.ask(name, edit, conversion, rules))) {
       return;
     }
+    const [is, has] = conversion.program.includes(" and ") ? ["are", "have"] : ["is", "has"];
     if (!isCurrent(wanted)) {
-      void this.tell("warning", `${name} has changed since; nothing was converted. Ask for it again.`, name);
+      const text = `${name} ${has} changed since; nothing was converted. Ask for it again.`;
+      void this.tell("warning", text, name);
     } else if (!(await vscode.workspace.applyEdit(edit))) {
-      void this.tell("warning", `${name} is not changed: VS Code has refused the edit.`, name);
+      void this.tell("warning", `${name} ${is} not changed: VS Code has refused the edit.`, name);
     } else {
-      void this.tell("information", `${name} is distributed: ${outcome(conversion)}.`, name, conversion);
+      void this.tell("information", `${name} ${is} distributed: ${outcome(conversion)}.`, name, conversion);
     }
   }
 
@@ -105,10 +110,26 @@ export function plan(client: LanguageClient, uri: vscode.Uri): Promise<Conversio
   }) as Promise<Conversion>;
 }
 
-/** As `plan`, with progress in the status bar. */
+/** As `plan`, with progress in the status bar, and with all files open, so that each one has a version. */
 function planned(client: LanguageClient, uri: vscode.Uri, name: string): Promise<Conversion> {
   const options = { location: vscode.ProgressLocation.Window, title: `Trainshift: reading ${name}` };
-  return Promise.resolve(vscode.window.withProgress(options, () => plan(client, uri)));
+  const work = async (): Promise<Conversion> => {
+    let conversion = await plan(client, uri);
+    for (let turn = 0; turn < MOST_TURNS && closedIn(conversion).length > 0; turn += 1) {
+      await Promise.all(closedIn(conversion).map((each) => vscode.workspace.openTextDocument(each)));
+      conversion = await plan(client, uri);
+    }
+    return conversion;
+  };
+  return Promise.resolve(vscode.window.withProgress(options, work));
+}
+
+/** The files that a conversion changes and the server does not know as documents. */
+function closedIn({ edit }: Conversion): vscode.Uri[] {
+  const changes = (edit?.documentChanges ?? []).filter(TextDocumentEdit.is);
+  return changes
+    .filter(({ textDocument }) => textDocument.version === null)
+    .map(({ textDocument }) => vscode.Uri.parse(textDocument.uri));
 }
 
 /** What is to be converted, open so that the server knows it; undefined where that is nothing of Python. */
@@ -165,14 +186,18 @@ function summary(name: string, text: string, conversion: Conversion): string {
   ];
   const shown = sections
     .filter(([, , notes]) => notes.length > 0)
-    .map(([heading, lead, notes]) => [`## ${heading}`, lead, notes.map(item).join("\n")].join("\n\n"));
+    .map(([heading, lead, notes]) => {
+      const items = notes.map((note) => item(note, conversion.program !== ""));
+      return [`## ${heading}`, lead, items.join("\n")].join("\n\n");
+    });
   return (
     [`# ${plain(name)}`, plain(text), ...shown, "Lines are those before the conversion."].join("\n\n") + "\n"
   );
 }
 
-function item(note: Note): string {
-  return `- **${note.rule}** ${placed(note.uri, note.line)}: ${plain(note.text)}`;
+function item(note: Note, isOneOfSeveral: boolean): string {
+  const place = plain(placed(note.uri, note.line, isOneOfSeveral));
+  return `- **${note.rule}** ${place}: ${plain(note.text)}`;
 }
 
 /** A text as Markdown that means nothing but the text. */

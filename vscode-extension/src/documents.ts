@@ -39,10 +39,11 @@ export function cellNumber(uri: string): number | undefined {
   return cell && cell.index + 1;
 }
 
-/** Where a line is, as a person would say it: "line 3", or "cell 2, line 3"; `line` counts from 1. */
-export function placed(uri: string | undefined, line: number): string {
+/** Where a line is, as a person would say it: "line 3", "cell 2, line 3", or with the name of its file. */
+export function placed(uri: string | undefined, line: number, isOneOfSeveral = false): string {
   const cell = uri === undefined ? undefined : cellNumber(uri);
-  return `${cell === undefined ? "" : `cell ${cell}, `}line ${line}`;
+  const file = isOneOfSeveral && uri !== undefined ? `${nameOf(vscode.Uri.parse(uri))}, ` : "";
+  return `${cell === undefined ? file : `cell ${cell}, `}line ${line}`;
 }
 
 /** The name of a document's file, without its folders. */

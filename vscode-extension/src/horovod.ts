@@ -47,13 +47,21 @@ export async function runWithHorovod(
     return;
   }
   const number = await askForProcesses(document);
-  if (number === undefined || !(await document.save())) {
+  if (number === undefined || !(await document.save()) || !(await savedModules())) {
     return;
   }
   const script = document.uri.fsPath;
   const cwd = vscode.workspace.getWorkspaceFolder(document.uri)?.uri.fsPath ?? dirname(script);
   const command = [launcher, "-np", number, ...interpreter.command, script] as const;
   await runInTerminal(`${LAUNCHER} ${nameOf(document.uri)}`, [command], cwd);
+}
+
+/** Save what the script may import; a conversion has left it unsaved. */
+async function savedModules(): Promise<boolean> {
+  const unsaved = vscode.workspace.textDocuments.filter(
+    (document) => document.isDirty && document.languageId === "python" && document.uri.scheme === "file",
+  );
+  return (await Promise.all(unsaved.map((document) => document.save()))).every(Boolean);
 }
 
 async function askForProcesses(document: vscode.TextDocument): Promise<string | undefined> {

@@ -163,7 +163,10 @@ function headline(outline: Outline): string {
 function judged(outline: Outline): [icon: string, text: string] {
   switch (outline.status) {
     case "convertible":
-      return ["$(sync)", `${counted(outline.changes, "change")} would make this file distributed`];
+      return [
+        "$(sync)",
+        `${counted(outline.changes, "change")} would make ${outline.program || "this file"} distributed`,
+      ];
     case "already distributed":
       return ["$(check)", "this file is distributed"];
     default:

@@ -135,11 +135,11 @@ export class Preview
     this.rows = [
       actionRow(`Apply ${counted(conversion.changes.length, "Change")}`, "check", APPLY, turn),
       actionRow("Discard", "discard", DISCARD, turn),
-      ...rowsOf(conversion, rules),
+      ...rowsOf(conversion, rules, pairs.length > 1),
     ];
     this.rowsChanged.fire();
     this.view.description = name;
-    this.view.message = introduction(conversion);
+    this.view.message = introduction(conversion, pairs.length);
     await vscode.commands.executeCommand("setContext", CONTEXT, true);
     try {
       await vscode.commands.executeCommand(`${VIEW}.focus`);
@@ -170,7 +170,9 @@ export class Preview
     const cell = cellNumber(uri.toString());
     const query = String(++this.number);
     if (cell === undefined) {
-      const after = vscode.Uri.from({ scheme: SCHEME, path: `/${nameOf(uri)}`, query });
+      // In a list of several files a side of another path would be shown as a file that was renamed.
+      const path = uri.scheme === "file" ? uri.path : `/${nameOf(uri)}`;
+      const after = vscode.Uri.from({ scheme: SCHEME, path, query });
       return { document: uri, before: uri, after, texts: [[after, text]] };
     }
     // Sides of different paths would be shown as a file that was renamed.
@@ -226,18 +228,18 @@ function edited(document: vscode.TextDocument, edits: readonly vscode.TextEdit[]
   return [...parts, text.slice(done)].join("");
 }
 
-function rowsOf(conversion: Conversion, rules: readonly Rule[]): Row[] {
+function rowsOf(conversion: Conversion, rules: readonly Rule[], areSeveral: boolean): Row[] {
   const titles = new Map(rules.map((rule) => [rule.code, rule]));
   const codes = [...new Set(conversion.changes.map((note) => note.rule))].sort();
   const byRule = codes.map((code) => {
     const notes = conversion.changes.filter((note) => note.rule === code);
     const reasons = [...conversion.decisions, ...conversion.doubts].filter((note) => note.rule === code);
     return ruleRow(code, titles.get(code)?.title ?? "", [
-      ...notes.map((note) => noteRow(note, "edit")),
-      ...reasons.map((note) => noteRow(note, "info")),
+      ...notes.map((note) => noteRow(note, "edit", areSeveral)),
+      ...reasons.map((note) => noteRow(note, "info", areSeveral)),
     ]);
   });
-  const left = conversion.withheld.map((note) => noteRow(note, "warning"));
+  const left = conversion.withheld.map((note) => noteRow(note, "warning", areSeveral));
   return [
     ...(left.length > 0 ? [headRow("Left alone", "these may need your attention", left)] : []),
     ...byRule,
@@ -267,16 +269,17 @@ function headRow(label: string, description: string, rows: readonly Row[]): Row 
   return { item, rows };
 }
 
-function noteRow(note: Note, icon: string): Row {
+function noteRow(note: Note, icon: string, isOneOfSeveral: boolean): Row {
   const item = new vscode.TreeItem(note.text);
-  item.description = placed(note.uri, note.line);
+  item.description = placed(note.uri, note.line, isOneOfSeveral);
   item.tooltip = note.text;
   item.iconPath = new vscode.ThemeIcon(icon);
   item.command = { title: "Show", command: REVEAL, arguments: [note.uri, note.line - 1] };
   return { item, rows: [] };
 }
 
-function introduction({ changes, withheld }: Conversion): string {
+function introduction({ changes, withheld }: Conversion, documents: number): string {
   const left = withheld.length > 0 ? `, ${withheld.length} left alone` : "";
-  return `${counted(changes.length, "change")}${left}. Nothing is changed until you apply them.`;
+  const where = documents > 1 ? ` in ${documents} documents` : "";
+  return `${counted(changes.length, "change")}${where}${left}. Nothing is changed until you apply them.`;
 }

@@ -20,6 +20,8 @@ export interface Conversion {
   readonly applied: boolean;
   readonly reason: string;
   readonly status: string;
+  /** The files that change, in words; "" where that is the document alone. */
+  readonly program: string;
   readonly edit?: WorkspaceEdit | null;
   readonly changes: readonly Note[];
   readonly decisions: readonly Note[];
@@ -27,9 +29,11 @@ export interface Conversion {
   readonly withheld: readonly Note[];
 }
 
-/** The training loops of a document, and what a conversion of it would come to. */
+/** The training loops of a document, and what a conversion of its program would come to. */
 export interface Outline {
   readonly version: number | null;
+  /** The files that would change, in words; "" where that is the document alone. */
+  readonly program: string;
   readonly loops: readonly { readonly name: string; readonly uri: string; readonly range: Range }[];
   readonly status: string;
   readonly reason: string;

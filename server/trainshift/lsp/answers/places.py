@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from trainshift.core.text.edit import Edit
@@ -13,6 +15,7 @@ from trainshift.lsp.desk import Outdated, State
 from trainshift.lsp.text.documents import Paper, Part
 from trainshift.lsp.wire.uris import uri_of
 
+_LINE_END = re.compile("\r\n?")
 Text = Callable[[str], str | None]
 """Gives what a file that is not open holds on the disk; None if it cannot be read."""
 
@@ -61,7 +64,11 @@ class Places:
         if self._analysis is None:
             raise Outdated
         script, start = self._analysis.file_at(edit.start)
-        return self._parts[script.path], edit.moved(start - edit.start)
+        inside = edit.moved(start - edit.start)
+        if script.path not in self._opened:
+            # The line ends of a file are the editor's business: Emacs would write a carriage return twice.
+            inside = replace(inside, text=_LINE_END.sub("\n", edit.text))
+        return self._parts[script.path], inside
 
     @property
     def names(self) -> dict[str, str]:
