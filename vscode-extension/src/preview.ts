@@ -135,11 +135,11 @@ export class Preview
     this.rows = [
       actionRow(`Apply ${counted(conversion.changes.length, "Change")}`, "check", APPLY, turn),
       actionRow("Discard", "discard", DISCARD, turn),
-      ...rowsOf(conversion, rules, pairs.length > 1),
+      ...rowsOf(conversion, rules, conversion.program !== ""),
     ];
     this.rowsChanged.fire();
     this.view.description = name;
-    this.view.message = introduction(conversion, pairs.length);
+    this.view.message = introduction(conversion, pairs);
     await vscode.commands.executeCommand("setContext", CONTEXT, true);
     try {
       await vscode.commands.executeCommand(`${VIEW}.focus`);
@@ -278,8 +278,9 @@ function noteRow(note: Note, icon: string, isOneOfSeveral: boolean): Row {
   return { item, rows: [] };
 }
 
-function introduction({ changes, withheld }: Conversion, documents: number): string {
+function introduction({ changes, withheld }: Conversion, pairs: readonly Pair[]): string {
   const left = withheld.length > 0 ? `, ${withheld.length} left alone` : "";
-  const where = documents > 1 ? ` in ${documents} documents` : "";
+  const files = pairs.filter(({ document }) => cellNumber(document.toString()) === undefined);
+  const where = files.length > 1 ? ` in ${files.length} files` : "";
   return `${counted(changes.length, "change")}${where}${left}. Nothing is changed until you apply them.`;
 }
