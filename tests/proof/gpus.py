@@ -54,7 +54,7 @@ class Gpus:
 
         def wrapped(name: str) -> Callable[[Callable[..., Any]], None]:
             def put(make: Callable[..., Any]) -> None:
-                original = getattr(owner, name, None)
+                original: Any = getattr(owner, name, None)
 
                 def call(*args: Any, **kwargs: Any) -> Any:
                     caller = sys._getframe(1).f_globals.get("__name__", "")
