@@ -206,7 +206,7 @@ class TextReporter:
             self._print_parts(report)
         else:
             self._print_all_notes(report)
-        if not self._quiet and report.status == Status.NOTHING_FOUND.value:
+        if not self._quiet:
             self._print_unresolved(report)
 
     def _print_unresolved(self, report: FileReport) -> None:

@@ -79,7 +79,8 @@ class Conversion:
     file at `path`, "" for the one that is started.
     `plan`: the changes made and their edits, when converted, in the offsets of the analysis.
     `files`: every file of the program, the started one first.
-    `unresolved`: the imports that could not be followed, and are of no library that is known.
+    `unresolved`: the imports that could not be followed, and are of no library that is known; of a program
+    that was converted, those alone that are of no library at all.
     `loops`: the training loops of a program that is or was converted, whose text is their pattern.
     """
 
@@ -288,20 +289,26 @@ def _withheld(analysis: Analysis) -> tuple[Note, ...]:
     return tuple(_note(analysis, each.rule, each.target, each.reason) for each in analysis.withheld)
 
 
-def _unresolved(analysis: Analysis) -> tuple[Note, ...]:
-    """The imports of a program that lead to no file, and to no library that is known."""
+def _unresolved(analysis: Analysis, relative: bool = False) -> tuple[Note, ...]:
+    """The imports of a program that lead to no file, and to no library that is known.
+
+    With `relative` those alone that cannot be of a library.
+    """
     found: dict[Note, None] = {}
     for script in analysis.scripts if analysis.program.script.workspace is not None else ():
         workspace = script.workspace
         for binding in script.imports:
-            known = is_common(binding.full_name) and not binding.full_name.startswith(".")
+            inside = binding.full_name.startswith(".")
+            known = not inside and (relative or is_common(binding.full_name))
             if known or binding.statement is None or workspace is None:
                 continue
-            if not workspace.locate(script, binding.full_name)[0]:
+            path, names = workspace.locate(script, binding.full_name)
+            # The last name may be something that the module holds.
+            if not path or len(names) > 1 or (names and not path.endswith(".py")):
                 start = script.statement_span(binding.statement).start
-                path = "" if script is analysis.scripts[0] else script.path
+                where = "" if script is analysis.scripts[0] else script.path
                 text = script.text(binding.statement.node, binding.statement)
-                found[Note("", *script.source.position(start), one_line(text), path=path)] = None
+                found[Note("", *script.source.position(start), one_line(text), path=where)] = None
     return tuple(found)
 
 
@@ -340,6 +347,7 @@ def _apply(
         withheld=_withheld(analysis),
         plan=plan,
         files=tuple(rewritten),
+        unresolved=_unresolved(analysis, relative=True),
         loops=_loops(analysis),
     )
 
