@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from trainshift.core.lazy import cached_property
 from trainshift.core.names.classes import Classes, is_decorated
 from trainshift.core.names.linked import LinkedScript
 from trainshift.core.names.memo import Memo
@@ -97,16 +98,20 @@ class Callers(Classes):
         """
         renamed = (new for new, old in self._script.code.renamed_imports if old == name)
         names = closure([name, *renamed], self._alias_names())
-        nameless = (
-            site for site in self._script.sites_named("") if not names.isdisjoint(_chosen(site.node.func))
-        )
-        named = [*self._script.sites_named(*sorted(names)), *nameless]
+        choosing = (site for site, chosen in self._choosing if not names.isdisjoint(chosen))
+        named = [*self._script.sites_named(*sorted(names)), *choosing]
         found = [site for site in named if function in self.called_functions(site)]
         others = sum(self._reads_of_libraries(each) for each in names)
         reads = sum(self._script.loads(each) for each in names) - others
         named = [site for site in named if not self._is_of_library(site.node.func)]
         aliased = sum(len(self._alias_names().get(each, ())) for each in names)
         return found, reads > len(named) + aliased
+
+    @cached_property
+    def _choosing(self) -> list[tuple[Site, set[str]]]:
+        """The calls of one of several, with the names of these: ``(a if c else b)()``, ``table[key]()``."""
+        calls = ((site, _chosen(site.node.func) - {""}) for site in self._script.sites_named(""))
+        return [(site, chosen) for site, chosen in calls if chosen]
 
     def _reads_of_libraries(self, attribute: str) -> int:
         """How often the attribute is read of a library's module, which is none of the script's functions."""
