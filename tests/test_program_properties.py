@@ -6,8 +6,10 @@ import ast
 import random
 from collections.abc import Callable
 from itertools import permutations, product
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +17,7 @@ from fixtures import PROGRAMS, ProgramFolder
 from lossless import assert_lossless
 from mutations import commented, crlf, respelled, shifted, spread, tabbed, unended, unparsed
 from programs import ROOT, Texts, analyzed, changed, converted, fully_converted, in_memory, texts, with_change
+from trainshift.cli.main import cli
 from trainshift.core.finding import Verdict
 from trainshift.core.names.script import Script
 from trainshift.core.program import Program
@@ -105,6 +108,21 @@ def test_files_that_no_training_reaches_are_left_alone(program: ProgramFolder) -
         assert after[path] == before[path]
     for command in program.beside:
         assert after.get(command[0]) == before.get(command[0])
+
+
+@each_program
+@pytest.mark.sampled
+def test_the_command_line_writes_the_same(
+    program: ProgramFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".git").mkdir()
+    for path, content in program.before.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(content)
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(cli, ["convert", "--write", "."])
+    assert result.exit_code == 0, result.stderr
+    assert {path: (tmp_path / path).read_bytes() for path in program.before} == program.converted
 
 
 @settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +13,7 @@ class Code:
     The command begins with the path of a file, or with ``-m`` and the name of a module.
     """
 
-    files: Mapping[str, bytes]
+    files: dict[str, bytes]
     command: tuple[str, ...]
 
     def parts(self) -> list[bytes]:

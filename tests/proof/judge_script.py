@@ -1,8 +1,10 @@
 """Judges one conversion by hand.
 
     python tests/proof/judge_script.py BEFORE [AFTER] [-v] [-- ARGUMENT...]
+    python tests/proof/judge_script.py FOLDER [-v] [-- (SCRIPT | -m MODULE) ARGUMENT...]
 
-Without AFTER, the script is converted first.  The exit status is 1 if there is a fault.
+Without AFTER, the script is converted first; so is the program of several files that a command starts in a
+FOLDER.  The exit status is 1 if there is a fault.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from proof.code import Code
 from proof.harness import judge, run_converted, run_original
 from proof.record import Run
 
@@ -28,8 +31,14 @@ def main() -> int:
     parser.add_argument("-v", "--verbose", action="store_true", help="show what was recorded")
     options = parser.parse_intermixed_args(own)
 
-    original = run_original(options.before, arguments)
-    ranks = run_converted(options.after or converted(options.before), arguments)
+    before: Path | Code = options.before
+    after: Path | str | Code | None = options.after
+    if options.before.is_dir():
+        command, arguments = tuple(arguments), []
+        before = Code(read(options.before), command)
+        after = Code(before.files | converted_files(options.before, command), command)
+    original = run_original(before, arguments)
+    ranks = run_converted(after or converted(options.before), arguments)
     if options.verbose:
         for who, run in (("original", original), ("rank 0", ranks[0]), ("rank 1", ranks[1])):
             print(f"== {who}\n{described(run)}")
@@ -46,6 +55,26 @@ def converted(path: Path) -> str:
     if conversion.status is not Status.CONVERTED:
         sys.exit(f"{path}: {conversion.status.value}: {conversion.reason}")
     return conversion.text
+
+
+def read(folder: Path) -> dict[str, bytes]:
+    """The files of a folder, by their paths in it."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+    }
+
+
+def converted_files(folder: Path, command: tuple[str, ...]) -> dict[str, bytes]:
+    """The new contents of the files that the conversion of the program changes which the command starts."""
+    from fixtures import start_of
+    from programs import changed, converted, encoded, texts
+    from trainshift.engine.conversion import Status
+
+    files = read(folder)
+    conversion = converted(texts(files), start_of(command))
+    if conversion.status is not Status.CONVERTED:
+        sys.exit(f"{folder}: {conversion.status.value}: {conversion.reason}")
+    return {path: encoded(text, files[path]) for path, text in changed(conversion).items()}
 
 
 def listed(item: tuple[str, object]) -> str:

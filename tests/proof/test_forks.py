@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from proof import forks, launch, originals, zygote
+from proof.code import Code
 from proof.harness import ENVIRONMENT, Run, run_converted, run_original
 
 pytestmark = pytest.mark.proof
@@ -71,6 +72,23 @@ def test_forked_processes_are_like_new_ones() -> None:
 def test_strings_are_hashed_differently_on_the_ranks() -> None:
     first, second = run_converted("print(hash('a string'))")
     assert first.stdout != second.stdout
+
+
+def test_a_module_is_run_as_python_runs_it() -> None:
+    tell = """
+import os, sys
+from .two import NAME
+print(NAME, __name__, __package__, sys.argv[1:], os.path.relpath(sys.argv[0]), sys.path[0] == os.getcwd())
+open("package/written", "w").close()
+"""
+    files = {
+        "package/__init__.py": b"",
+        "package/one.py": tell.encode(),
+        "package/two.py": b"NAME = __name__",
+    }
+    run = run_original(Code(files, ("-m", "package.one", "--two")))
+    assert run.stdout == "package.two __main__ package ['--two'] package/one.py True\n"
+    assert run.files == ("work/package/written",)
 
 
 @pytest.mark.parametrize(
