@@ -19,6 +19,7 @@ from lsp.session import PATIENCE
 from trainshift.core.names.script import Script, read_script
 from trainshift.core.names.values import ANYTHING
 from trainshift.core.text.source import Source
+from trainshift.engine.analysis import analyze_script
 from trainshift.engine.checking import CheckReport, check
 from trainshift.engine.conversion import carry_out
 from trainshift.engine.live import Live
@@ -317,7 +318,7 @@ def test_what_is_asked_of_an_outline_later_is_not_given_up() -> None:
 
     read = read_script(LONG)
     assert isinstance(read, Script)
-    whole = whole_of(read, pause=pause)
+    whole = whole_of(read, lambda script: analyze_script(script, pause), files_in_memory({}))
     is_urgent = True
     assert whole.analysis is not None
     whole.analysis.program.names.memo.ask((), lambda: ANYTHING)

@@ -145,14 +145,14 @@ def _convert(
         analysis = analyze_script(script) if files is None else analyze_program(script, files)
         conversion = carry_out(analysis, at=at, only=only, runtime=runtime)
         if files is not None:
-            conversion = _without_gaps(conversion, script, files)
+            conversion = without_gaps(conversion, script, files)
     except RecursionError:
         return Conversion(Status.REFUSED, text, reason="the code is nested too deeply to be read")
     bom = BOM if body is not text and len(body) < len(text) else ""
     return replace(conversion, text=bom + conversion.text)
 
 
-def _without_gaps(conversion: Conversion, script: Script, files: ParsedFiles) -> Conversion:
+def without_gaps(conversion: Conversion, script: Script, files: ParsedFiles) -> Conversion:
     """The conversion of a program; refused where files of it could not be read, which may train."""
     missing = next(iter(script.workspace.left_out), None) if script.workspace is not None else None
     if missing is None or conversion.status is Status.ALREADY_DISTRIBUTED:

@@ -16,6 +16,7 @@ from threading import Lock
 
 from trainshift.core.finding import Finding
 from trainshift.core.names.script import Script
+from trainshift.core.names.workspace import MOST_CONVERTED
 from trainshift.core.program import Program
 from trainshift.core.text.code import Code
 from trainshift.core.text.source import Source, Span
@@ -135,10 +136,12 @@ class Live:
         chunks = self._chunks(source)
         return None if isinstance(chunks, ParseFailure) else Script(Code(source, chunks))
 
-    def with_imports(self, source: Source) -> Script | None:
-        """The script, linked to the files that it imports; None if it is not Python."""
-        read = self._read(source)
-        return None if isinstance(read, ParseFailure) else read[1]
+    def whole(self, source: Source) -> Script | None:
+        """The script that starts a program which may be converted; None if it is not Python."""
+        chunks = self._chunks(source)
+        if isinstance(chunks, ParseFailure):
+            return None
+        return linked(Code(source, chunks), self.path, self._files, MOST_CONVERTED)
 
     def of_code(self, source: Source, settings: Settings, code: str) -> CheckReport:
         """What `check` says of a version under one restriction alone."""

@@ -7,8 +7,8 @@ import what they test, and start no program.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from trainshift.core.names.script import Script
 from trainshift.core.names.workspace import MOST_CONVERTED
@@ -103,10 +103,45 @@ class Programs:
         return linked(code, path, self._files) if code is not None else None
 
 
-def analyze_program(script: Script, files: ParsedFiles, pause: Callable[[], None] = lambda: None) -> Analysis:
+@dataclass(frozen=True)
+class Claims:
+    """What a program that starts with `start` wants of its other files, by place and rule, and what runs."""
+
+    start: str
+    wanted: Mapping[tuple[str, Span, str], tuple[Edit, ...]]
+    run: frozenset[tuple[str, Span]]
+
+
+def claims_of(analysis: Analysis) -> Claims | None:
+    """What a program claims of the files that it shares; None for one that does not train."""
+    if not analysis.outlook.convertible or not analysis.program.fact(Loops).own:
+        return None
+    wanted = {place: edits for place, (_, edits) in _wanted(analysis).items()}
+    run = frozenset(map(analysis.statement_at, analysis.program.script.statements))
+    return Claims(analysis.scripts[0].path, wanted, run)
+
+
+def claims_from(start: str, files: ParsedFiles, pause: Callable[[], None] = lambda: None) -> Claims | None:
+    """What the program that a file starts claims; None where that cannot be read."""
+    code = files.read(start)
+    if code is None:
+        return None
+    analysis = analyze_script(linked(code, start, files, MOST_CONVERTED), pause)
+    claims = claims_of(analysis)
+    analysis.program.forget()
+    return claims
+
+
+def analyze_program(
+    script: Script,
+    files: ParsedFiles,
+    pause: Callable[[], None] = lambda: None,
+    claims: Callable[[str], Claims | None] | None = None,
+) -> Analysis:
     """Every change of the program that a script starts; withheld where programs disagree on a file (P4).
 
-    `pause` is called again and again, and may raise to give the analysis up.
+    `pause` is called again and again, and may raise to give the analysis up.  `claims` gives those of the
+    program that a file starts.
     """
     analysis = analyze_script(script, pause)
     shared = {_path_of(analysis, each.target) for each in analysis.changes} - {script.path}
@@ -116,32 +151,23 @@ def analyze_program(script: Script, files: ParsedFiles, pause: Callable[[], None
     starts = dict.fromkeys(start for path in sorted(shared) for start in programs.starts(path))
     found: list[Withheld] = []
     for start in [each for each in starts if each != script.path][:_MOST_RIVALS]:
-        code = files.read(start)
-        if code is not None:
-            rival = analyze_script(linked(code, start, files, MOST_CONVERTED), pause)
+        rival = claims(start) if claims is not None else claims_from(start, files, pause)
+        if rival is not None:
             found += _disagreements(analysis, rival)
     return replace(analysis, withheld=(*analysis.withheld, *found)) if found else analysis
 
 
-def _disagreements(analysis: Analysis, rival: Analysis) -> Iterator[Withheld]:
+def _disagreements(analysis: Analysis, rival: Claims) -> Iterator[Withheld]:
     """The statements of shared files that both programs run and would change in different ways."""
-    if not rival.outlook.convertible or not rival.program.fact(Loops).own:
-        return
-    theirs = _wanted(rival)
-    run = {rival.statement_at(each) for each in rival.program.script.statements}
     for place, (change, edits) in _wanted(analysis).items():
-        differs = theirs[place][1] != edits if place in theirs else place[:2] in run
+        differs = rival.wanted[place] != edits if place in rival.wanted else place[:2] in rival.run
         if differs:
-            yield _disagreement(analysis, rival, change)
-
-
-def _disagreement(analysis: Analysis, rival: Analysis, change: Change) -> Withheld:
-    mine, other = (posixpath.basename(each.scripts[0].path) for each in (analysis, rival))
-    reason = (
-        f"{mine} and {other} share this file and would change this statement in different ways: "
-        "give each of them code of its own here"
-    )
-    return Withheld(change.rule, change.target, reason, True)
+            mine, other = (posixpath.basename(each) for each in (analysis.scripts[0].path, rival.start))
+            reason = (
+                f"{mine} and {other} share this file and would change this statement in different ways: "
+                "give each of them code of its own here"
+            )
+            yield Withheld(change.rule, change.target, reason, True)
 
 
 def _wanted(analysis: Analysis) -> dict[tuple[str, Span, str], tuple[Change, tuple[Edit, ...]]]:

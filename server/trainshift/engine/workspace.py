@@ -6,6 +6,7 @@ import posixpath
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 from trainshift.core.names.script import Script
 from trainshift.core.names.workspace import MOST_FILES, Workspace
@@ -44,9 +45,12 @@ class ParsedFiles:
         self._parsed: OrderedDict[str, Code | None] = OrderedDict()
         self._failures: dict[str, ParseFailure] = {}
         self._edited: dict[str, FactsCache] = {}
+        self._noted: set[str] | None = None
 
     def read(self, path: str) -> Code | None:
         """What a file says; None if it cannot be read or is not Python."""
+        if self._noted is not None:
+            self._noted.add(path)
         if path in self._parsed:
             self._parsed.move_to_end(path)
             return self._parsed[path]
@@ -62,6 +66,17 @@ class ParsedFiles:
         if len(self._parsed) > _MOST_KEPT:
             self._parsed.popitem(last=False)
         return known
+
+    @contextmanager
+    def noting(self) -> Iterator[set[str]]:
+        """The paths of the files that are asked for until this ends."""
+        before, self._noted = self._noted, set()
+        try:
+            yield self._noted
+        finally:
+            if before is not None:
+                before |= self._noted
+            self._noted = before
 
     def failure(self, path: str) -> ParseFailure | None:
         """Why a file that was read is no Python; None if it is, or cannot be read at all."""
@@ -109,11 +124,15 @@ class ParsedFiles:
         return list(self._naming(path))
 
     def _naming(self, path: str) -> Iterator[str]:
-        directory, name = posixpath.split(path)
-        module = posixpath.basename(directory) if name == "__init__.py" else name.removesuffix(".py")
-        for other in self._around(directory):
-            if other != path and module in self._imported_words(other):
+        for other in self._around(posixpath.dirname(path)):
+            if other != path and self.names(other, path):
                 yield other
+
+    def names(self, path: str, other: str) -> bool:
+        """Whether a word of an import of the file at `path` may mean the `other` file."""
+        directory, name = posixpath.split(other)
+        module = posixpath.basename(directory) if name == "__init__.py" else name.removesuffix(".py")
+        return module in self._imported_words(path)
 
     def _around(self, directory: str) -> list[str]:
         """The files of the project of a directory; without a project, those that are nearest."""

@@ -96,7 +96,7 @@ class State:
     def has_outline(self) -> bool:
         """Whether `outline` is of this version, and of its program's other files as they are."""
         outline = self.outline
-        return outline is not None and outline.paper is self.paper and not outline.is_dated
+        return outline is not None and outline.paper is self.paper and not outline.whole.is_dated
 
     @property
     def is_broken(self) -> bool:
@@ -144,7 +144,13 @@ class OpenProgram:
     def reads(self, path: str) -> bool:
         """Whether what could be made distributed depends on a file."""
         outline = _outline(self)
-        return outline is not None and outline.reads(path)
+        return outline is not None and (path in outline.whole.paths or path in outline.whole.sources)
+
+    @property
+    def is_of_several(self) -> bool:
+        """Whether its program is known to be made of several files."""
+        outline = _outline(self)
+        return outline is not None and len(outline.whole.sources) > 1
 
     @property
     def is_prompt(self) -> bool:
@@ -403,6 +409,8 @@ class Desk:
 
     def _look(self, program: OpenProgram, state: State, number: int) -> None:
         outline = self._outlined(program, state.paper, self._pause)
+        if outline.starts != program.starts:  # That became known just now.
+            outline.whole.is_dated = True
         program._wants_outline = False
         self._tell(program, replace(state, outline=outline), number)
 
@@ -451,8 +459,8 @@ def _outline(program: OpenProgram) -> Outline | None:
 def _retire(program: OpenProgram) -> None:
     """A program has changed: have the thread free what is known of it for conversions."""
     outline = _outline(program)
-    for whole in outline.wholes if outline is not None else ():
-        program._spent += whole.retire()
+    if outline is not None:
+        program._spent += outline.whole.retire()
 
 
 def _dismiss(program: OpenProgram) -> None:

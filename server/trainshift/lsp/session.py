@@ -112,9 +112,10 @@ class Session:
             path = path_of(program.uri)
             starts = found.get(path)
             if starts is not None and not program.paper.is_notebook:
-                before, program.starts = program.starts or (path,), starts
+                before, program.starts = program.starts, starts
                 program.surveyed = number
-                if starts != before:
+                # A file that is a program by itself is what it was taken for.
+                if starts != (before or (path,)) or (not before and program.is_of_several):
                     self.desk.renew(program, checks=False)
 
     async def surveyed(self, program: OpenProgram) -> None:

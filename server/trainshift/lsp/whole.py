@@ -15,9 +15,10 @@ from trainshift.core.text.edit import Change, Withheld
 from trainshift.core.text.source import Source, Span
 from trainshift.core.training.loop_kinds import Loop, Pattern
 from trainshift.core.training.loops import Loops
-from trainshift.engine.analysis import Analysis, analyze_script
-from trainshift.engine.conversion import Conversion, Status, obstacle
+from trainshift.engine.analysis import Analysis
+from trainshift.engine.conversion import Conversion, Status, obstacle, without_gaps
 from trainshift.engine.versions.runtime import Runtime
+from trainshift.engine.workspace import ParsedFiles
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +43,7 @@ class Place:
 class Whole:
     """What could be made distributed in one program, by the paths of its files; the started one is the first.
 
-    `analysis` is None where there is none, and once one of the files has changed: `is_retired` tells that.
+    `analysis` is None where there is none, and once one of the files has changed: `is_dated` tells that.
     `obstacle` is what a conversion comes to where there is nothing to change; then `changes` is empty.
     `changing` are the files that a conversion changes.  `paths` are all files that were looked into.
     `loops` are the headers of training loops, or the calls that train, with what each is called.
@@ -57,7 +58,7 @@ class Whole:
     withheld: tuple[tuple[Place, Withheld], ...] = ()
     loops: tuple[tuple[Place, str], ...] = ()
     changing: tuple[str, ...] = ()
-    is_retired: bool = False
+    is_dated: bool = False
 
     @property
     def start(self) -> str:
@@ -70,36 +71,36 @@ class Whole:
 
     def retire(self) -> list[Program]:
         """A file has changed: what is known of the program for conversions is given to whom frees it."""
-        analysis, self.analysis, self.is_retired = self.analysis, None, True
+        analysis, self.analysis, self.is_dated = self.analysis, None, True
         return [analysis.program] if analysis is not None else []
 
 
 def whole_of(
     script: Script,
+    analyze: Callable[[Script], Analysis],
+    files: ParsedFiles,
     runtime_of: Callable[[], Runtime | None] = lambda: None,
-    pause: Callable[[], None] = lambda: None,
 ) -> Whole:
-    """The whole program that a script starts.  `pause` may raise to give up, and nothing else raises."""
+    """The whole program that a script starts, which reads `files`.
+
+    `analyze` may raise Superseded to give up, and nothing else is raised.
+    """
     runtime = None
-    try:
-        runtime = runtime_of()
-        return _whole_of(script, runtime, pause)
-    except Exception as error:
-        log.exception("what could be made distributed cannot be told")
-        deep = isinstance(error, RecursionError)
-        reason = "the code is nested too deeply to be read" if deep else f"an internal error: {error}"
-        return Whole(
-            {script.path: script.source}, _looked_into(script), None, runtime, refused(script.source, reason)
-        )
-
-
-def _whole_of(script: Script, runtime: Runtime | None, pause: Callable[[], None]) -> Whole:
-    analysis = analyze_script(script, pause)
-    found = obstacle(analysis, runtime)
+    with files.noting() as paths:
+        try:
+            runtime = runtime_of()
+            analysis = analyze(script)
+            found = _obstacle(analysis, script, files, runtime)
+        except Exception as error:
+            log.exception("what could be made distributed cannot be told")
+            deep = isinstance(error, RecursionError)
+            reason = "the code is nested too deeply to be read" if deep else f"an internal error: {error}"
+            known = refused(script.source, reason)
+            return Whole({script.path: script.source}, frozenset(paths), None, runtime, known)
     changes = analysis.changes if found is None else ()
     return Whole(
         {each.path: each.source for each in analysis.scripts},
-        _looked_into(script),
+        frozenset(paths),
         analysis,
         runtime,
         found,
@@ -110,8 +111,13 @@ def _whole_of(script: Script, runtime: Runtime | None, pause: Callable[[], None]
     )
 
 
-def _looked_into(script: Script) -> frozenset[str]:
-    return script.workspace.paths if script.workspace is not None else frozenset()
+def _obstacle(
+    analysis: Analysis, script: Script, files: ParsedFiles, runtime: Runtime | None
+) -> Conversion | None:
+    """What a conversion comes to where there is nothing to change, or a file is missing."""
+    found = obstacle(analysis, runtime)
+    gaps = without_gaps(found or Conversion(Status.CONVERTED, ""), script, files)
+    return None if gaps.status is Status.CONVERTED else gaps
 
 
 def _place(analysis: Analysis, span: Span) -> Place:

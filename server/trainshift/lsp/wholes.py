@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from trainshift.engine.programs import Programs
+from trainshift.core.names.script import Script
+from trainshift.core.names.workspace import MOST_CONVERTED
+from trainshift.engine.analysis import Analysis, analyze_script
+from trainshift.engine.programs import Claims, Programs, analyze_program, claims_from, claims_of
 from trainshift.engine.workspace import ParsedFiles, linked
 from trainshift.lsp.desk import OpenProgram, Rules
 from trainshift.lsp.outline import Outline, outline_of
 from trainshift.lsp.text.documents import Paper
 from trainshift.lsp.whole import Whole, refused, whole_of
 from trainshift.lsp.wire.uris import path_of
-
-# So many of the programs that a file belongs to are asked what they want of it.
-_MOST_PROGRAMS = 4
 
 
 class Wholes:
@@ -26,19 +26,28 @@ class Wholes:
         self._files = files
         self._rules_of = rules_of
         self._kept: dict[str, Whole] = {}
+        self._claims: dict[str, tuple[Claims | None, frozenset[str]]] = {}
         self._programs: Programs | None = None
 
     def forget(self, path: str, *, is_edit: bool) -> None:
         """A file has changed, or is new or gone unless that `is_edit`."""
         self._programs = None
-        self._keep(lambda whole: is_edit and path not in whole.paths)
+        for start, whole in list(self._kept.items()):
+            # A file that imports one of a program may start another one, which has a say in it.
+            names = any(self._files.names(path, each) for each in whole.sources if each) if is_edit else True
+            if names or path in whole.paths or path in whole.sources:
+                self._kept.pop(start).is_dated = True
+        for start, (_, paths) in list(self._claims.items()):
+            if not is_edit or path in paths:
+                del self._claims[start]
 
     def keep(self, opened: Collection[str]) -> None:
         """Forget the programs none of whose files is open."""
-        self._keep(lambda whole: not whole.sources.keys().isdisjoint(opened))
-
-    def _keep(self, wanted: Callable[[Whole], bool]) -> None:
-        self._kept = {start: whole for start, whole in self._kept.items() if wanted(whole)}
+        for start, whole in list(self._kept.items()):
+            if whole.sources.keys().isdisjoint(opened):
+                del self._kept[start]
+        if not self._kept:
+            self._claims.clear()
 
     def starts(self, path: str, pause: Callable[[], None]) -> tuple[str, ...]:
         """The files that start the programs which a file belongs to; `pause` may raise to give up."""
@@ -48,37 +57,59 @@ class Wholes:
         return tuple(self._programs.starts(path))
 
     def outline(self, program: OpenProgram, paper: Paper, pause: Callable[[], None]) -> Outline:
-        """What could be made distributed in a document, as a part of its programs."""
-        path = "" if paper.is_notebook else path_of(program.uri)
-        found, starts = [], program.starts
-        for start in starts[:_MOST_PROGRAMS]:
+        """What could be made distributed in a document, as a part of its program."""
+        path, starts = "" if paper.is_notebook else path_of(program.uri), program.starts
+        for start in starts[:1]:
             whole = self._started_by(start, pause) if start != path else None
             # Of a program that is too large, or was read too early, the document is no part.
             if whole is not None and path in whole.sources and whole.sources[path].text == paper.text:
-                found.append(whole)
-        return outline_of(paper, path, starts, found or [self._of(program, path, paper, pause)])
+                return outline_of(paper, path, starts, whole)
+        return outline_of(paper, path, starts, self._of(program, path, paper, pause))
 
     def _started_by(self, start: str, pause: Callable[[], None]) -> Whole | None:
         kept = self._kept.get(start)
-        if kept is not None and not kept.is_retired:
+        if kept is not None and not kept.is_dated:
             return kept
         code = self._files.read(start)
         if code is None:
             return None
-        whole = whole_of(linked(code, start, self._files), self._rules_of(start).runtime, pause)
-        self._kept[start] = whole
-        return whole
+        script = linked(code, start, self._files, MOST_CONVERTED)
+        return self._made(script, self._rules_of(start), pause)
 
     def _of(self, program: OpenProgram, path: str, paper: Paper, pause: Callable[[], None]) -> Whole:
         """The program that a document starts."""
         kept = self._kept.get(path)
-        if kept is not None and not kept.is_retired and kept.sources[path].text == paper.text:
+        if kept is not None and not kept.is_dated and kept.sources[path].text == paper.text:
             return kept
-        script = program.live.with_imports(paper.source)
+        script = program.live.whole(paper.source)
         if script is None:
             reason = refused(paper.source, "not Python")
             return Whole({path: paper.source}, frozenset(), None, None, reason)
-        whole = whole_of(script, program.rules.runtime, pause)
-        if path:
-            self._kept[path] = whole
+        if script.workspace is None or not program.starts:
+            # As long as nobody has looked which programs there are, no other one has a say.
+            return whole_of(
+                script, lambda each: analyze_script(each, pause), self._files, program.rules.runtime
+            )
+        return self._made(script, program.rules, pause)
+
+    def _made(self, script: Script, rules: Rules, pause: Callable[[], None]) -> Whole:
+        def analyze(script: Script) -> Analysis:
+            return analyze_program(script, self._files, pause, lambda start: self._claims_of(start, pause))
+
+        whole = self._kept[script.path] = whole_of(script, analyze, self._files, rules.runtime)
         return whole
+
+    def _claims_of(self, start: str, pause: Callable[[], None]) -> Claims | None:
+        """What another program claims of the files that it shares with one."""
+        known = self._claims.get(start)
+        if known is None:
+            with self._files.noting() as paths:
+                kept = self._kept.get(start)
+                analysis = kept.analysis if kept is not None else None
+                if kept is not None and analysis is not None:
+                    found = claims_of(analysis)
+                    paths |= kept.paths | kept.sources.keys()
+                else:
+                    found = claims_from(start, self._files, pause)
+            known = self._claims[start] = found, frozenset(paths)
+        return known[0]

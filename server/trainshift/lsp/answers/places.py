@@ -105,6 +105,7 @@ class Places:
     def reason(self, conversion: Conversion) -> str:
         """Why nothing is changed, with the place if that is in another document."""
         path = conversion.path or self._start
-        if conversion.position is None or path == self._path or self.paper is not None:
+        if path == self._path or (conversion.position is None and not conversion.path):
             return conversion.reason
-        return f"{self._name_of(path)}, line {conversion.position[0]}: {conversion.reason}"
+        line = f", line {conversion.position[0]}" if conversion.position is not None else ""
+        return f"{self._name_of(path)}{line}: {conversion.reason}"
