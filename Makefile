@@ -96,6 +96,7 @@ api: $(VENV)/.proof  ## Regenerate the TensorFlow data from the installed packag
 
 bench: $(VENV)/.dev $(BENCH)/.done  ## Time the server, a conversion and a check against peers, each in one run.
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.server_speed
+	PYTHONPATH=tests $(BIN)/python -m benchmarks.program_speed
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.convert_speed
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.check_speed
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.suite_times $(TIMES)

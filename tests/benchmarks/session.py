@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from benchmarks.client import Client, Json, ServerFailure
 
@@ -57,9 +58,9 @@ class Server:
 
 
 class Session:
-    """A server in a workspace of its own, which holds one script."""
+    """A server in a workspace of its own, which holds one script, and maybe `others` by their names."""
 
-    def __init__(self, server: Server, text: str) -> None:
+    def __init__(self, server: Server, text: str, others: Mapping[str, str] = MappingProxyType({})) -> None:
         self.server = server
         self.lines = text.split("\n")
         self.edited = next(i for i, line in enumerate(self.lines) if line.startswith(server.line))
@@ -69,6 +70,9 @@ class Session:
         self.folder = tempfile.TemporaryDirectory()
         path = Path(self.folder.name).resolve() / "train.py"
         path.write_text(text, encoding="utf-8")
+        for name, other in others.items():
+            (path.parent / name).parent.mkdir(parents=True, exist_ok=True)
+            (path.parent / name).write_text(other, encoding="utf-8")
         self.uri = path.as_uri()
         self.client = Client(server.command, path.parent)
         self.server_version = ""
@@ -118,6 +122,13 @@ class Session:
         """Ask for the action on the whole file and for what it changes."""
         context = {"diagnostics": [], "only": [self.server.file_kind]}
         return self._act((0, 0), (len(self.lines) - 1, 0), context)
+
+    def outline(self) -> float:
+        """Ask for what is said of the script's program as a whole, as it is now."""
+        reply = self.client.request("trainshift/outline", {"textDocument": {"uri": self.uri}})
+        if reply.result["status"] != "convertible":
+            raise ServerFailure(f"the program is not convertible: {reply.result['reason']}")
+        return (reply.received - reply.sent) * 1000
 
     def memory(self) -> float:
         """Resident megabytes of the server and of all processes below it."""

@@ -28,6 +28,10 @@ log = logging.getLogger(__name__)
 _SETTING_UP = frozenset(rule.code for rule in TRANSFORMS if rule.sets_up)
 
 
+# What the codes of restrictions on loops begin with.
+_ON_LOOPS = "TL"
+
+
 @dataclass(frozen=True)
 class Analysis:
     """Every change that a program admits, and what is withheld; `defects` are rules that failed.
@@ -129,18 +133,22 @@ def _analyze(program: Program, pause: Callable[[], None]) -> Analysis:
 def _findings(
     program: Program, proposed: Iterable[tuple[Transform, Change]], pause: Callable[[], None]
 ) -> tuple[list[Finding], list[str]]:
-    """What the restrictions that guard some changes say of their files, and how those failed that did."""
+    """What the restrictions that guard some changes say of their files, and how those failed that did.
+
+    Those on loops are asked about the whole program, once.
+    """
     found: list[Finding] = []
     defects: list[str] = []
     codes: dict[Program, set[str]] = {}
     for rule, change in proposed:
-        asked = GUARDING.intersection(guard.code for guard in rule.guards)
-        codes.setdefault(_file_of(program, change), set()).update(asked)
-    for file in program.files:
-        if codes.get(file):
-            judgement = find(file, codes[file], pause)
-            found += (_moved(each, program.start_of(file)) for each in judgement.found)
-            defects += judgement.defects
+        for code in GUARDING.intersection(guard.code for guard in rule.guards):
+            asked = program if code.startswith(_ON_LOOPS) else _file_of(program, change)
+            codes.setdefault(asked, set()).add(code)
+    for each, wanted in codes.items():
+        judgement = find(each, wanted, pause)
+        start = 0 if each is program else program.start_of(each)
+        found += (_moved(one, start) for one in judgement.found)
+        defects += judgement.defects
     return found, defects
 
 
