@@ -41,10 +41,6 @@ export const suites: UiSuite[] = [
         await workbench.openFile("model.py");
         await workbench.focusEditor();
         await workbench.press("Control+Z");
-        // VS Code asks whether all of it is meant.
-        await workbench.page
-          .locator(".monaco-dialog-box .monaco-button", { hasText: "Undo in 3 Files" })
-          .click();
         for (const name of NAMES) {
           await workbench.openFile(name);
           await workbench.waitForText(PROGRAM[name] ?? "");
