@@ -128,14 +128,15 @@ class _Rule:
         return self._definition(self.program.script.site_of(creation.call))
 
     def _definition(self, site: Site) -> tuple[Related, ...]:
+        """Where what is called is defined: the first of several, by file and place."""
+        found = []
         for value in self.program.names.callee(site):
-            if isinstance(value, Function | Class):
+            if isinstance(value, Function | Class) and value.scope.name and value.scope.statement is not None:
                 home = self.program.script.home(value.scope)
-                if value.scope.name and value.scope.statement is not None:
-                    span = home.header_span(value.scope.statement)
-                    message = f"`{value.scope.name}` is defined here."
-                    return (Related(span, message, self.program.elsewhere(home)),)
-        return ()
+                span = home.header_span(value.scope.statement)
+                message = f"`{value.scope.name}` is defined here."
+                found.append((home.path, Related(span, message, self.program.elsewhere(home))))
+        return tuple(related for _, related in sorted(found, key=lambda each: (each[0], each[1].span))[:1])
 
     def _span(self, creation: Creation) -> Span:
         return self.program.script.span(creation.whole, creation.site)
