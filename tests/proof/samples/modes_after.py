@@ -4,6 +4,9 @@ import numpy as np
 import tensorflow as tf
 
 hvd.init()
+gpus = tf.config.list_physical_devices("GPU")
+if gpus:
+    tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")
 hvd_broadcast_done = False
 
 MODE = "tape"
