@@ -252,3 +252,22 @@ def test_a_stretch_grows_with_what_is_typed_in_it_and_goes_when_it_is_cut() -> N
     assert shift.span(Span(5, 6)) == Span(7, 8)
     cut = Shift.between("ab(c)d", "abd")
     assert cut.span(Span(3, 4)) is None
+
+
+def test_an_open_document_is_read_once() -> None:
+    texts = {"/p/train.py": "import tensorflow as tf\n\n\ndef f():\n    pass\n\n\nx = 1\n"}
+    files = files_in_memory(texts)
+    live = Live("/p/train.py", files, is_open=True)
+    live.in_full(Source(texts["/p/train.py"]), Settings())
+    first = files.read("/p/train.py")
+    assert first is not None
+    assert {id(chunk.facts) for chunk in live._cache.chunks} == {id(facts) for facts in first.facts}
+    texts["/p/train.py"] += "y = 2\n"
+    files.forget("/p/train.py", is_edit=True)
+    second = files.read("/p/train.py")
+    assert second is not None
+    assert second.facts[:2] == first.facts[:2]
+    assert len(second.facts) == 4
+    # What is no longer the newest text is nobody's business.
+    live.in_full(Source("z = 3\n"), Settings())
+    assert files.read("/p/train.py") is second

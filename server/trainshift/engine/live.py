@@ -92,13 +92,15 @@ class _Full:
 class Live:
     """One script while it is edited.  Texts are without byte order mark; no method raises for their sake.
 
-    With `files` its imports are followed from `path`, which is absolute.  `at_once` may be asked on one
+    With `files` its imports are followed from `path`, which is absolute; where it `is_open` these are told
+    what it was read as, so that no program it belongs to reads it again.  `at_once` may be asked on one
     thread while `in_full` is at work on another.
     """
 
-    def __init__(self, path: str = "", files: ParsedFiles | None = None) -> None:
+    def __init__(self, path: str = "", files: ParsedFiles | None = None, *, is_open: bool = False) -> None:
         self.path = path
         self._files = files
+        self._is_open = is_open
         self._cache = FactsCache()
         self._reading = Lock()
         self._full: _Full | None = None
@@ -156,7 +158,10 @@ class Live:
         chunks = self._chunks(source)
         if isinstance(chunks, ParseFailure):
             return chunks
-        return chunks, linked(Code(source, chunks), self.path, self._files)
+        code = Code(source, chunks)
+        if self._files is not None and self._is_open:
+            self._files.know(self.path, code)
+        return chunks, linked(code, self.path, self._files)
 
     def _chunks(self, source: Source) -> list[Chunk] | ParseFailure:
         with self._reading:

@@ -12,7 +12,7 @@ from trainshift.core.names.script import Script
 from trainshift.core.names.workspace import MOST_FILES, Workspace
 from trainshift.core.text.code import Code
 from trainshift.core.text.source import BOM, Source
-from trainshift.core.text.statements import FactsCache, ParseFailure, parse
+from trainshift.core.text.statements import Chunk, FactsCache, ParseFailure, parse
 
 # As many parsed files are kept for the scripts that are still to come.
 _MOST_KEPT = 200
@@ -78,6 +78,13 @@ class ParsedFiles:
                 before |= self._noted
             self._noted = before
 
+    def know(self, path: str, code: Code) -> None:
+        """Take what a file says from whom has read it, a document that is open, if it does say that now."""
+        text = self._text_of(path)
+        if text is not None and text.removeprefix(BOM) == code.source.text:
+            self._parsed[path] = code
+            self._failures.pop(path, None)
+
     def failure(self, path: str) -> ParseFailure | None:
         """Why a file that was read is no Python; None if it is, or cannot be read at all."""
         return self._failures.get(path)
@@ -87,10 +94,11 @@ class ParsedFiles:
 
         Of one that is edited only what has changed is parsed anew.
         """
-        if is_edit and self._parsed.pop(path, None) is not None:
-            self._edited.setdefault(path, FactsCache())
+        known = self._parsed.pop(path, None)
+        if is_edit and known is not None:
+            read = zip(known.chunks, known.facts, strict=True)
+            self._edited[path] = FactsCache([Chunk(*chunk, facts) for chunk, facts in read])
         if not is_edit:
-            self._parsed.pop(path, None)
             self._edited.pop(path, None)
             self._listed.clear()
         self._words.pop(path, None)

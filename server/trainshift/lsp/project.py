@@ -147,7 +147,7 @@ class Project:
     def program(self, uri: str, paper: Paper) -> OpenProgram:
         """A program that is opened; its imports are followed if it is a file."""
         path = path_of(uri)
-        live = Live(path, self.files if path and not paper.is_notebook else None)
+        live = Live(path, self.files if path and not paper.is_notebook else None, is_open=True)
         return OpenProgram(uri, paper, live, self.rules_of(path))
 
     def opened(self, path: str, text: str) -> Turn:

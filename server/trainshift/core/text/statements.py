@@ -54,8 +54,8 @@ class FactsCache:
     two.
     """
 
-    def __init__(self) -> None:
-        self.chunks: list[Chunk] = []
+    def __init__(self, chunks: list[Chunk] | None = None) -> None:
+        self.chunks = chunks or []
 
 
 class _Readings:
