@@ -22,8 +22,8 @@ MNIST = SCRIPTS / "mnist_tape" / "before.py"
 ALIAS = "import tensorflow as tf\nAdam = tf.keras.optimizers.Adam\nopt = Adam()\n"
 WITHHELD = """\
 import tensorflow as tf
-options = {"learning_rate": 0.1}
-opt = tf.keras.optimizers.Adam(**options)
+options = [0.1]
+opt = tf.keras.optimizers.Adam(*options)
 model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
 for x in range(10):
     with tf.GradientTape() as tape:

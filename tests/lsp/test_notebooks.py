@@ -403,6 +403,8 @@ async def test_the_outline_tells_the_cell_of_each_loop(puller: Session) -> None:
         "status": "convertible",
         "reason": "",
         "changes": 5,
+        "program": "",
+        "files": [],
         "warnings": 1,
     }
     assert await puller.outline(notebook.uri) == {**wanted, "version": None}

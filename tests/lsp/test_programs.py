@@ -9,7 +9,7 @@ import pytest
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
-from fixtures import ROOT
+from fixtures import PROGRAMS, ROOT, ProgramFolder
 from lsp.session import PULLING, Document, Session, able, serve
 from trainshift.engine.conversion import Conversion, Status, convert_program
 from trainshift.host.disk import files_under
@@ -20,6 +20,12 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 THREE_FILES = ROOT / "editors" / "three_files"
 FILE = "source.makeDistributed.trainshift"
 STATEMENT = "refactor.rewrite.distribute"
+QUICK = ("transformer_schedule", "two_starts")
+"""Programs that stand for all others in the quick loop."""
+SLOWLY = [
+    pytest.param(program, id=program.name, marks=() if program.name in QUICK else pytest.mark.slow)
+    for program in PROGRAMS
+]
 CONTENT_MODIFIED = -32801
 CREATED, CHANGED, DELETED = (
     types.FileChangeType.Created,
@@ -259,6 +265,35 @@ async def test_a_refusal_tells_the_file_that_it_is_for(puller: Session, folder: 
     action = await whole(puller, opened(puller, steps))
     assert action.disabled is not None
     assert action.disabled.reason == wanted.reason
+
+
+@pytest.mark.parametrize("program", SLOWLY)
+async def test_every_file_of_a_program_is_converted_as_convert_does(
+    puller: Session, tmp_path: Path, program: ProgramFolder
+) -> None:
+    """The whole program from each of its files, by one of its starts, and a statement of each file."""
+    (tmp_path / "trainshift.toml").touch()
+    for name, content in program.before.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    wanted = {start: converted(tmp_path / start) for start in program.starts}
+    for name in [*program.starts, *program.after.keys() - {*program.starts}]:
+        if not name.endswith(".py"):
+            continue
+        document = opened(puller, tmp_path / name)
+        texts = await made(puller, await whole(puller, document))
+        starts = [name] if name in wanted else program.starts
+        (start, *_) = (each for each in starts if texts == changed(wanted[each]))
+        own = told(wanted[start], tmp_path / name, tmp_path / start)
+        assert hints(await puller.pulled(document)) == own, name
+        for line in [line for _, line in own][-1:]:
+            menu = await puller.actions(document, line)
+            (action,) = (each for each in menu if each.kind == STATEMENT and each.data)
+            at = converted(tmp_path / start, at=(tmp_path / name, line))
+            assert await made(puller, action) == changed(at), (name, line)
+        puller.close(document)
+        del puller.documents[document.uri]
 
 
 # What changes

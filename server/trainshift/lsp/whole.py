@@ -65,6 +65,11 @@ class Whole:
         """The file that starts the program; "" for one that is no file."""
         return next(iter(self.sources))
 
+    @property
+    def trains(self) -> bool:
+        """Whether a training loop was found."""
+        return self.obstacle is None or self.obstacle.status is not Status.NOTHING_FOUND
+
     def name_of(self, path: str) -> str:
         """What a file of the program is called: its path from the started file's directory."""
         return posixpath.relpath(path, posixpath.dirname(self.start)) if path else "the script"

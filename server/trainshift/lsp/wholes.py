@@ -18,6 +18,9 @@ from trainshift.lsp.text.documents import Paper
 from trainshift.lsp.whole import Whole, refused, whole_of
 from trainshift.lsp.wire.uris import path_of
 
+# So many programs that a file belongs to are looked at for one that trains.
+_MOST_STARTS = 4
+
 
 class Wholes:
     """The programs of a workspace's `files`; `rules_of` tells what holds for a path."""
@@ -59,12 +62,16 @@ class Wholes:
     def outline(self, program: OpenProgram, paper: Paper, pause: Callable[[], None]) -> Outline:
         """What could be made distributed in a document, as a part of its program."""
         path, starts = "" if paper.is_notebook else path_of(program.uri), program.starts
-        for start in starts[:1]:
+        idle = None
+        for start in starts[:_MOST_STARTS]:
             whole = self._started_by(start, pause) if start != path else None
             # Of a program that is too large, or was read too early, the document is no part.
-            if whole is not None and path in whole.sources and whole.sources[path].text == paper.text:
+            if whole is None or path not in whole.sources or whole.sources[path].text != paper.text:
+                continue
+            if whole.trains:
                 return outline_of(paper, path, starts, whole)
-        return outline_of(paper, path, starts, self._of(program, path, paper, pause))
+            idle = idle or whole
+        return outline_of(paper, path, starts, idle or self._of(program, path, paper, pause))
 
     def _started_by(self, start: str, pause: Callable[[], None]) -> Whole | None:
         kept = self._kept.get(start)
