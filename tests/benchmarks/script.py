@@ -219,18 +219,17 @@ def script(lines: int, variant: int = 0) -> str:
 def program(files: int, lines: int) -> dict[str, str]:
     """The texts of a program of so many files of about `lines` lines, by name; `train.py` starts it.
 
-    The start file calls a function of each other file, which trains as often as the file has loops, and each
-    of those imports the next one.
+    The start file calls a function of each other file, which trains in one loop and leaves the file's other
+    ones alone, and each of those files imports the next one.
     """
     names = [f"part_{number}" for number in range(1, files)]
     texts = {}
     for number, name in enumerate(names):
         body = script(lines, number + 1).partition("def main():")[0]
-        loops = [
-            f"    {each}(model, dataset)" for each in re.findall(r"^def ((?:train|fit)_\w+)", body, re.M)
-        ]
+        loop = re.search(r"^def ((?:train|fit)_\w+)", body, re.M)
+        call = f"    {loop[1]}(model, dataset)" if loop is not None else "    pass"
         imports = "".join(f"\nimport {following}" for following in names[number + 1 : number + 2])
-        text = "\n".join([f"{body}def run_all(model, dataset):", *(loops or ["    pass"]), ""])
+        text = "\n".join([f"{body}def run_all(model, dataset):", call, ""])
         texts[f"{name}.py"] = text.replace("import shutil", f"import shutil{imports}")
     head, _, main = script(lines).partition("def main():\n")
     head = head.replace("import shutil", "\n".join(["import shutil", *(f"import {name}" for name in names)]))

@@ -37,6 +37,7 @@ class Programs:
     def __init__(self, files: ParsedFiles) -> None:
         self._files = files
         self._importers: dict[str, list[str]] = {}
+        self._may_train: dict[str, bool] = {}
 
     def importers(self, path: str) -> list[str]:
         """The files that import the one at `path` themselves, those of tests left out."""
@@ -79,12 +80,14 @@ class Programs:
 
     def may_train(self, start: str) -> bool:
         """Whether something in the program that a file starts is called as what trains is."""
-        script = self._script(start)
-        return (
-            script is not None
-            and script.workspace is not None
-            and any(candidates(each) for each in script.workspace.reachable)
-        )
+        if start not in self._may_train:
+            script = self._script(start)
+            self._may_train[start] = (
+                script is not None
+                and script.workspace is not None
+                and any(candidates(each) for each in script.workspace.reachable)
+            )
+        return self._may_train[start]
 
     def _is_start(self, path: str) -> bool:
         code = self._files.read(path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from trainshift.core.names.script import Script
@@ -41,7 +41,8 @@ class ParsedFiles:
         self._text_of = text_of
         self._entries = entries
         self._words: dict[str, frozenset[str]] = {}
-        self._listed: dict[str, list[str]] = {}
+        self._by_word: dict[str, set[str]] = {}
+        self._listed: dict[str, dict[str, None]] = {}
         self._parsed: OrderedDict[str, Code | None] = OrderedDict()
         self._failures: dict[str, ParseFailure] = {}
         self._edited: dict[str, FactsCache] = {}
@@ -85,6 +86,11 @@ class ParsedFiles:
             self._parsed[path] = code
             self._failures.pop(path, None)
 
+    def note(self, paths: Iterable[str]) -> None:
+        """Count files as asked for, of which something is known already."""
+        if self._noted is not None:
+            self._noted.update(paths)
+
     def failure(self, path: str) -> ParseFailure | None:
         """Why a file that was read is no Python; None if it is, or cannot be read at all."""
         return self._failures.get(path)
@@ -101,7 +107,8 @@ class ParsedFiles:
         if not is_edit:
             self._edited.pop(path, None)
             self._listed.clear()
-        self._words.pop(path, None)
+        for word in self._words.pop(path, ()):
+            self._by_word[word].discard(path)
 
     def holds(self, path: str, text: str) -> bool:
         """Whether a file that was read reads so."""
@@ -125,24 +132,22 @@ class ParsedFiles:
 
     def may_be_imported(self, path: str) -> bool:
         """Whether another file of the project may import the one at `path`."""
-        return next(self._naming(path), None) is not None
+        around = self._around(posixpath.dirname(path))
+        return any(other != path and self.names(other, path) for other in around)
 
     def naming(self, path: str) -> list[str]:
         """The files of the project that have a word of an import which may mean the file at `path`."""
-        return list(self._naming(path))
-
-    def _naming(self, path: str) -> Iterator[str]:
-        for other in self._around(posixpath.dirname(path)):
-            if other != path and self.names(other, path):
-                yield other
+        around = self._around(posixpath.dirname(path))
+        for other in around:
+            self._imported_words(other)
+        found = self._by_word.get(_module_of(path), set())
+        return sorted(other for other in found if other != path and other in around)
 
     def names(self, path: str, other: str) -> bool:
         """Whether a word of an import of the file at `path` may mean the `other` file."""
-        directory, name = posixpath.split(other)
-        module = posixpath.basename(directory) if name == "__init__.py" else name.removesuffix(".py")
-        return module in self._imported_words(path)
+        return _module_of(other) in self._imported_words(path)
 
-    def _around(self, directory: str) -> list[str]:
+    def _around(self, directory: str) -> dict[str, None]:
         """The files of the project of a directory; without a project, those that are nearest."""
         root, most = directory, _MOST_SEARCHED
         for _ in range(_MOST_LEVELS):
@@ -155,7 +160,7 @@ class ParsedFiles:
                 above = posixpath.dirname(root)
                 root = above if self.has_modules(above) else root
         if root not in self._listed:
-            self._listed[root] = self._files_in(root, most)
+            self._listed[root] = dict.fromkeys(self._files_in(root, most))
         return self._listed[root]
 
     def _imported_words(self, path: str) -> frozenset[str]:
@@ -163,6 +168,8 @@ class ParsedFiles:
         if path not in self._words:
             imports = _IMPORT.findall(self._text_of(path) or "")
             self._words[path] = frozenset(re.findall(r"\w+", " ".join(imports)))
+            for word in self._words[path]:
+                self._by_word.setdefault(word, set()).add(path)
         return self._words[path]
 
     def _files_in(self, root: str, most: int) -> list[str]:
@@ -183,6 +190,12 @@ class ParsedFiles:
     def is_root(self, directory: str) -> bool:
         """Whether a project begins here, so that modules are not looked for above."""
         return not _ROOT_MARKS.isdisjoint(self._entries(directory))
+
+
+def _module_of(path: str) -> str:
+    """The last part of the name by which a file is imported."""
+    directory, name = posixpath.split(path)
+    return posixpath.basename(directory) if name == "__init__.py" else name.removesuffix(".py")
 
 
 def files_in_memory(texts: Mapping[str, str]) -> ParsedFiles:

@@ -15,8 +15,8 @@ class Outline:
     """What could be made distributed in a document, as a part of the `whole` that it belongs to.
 
     `starts` are the files that start its programs, as far as somebody has looked for them; it is converted
-    with the first one whose program trains.  Spans are the document's own, changes those of the whole; what is
-    withheld has its rule and its reason.
+    with the first one whose program trains.  Spans are the document's own, changes those of the whole.  What
+    is withheld has its rule and its reason.
     """
 
     paper: Paper

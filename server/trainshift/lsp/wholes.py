@@ -119,4 +119,5 @@ class Wholes:
                 else:
                     found = claims_from(start, self._files, pause)
             known = self._claims[start] = found, frozenset(paths)
+        self._files.note(known[1])
         return known[0]
