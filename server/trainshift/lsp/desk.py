@@ -355,7 +355,8 @@ class Desk:
             if program._waiting or program._due <= now:
                 return partial(self._rest, program), None
             soonest = min(program._due, soonest or program._due)
-        if self._background:
+        # A program that was just edited is judged before anything else is looked for.
+        if self._background and soonest is None:
             work = self._background[0]
             return partial(self._toil, work), None
         if soonest is None and self._is_untidy:

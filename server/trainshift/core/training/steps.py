@@ -146,7 +146,11 @@ class Steps:
         if isinstance(function.value, ast.Call) and last_name(function.value.func) == "super":
             return True
         values = self._script.names.callee(site)
-        return bool(values) and all(isinstance(value, Function) for value in values)
+        if not values or not all(isinstance(value, Function) for value in values):
+            return False
+        # An optimizer of the script's own steps by its own method, which calls that of its base.
+        receiver = self._script.names.site_values(function.value, site)
+        return not self._script.names.may_be(receiver, *api.OPTIMIZERS)
 
     def _creations(self, values: Values) -> tuple[list[ast.Call], bool]:
         """The calls that made the tapes among `values`, and whether some tape is not wrapped."""

@@ -102,7 +102,9 @@ class GuardForms:
         return RootCall(site, kind, Form.GUARD, outer, doubt, reason)
 
     def _reason_against_verbose(self, site: Site) -> str:
-        """Why a progress bar is not silenced: what is called may be the script's own, without `verbose`."""
+        """Why a progress bar is not silenced: `verbose` may be hidden, or be unknown to what is called."""
+        if any(word.arg is None for word in site.node.keywords):
+            return "verbose may be hidden in ** arguments"
         for value in self._script.names.callee(site):
             node = value.scope.node if isinstance(value, Function) else None
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):

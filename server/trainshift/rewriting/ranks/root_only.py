@@ -24,7 +24,7 @@ from trainshift.core.names.values import (
     Value,
 )
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Site, Statement, argument, hides_arguments
+from trainshift.core.text.facts import Site, Statement, argument
 from trainshift.core.training.executions import LOOPS, of_super
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.what_trains import WhatTrains
@@ -265,7 +265,7 @@ class RootOnly:
         names = self._script.names.full_names(site.node.func, site.scope, site.statement)
         given = verbosity(site, names)
         if given is None:
-            return hides_arguments(site.node) or not names.isdisjoint(tables.SILENT)
+            return not names.isdisjoint(tables.SILENT)
         if isinstance(given, ast.Constant) and given.value == 0:
             return True
         return self._horovod.pinned(given, site.scope, site.statement)

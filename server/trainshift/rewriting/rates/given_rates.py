@@ -10,7 +10,7 @@ from trainshift.core.names import api
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.values import Class, Instance, Library, Value
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Scope, Site, argument, arguments, hides_arguments
+from trainshift.core.text.facts import Scope, Site, argument, arguments, hides_arguments, last_name
 from trainshift.core.training.steps import Steps, is_plain
 from trainshift.rewriting.keras.fits import Fits
 from trainshift.rewriting.rates.rate_cases import NAMES, RateCases, RateKind
@@ -59,12 +59,27 @@ class GivenRates:
     def of(self, site: Site, settings: list[RateSetting]) -> list[GivenRate]:
         """How each of the optimizers that a call may make takes its rate; none if it makes no optimizer."""
         given: list[GivenRate] = []
+        if self._is_named_at_run_time(site):
+            return [self._given_to_any(site)]
         for value in self._names.callee(site):
             if isinstance(value, Library):
                 given += self._given_to_library(site, value.name, settings)
             elif isinstance(value, Class):
                 given += self._given_to_class(site, value.scope)
         return given
+
+    def _is_named_at_run_time(self, site: Site) -> bool:
+        """Whether only the run names the optimizer: ``getattr(tf.keras.optimizers, name)(0.1)``."""
+        taken = site.node.func
+        if not isinstance(taken, ast.Call) or last_name(taken.func) != "getattr" or not taken.args:
+            return False
+        names = self._names.full_names(taken.args[0], site.scope, site.statement)
+        return any(name.endswith((".optimizers", ".optimizers.legacy", ".train")) for name in names)
+
+    def _given_to_any(self, site: Site) -> GivenRate:
+        """How an optimizer takes its rate whose class is not seen: all take it first."""
+        node = argument(site.node, 0, *NAMES)
+        return GivenRate(node, reason="" if node is not None else "no learning rate is given here")
 
     def _given_to_library(self, site: Site, name: str, settings: list[RateSetting]) -> list[GivenRate]:
         known = api.canonical(name)
