@@ -733,8 +733,8 @@ SLOTS = [
         _TF + _MODEL + "model.compile(@)\nmodel.fit(1, 2)\n",
         ('"adam"', '"sgd"', "thing"),
         "DistributedOptimizer(",
-        told=_told(_NAMES, *_EITHER)
-        | _told("cannot be seen here, so it cannot be wrapped", *_UNSEEN)
+        told=_told(_NAMES, "and", *_BINDING[2:])
+        | _told("cannot be seen here, so it cannot be wrapped", *_UNSEEN[1:])
         | _told(_HIDDEN, "starred"),
     ),
     Slot(

@@ -80,6 +80,8 @@ class World:
             return self._horovod(last, args)
         if thing._added or any(isinstance(each, Thing) and each._added for each in args):
             return Thing(self, path, added=True)
+        if path == "tensorflow.keras.optimizers.get" and args and isinstance(args[0], str):
+            return self._named(args[0])
         if path.startswith(_UNNOTED) or last == "variables":
             return self._unnoted(last, args, path)
         if last == "register_keras_serializable":
@@ -183,7 +185,9 @@ class Thing:
 
     def __setattr__(self, name: str, value: Any) -> None:
         self.__dict__[name] = value
-        self._world.notes.append((f"{self._path}.{name} =", (self._world.render(value),), {}))
+        given, path = self._world.render(value), f"{self._path}.{name}"
+        if given != path:  # What is set to itself stays what it is.
+            self._world.notes.append((f"{path} =", (given,), {}))
 
     def __call__(self, *args: Any, **words: Any) -> Any:
         return self._world.call(self, args, words)

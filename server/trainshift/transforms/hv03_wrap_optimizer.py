@@ -46,7 +46,6 @@ from trainshift.core.text.edit import Change, Edit, Withheld
 from trainshift.core.text.expressions import handed_to, of_each
 from trainshift.core.text.facts import Site, Statement
 from trainshift.rewriting.keras.schedule_configs import REGISTER, Remake, ScheduleConfigs
-from trainshift.rewriting.keras.shared import InMode
 from trainshift.rewriting.keras.wraps import Wrap, Wraps
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.tf1.graphs import Graphs
@@ -57,8 +56,8 @@ def propose(program: Program) -> Proposals:
     """One change for each statement that makes an optimizer, `compile` itself left to HV10."""
     made, _, hidden = program.fact(Wraps).all
     for wrap in made:
-        for mode in wrap.modes:
-            yield _in_mode(program, wrap, mode)
+        if wrap.modes:
+            yield _in_modes(program, wrap)
         if wrap.compile is None and not wrap.modes:
             yield _change(program, wrap)
     for remake in program.fact(ScheduleConfigs).all:
@@ -101,21 +100,28 @@ def _change(program: Program, wrap: Wrap) -> Change | Withheld:
     return _averaging(program, wrap, name, wrap.statement, edits, requires, decision)
 
 
-def _in_mode(program: Program, wrap: Wrap, mode: InMode) -> Change | Withheld:
-    """Wrap an optimizer where one mode of the script compiles a model with it."""
-    site, given = mode.compile.site, mode.compile.optimizer
-    assert given is not None
-    if site.in_fstring:
-        span = program.script.span(site.node, site)
-        return Withheld("HV03", span, "the call stands inside an f-string", True)
-    name, wrapper = program.script.text(given, site), _wrapper(program, site.statement, wrap)
-    requires: tuple[Edit, ...] = ()
-    edits = program.fact(Layout).put(given, site, handed_to(wrapper))
-    if mode.name:
-        edits = (program.fact(Layout).before(site.statement, [f"{name} = {wrapper}({name})"]),)
-        requires = program.fact(Layout).isolate(site.statement)
-    decision = f"{name} is wrapped for this mode alone; where a tape uses it, the tape averages"
-    return _averaging(program, wrap, name, site.statement, edits, requires, decision)
+def _in_modes(program: Program, wrap: Wrap) -> Change | Withheld:
+    """Wrap an optimizer where modes of the script compile a model with it: in all of them, or in none."""
+    edits: list[Edit] = []
+    requires: list[Edit] = []
+    named: dict[str, None] = {}
+    for mode in wrap.modes:
+        site, given = mode.compile.site, mode.compile.optimizer
+        assert given is not None
+        if site.in_fstring:
+            span = program.script.span(site.node, site)
+            return Withheld("HV03", span, "the call stands inside an f-string", True)
+        name, wrapper = program.script.text(given, site), _wrapper(program, site.statement, wrap)
+        named[name] = None
+        if mode.name:
+            edits.append(program.fact(Layout).before(site.statement, [f"{name} = {wrapper}({name})"]))
+            requires += program.fact(Layout).isolate(site.statement)
+        else:
+            edits += program.fact(Layout).put(given, site, handed_to(wrapper))
+    names, alone = " and ".join(named), "this mode alone" if len(wrap.modes) == 1 else "these modes alone"
+    decision = f"{names} is wrapped for {alone}; where a tape uses it, the tape averages"
+    first = wrap.modes[0].compile.site.statement
+    return _averaging(program, wrap, names, first, tuple(edits), tuple(requires), decision)
 
 
 def _wrapper(program: Program, statement: Statement, wrap: Wrap) -> str:

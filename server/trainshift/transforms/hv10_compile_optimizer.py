@@ -26,7 +26,7 @@ from trainshift.core.layout import Layout
 from trainshift.core.names import api
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit, Side, Withheld
-from trainshift.core.text.expressions import handed_to
+from trainshift.core.text.expressions import comments, handed_to
 from trainshift.core.text.facts import Site
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import is_plain
@@ -127,6 +127,7 @@ def _get(program: Program, unnamed: Unnamed) -> Change:
     site, layout = unnamed.compile.site, program.fact(Layout)
     names, name = program.at(site).fact(Prerequisites), _name(program, unnamed.compile)
     text = program.script.text(unnamed.node, site)
+    text = ast.unparse(unnamed.node) if comments(text) else text  # Comments stay where they are.
     lines = [
         f"{name} = {names.tf}.keras.optimizers.get({text})",
         f"{name}.learning_rate = {name}.learning_rate * {names.hvd}.size()",

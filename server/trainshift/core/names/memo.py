@@ -39,6 +39,10 @@ class Memo:
         finally:
             self._pause = before
 
+    def is_open(self, question: Question) -> bool:
+        """Whether a question is being answered just now."""
+        return question in self._open
+
     def ask(self, question: Question, find: Callable[..., Values], *given: object) -> Values:
         """What `find` answers of what it is `given`, found once; nothing while it is being found.
 

@@ -210,6 +210,8 @@ class Resolver(StepsBack):
             bound = self.memo.ask(("bound", value, name), self._object_attribute, value, name)
             if own or bound:
                 return own | bound | self._overridden(value, name)
+            if self.memo.is_open(("bound", value, name)):  # ``self.a = wrapped(self.a)``
+                return NOTHING
             if any(isinstance(each, str) for each in self.ancestry(value.scope)):
                 return frozenset({Member(value, name)})
             return ANYTHING

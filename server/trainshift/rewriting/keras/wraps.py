@@ -8,6 +8,7 @@ it, through names, containers and functions; that call is where it is wrapped.  
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from trainshift.core.lazy import cached_property
@@ -180,9 +181,9 @@ class Wraps:
             return
         values = self._names.site_values(given, site)
         names = {value.value for value in values if isinstance(value, Literal) and value.value is not None}
-        if len(values) == 1 and names and all(isinstance(name, str) for name in names):
+        if len(values) == 1 and names and _are_names(names):
             self._name(compile, str(*names), given)
-        elif names and len(values) == len(names) and all(isinstance(name, str) for name in names):
+        elif names and all(isinstance(value, Literal) for value in values) and _are_names(names):
             self._get_by_name(compile, given, "the optimizer may be given by one name or another", True)
         elif names:
             self._hide(site, "the optimizer may be given by one name or another; make it an object")
@@ -374,3 +375,7 @@ def _target(site: Site) -> str:
         targets = [node.target]
     whole = isinstance(node, ast.Assign | ast.AnnAssign) and node.value is site.node
     return dotted(targets[0]) if whole and len(targets) == 1 and is_plain(targets[0]) else ""
+
+
+def _are_names(given: Iterable[object]) -> bool:
+    return all(isinstance(each, str) for each in given)
