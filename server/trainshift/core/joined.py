@@ -19,15 +19,7 @@ from trainshift.core.names.values import Values
 from trainshift.core.reach import Reach
 from trainshift.core.text.code import Code
 from trainshift.core.text.edit import Edit
-from trainshift.core.text.facts import (
-    AttributeBinding,
-    Binding,
-    ItemBinding,
-    Scope,
-    Site,
-    Slot,
-    Statement,
-)
+from trainshift.core.text.facts import AttributeBinding, Binding, ItemBinding, Scope, Site, Slot, Statement
 from trainshift.core.text.source import Source
 from trainshift.core.text.statements import Chunk
 
@@ -40,7 +32,7 @@ class Joined(Script):
     """The linked scripts of one program, the started one first; offsets are those of the joined text."""
 
     def __init__(self, scripts: Sequence[Script]) -> None:
-        self.scripts = tuple(scripts)
+        self._scripts = tuple(scripts)
         self.starts: list[int] = []
         chunks: list[Chunk] = []
         at = 0
@@ -66,22 +58,27 @@ class Joined(Script):
         return self if id(scope.facts) in self.code.offsets else self.home(scope)
 
     @property
+    def scripts(self) -> tuple[Script, ...]:
+        """The scripts of the program."""
+        return self._scripts
+
+    @property
     def users(self) -> list[Script]:
         """The scripts of the program."""
-        return list(self.scripts)
+        return list(self._scripts)
 
     def at(self, offset: int) -> tuple[Script, int]:
         """The script of the file that an offset of the joined text lies in, and the offset in that file."""
         index = bisect_right(self.starts, offset) - 1
-        return self.scripts[index], offset - self.starts[index]
+        return self._scripts[index], offset - self.starts[index]
 
     def start_of(self, script: Script) -> int:
         """Where a file's text begins in the joined text."""
-        return self.starts[self.scripts.index(script)]
+        return self.starts[self._scripts.index(script)]
 
-    def parts(self, edits: Sequence[Edit]) -> list[tuple[Script, tuple[Edit, ...]]]:
+    def parts(self, edits: tuple[Edit, ...]) -> list[tuple[Script, tuple[Edit, ...]]]:
         """Edits, in text order, by the files that they are made in, in the files' own offsets."""
-        found: dict[Script, list[Edit]] = {script: [] for script in self.scripts}
+        found: dict[Script, list[Edit]] = {script: [] for script in self._scripts}
         for edit in edits:
             script, start = self.at(edit.start)
             found[script].append(edit.moved(start - edit.start))

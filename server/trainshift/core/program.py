@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from trainshift.core.joined import Joined
 from trainshift.core.names.script import Script
 from trainshift.core.text.facts import Scope, Site, Statement
 
@@ -65,12 +64,11 @@ class Program:
     @property
     def files(self) -> list[Program]:
         """The programs of the single files, the started one first; itself where one file is all."""
-        script = self.script
-        return [self.linked(each) for each in script.scripts] if isinstance(script, Joined) else [self]
+        return [self.linked(each) for each in self.script.scripts]
 
     def start_of(self, file: Program) -> int:
         """The offset at which the text of one of the `files` begins in the text of the whole."""
-        return self.script.start_of(file.script) if isinstance(self.script, Joined) else 0
+        return self.script.start_of(file.script)
 
     def forget(self) -> None:
         """Free at once what is known of the program; nobody may ask for any of it again.

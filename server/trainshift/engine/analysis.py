@@ -49,13 +49,16 @@ class Analysis:
     @property
     def scripts(self) -> tuple[Script, ...]:
         """The scripts of the files, the started one first."""
-        script = self.program.script
-        return script.scripts if isinstance(script, Joined) else (script,)
+        return self.program.script.scripts
 
     def file_at(self, offset: int) -> tuple[Script, int]:
         """The script of the file that an offset of the program's text lies in, and the offset in the file."""
-        script = self.program.script
-        return script.at(offset) if isinstance(script, Joined) else (script, offset)
+        return self.program.script.at(offset)
+
+    def place(self, span: Span) -> tuple[Script, Span]:
+        """The script of the file that a stretch of the program's text lies in, and where it is there."""
+        script, start = self.file_at(span.start)
+        return script, Span(start, start + span.end - span.start)
 
     def start_of(self, path: str) -> int:
         """The offset at which the text of one of the files begins in the program's text."""
@@ -63,18 +66,12 @@ class Analysis:
 
     def edits_by_file(self, edits: tuple[Edit, ...]) -> list[tuple[Script, tuple[Edit, ...]]]:
         """Edits by the files that they are made in, in the files' own offsets; every file is there."""
-        script = self.program.script
-        return script.parts(edits) if isinstance(script, Joined) else [(script, edits)]
+        return self.program.script.parts(edits)
 
     def statement_at(self, statement: Statement) -> tuple[str, Span]:
         """The file that a statement stands in, and its place in it."""
-        span = self.program.script.statement_span(statement)
-        script, start = self.file_at(span.start)
-        return script.path, Span(start, start + span.end - span.start)
-
-    def of_file(self, path: str) -> tuple[Change, ...]:
-        """The changes of the statements of one file."""
-        return tuple(each for each in self.changes if self.file_at(each.target.start)[0].path == path)
+        script, span = self.place(self.program.script.statement_span(statement))
+        return script.path, span
 
 
 def analyze(text: str, cache: FactsCache | None = None) -> Analysis | ParseFailure:
@@ -160,8 +157,7 @@ def _moved(finding: Finding, distance: int) -> Finding:
 
 
 def _file_of(program: Program, change: Change) -> Program:
-    script = program.script
-    return program.linked(script.at(change.target.start)[0]) if isinstance(script, Joined) else program
+    return program.linked(program.script.at(change.target.start)[0])
 
 
 def _set_up(program: Program, changes: list[Change]) -> list[Change]:

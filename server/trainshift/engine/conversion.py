@@ -106,7 +106,7 @@ def convert(text: str, *, line: int | None = None, runtime: Runtime | None = Non
 
     Never raises for bad input: a script that does not parse is REFUSED with its position.
     """
-    return _convert(text, read_script, ("", line) if line is not None else None, "", runtime)
+    return _convert(text, read_script, ("", line) if line is not None else None, None, runtime)
 
 
 def convert_program(
@@ -120,8 +120,8 @@ def convert_program(
 ) -> Conversion:
     """Convert the program that the file at the absolute `path` starts, which holds `text`.
 
-    The rest is read from `files`.  `at` is a path and a 1-based line, to convert one statement alone, and
-    `only` the path of one file whose part alone is converted; either may be "" for the started file's.
+    The rest is read from `files`.  `at` is a path ("" for the started file's) and a 1-based line, to convert
+    one statement alone; `only`, unless it is "", is the path of one file whose part alone is converted.
     """
     return _convert(
         text, lambda body: read_linked(body, path, files, MOST_CONVERTED), at, only or None, runtime, files
@@ -275,10 +275,6 @@ def _result(
     )
 
 
-def _untouched(script: Script) -> Rewritten:
-    return Rewritten(script.path, script.source.text, script.source.text, ())
-
-
 def _loops(analysis: Analysis) -> tuple[Note, ...]:
     """The training loops of a program, each with its pattern, where it is."""
     loops = sorted(analysis.program.fact(Loops).own, key=lambda loop: loop.span.start)
@@ -321,10 +317,8 @@ def _apply(
         reason = f"an internal error, please report it: {first.rule} overlaps another change"
         return _result(analysis, Status.REFUSED, reason, first.target)
     rewritten = []
-    start = analysis.scripts[0].path
-    wanted = start if only == "" else only
     for script, edits in analysis.edits_by_file(plan.edits):
-        edits = edits if wanted in (None, script.path) else ()
+        edits = edits if only in (None, script.path) else ()
         text = apply(script.source.text, edits)
         defect = _defect(script, edits, text)
         if defect:
@@ -333,7 +327,7 @@ def _apply(
         rewritten.append(Rewritten(script.path, script.source.text, text, edits))
 
     def is_wanted(target: Span) -> bool:
-        return wanted in (None, analysis.file_at(target.start)[0].path)
+        return only in (None, analysis.file_at(target.start)[0].path)
 
     ordered = sorted(plan.changes, key=lambda change: (change.target.start, change.rule))
     ordered = [change for change in ordered if is_wanted(change.target)]
@@ -362,13 +356,13 @@ def _decisions(analysis: Analysis, changes: list[Change], remarks: Iterable[Rema
 
 def at_line(analysis: Analysis, path: str, line: int) -> list[Change]:
     """The changes of the innermost statement at the 1-based `line` of a file ("": the started one)."""
-    found = []
-    for change in analysis.changes:
-        script, start = analysis.file_at(change.target.start)
-        if script is analysis.scripts[0] if not path else script.path == path:
-            found.append((change, Span(start, start + change.target.end - change.target.start)))
-    source = next((each for each in analysis.scripts if each.path == path), analysis.scripts[0]).source
-    wanted = innermost(source, (target for _, target in found), line)
+    path = path or analysis.scripts[0].path
+    home = next((each for each in analysis.scripts if each.path == path), None)
+    if home is None:
+        return []
+    placed = [(change, *analysis.place(change.target)) for change in analysis.changes]
+    found = [(change, target) for change, script, target in placed if script is home]
+    wanted = innermost(home.source, (target for _, target in found), line)
     return [change for change, target in found if target == wanted]
 
 

@@ -147,7 +147,7 @@ def analyze_program(
     program that a file starts.
     """
     analysis = analyze_script(script, pause)
-    shared = {_path_of(analysis, each.target) for each in analysis.changes} - {script.path}
+    shared = {analysis.place(each.target)[0].path for each in analysis.changes} - {script.path}
     if not shared:
         return analysis
     programs = Programs(files)
@@ -177,17 +177,12 @@ def _wanted(analysis: Analysis) -> dict[tuple[str, Span, str], tuple[Change, tup
     """The changes of a program in other files than that which is started, by place and rule."""
     found: dict[tuple[str, Span, str], tuple[Change, tuple[Edit, ...]]] = {}
     for change in analysis.changes:
-        script, start = analysis.file_at(change.target.start)
+        script, span = analysis.place(change.target)
         if script is not analysis.scripts[0] and change.rule not in _HARMLESS:
-            distance = start - change.target.start
-            span = Span(start, change.target.end + distance)
+            distance = span.start - change.target.start
             edits = tuple(edit.moved(distance) for edit in change.edits)
             found[script.path, span, change.rule] = change, edits
     return found
-
-
-def _path_of(analysis: Analysis, target: Span) -> str:
-    return analysis.file_at(target.start)[0].path
 
 
 def is_test(path: str) -> bool:

@@ -8,7 +8,6 @@ import posixpath
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from trainshift.core.joined import Joined
 from trainshift.core.names.script import Script
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Withheld
@@ -126,8 +125,8 @@ def _obstacle(
 
 
 def _place(analysis: Analysis, span: Span) -> Place:
-    script, start = analysis.file_at(span.start)
-    return Place(script.path, Span(start, start + span.end - span.start))
+    script, inside = analysis.place(span)
+    return Place(script.path, inside)
 
 
 def _changing(analysis: Analysis, changes: Iterable[Change]) -> tuple[str, ...]:
@@ -147,8 +146,7 @@ def _above(script: Script, loop: Loop) -> Span:
     """What a lens stands above: the `for` or `while`, whichever function it is in."""
     statement = loop.statement
     if isinstance(statement.node, ast.For | ast.While):
-        home = script.home(statement.scope)
-        if home is script or (isinstance(script, Joined) and home in script.scripts):
+        if script.home(statement.scope) in script.scripts:
             return script.header_span(statement)
     return loop.span
 

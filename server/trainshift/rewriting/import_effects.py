@@ -23,16 +23,8 @@ class ImportEffects:
         """Whether importing a file may touch a device, itself or by what it imports in turn."""
         if script not in self._known:
             self._known[script] = False  # Asked again while it is being answered: a cycle of imports.
-            self._known[script] = (
-                any(map(self._touches, _at_import(script)))
-                or any(
-                    self.touch(other)
-                    for path in script.workspace.imported_by(script)
-                    if (other := script.workspace.script(path)) is not None
-                )
-                if script.workspace is not None
-                else False
-            )
+            others = (other for binding in script.imports for other in script.run_by_import(binding))
+            self._known[script] = any(map(self._touches, _at_import(script))) or any(map(self.touch, others))
         return self._known[script]
 
     def _touches(self, site: Site) -> bool:

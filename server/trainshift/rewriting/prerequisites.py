@@ -286,11 +286,9 @@ class Prerequisites:
 
     def _imported(self, statement: Statement) -> Iterator[Script]:
         """The program's own files that an import runs."""
-        workspace = self._script.workspace
-        for binding in self._script.imports if workspace is not None else ():
-            if binding.statement is statement and workspace is not None:
-                paths = workspace.run_by_import(self._script, binding)
-                yield from (script for path in paths if (script := workspace.script(path)) is not None)
+        for binding in self._script.imports:
+            if binding.statement is statement:
+                yield from self._script.run_by_import(binding)
 
     @cached_property
     def _tensorflow(self) -> tuple[str, Statement | None]:

@@ -86,9 +86,12 @@ class Containers(Callers):
         return found or self._held(display)
 
     def put_at(self, display: Display, key: str) -> Iterator[Step]:
-        """What is put into a container at a key after it was written out, under any name."""
-        for item in self._put_into(display, key):
-            yield self._addition(item.binding)
+        """What is put into a container at a key after it was written out, by any name in any file."""
+        for script in self._script.linked:
+            for item in script.code.items_by_key.get(key, ()):
+                at = item.binding
+                if display in self.values(item.base, at.scope, at.statement):
+                    yield self._addition(at)
 
     def added_at(self, at: Occurrence, key: str) -> Iterator[Step]:
         """What may be put into the dictionary of a name at a key: unseen, where that is not told."""
@@ -98,14 +101,6 @@ class Containers(Callers):
                 yield unseen_in(at)
             elif other == key:
                 yield self._addition(item.binding)
-
-    def _put_into(self, display: Display, key: str) -> Iterator[ItemBinding]:
-        """The assignments to a key of a container, by any name that it has in any file."""
-        for script in self._script.linked:
-            for item in script.code.items_by_key.get(key, ()):
-                at = item.binding
-                if display in self.values(item.base, at.scope, at.statement):
-                    yield item
 
     def _along(self, step: Step, path: tuple[Slot, ...]) -> Step:
         for slot in path:

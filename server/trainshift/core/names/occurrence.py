@@ -27,6 +27,11 @@ class Occurrence(NamedTuple):
         return Occurrence(node, self.scope, self.statement)
 
 
+def of_call(site: Site) -> Occurrence:
+    """A call, where it is made."""
+    return Occurrence(site.node, site.scope, site.statement)
+
+
 class Step(NamedTuple):
     """One step back: the occurrences that may give a value, and whether something unseen may give it too.
 

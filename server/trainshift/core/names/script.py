@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from trainshift.core.lazy import cached_property
 from trainshift.core.names.resolver import PASSING_ON, Resolver
 from trainshift.core.text.code import Code
+from trainshift.core.text.edit import Edit
 from trainshift.core.text.facts import (
     AttributeBinding,
     Binding,
@@ -186,10 +187,37 @@ class Script:
             return [self]
         return workspace.reachable
 
+    # The files that it is made of; one that joins several says otherwise.
+
+    @property
+    def scripts(self) -> tuple[Script, ...]:
+        """The scripts of the files, the started one first."""
+        return (self,)
+
+    def at(self, offset: int) -> tuple[Script, int]:
+        """The script of the file that an offset lies in, and the offset in that file."""
+        return self, offset
+
+    def start_of(self, script: Script) -> int:
+        """Where the text of one of the files begins."""
+        return 0
+
+    def parts(self, edits: tuple[Edit, ...]) -> list[tuple[Script, tuple[Edit, ...]]]:
+        """Edits, in text order, by the files that they are made in, in the files' own offsets."""
+        return [(self, edits)]
+
     @property
     def linked(self) -> list[Script]:
         """Itself, and every script of the program that it is read for."""
         return [self] if self.workspace is None else self.workspace.reachable
+
+    def run_by_import(self, binding: Binding) -> Iterator[Script]:
+        """The scripts of the workspace whose own code an import runs."""
+        workspace = self.workspace
+        for path in workspace.run_by_import(self, binding) if workspace is not None else ():
+            imported = workspace.script(path) if workspace is not None else None
+            if imported is not None:
+                yield imported
 
     @cached_property
     def star_paths(self) -> list[str]:

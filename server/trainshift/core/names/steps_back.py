@@ -151,7 +151,8 @@ class StepsBack(Containers):
             return Handed(found)
         node = mapping.node
         names = node.keys if isinstance(node, ast.Dict) else [word.arg for word in node.keywords]  # type: ignore[attr-defined]
-        return Handed(unseen_in(mapping_at(mapping))) if None in names else Handed(Step(), True)
+        at = Occurrence(node, mapping.scope, mapping.statement)
+        return Handed(unseen_in(at)) if None in names else Handed(Step(), True)
 
     def _keyword(self, site: Site, name: str) -> Handed:
         """What a call hands on under a keyword that its function collects."""
@@ -324,11 +325,6 @@ def _either(ways: list[Handed]) -> Handed:
 def _one_of(ways: list[Handed]) -> Handed:
     """What one of several calls hands on."""
     return Handed(joined(way.step for way in ways), any(way.may_lack for way in ways))
-
-
-def mapping_at(display: Display) -> Occurrence:
-    """Where a container is written out."""
-    return Occurrence(display.node, display.scope, display.statement)
 
 
 def _choice(node: ast.expr, parts: list[ast.expr], at: Occurrence) -> Step:

@@ -11,15 +11,7 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from trainshift.core.lazy import cached_property
-from trainshift.core.text.facts import (
-    AttributeBinding,
-    Binding,
-    Facts,
-    ItemBinding,
-    Scope,
-    Site,
-    Statement,
-)
+from trainshift.core.text.facts import AttributeBinding, Binding, Facts, ItemBinding, Scope, Site, Statement
 from trainshift.core.text.source import Source
 from trainshift.core.text.statements import Chunk
 

@@ -11,7 +11,6 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
-from trainshift.core.joined import Joined
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
 from trainshift.core.names.occurrence import Occurrence
@@ -106,10 +105,7 @@ class Loops:
     @cached_property
     def _linked(self) -> list[Script]:
         """The other files, where the program's script does not join them all."""
-        workspace = self._script.workspace
-        if workspace is None or isinstance(self._script, Joined):
-            return []
-        return [each for each in workspace.reachable if each is not self._script]
+        return [each for each in self._script.linked if each not in self._script.scripts]
 
     def steps(self, loop: Loop) -> tuple[Span, ...]:
         """The calls of a loop that update weights, as far as they stand in the program's first script."""
@@ -186,7 +182,7 @@ class Loops:
                     waiting += [(self._script.home(called), called) for called in self._run_by(script, site)]
             for binding in imports.get(function, ()):
                 if not (passive and binding.statement and behind_main_guard(binding.statement)):
-                    waiting += [(imported, None) for imported in self._imported_scripts(script, binding)]
+                    waiting += [(imported, None) for imported in script.run_by_import(binding)]
         return found
 
     def _code(self, script: Script) -> tuple[_Sites, _Imports]:
@@ -200,15 +196,6 @@ class Loops:
                 imports.setdefault(binding.scope.function(), []).append(binding)
             self._codes[script] = sites, imports
         return self._codes[script]
-
-    def _imported_scripts(self, script: Script, binding: Binding) -> Iterator[Script]:
-        """The scripts whose own code an import runs."""
-        workspace = self._script.workspace
-        if workspace is not None:
-            for path in workspace.run_by_import(script, binding):
-                imported = workspace.script(path)
-                if imported is not None:
-                    yield imported
 
     def _run_by(self, script: Script, site: Site) -> Iterator[Scope]:
         """The functions that a call runs: those it calls, and those it is handed."""
@@ -227,8 +214,7 @@ class Loops:
             return
         sites = [site for site in self._strategy_sites() if not is_of_one_branch(site)]
         for site in sites:
-            names = self._program.names.full_names(site.node.func, site.scope, site.statement)
-            if any(api.is_subclass(name, *api.STRATEGY) for name in names):
+            if self._makes_strategy(site):
                 self._give_to_strategy(loops, site, True)
                 return
         for site in sites:
@@ -239,15 +225,12 @@ class Loops:
     @cached_property
     def beside_strategies(self) -> list[Site]:
         """The calls that make a `tf.distribute` strategy in one branch alone, which the others do without."""
-        return [
-            site
-            for site in self._strategy_sites()
-            if is_of_one_branch(site)
-            and any(
-                api.is_subclass(name, *api.STRATEGY)
-                for name in self._program.names.full_names(site.node.func, site.scope, site.statement)
-            )
-        ]
+        sites = self._strategy_sites()
+        return [site for site in sites if is_of_one_branch(site) and self._makes_strategy(site)]
+
+    def _makes_strategy(self, site: Site) -> bool:
+        names = self._program.names.full_names(site.node.func, site.scope, site.statement)
+        return any(api.is_subclass(name, *api.STRATEGY) for name in names)
 
     def _give_to_strategy(self, loops: list[Loop], origin: Site, certain: bool) -> None:
         for loop in loops:

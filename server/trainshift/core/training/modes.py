@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 from itertools import pairwise, product
 from typing import TypeAlias
 
-from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.names.occurrence import Occurrence, of_call
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Scope, Site, Statement, expression_path, last_name
 from trainshift.core.training.conditions import Conditions, contradict
@@ -59,7 +59,7 @@ class Modes:
         if function not in self._ways:
             self._ways[function] = []  # Its calls of itself lead to nothing else.
             sites, all_seen = self._callers(function)
-            ways = [way for site in sites for way in self._to(_at(site))]
+            ways = [way for site in sites for way in self._to(of_call(site))]
             self._ways[function] = ways if all_seen and len(ways) <= _MOST_WAYS else [()]
         return self._ways[function]
 
@@ -131,11 +131,7 @@ class Modes:
             return True
         sites, all_seen = self._callers(function)
         alone = all_seen and len(sites) == 1 and not sites[0].deferred and function not in seen
-        return alone and self._once(_at(sites[0]), makers, seen | {function})
-
-
-def _at(site: Site) -> Occurrence:
-    return Occurrence(site.node, site.scope, site.statement)
+        return alone and self._once(of_call(sites[0]), makers, seen | {function})
 
 
 def _of(statement: Statement) -> Occurrence:
@@ -164,7 +160,7 @@ def _in_two_arms(one: Occurrence, two: Occurrence) -> bool:
 
 def _always_in(site: Site, loop: Statement | None) -> bool:
     """Whether a call is made each time that a loop's body is run, or (None) the body of its function."""
-    for below, above in pairwise(_within(_at(site))):
+    for below, above in pairwise(_within(of_call(site))):
         if above is loop:
             return below.branch == "body"
         if not isinstance(above.node, ast.With):

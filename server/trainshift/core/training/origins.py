@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterator
 
 from trainshift.core.names.classes import class_around
-from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.names.occurrence import Occurrence, of_call
 from trainshift.core.names.values import Class, Function, Library, Unknown, UserInstance
 from trainshift.core.program import Program
 from trainshift.core.text.facts import (
@@ -106,7 +106,7 @@ class Origins:
         """Whether a model is made of another one, whose weights it then shares."""
         seen: set[ast.AST] = set()
         made = (self._script.site_of(each) for each in self.creations(at) if isinstance(each, ast.Call))
-        waiting = [Occurrence(site.node, site.scope, site.statement) for site in made]
+        waiting = [*map(of_call, made)]
         while waiting:
             whole = waiting.pop()
             for part in ast.walk(whole.node):

@@ -14,7 +14,7 @@ from itertools import combinations
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.names.flow import calls_behind
-from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.names.occurrence import Occurrence, of_call
 from trainshift.core.program import Program
 from trainshift.core.readings import parts_of
 from trainshift.core.text.facts import Site, dotted, last_name
@@ -62,14 +62,14 @@ class Shared:
         keras = self._program.fact(Fits)
         fits = [fit for fit in (*keras.fits, *keras.batches) if compile in keras.compiles_of(fit)]
         return all(
-            self._modes.exclude(_at(fit.site), _at(step.site), [site])
+            self._modes.exclude(of_call(fit.site), of_call(step.site), [site])
             for fit in fits
             for step in self.steps_of(site)
         )
 
     def in_modes(self, site: Site, compiles: list[Compile]) -> tuple[InMode, ...]:
         """Where the modes that fit wrap what the call makes, each for itself; nothing if they cannot."""
-        places = [_at(each.site) for each in compiles]
+        places = [of_call(each.site) for each in compiles]
         apart = all(self._modes.exclude(one, other, [site]) for one, other in combinations(places, 2))
         found = [self._in_mode(site, each) for each in compiles] if apart else [None]
         return tuple(each for each in found if each is not None) if None not in found else ()
@@ -84,7 +84,7 @@ class Shared:
         way = self._way_to(site, at)
         if not way or compile.site.deferred or not self._modes.runs_once(at, [site]):
             return None
-        if not all(self._modes.exclude(at, _at(step.site), [site]) for step in self.steps_of(site)):
+        if not all(self._modes.exclude(at, of_call(step.site), [site]) for step in self.steps_of(site)):
             return None
         name = dotted(given) if self._can_be_bound(at) else ""
         known = {each.node for each in way}
@@ -132,7 +132,3 @@ class Shared:
                     if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
                         if last_name(node) in names:
                             yield Occurrence(node, scope, statement)
-
-
-def _at(site: Site) -> Occurrence:
-    return Occurrence(site.node, site.scope, site.statement)
