@@ -21,7 +21,7 @@ def shape(text: str, cache: FactsCache | None = None) -> list[tuple[int, str]] |
         return chunks
     assert "".join(chunk.text for chunk in chunks) == text
     return [
-        (chunk.offset + chunk.facts.span(statement.node).start, ast.dump(statement.node))
+        (chunk.offset + chunk.facts.span(statement.node).start, ast.unparse(statement.node))
         for chunk in chunks
         for statement in chunk.facts.top
     ]

@@ -87,8 +87,12 @@ def analyze_script(script: Script, pause: Callable[[], None] = lambda: None) -> 
     """
     linked = [script] if script.workspace is None else script.workspace.reachable
     program = Program(Joined(linked) if len(linked) > 1 else script)
-    with program.names.memo.pausing(pause):
-        return _analyze(program, pause)
+    try:
+        with program.names.memo.pausing(pause):
+            return _analyze(program, pause)
+    except BaseException:  # It was given up, and nobody has the program.
+        program.forget()
+        raise
 
 
 def _analyze(program: Program, pause: Callable[[], None]) -> Analysis:

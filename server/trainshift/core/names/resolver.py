@@ -60,6 +60,9 @@ _TRANSPARENT = frozenset(
     }
 )
 _FIELD = "dataclasses.field"
+# What a call of these gives depends on where it stands, or on what it is given.
+_READ_FURTHER = _TRANSPARENT | {_FIELD, "functools.partial", "builtins.super", "builtins.dict"}
+_NAMING = (ast.Name, ast.Attribute)
 # What calls are called that may give what they are given; `getattr` may give anything.
 PASSING_ON = frozenset(name.rpartition(".")[2] for name in _TRANSPARENT) | {"DistributedOptimizer", "getattr"}
 
@@ -110,9 +113,28 @@ class Resolver(StepsBack):
 
     def _plain(self, node: ast.expr) -> Values:
         """What an expression stands for that is the same wherever it is read; nothing for any other."""
-        if isinstance(node, ast.Name | ast.Attribute):
+        if isinstance(node, _NAMING):
             return self.member_of_library(node)
+        if isinstance(node, ast.Call):
+            return self._plain_call(node)
         return frozenset({Literal(node.value)}) if isinstance(node, ast.Constant) else NOTHING
+
+    def _plain_call(self, node: ast.Call) -> Values:
+        """What a call of a library's own function or class makes, ``Dense(10)``, or of what that made."""
+        called = node.func
+        if isinstance(called, ast.Call):
+            return ANYTHING if self._library_called(called) else NOTHING
+        name = self._library_called(node)
+        return frozenset({Instance(api.returns(name) or name, node)}) if name else NOTHING
+
+    def _library_called(self, node: ast.Call) -> str:
+        """What a library calls what is called; empty where more has to be read to tell what that gives."""
+        for value in self.member_of_library(node.func) if isinstance(node.func, _NAMING) else ():
+            if isinstance(value, Library):
+                name = api.canonical(value.name) or value.name
+                if name not in _READ_FURTHER and not name.startswith("horovod."):
+                    return name
+        return ""
 
     def _name(self, name: str, scope: Scope, statement: Statement | None) -> Values:
         _, bindings = self.lookup(name, scope, statement)

@@ -150,7 +150,7 @@ class Script:
     def may_run(self, call: ast.Call) -> bool:
         """Whether a call may be of a function of this script, or of a linked one, by its name."""
         name = last_name(call.func)
-        return not name or name in self._bound_names
+        return name in self._bound_names if name else self.may_be_callable(call.func)
 
     @cached_property
     def _bound_names(self) -> frozenset[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from trainshift.core.text.collect import read_facts
@@ -78,7 +79,8 @@ def parse(text: str, cache: FactsCache | None = None) -> list[Chunk] | ParseFail
     start = 0  # Everything before is read already, and is what it was.
     try:
         first, start, last, end = _edited(text, old)
-        middle = _cut(text[start:end], _Readings(old[first:last])) if cache is not None else None
+        known = _Readings(old[first:last])
+        middle = _cut(text[start:end], known, is_edit=bool(old)) if cache is not None else None
         if middle is None:
             chunks = _from_tree(text, start, _Readings(old))
         else:
@@ -122,8 +124,11 @@ def _tail(chunks: list[Chunk], start: int) -> list[Chunk]:
     return [chunk.moved(distance) for chunk in chunks]
 
 
-def _cut(text: str, known: _Readings) -> list[Chunk] | None:
-    """Chunks cut at lines that may begin a statement; None where that does not work out."""
+def _cut(text: str, known: _Readings, *, is_edit: bool) -> list[Chunk] | None:
+    """Chunks cut at lines that may begin a statement; None where that does not work out.
+
+    What `is_edit` is read in haste: it stays until the next one, and how much memory it takes does not count.
+    """
     if not text:
         return []
     # `re` knows line feeds only; a lone carriage return ends a line too.
@@ -136,7 +141,7 @@ def _cut(text: str, known: _Readings) -> list[Chunk] | None:
     while at < len(marks) - 1:
         for end in range(at + 1, min(at + 1 + _MOST_JOINED, len(marks))):
             piece = text[marks[at] : marks[end]]
-            facts = known.take(piece) or _read(piece)
+            facts = known.take(piece) or _read(piece, _plain_tree if is_edit else _tree)
             if facts is not None:
                 chunks.append(Chunk(marks[at], piece, facts))
                 break
@@ -172,17 +177,25 @@ def _from_tree(text: str, start: int, known: _Readings) -> list[Chunk]:
     return chunks
 
 
-def _read(piece: str) -> Facts | None:
+def _read(piece: str, parsed: Callable[[str], list[ast.stmt]]) -> Facts | None:
     try:
-        return read_facts(piece, _tree(piece))
+        return read_facts(piece, parsed(piece))
     except SyntaxError:
         return None
 
 
 def _tree(text: str) -> list[ast.stmt]:
+    return lean(_parsed(text)).body
+
+
+def _plain_tree(text: str) -> list[ast.stmt]:
+    return _parsed(text).body
+
+
+def _parsed(text: str) -> ast.Module:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return lean(ast.parse(text)).body
+        return ast.parse(text)
 
 
 def _diagnose(text: str, start: int) -> ParseFailure:

@@ -89,7 +89,7 @@ class Effects:
         self._functions: dict[Scope, Deed | None] = {}
         self._own: dict[Scope, _Reading] = {}
         self._parts: dict[Script, dict[Scope, list[Site]]] = {}
-        self._bindings: dict[Script, dict[Scope, list[tuple[str, ast.expr, Binding]]]] = {}
+        self._bindings: dict[Script, dict[Scope, list[tuple[ast.expr, Binding]]]] = {}
 
     def of_call(self, site: Site) -> Deed | None:
         """What the call does, its arguments left aside; None if it only gives a value."""
@@ -300,11 +300,12 @@ class Effects:
                 if isinstance(node, ast.AST):
                     yield Deed(Effect.ACTS, f"sets the {kind} {name}", node, function)
         names = self._script.names
-        for shown, base, binding in self._bindings_of(function):
+        for base, binding in self._bindings_of(function):
             if function.name in ("__init__", "__new__") and names.is_self(base, binding.scope):
                 continue
-            if binding.target is not None and not self._is_local(base, binding.scope):
-                yield Deed(Effect.ACTS, f"sets {shown}", binding.target, function)
+            target = binding.target
+            if isinstance(target, ast.expr) and not self._is_local(base, binding.scope):
+                yield Deed(Effect.ACTS, f"sets {_shown(target)}", target, function)
 
     def _sites_of(self, function: Scope) -> list[Site]:
         home = self._script.home(function)
@@ -316,8 +317,8 @@ class Effects:
                     parts.setdefault(inside, []).append(site)
         return self._parts[home].get(function, [])
 
-    def _bindings_of(self, function: Scope) -> list[tuple[str, ast.expr, Binding]]:
-        """How the function binds attributes and items: as the script writes it, the object, the binding."""
+    def _bindings_of(self, function: Scope) -> list[tuple[ast.expr, Binding]]:
+        """How the function binds attributes and items: of which object, and the binding."""
         home = self._script.home(function)
         if home not in self._bindings:
             found = self._bindings[home] = {}
@@ -330,8 +331,8 @@ class Effects:
                 ]
                 for base, binding in (*attributes, *items):
                     inside = binding.scope.function()
-                    if inside is not None and isinstance(binding.target, ast.expr):
-                        found.setdefault(inside, []).append((_shown(binding.target), base, binding))
+                    if inside is not None:
+                        found.setdefault(inside, []).append((base, binding))
         return self._bindings[home].get(function, [])
 
     def _is_local(self, node: ast.expr, scope: Scope, seen: set[Binding] | None = None) -> bool:
