@@ -53,7 +53,7 @@ def test_the_tree_shows_each_loop_with_its_parts(project: Path) -> None:
     status, out, err = run("main.py")
     assert (status, err) == (0, "")
     assert out.splitlines() == [
-        "main.py: Optimizer and GradTape",
+        "main.py: model.fit and GradientTape",
         "├── 7:1  net.fit(load(), epochs=2)",
         "│   ├── model      net",
         '│   └── optimizer  "sgd"',
@@ -67,11 +67,11 @@ def test_the_tree_shows_each_loop_with_its_parts(project: Path) -> None:
 
 def test_a_file_that_another_one_imports_is_shown_with_its_program(project: Path) -> None:
     _, out, _ = run(".")
-    assert out.count("Optimizer and GradTape") == 1
-    assert "trainer.py: GradTape" not in out
+    assert out.count("model.fit and GradientTape") == 1
+    assert "trainer.py: GradientTape" not in out
     assert out.endswith("1 other file without a training loop.\n")
     _, named, _ = run("trainer.py")
-    assert named.startswith("trainer.py: GradTape")
+    assert named.startswith("trainer.py: GradientTape")
     assert "in train(), which nothing calls by its name" in named
 
 
@@ -103,7 +103,7 @@ def test_no_loop_is_no_error_and_says_what_was_looked_for(project: Path) -> None
 def test_standard_input(project: Path) -> None:
     status, out, _ = run("-", stdin=TRAINER)
     assert status == 0
-    assert out.startswith("<stdin>: GradTape")
+    assert out.startswith("<stdin>: GradientTape")
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_shown(
     assert status == 2
     assert name in err
     assert message in err
-    assert "trainer.py: GradTape" in out
+    assert "trainer.py: GradientTape" in out
 
 
 def test_files_that_import_each_other(project: Path) -> None:
@@ -148,6 +148,6 @@ def test_a_file_that_is_started_and_imported_is_shown_twice(project: Path) -> No
     (project / "trainer.py").write_text(guarded)
     _, out, _ = run(".")
     assert [line for line in out.splitlines() if line.endswith(("Optimizer", "Tape"))] == [
-        "main.py: Optimizer and GradTape",
-        "trainer.py: GradTape",
+        "main.py: model.fit and GradientTape",
+        "trainer.py: GradientTape",
     ]

@@ -302,7 +302,7 @@ class TestCheck:
 
 def test_loops_tell_their_cells(nb: Path) -> None:
     assert run("loops", "nb.ipynb").stdout.splitlines()[:3] == [
-        "nb.ipynb: GradTape",
+        "nb.ipynb: GradientTape",
         "└── cell 5:2:1  for i in range(10)",
         "    ├── trains     opt.apply_gradients(...)  cell 4:5:5 in step()",
     ]

@@ -60,7 +60,7 @@ class TestText:
         ]
         assert result.stderr.splitlines() == [
             "train.py: converted (2 changes in 2 of 3 files)",
-            "    GradTape loop at train.py:2:1",
+            "    GradientTape loop at train.py:2:1",
             "    train.py: 1 change",
             "    model.py: 1 change",
             "        model.py:2:1: HV06 decided: the steps are divided",

@@ -220,7 +220,7 @@ def _one_line(text: str) -> str:
 
 
 def _joined(loops: Sequence[Loop]) -> str:
-    return " and ".join(dict.fromkeys(loop.pattern.value for loop in loops))
+    return " and ".join(dict.fromkeys(loop.pattern.words for loop in loops))
 
 
 def _texts(script: Script, places: Sequence[Occurrence]) -> list[str]:

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import NamedTuple, Protocol
 
 from trainshift.cli.terminal import Printer, Segment, visible, wants_colour, width_of
+from trainshift.core.training.loop_kinds import Pattern
 from trainshift.engine.cells import Spot
 from trainshift.engine.checking import Region
 from trainshift.engine.conversion import Note, Status
@@ -220,7 +221,8 @@ class TextReporter:
         for pattern in dict.fromkeys(loop.text for loop in report.loops):
             places = [place(each.path or report.path, each) for each in report.loops if each.text == pattern]
             self._printer.line(
-                (f"    {pattern}", "green"), (f" {_plural_of('loop', places)} at {listed(places)}", "")
+                (f"    {Pattern(pattern).words}", "green"),
+                (f" {_plural_of('loop', places)} at {listed(places)}", ""),
             )
         for part in report.parts:
             if not part.is_idle:

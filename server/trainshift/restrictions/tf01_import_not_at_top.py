@@ -1,4 +1,4 @@
-"""Imports stand at the top of the script.
+"""Imports must be at the top of the script.
 
     BATCH = 32                                  import tensorflow as tf
     import tensorflow as tf                     BATCH = 32
@@ -225,12 +225,12 @@ def _judge(program: Program, statement: Statement, top: _Top) -> Finding | None:
     if for_type_checkers(statement):
         why = "only type checkers see it"
     elif not _needed(program, statement):
-        why = "no rule needs what it binds"
+        why = "the conversion does not need it"
     elif not loud and (nested is None or (home is not top.loud and isinstance(nested.node, ast.With))):
-        why = "what comes before only sets the environment, warnings or logging"
+        why = "the code above it only sets the environment, warnings or logging"
     else:
         verdict = Verdict.VIOLATED
-        why = "what each rank sets up below the imports at the top may come too early for it"
+        why = ""
     return _finding(program, statement, verdict, why, nested, top)
 
 
@@ -264,13 +264,15 @@ def _finding(
     if nested is not None:
         where = f"inside {_described(nested)}"
         header = script.statement_span(nested).start
-        related = (Related(Span(header, script.source.line_end(header)), "the import stands in here"),)
+        related = (Related(Span(header, script.source.line_end(header)), "the import is in here"),)
     else:
         where = "below other statements"
         first = top.end if verdict is Verdict.HARMLESS or top.loud is None else top.loud
         if first is not None:
             related = (Related(script.statement_span(first), "this comes before the import"),)
-    message = f"{modules} {verb} imported {where}: {why}."
+    message = f"{modules} {verb} imported {where}; {why}."
+    if not why:
+        message = f"Horovod's set-up may run before {modules} {verb} imported {where}. Move the import up."
     return Finding("TF01", verdict, span, message, related, _fix(program, statement, top))
 
 

@@ -1,4 +1,4 @@
-"""The TensorFlow module is bound by imports only.
+"""The TensorFlow module must be named by imports only.
 
     tf2 = tf                                    optimizer = tf.keras.optimizers.Adam(1e-3)
     optimizer = tf2.keras.optimizers.Adam(1e-3)
@@ -44,8 +44,8 @@ from trainshift.core.text.source import Span
 from trainshift.restrictions.facts.aliases import Alias, Aliases, catches_import_error
 from trainshift.restrictions.restriction import Findings, Restriction
 
-_MISSED = "what is made through it may not be seen, and be left as it is for one process"
-_HIDDEN = "code that each rank needs there would not find TensorFlow"
+_MISSED = "what is made through it may be missed by the conversion"
+_HIDDEN = "Horovod's code would not find TensorFlow there. Rename it"
 # Members that hardly anything but TensorFlow has.
 _TELLING = frozenset(
     {
@@ -81,11 +81,9 @@ def check(program: Program) -> Findings:
 def _alias(program: Program, alias: Alias) -> Finding:
     target = program.fact(Aliases).target(alias.binding)
     if alias.dynamic:
-        message = (
-            f"{target.text} is a module whose name is not in the script: if it is TensorFlow, {_MISSED}."
-        )
+        message = f"{target.text} is a module whose name the script computes. If it is TensorFlow, {_MISSED}."
         return Finding("TF02", Verdict.UNKNOWN, target.span, message)
-    verb = "holds TensorFlow" if alias.held else "is TensorFlow, bound by something else than an import"
+    verb = "holds TensorFlow" if alias.held else "is another name for TensorFlow"
     fix = None
     edits = program.fact(Aliases).inlined(alias)
     shown = program.fact(Aliases).shown(alias)
@@ -93,7 +91,9 @@ def _alias(program: Program, alias: Alias) -> Finding:
         span = program.script.statement_span(alias.binding.statement)
         fix = Change("TF02", f"Use {shown} instead of {target.text}", span, edits)
     related = _imported_here(program, alias.value)
-    return Finding("TF02", Verdict.VIOLATED, target.span, f"{target.text} {verb}: {_MISSED}.", related, fix)
+    return Finding(
+        "TF02", Verdict.VIOLATED, target.span, f"{target.text} {verb}: {_MISSED}. Use {shown}.", related, fix
+    )
 
 
 def _imported_here(program: Program, value: ast.expr | None = None) -> tuple[Related, ...]:
@@ -181,7 +181,7 @@ def _parameter(program: Program, binding: Binding, given: Span | None) -> Findin
     target = program.fact(Aliases).target(binding)
     function = binding.inner.name if binding.inner is not None else ""
     where = f" of {function}()" if function else ""
-    message = f"{target.text}{where} is TensorFlow, bound as a parameter: {_MISSED}."
+    message = f"{target.text}{where} is another name for TensorFlow: {_MISSED}. Use the import's name."
     related = _imported_here(program) if given is None else (Related(given, "TensorFlow is passed here"),)
     return Finding("TF02", Verdict.VIOLATED, target.span, message, related)
 
@@ -209,7 +209,7 @@ def _is_library(value: Value) -> bool:
 
 def _handed_over(program: Program, site: Site, given: ast.expr) -> Finding:
     called, text = program.script.text(site.node.func, site), program.script.text(given, site)
-    message = f"What {called} does with {text} cannot be seen: if it binds TensorFlow, {_MISSED}."
+    message = f"{called} is given {text}, and its code is not visible. If it keeps TensorFlow, {_MISSED}."
     return Finding("TF02", Verdict.UNKNOWN, program.script.span(given, site), message)
 
 
@@ -228,10 +228,10 @@ def _rebindings(program: Program, name: str, reported: set[Binding]) -> Findings
             reported.add(binding)
             target = imports.target(binding)
             if _is_stand_in(program, binding, own):
-                verdict, why = Verdict.HARMLESS, "only where TensorFlow is missing"
+                verdict, why = Verdict.HARMLESS, "that is only where TensorFlow is missing"
             else:
                 verdict, why = Verdict.VIOLATED, _HIDDEN
-            message = f"{name} is TensorFlow's name and is bound to something else here: {why}."
+            message = f"{name} is TensorFlow's name, but not here: {why}."
             yield Finding("TF02", verdict, target.span, message, _imported_at(program, own))
 
 
@@ -298,10 +298,10 @@ def _shadows(program: Program, name: str, reported: set[Binding]) -> Findings:
         binding = bindings[0]
         target = imports.target(binding)
         if _uses_tensorflow(program, scope, name):
-            message = f"{name} is TensorFlow's name and is bound to something else here: {_HIDDEN}."
+            message = f"{name} is TensorFlow's name, but not here: {_HIDDEN}."
             yield Finding("TF02", Verdict.VIOLATED, target.span, message, _imported_at(program, hidden))
         elif _is_used_alike(program, scope, name):
-            message = f"{name} is TensorFlow's name; whether it is TensorFlow here cannot be seen."
+            message = f"{name} may be TensorFlow here or something else. Rename it if it is not."
             yield Finding("TF02", Verdict.UNKNOWN, target.span, message, _imported_at(program, hidden))
 
 

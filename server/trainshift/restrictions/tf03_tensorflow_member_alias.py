@@ -1,4 +1,4 @@
-"""Members of TensorFlow are given other names by imports only.
+"""Members of TensorFlow must be renamed by imports only.
 
     Adam = tf.keras.optimizers.Adam             optimizer = tf.keras.optimizers.Adam(1e-3)
     optimizer = Adam(1e-3)
@@ -88,7 +88,7 @@ _WHOLE = (
 )
 # ... and those where functions count, but not classes such as `tf.train.Example`.
 _FUNCTIONS = ("data", "summary", "distribute")
-# What comes of it when one of them goes unnoticed.
+# What happens when one of them is missed.
 _COSTS = {
     "a callback": "run on every rank",
     "a checkpoint": "be written by every rank",
@@ -150,13 +150,15 @@ def _finding(program: Program, alias: Alias, role: str) -> Finding:
     target, member = program.fact(Aliases).target(binding), program.fact(Aliases).shown(alias)
     verb = "is some member of" if alias.dynamic else "holds" if alias.held else "is another name for"
     verb = "is by default" if binding.kind == "parameter" else verb
-    why = f"{role} behind it may go unnoticed, and {_COSTS[role]}" if role else "no rule looks at it"
+    why = f": {role} behind it may be missed, and {_COSTS.get(role)}"
+    if not alias.dynamic:
+        why += f". Write {member} where it is used"
     verdict = Verdict.UNKNOWN if alias.dynamic else Verdict.VIOLATED
     if not role:
-        verdict = Verdict.HARMLESS
+        verdict, why = Verdict.HARMLESS, "; the conversion does not need it"
     elif binding.statement is not None and for_type_checkers(binding.statement):
-        verdict, why = Verdict.HARMLESS, "only type checkers see it"
-    message = f"{target.text} {verb} {member}: {why}."
+        verdict, why = Verdict.HARMLESS, "; only type checkers see it"
+    message = f"{target.text} {verb} {member}{why}."
     return Finding("TF03", verdict, target.span, message, (), _fix(program, alias, target.text, member))
 
 

@@ -1,4 +1,4 @@
-"""The arguments of a print do nothing but compute a value.
+"""The arguments of a print must only compute a value.
 
     print("loss", train_step(x))            loss = train_step(x)
                                             print("loss", loss)
@@ -44,7 +44,6 @@ from trainshift.restrictions.restriction import Findings, Restriction
 _PRINTS = ("builtins.print", "tensorflow.print")
 _TERMINAL = frozenset({"sys.stdout", "sys.stderr", "sys.__stdout__", "sys.__stderr__"})
 _STREAMS = frozenset(tables.OPENING) | {"io.StringIO", "io.BytesIO", "io.TextIOWrapper"}
-_ONE_RANK = "in a distributed script rank 0 alone prints, and the other ranks would not do it"
 
 
 def check(program: Program) -> Findings:
@@ -80,11 +79,11 @@ def _finding(program: Program, site: Site, deed: Deed, given: ast.expr) -> Findi
     called = _shown(deed.node, program.script.text(at, site) if at is deed.node else "")
     if deed.effect is Effect.UNKNOWN:
         message = (
-            f"Nobody can see what {called} does inside this print: if it does more than give a value, "
-            "the ranks that do not print would not do it."
+            f"{called} may have side effects, and only rank 0 will run this print. "
+            "If it does, move it to the line before."
         )
         return Finding("TF04", Verdict.UNKNOWN, span, message)
-    message = f"{called} {deed.what} inside a print: {_ONE_RANK}."
+    message = f"{called} {deed.what} inside a print, which only rank 0 will run. Move it to the line before."
     origin = deed.origin
     while origin is not None and origin.origin is not None:
         origin = origin.origin
@@ -92,7 +91,7 @@ def _finding(program: Program, site: Site, deed: Deed, given: ast.expr) -> Findi
     if origin is not None:
         home = program.script.home(origin.scope)
         where = _origin_span(home, origin)
-        related = (Related(where, f"what {called} does", program.elsewhere(home)),)
+        related = (Related(where, f"{called} does it here", program.elsewhere(home)),)
     return Finding("TF04", Verdict.VIOLATED, span, message, related, _fix(program, site))
 
 
@@ -141,9 +140,9 @@ def _of_file(program: Program, site: Site) -> Finding | None:
     if verdict is None:
         return None
     shown = _shown(word.value)
-    message = f"This print writes to {shown}, an open file: {_ONE_RANK}."
+    message = f"This print writes to {shown}, an open file: only rank 0 will do that."
     if verdict is Verdict.UNKNOWN:
-        message = f"Nobody can see what {shown} is: if it is an open file, rank 0 alone would write to it."
+        message = f"{shown} may be an open file: only rank 0 will write to it."
     return Finding("TF04", verdict, program.script.span(word.value, site), message)
 
 

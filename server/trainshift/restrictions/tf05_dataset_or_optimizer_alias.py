@@ -1,4 +1,4 @@
-"""Each dataset and optimizer is created by one assignment and has one name.
+"""Each dataset and optimizer must be created by one assignment and have one name.
 
     iterator = iter(tf.data.Dataset.range(8))       dataset = tf.data.Dataset.range(8)
                                                     iterator = iter(dataset)

@@ -1,4 +1,4 @@
-"""A name that holds a dataset or an optimizer holds nothing else later.
+"""A name that holds a dataset or an optimizer must hold nothing else later.
 
     ds = tf.data.Dataset.range(8)               ds = tf.data.Dataset.range(8)
     ds = list(ds.as_numpy_iterator())           values = list(ds.as_numpy_iterator())
@@ -133,14 +133,14 @@ def _reassigned(
     if unseen:
         verdict = Verdict.UNKNOWN
         message = (
-            f"`{name}` held {_A[kind]} and gets a value here that the script does not show: if it is neither "
-            f"a dataset nor an optimizer, a rewrite that is right for the {kind.value} is wrong for it."
+            f"`{name}` held {_A[kind]} and may hold something else from here on, which an edit for the "
+            f"{kind.value} would break. Use another name."
         )
     else:
         verdict = Verdict.VIOLATED
         message = (
-            f"`{name}` held {_A[kind]} and here becomes something that is neither a dataset nor an "
-            f"optimizer: what is done to the {kind.value} on every rank would be done to this value too."
+            f"`{name}` held {_A[kind]} and holds something else from here on, which an edit for the "
+            f"{kind.value} would break. Use another name."
         )
     related: tuple[Related, ...] = ()
     home = first.statement or (first.inner.statement if first.inner is not None else None)

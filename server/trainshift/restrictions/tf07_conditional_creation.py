@@ -1,4 +1,4 @@
-"""Datasets and optimizers are created unconditionally.
+"""Datasets and optimizers must be created unconditionally.
 
     if args.sgd:                                        rate = 0.01 if args.sgd else 0.001
         optimizer = tf.keras.optimizers.SGD(0.01)       optimizer = tf.keras.optimizers.Adam(rate)
@@ -35,11 +35,10 @@ from trainshift.restrictions.facts.holders import Condition
 from trainshift.restrictions.restriction import Findings, Restriction
 
 _WHY = {
-    MadeKind.DATASET: "the text does not tell which dataset the ranks are to share out",
-    MadeKind.OPTIMIZER: (
-        "the text does not tell which optimizer is to be scaled and to start alike on all ranks"
-    ),
+    MadeKind.DATASET: "Trainshift cannot tell which dataset the ranks share",
+    MadeKind.OPTIMIZER: "Trainshift cannot tell which optimizer trains",
 }
+_A = {MadeKind.DATASET: "a dataset", MadeKind.OPTIMIZER: "an optimizer"}
 _UNDER = {
     "conditional expression": "in a conditional expression",
     "comprehension": "in a comprehension, once for each element",
@@ -60,9 +59,7 @@ def check(program: Program) -> Findings:
         first = (deciding or conditions)[0]
         related: tuple[Related, ...] = ()
         if first.statement is not None:
-            related = (
-                Related(program.script.header_span(first.statement), f"The `{first.word}` stands here."),
-            )
+            related = (Related(program.script.header_span(first.statement), f"The `{first.word}` is here."),)
         span = program.script.span(creation.whole, creation.site)
         verdict, message = _judged(program, creation, first)
         yield Finding("TF07", verdict, span, message, related)
@@ -73,18 +70,21 @@ def _judged(program: Program, creation: Creation, first: Condition) -> tuple[Ver
     kind = creation.kind.value
     where = _UNDER.get(first.word, f"under `{first.word}`")
     if not first.decides:
-        return Verdict.HARMLESS, f"The {kind} {made} is created {where}, which always lets it run."
+        return Verdict.HARMLESS, f"The {kind} {made} is created {where}, which always runs."
     if not creation.certain:
         return Verdict.UNKNOWN, (
-            f"{made} {where} may create a conditional {kind}, but the script does not show its class: "
+            f"{made} {where} may be {_A[creation.kind]}. If it is, create it once, without the condition: "
             f"{_WHY[creation.kind]}."
         )
     if first.word in ("for", "while", "comprehension"):
         return Verdict.VIOLATED, (
-            f"The {kind} {made} is created {where}: made anew each time, it is not the one that all ranks "
-            "started from."
+            f"The {kind} {made} is created {where}, anew each time, so it is not the one that all ranks "
+            "started from. Create it once, before."
         )
-    return Verdict.VIOLATED, f"The {kind} {made} is created {where}: {_WHY[creation.kind]}."
+    return Verdict.VIOLATED, (
+        f"The {kind} {made} is created {where}: {_WHY[creation.kind]}. Create it once, and let the condition "
+        "choose its arguments."
+    )
 
 
 RULE = Restriction("TF07", "conditional-creation", check)

@@ -1,4 +1,4 @@
-"""A call of apply_gradients is a statement of its own or all that is assigned.
+"""A call of apply_gradients must be a statement of its own, or all that is assigned.
 
     return opt.apply_gradients(pairs)       result = opt.apply_gradients(pairs)
                                             return result
@@ -40,7 +40,7 @@ from trainshift.restrictions.restriction import Findings, Restriction
 
 _METHOD = "apply_gradients"
 _ASSIGNMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign)
-_REASON = "no line can follow it that broadcasts the variables after the first step, without which the ranks"
+_REASON = "so the variables cannot be broadcast after it. Give it a statement of its own"
 
 
 def check(program: Program) -> Findings:
@@ -75,12 +75,9 @@ def _judge(program: Program, site: Site, method: ast.Attribute) -> Finding | Non
     )
     shown = _shown(method)
     if verdict is Verdict.UNKNOWN:
-        message = (
-            f"{shown}(...) stands {_place(site)}, and nobody can see whether {_shown(method.value)} is an "
-            f"optimizer: if it is, {_REASON} train apart."
-        )
+        message = f"{shown}(...) is {_place(site)}, {_REASON} if {_shown(method.value)} is an optimizer."
         return Finding("TF08", verdict, span, message)
-    message = f"{shown}(...) stands {_place(site)}: {_REASON} train apart."
+    message = f"{shown}(...) is {_place(site)}, {_REASON}."
     return Finding("TF08", verdict, span, message, fix=_fix(program, site))
 
 
@@ -144,7 +141,8 @@ def _passed_on(program: Program, called: set[ast.expr]) -> Iterator[Finding]:
                 _of_receiver(program, node.value, scope, statement) is Verdict.VIOLATED
             ):
                 message = (
-                    f"{_shown(node)} is passed on without a call: nobody can see where the step is taken."
+                    f"{_shown(node)} is passed on, so its step cannot be found. Call it in a statement of "
+                    "its own."
                 )
                 yield Finding("TF08", Verdict.VIOLATED, program.script.span(node, statement), message)
 

@@ -1,4 +1,4 @@
-"""A global optimizer is defined before the functions that use it and not changed afterwards.
+"""A global optimizer must be defined before the functions that use it, and not change afterwards.
 
     @tf.function                            optimizer = tf.keras.optimizers.Adam()
     def train_step(x):
@@ -50,10 +50,7 @@ from trainshift.restrictions.restriction import Findings, Restriction
 _GIVING = ("value", "context", "element", "import")
 _STEPS = ("apply_gradients", "minimize")
 _TENSORFLOW = ("tensorflow.", "keras.")
-_READING = (
-    "the rewrite cannot tell which optimizer the function steps, and the ranks train apart if they share the "
-    "variables of another one"
-)
+_READING = "so that the conversion knows which optimizer is stepped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,22 +160,24 @@ def _judge(
     """What is wrong with the order first, then what changes the name, then what changes the object."""
     span = program.script.span(use.node, use.function)
     says = f"{use.function.name or 'A lambda'} uses the global optimizer {each.name}"
-    doubt = "" if each.certain else f" Nobody can see whether {each.name} is an optimizer."
+    if not each.certain:
+        says = f"{use.function.name or 'A lambda'} uses {each.name}, which may be an optimizer"
+    also = "which" if each.certain else "and which"
     verdict = Verdict.VIOLATED if each.certain else Verdict.UNKNOWN
     related = [_related(program, each.bindings[0], "the first definition")]
     if not _is_defined_before(program, each, use):
-        message = f"{says}, which is defined after it: {_READING}.{doubt}"
+        message = f"{says}, {also} is defined after it. Move the definition up, {_READING}."
         fix = _fix(program, each) if each.certain else None
         return Finding("TF09", verdict, span, message, tuple(related), fix)
     if changed is not None:
-        message = f"{says}, which is bound again after its first assignment: {_READING}.{doubt}"
+        message = f"{says}, {also} is assigned more than once. Assign it once, {_READING}."
         if changed is not each.bindings[0]:
-            related.append(_related(program, changed, f"{each.name} is bound again here"))
+            related.append(_related(program, changed, f"{each.name} is assigned again here"))
         return Finding("TF09", verdict, span, message, tuple(related))
     if setting is None or not isinstance(setting.target, ast.Attribute):
         return None
     shown = f"{each.name}.{setting.target.attr}"
-    message = f"{says}, and {shown} is set: it stays the same object, so that no rewrite comes out otherwise."
+    message = f"{says}, and {shown} is set; it stays the same optimizer, so nothing changes."
     return Finding(
         "TF09", Verdict.HARMLESS, span, message, (_related(program, setting, f"{shown} is set here"),)
     )

@@ -1,4 +1,4 @@
-"""Each checkpoint is created by one assignment and has one name.
+"""Each checkpoint must be created by one assignment and have one name.
 
     tf.train.Checkpoint(model=model).save(path)     checkpoint = tf.train.Checkpoint(model=model)
                                                     checkpoint.save(path)

@@ -1,4 +1,4 @@
-"""A program has its training loops in one file.
+"""A program must have its training loops in one file.
 
 The rewrite works on one file at a time: it sets up Horovod, wraps the tape or the optimizer and
 broadcasts there. When a script trains in one file and a file that it imports trains too, converting one
@@ -36,8 +36,8 @@ def check(program: Program) -> Findings:
     files = " and ".join(posixpath.basename(path) for path in first)
     certain = sum(loop.certain for loop in first.values()) > 1
     message = (
-        f"The training loops of this program {'are' if certain else 'may be'} spread over {files}; each file "
-        "is converted on its own, so the ranks would train apart where one is left behind."
+        f"This program {'trains' if certain else 'may train'} in {files}. Convert all of it, not one file: "
+        "the ranks train apart where a loop is left behind."
     )
     related = tuple(
         Related(loop.span, f"{loop.call} trains here", loop.script)

@@ -1,4 +1,4 @@
-"""Every training loop is of a type that can be converted.
+"""Every training loop must be of a type that can be converted.
 
 The rules are made for a loop of `tf.GradientTape` and `apply_gradients`, Keras' `fit`, an
 Estimator and the sessions of TensorFlow 1. In any other loop they do not see where the gradients are, so
@@ -25,24 +25,24 @@ from trainshift.core.training.loops import Loops
 from trainshift.restrictions.restriction import Findings, Restriction
 
 _WHY = {
-    Pattern.STRATEGY: "{call} runs under a tf.distribute strategy, which reduces the gradients itself; with "
-    "Horovod they would be reduced twice.",
-    Pattern.MINIMIZE: "{call} computes and applies the gradients at once; there is no tape to wrap, so each "
-    "rank would train on its own.",
-    Pattern.BY_HAND: "{call} updates the weights without an optimizer; nothing averages these gradients over "
-    "the ranks.",
-    Pattern.LIBRARY: "{call} trains through a library that hides the fit; what averages gradients cannot be "
-    "put there, so each rank would train on its own.",
-    Pattern.UNKNOWN: "It cannot be seen where the gradients of {call} come from, so it is not known whether "
-    "they are averaged over the ranks.",
+    Pattern.STRATEGY: "{call} runs under a tf.distribute strategy, which averages the gradients itself. "
+    "Remove the strategy, or Horovod averages them twice.",
+    Pattern.MINIMIZE: "{call} hides its tape, so each rank would train on its own. Use a tf.GradientTape and "
+    "apply_gradients.",
+    Pattern.BY_HAND: "{call} updates the weights by hand, so each rank would train on its own. Use an "
+    "optimizer's apply_gradients.",
+    Pattern.LIBRARY: "{call} trains through a library that hides the fit, so each rank would train on its "
+    "own. Call the model's own fit.",
+    Pattern.UNKNOWN: "Trainshift cannot tell where the gradients of {call} come from. Check that they are "
+    "averaged over the ranks.",
 }
 
 
 _PERHAPS = {
-    Pattern.STRATEGY: "{call} may run under a tf.distribute strategy that is not seen here; if it does, "
-    "Horovod would reduce the gradients a second time.",
-    Pattern.MINIMIZE: "{call} may be that of a TensorFlow optimizer, which cannot be seen here; if it is, "
-    "there is no tape to wrap, and each rank would train on its own.",
+    Pattern.STRATEGY: "{call} may run under a tf.distribute strategy. If it does, remove the strategy, or "
+    "Horovod averages the gradients a second time.",
+    Pattern.MINIMIZE: "{call} may train with a TensorFlow optimizer. If it does, use a tf.GradientTape and "
+    "apply_gradients, or each rank trains on its own.",
 }
 
 
@@ -59,8 +59,8 @@ def check(program: Program) -> Findings:
             yield Finding("TL02", verdict, span, message, related)
         elif not loop.certain:
             message = (
-                f"It cannot be seen whether {loop.call} trains a Keras model; if it trains otherwise, it is "
-                "not distributed."
+                f"Trainshift cannot tell whether {loop.call} trains a Keras model. Anything else is left as "
+                "it is."
             )
             yield Finding("TL02", Verdict.UNKNOWN, loop.span, message)
     yield from _second_types(program)
@@ -83,8 +83,8 @@ def _second_types(program: Program) -> Findings:
             here, other = (loop, first) if loop.script is program.script else (first, loop)
             if program.fact(Loops).same_model(here, other) is False:
                 message = (
-                    f"{here.call} and {other.call} are two types of training loop ({here.pattern.value} and "
-                    f"{other.pattern.value}) for different models; each is converted by its own rules."
+                    f"{here.call} and {other.call} are two types of training loop, for different models; "
+                    "each is converted by its own rules."
                 )
                 where = program.elsewhere(other.script)
                 related = Related(other.span, f"the other type: {other.call}", where)

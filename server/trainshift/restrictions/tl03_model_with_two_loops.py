@@ -1,4 +1,4 @@
-"""Each model is trained by one type of loop.
+"""Each model must be trained by one type of loop.
 
 A tape's gradients are averaged by wrapping the tape, those of `fit` by wrapping the optimizer. A model
 that is trained both ways gets both: its optimizer is wrapped for `fit` and then also applies gradients that
@@ -81,8 +81,11 @@ def _finding(program: Program, here: Loop, other: Loop, span: Span) -> Finding |
     if model is not None:
         elsewhere = here.script is not program.script
         name = "The model that is made here" if elsewhere else ast.unparse(model.node)
-        loops = f"{other.call} ({other.pattern.value}) and {here.call} ({here.pattern.value})"
-        verdict, outcome = Verdict.VIOLATED, "; its gradients would be averaged twice or not at all."
+        loops = f"{other.call} and {here.call}"
+        verdict, outcome = (
+            Verdict.VIOLATED,
+            ": its gradients may be averaged twice or not at all. Use one of them.",
+        )
         if exclusive:
             verdict = Verdict.HARMLESS
             outcome = ", of which only one runs; each is converted by its own rules."
@@ -91,8 +94,8 @@ def _finding(program: Program, here: Loop, other: Loop, span: Span) -> Finding |
     if exclusive:
         return None
     message = (
-        f"It cannot be seen whether {here.call} ({here.pattern.value}) and {other.call} "
-        f"({other.pattern.value}) train one model; if they do, its gradients would be averaged twice."
+        f"{here.call} and {other.call}, two types of loop, may train one model. "
+        "If they do, its gradients would be averaged twice: use one of them."
     )
     return Finding("TL03", Verdict.UNKNOWN, span, message, tuple(related))
 

@@ -1,4 +1,4 @@
-"""A function that trains is called by its name, and not passed on as a value.
+"""A function that trains must be called by its name, not passed on as a value.
 
 Whoever is handed a training function may call it in a thread, never, or on one rank only, and the
 calls that every rank must make together then no longer meet: the ranks wait for each other, or train
@@ -75,13 +75,13 @@ def _judged(program: Program, use: _Use) -> Findings:
     related = _definition(program, first, name) if first is not None else ()
     if (trains or method) and use.how != _FOR_ESTIMATOR:
         message = (
-            f"{name} trains and is {use.how} instead of called by its name; every rank must make the same "
-            "training calls, and a call by another name is easily missed."
+            f"{name} trains and is {use.how}, so the conversion may miss where it is called. Call it by its "
+            "name, on every rank."
         )
         yield Finding("TL04", Verdict.VIOLATED, span, message, related)
     else:
-        what = "is what the Estimator runs itself" if trains else "does not train"
-        yield Finding("TL04", Verdict.HARMLESS, span, f"{name} is {use.how}, but it {what}.", related)
+        what = "the Estimator runs it itself" if trains else "it does not train"
+        yield Finding("TL04", Verdict.HARMLESS, span, f"{name} is {use.how}; {what}.", related)
 
 
 def _place(program: Program, function: Scope) -> tuple[str, int]:

@@ -1,4 +1,4 @@
-"""Training loops run unconditionally.
+"""Training loops must run unconditionally.
 
 Every rank must train the same steps, because each step waits for the gradients of all ranks. Under a
 condition that comes out differently on one rank (a file that only one machine has, a local loss, the
@@ -72,11 +72,11 @@ def _finding(program: Program, found: _Condition) -> Finding:
     reached = "trains" if site in found.loop.sites else "reaches a training loop and runs"
     related = (Related(found.at, "the condition"),)
     if not found.loop.likely:
-        message = f"It cannot be seen whether {name}, which runs {found.what}, trains a Keras model."
+        message = f"{name}, which runs {found.what}, may train a Keras model. If so, run it on every rank."
         return Finding("TL05", Verdict.UNKNOWN, found.span, message, related)
     message = (
-        f"{name} {reached} {found.what}; a rank for which that comes out differently leaves the others "
-        "waiting for its gradients."
+        f"{name} {reached} {found.what}: a rank that decides differently leaves the others waiting. Run it "
+        "on every rank."
     )
     steps = program.fact(Loops).steps(found.loop)
     return Finding("TL05", Verdict.VIOLATED, found.span, message, related, concerns=steps)

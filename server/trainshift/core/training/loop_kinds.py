@@ -34,7 +34,18 @@ class Pattern(Enum):
     LIBRARY = "a library that hides the fit"
     UNKNOWN = "unknown"
 
+    @property
+    def words(self) -> str:
+        """What people call the pattern."""
+        return _WORDS.get(self, self.value)
 
+
+_WORDS = {
+    Pattern.GRAD_TAPE: "GradientTape",
+    Pattern.OPTIMIZER: "model.fit",
+    Pattern.SESSION: "TF1 session",
+    Pattern.MONITORED_SESSION: "monitored session",
+}
 KNOWN_PATTERNS = frozenset(list(Pattern)[:5])
 # Those whose operations are run by TF1 sessions.
 GRAPH_PATTERNS = frozenset({Pattern.ESTIMATOR, Pattern.SESSION, Pattern.MONITORED_SESSION})

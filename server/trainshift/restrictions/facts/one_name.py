@@ -26,13 +26,10 @@ from trainshift.restrictions.facts.holders import Held, excludes
 from trainshift.restrictions.facts.second_names import kept_names
 
 WHY = {
-    MadeKind.DATASET: "a rewrite follows a dataset by its one name to divide its batches among the ranks",
-    MadeKind.OPTIMIZER: (
-        "a rewrite follows an optimizer by its one name to scale its rate and to start all ranks from the "
-        "same variables"
-    ),
-    MadeKind.CHECKPOINT: "a rewrite follows a checkpoint by its one name so that only rank 0 writes it",
-    MadeKind.MANAGER: "a rewrite follows a checkpoint manager by its one name so that only rank 0 writes",
+    MadeKind.DATASET: "so that the ranks can share its batches",
+    MadeKind.OPTIMIZER: "so that it can be scaled and wrapped",
+    MadeKind.CHECKPOINT: "so that only rank 0 writes it",
+    MadeKind.MANAGER: "so that only rank 0 writes with it",
 }
 _FRESH = {
     MadeKind.DATASET: "dataset",
@@ -82,8 +79,8 @@ class _Rule:
     def _second(self, creation: Creation, first: Creation) -> Finding:
         sure = creation.certain and first.certain
         message = (
-            f"`{creation.holder}` is given a second {creation.kind.value} here: {WHY[creation.kind]}, and "
-            "cannot tell the two apart."
+            f"`{creation.holder}` is given a second {creation.kind.value} here, and the conversion cannot "
+            "tell the two apart. Use another name."
         )
         related = Related(
             self._span(first), f"The first {first.kind.value} of `{first.holder}` is created here."
@@ -99,14 +96,14 @@ class _Rule:
             message = f"The {kind.value} {made} is {self._how(creation)}; {_HARMLESS_BECAUSE[creation.held]}."
         elif creation.certain:
             verdict = Verdict.VIOLATED
-            message = f"The {kind.value} {made} is {self._how(creation)}: {WHY[kind]}, and here it has none."
-            if creation.held is Held.SEVERAL:
-                message = f"The {kind.value} {made} is {self._how(creation)}: {WHY[kind]}."
+            message = (
+                f"The {kind.value} {made} is {self._how(creation)}. Assign it to one name first, {WHY[kind]}."
+            )
         else:
             verdict = Verdict.UNKNOWN
             message = (
-                f"{made} may make {_a(kind)} that is {self._how(creation)}, but the script does not show its "
-                f"class: {WHY[kind]}."
+                f"{made} may be {_a(kind)}, and is {self._how(creation)}. "
+                f"If it is, assign it to one name first, {WHY[kind]}."
             )
         fix = self._introduce(creation, name) if name else self._split(creation)
         return Finding(self.code, verdict, self._span(creation), message, self._callee(creation), fix)
@@ -221,7 +218,9 @@ class _Rule:
                 if kind is not None and part not in seen:
                     seen.add(part)
                     text = self.program.script.text(part, binding.scope)
-                    message = f"The {kind.value} `{text}` is also {each.how}; a rewrite follows it there."
+                    message = (
+                        f"The {kind.value} `{text}` is also {each.how}; the conversion follows it there."
+                    )
                     span = self.program.script.span(part, binding.scope)
                     related = self._bound_at(part, binding.scope, binding.statement)
                     yield Finding(self.code, Verdict.HARMLESS, span, message, related)
@@ -243,7 +242,7 @@ class _Rule:
             source, binding.scope, binding.statement
         )
         what = f"the {kind.value} `{text}`" if sure else f"`{text}`, which may be {_a(kind)}"
-        message = f"`{target.id}` is a second name for {what}: {WHY[kind]}."
+        message = f"`{target.id}` is a second name for {what}. Use one name, {WHY[kind]}."
         yield Finding(
             self.code,
             Verdict.VIOLATED if sure else Verdict.UNKNOWN,
@@ -327,8 +326,8 @@ class _Rule:
                     continue
                 text = script.text(part, site)
                 message = (
-                    f"The {kind.value} `{text}` has a second name in `{self._called(site.node)}`, the "
-                    "parameter that it is passed for; a rewrite follows it there."
+                    f"The {kind.value} `{text}` has a second name in `{self._called(site.node)}`, its "
+                    "parameter; the conversion follows it there."
                 )
                 span = script.span(part, site)
                 yield Finding(self.code, Verdict.HARMLESS, span, message, self._definition(site))
@@ -343,9 +342,9 @@ class _Rule:
 
 
 _HARMLESS_BECAUSE = {
-    Held.ANNOTATED: "an annotation does not hide the name",
-    Held.ATTRIBUTE: "a rewrite follows the attribute as it would a name",
-    Held.COMPILED: "the optimizer can be scaled and wrapped where it stands",
+    Held.ANNOTATED: "the conversion follows the name",
+    Held.ATTRIBUTE: "the conversion follows the attribute",
+    Held.COMPILED: "the conversion changes it there",
     Held.DISCARDED: "nothing uses it",
 }
 
