@@ -11,7 +11,7 @@ ONE_RULE = $(if $(RULE),--rule $(RULE))
 # Without the compiled modules that Python keeps, each process of a test would compile all anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test check rule test-rule format fixtures docs api bench vsix clean
+.PHONY: help demo test check rule test-rule format fixtures docs api bench ecosystem vsix clean
 
 help:  ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -100,6 +100,10 @@ bench: $(VENV)/.dev $(BENCH)/.done  ## Time the server, a conversion and a check
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.convert_speed
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.check_speed
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.suite_times $(TIMES)
+
+ecosystem: $(VENV)/.dev  ## Check and convert any public scripts, and compare with the last run: make ecosystem DIR=...
+	@test -n "$(DIR)" || { PYTHONPATH=tests $(BIN)/python -m ecosystem --help; exit 2; }
+	@PYTHONPATH=tests $(BIN)/python -m ecosystem "$(DIR)" $(OPTIONS)
 
 clean:  ## Remove the environment and every cache.
 	rm -rf $(VENV) $(BENCH) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,212 @@
+"""Judge: what the check and the conversion of one file come to, and what is not as it must be."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from typing import Any, NamedTuple
+
+from lossless import assert_lossless
+from trainshift.cli.check import Job, check_file
+from trainshift.cli.documents import Document, NotebookDocument, read_document
+from trainshift.cli.programs.sources import home
+from trainshift.core.finding import Verdict
+from trainshift.engine import checking, conversion
+from trainshift.engine.conversion import Conversion, Status
+from trainshift.engine.programs import Programs, is_test
+from trainshift.engine.workspace import ParsedFiles
+from trainshift.host.disk import files_on_disk
+from trainshift.host.files import FileProblem
+from trainshift.host.walk import Input
+
+UNREADABLE = "cannot be read"
+MODULE = "a module of a program"
+CRASH = "crash"
+
+
+class Found(NamedTuple):
+    """A finding: its line is that of a notebook's cell, if it has one."""
+
+    code: str
+    verdict: str
+    severity: str
+    cell: int | None
+    line: int
+    message: str
+    quoted: str
+
+    @property
+    def kind(self) -> str:
+        """Under what it is counted."""
+        return f"{self.code} {self.verdict}, {self.severity}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one file.
+
+    `status` is that of its conversion where it starts a program; else it says why it has none.  `reason` is
+    that of a refusal, `crash` what failed of ours, `unclean` what must not be of a result.  `checked` and
+    `converted` are seconds, `memory` (MB) is the most that its process had until then.
+    """
+
+    status: str
+    reason: str = ""
+    findings: tuple[Found, ...] = ()
+    rules: tuple[str, ...] = ()
+    doubts: int = 0
+    unclean: tuple[str, ...] = ()
+    crash: str = ""
+    checked: float = 0.0
+    converted: float = 0.0
+    memory: int = 0
+
+    @property
+    def seconds(self) -> float:
+        """What both took."""
+        return self.checked + self.converted
+
+    def as_json(self) -> dict[str, Any]:
+        """The outcome for the next run."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Outcome:
+        """The outcome of a run that was written down."""
+        lists = {key: tuple(value) for key, value in data.items() if isinstance(value, list)}
+        return cls(**{**data, **lists, "findings": tuple(Found(*each) for each in data["findings"])})
+
+
+def judge(path: str) -> Outcome:
+    """Check and convert the file at `path`; never raises for what it holds."""
+    item = Input(path)
+    started = time.perf_counter()
+    check = check_file(Job(item, path))
+    checked = time.perf_counter() - started
+    findings = tuple(
+        Found(
+            each.code,
+            each.verdict.value,
+            each.severity.name.lower(),
+            each.region.cell,
+            each.region.line,
+            each.message,
+            (check.shown.line(each.region) or "").strip(),
+        )
+        for each in check.diagnostics
+    )
+    crash = f"check: {check.error}" if check.is_defect else ""
+    crash = crash or next((f"check: {each.message}" for each in check.diagnostics if each.code == "TS04"), "")
+    outcome = Outcome(CRASH, findings=findings, crash=crash, checked=checked)
+    if check.error and not crash:
+        return replace(outcome, status=UNREADABLE, reason=check.error, memory=_memory())
+    try:
+        outcome = _converted(path, outcome)
+    except FileProblem as problem:
+        outcome = replace(outcome, status=UNREADABLE, reason=problem.message)
+    except Exception as error:
+        outcome = replace(outcome, crash=crash or f"convert: {type(error).__name__}: {error}")
+    return replace(outcome, memory=_memory())
+
+
+def _converted(path: str, outcome: Outcome) -> Outcome:
+    """The outcome with what the conversion of the file comes to."""
+    started = time.perf_counter()
+    document = read_document(Input(path), path)
+    result = _conversion(document, home(path))
+    outcome = replace(outcome, converted=time.perf_counter() - started)
+    if result is None:
+        return replace(outcome, status=MODULE)
+    ours = f"convert: {result.reason}" if "internal error" in result.reason else ""
+    return replace(
+        outcome,
+        status=result.status.value,
+        reason=result.reason if result.status is Status.REFUSED else "",
+        rules=tuple(sorted({note.rule for note in result.applied})),
+        doubts=len(result.doubts),
+        unclean=tuple(_unclean(document, home(path), result)) if result.status is Status.CONVERTED else (),
+        crash=outcome.crash or ours,
+    )
+
+
+def normal(reason: str) -> str:
+    """A reason without the names of the one script, so that equal ones are counted together."""
+    return re.sub(r"`[^`]*`|'[^']*'|\b\w+\.py\b|\b\d+\b", "…", reason)
+
+
+@cache
+def _shared() -> tuple[ParsedFiles, Programs]:
+    """The files around those that this process judges, and the programs that they are."""
+    files = files_on_disk()
+    return files, Programs(files)
+
+
+def _conversion(document: Document, path: str) -> Conversion | None:
+    """What `convert` makes of the file; None where it starts no program."""
+    if not document.is_linked:
+        return document.converted(conversion.convert(document.text))[0]
+    files, programs = _shared()
+    if path not in programs.starts(path) or (is_test(path) and len(programs.reached(path)) > 1):
+        return None
+    return conversion.convert_program(document.text, path, files)
+
+
+def _unclean(document: Document, path: str, result: Conversion) -> Iterator[str]:
+    """What must not be of a result: lost text, another result the second time, a new violation."""
+    if isinstance(document, NotebookDocument):
+        after = document.converted(result)[1]
+        again = conversion.convert(after.text)
+        yield from _defects(result, lambda part: part)
+        if again.status is Status.REFUSED or again.text != after.text:
+            yield f"a second conversion differs: {_why(again)}"
+        yield from _violations(document.text, after.text, path, None, None)
+        return
+    texts = {each.path: each.text for each in result.files}
+    files, later = _shared()[0], files_on_disk(texts.get)
+    yield from _defects(result, os.path.basename)
+    again = conversion.convert_program(result.text, path, later)
+    if again.status is Status.REFUSED or any(each.text != each.before for each in again.files):
+        yield f"a second conversion differs: {_why(again)}"
+    for each in result.files:
+        if each.text != each.before:
+            yield from _violations(each.before, each.text, each.path, files, later)
+
+
+def _why(again: Conversion) -> str:
+    rules = ", ".join(sorted({note.rule for note in again.applied}))
+    return normal(again.reason) or f"{again.status.value} by {rules}"
+
+
+def _defects(result: Conversion, name: Callable[[str], str]) -> Iterator[str]:
+    for each in result.files:
+        try:
+            assert_lossless(each.before, each.edits, each.text, name(each.path))
+        except AssertionError:
+            yield "text was lost outside the edits, or a comment"
+
+
+def _violations(
+    before: str, after: str, path: str, files: ParsedFiles | None, later: ParsedFiles | None
+) -> Iterator[str]:
+    """The codes of which there are more violations in a result than there were."""
+    old, new = _violated(before, path, files), _violated(after, path, later)
+    for code, number in sorted((new - old).items()):
+        yield f"{number} new {code}"
+
+
+def _violated(text: str, path: str, files: ParsedFiles | None) -> Counter[str]:
+    report = checking.check(text, path=path, files=files)
+    return Counter(each.code for each in report.diagnostics if each.verdict is Verdict.VIOLATED)
+
+
+def _memory() -> int:
+    """The most memory (MB) that this process has had."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit >> 20
