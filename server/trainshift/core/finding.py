@@ -38,6 +38,7 @@ class Finding:
     `span` is the code to underline, in code points of the script.  `message` says what was found and
     why it matters, in the script's own names.  `fix` is a change of the core that mends it.  `concerns`
     is other code that is rewritten on the assumption that the restriction holds: a step, for a loop.
+    `settled` tells that no change can be wrong because of it here, although it is violated.
     """
 
     code: str
@@ -47,3 +48,4 @@ class Finding:
     related: tuple[Related, ...] = ()
     fix: Change | None = None
     concerns: tuple[Span, ...] = ()
+    settled: bool = False

@@ -29,7 +29,7 @@ def guarded(change: Change, guards: Iterable[Guard], findings: Iterable[Finding]
     by_code = {guard.code: guard for guard in guards}
     for finding in findings:
         guard = by_code.get(finding.code)
-        if guard is None or not _concerns(finding, change.target):
+        if guard is None or finding.settled or not _concerns(finding, change.target):
             continue
         effect = {Verdict.VIOLATED: guard.violated, Verdict.UNKNOWN: guard.unknown}.get(finding.verdict)
         reason = f"{finding.code}: {finding.message}"

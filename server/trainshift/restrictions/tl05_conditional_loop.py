@@ -4,6 +4,9 @@ Every rank must train the same steps, because each step waits for the gradients 
 condition that comes out differently on one rank (a file that only one machine has, a local loss, the
 rank itself) the others wait for ever, and what is set up before the loop may not have happened.
 
+A condition that all ranks agree on (a literal, an argument of the command line, the environment, a
+file that configures the run) makes no difference to the conversion, and the finding says so.
+
 Violated: the loop, the definition of its function, or a call that reaches it, stands under `if`, `match`,
 `except`, in a conditional expression or behind `and`/`or`. Not a condition: `if __name__ == "__main__":`, the
 body of a `try`, another loop around it, and an `if` inside the loop that skips a step. A `fit` is a loop in
@@ -21,14 +24,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from trainshift.core.finding import Finding, Related, Verdict
+from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.script import Script
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Scope, Site, Statement, expression_path, is_main_guard
 from trainshift.core.text.source import Span, one_line
+from trainshift.core.training.alike import Alike
 from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.loop_kinds import Loop, header
 from trainshift.core.training.loops import Loops
@@ -37,13 +42,17 @@ from trainshift.restrictions.restriction import Findings, Restriction
 
 @dataclass(frozen=True, slots=True)
 class _Condition:
-    """A condition around a loop: what to point at, how it is put, and where it stands."""
+    """A condition around a loop: what to point at, how it is put, and where it stands.
+
+    `alike` tells that it surely comes out the same on every rank.
+    """
 
     loop: Loop
     site: Site
     span: Span
     what: str
     at: Span
+    alike: bool
 
 
 def check(program: Program) -> Findings:
@@ -74,6 +83,9 @@ def _finding(program: Program, found: _Condition) -> Finding:
     if not found.loop.likely:
         message = f"{name}, which runs {found.what}, may train a Keras model. If so, run it on every rank."
         return Finding("TL05", Verdict.UNKNOWN, found.span, message, related)
+    if found.alike:
+        message = f"{name} {reached} {found.what}, which is the same on every rank. None waits for another."
+        return Finding("TL05", Verdict.VIOLATED, found.span, message, related, settled=True)
     message = (
         f"{name} {reached} {found.what}: a rank that decides differently leaves the others waiting. Run it "
         "on every rank."
@@ -85,45 +97,59 @@ def _finding(program: Program, found: _Condition) -> Finding:
 def _conditions(program: Program, loop: Loop, site: Site, whole: bool) -> Iterator[_Condition]:
     """The first conditions outwards from a call, through those who call its function.
 
-    `whole` tells that the call is, or stands for, a whole loop, and not a step inside of one.
+    `whole` tells that the call is, or stands for, a whole loop, and not a step inside of one.  What is
+    further out decides too: told is, at the first one's place, the first one in this file by which ranks may
+    differ.
     """
-    seen: set[Scope] = set()
-    waiting = [(site, whole)]
+    ways: dict[_Condition | None, list[_Condition]] = {None: []}
+    seen: set[tuple[_Condition | None, Scope]] = set()
+    waiting: list[tuple[Site, bool, _Condition | None]] = [(site, whole, None)]
     while waiting:
-        site, whole = waiting.pop(0)
+        site, whole, first = waiting.pop(0)
         found, whole = _around(program, loop, site, whole)
-        if found is not None:
-            if program.script.home(site.scope) is program.script:
-                yield found
-            continue
+        first = first or next(iter(found), None)
+        ways.setdefault(first, []).extend(found)
         function = site.scope.function()
-        if function is not None and function not in seen:
-            seen.add(function)
-            waiting += [(caller, whole) for caller in program.fact(Loops).callers(function)]
+        if function is not None and (first, function) not in seen:
+            seen.add((first, function))
+            waiting += [(caller, whole, first) for caller in program.fact(Loops).callers(function)]
+    for first, every in ways.items():
+        if first is None or program.script.home(first.site.scope) is not program.script:
+            continue
+        differ = [each for each in every if not each.alike]
+        here = [each for each in differ if program.script.home(each.site.scope) is program.script]
+        told = next(iter(here), first)
+        yield replace(first, what=told.what, at=told.at, alike=not differ)
 
 
-def _around(program: Program, loop: Loop, site: Site, whole: bool) -> tuple[_Condition | None, bool]:
-    """The first condition around a call in its function, and whether it then stands for a whole loop."""
+def _around(program: Program, loop: Loop, site: Site, whole: bool) -> tuple[list[_Condition], bool]:
+    """The conditions around a call in its function, outwards, and whether it then stands for a whole loop."""
     script = program.script.home(site.scope)
     place = script.span(site.node, site)
-    inline = _inline_condition(site) if whole else None
-    if inline is not None:
+    found: list[_Condition] = []
+
+    def add(test: ast.expr | None, at: Statement, what: str, where: Span) -> None:
+        tested = Occurrence(test, at.scope, at) if test is not None else None
+        alike = tested is not None and program.fact(Alike).is_same(tested)
+        found.append(_Condition(loop, site, place, what, where, alike))
+
+    for inline in _inline_conditions(site) if whole else ():
         text = one_line(script.text(inline, site))
-        return _Condition(loop, site, place, f"depending on `{text}`", script.span(inline, site)), whole
+        add(inline, site.statement, f"depending on `{text}`", script.span(inline, site))
     for below, above in pairwise(site.statement.path()):
         if above.scope is not site.statement.scope:
             break
         if isinstance(above.node, LOOPS) and below.branch == "body":
-            if not whole or not loop.is_call:
+            if not found and (not whole or not loop.is_call):
                 place = header(script, above)
             whole = True
         elif whole and _is_condition(above, below):
-            return _Condition(loop, site, place, *_described(script, above, below)), whole
+            add(_tested(above), above, *_described(script, above, below))
     function = site.scope.function()
     for below, above in pairwise(_definition(function)) if whole and function is not None else ():
         if _is_condition(above, below):
-            return _Condition(loop, site, place, *_described(script, above, below)), whole
-    return None, whole
+            add(_tested(above), above, *_described(script, above, below))
+    return found, whole
 
 
 def _definition(function: Scope) -> Iterator[Statement]:
@@ -134,20 +160,26 @@ def _definition(function: Scope) -> Iterator[Statement]:
         yield statement
 
 
-def _inline_condition(site: Site) -> ast.expr | None:
-    """The test of a conditional expression, or what precedes ``and``/``or``, around a call."""
-    for above, below in pairwise(expression_path(site.statement.node, site.node)):
+def _inline_conditions(site: Site) -> Iterator[ast.expr]:
+    """The tests of conditional expressions, and what precedes ``and``/``or``, around a call."""
+    for above, below in reversed(list(pairwise(expression_path(site.statement.node, site.node)))):
         if isinstance(above, ast.IfExp) and below is not above.test:
-            return above.test
-        if isinstance(above, ast.BoolOp) and below is not above.values[0]:
-            return above.values[0]
-    return None
+            yield above.test
+        if isinstance(above, ast.BoolOp):
+            yield from above.values[: above.values.index(below)]  # type: ignore[arg-type]
 
 
 def _is_condition(above: Statement, below: Statement) -> bool:
     if isinstance(above.node, ast.If):
         return not is_main_guard(above)
     return isinstance(above.node, ast.Match) or below.branch.startswith("except")
+
+
+def _tested(above: Statement) -> ast.expr | None:
+    """What decides whether a block is run; None for an exception."""
+    if isinstance(above.node, ast.If):
+        return above.node.test
+    return above.node.subject if isinstance(above.node, ast.Match) else None
 
 
 def _described(script: Script, above: Statement, below: Statement) -> tuple[str, Span]:
