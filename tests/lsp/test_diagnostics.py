@@ -103,20 +103,42 @@ async def test_a_finding_names_the_other_places_that_it_is_about(editor: Session
     assert related.location.range == types.Range(types.Position(0, 0), types.Position(0, 8))
 
 
-async def test_a_syntax_error_is_the_only_finding(editor: Session) -> None:
+async def test_a_syntax_error_takes_no_finding_away(editor: Session) -> None:
     document = editor.open(STATEMENTS + "Adam = tf.keras.optimizers.Adam\n")
-    await editor.shown(document, lambda found: {"TF03", "HV04"} <= {each.code for each in found})
-    editor.edit(document, "for i in range(10):", "for i in range(10:")
+    whole = await editor.shown(document, lambda found: {"TF03", "HV04"} <= {each.code for each in found})
+    (alias,) = (each for each in whole if each.code == "TF03")
+    editor.edit(document, "for i in range(10):", "\nfor i in range(10:")
     found = await editor.shown(document, lambda found: "TS00" in codes(found))
-    (error,) = (each for each in found if not str(each.code).startswith("HV"))
+    error, kept = (each for each in found if not str(each.code).startswith("HV"))
     assert (error.code, error.severity) == ("TS00", types.DiagnosticSeverity.Error)
-    assert error.range.start.line == 8
+    assert error.range.start.line == 9
     # What was known of the other statements is still shown, where they are now.
+    assert (kept.message, kept.severity) == (alias.message, alias.severity)
+    assert kept.range.start == types.Position(alias.range.start.line + 1, alias.range.start.character)
     assert ("HV04", 4) in [(each.code, each.range.start.line) for each in found]
     editor.edit(document, "range(10:", "range(10):")
     await editor.shown(
         document, lambda found: {"TF03", "HV04"} <= set(codes(found)) and "TS00" not in codes(found)
     )
+
+
+async def test_while_the_text_is_broken_findings_move_and_go_with_what_is_cut(editor: Session) -> None:
+    lines = [f"Adam{number} = tf.keras.optimizers.Adam\n" for number in range(3)]
+    document = editor.open("import tensorflow as tf\n" + "".join(lines) + "opt = Adam0(1e-3)\n")
+    await editor.shown(document, lambda found: codes(found).count("TF03") == 3)
+    editor.edit(document, "opt = Adam0(1e-3)", "opt = Adam0(1e-3")
+    await editor.shown(document, lambda found: "TS00" in codes(found))
+    editor.edit(document, lines[1], "")
+    found = await editor.shown(document, lambda found: codes(found).count("TF03") == 2)
+    assert [each.range.start.line for each in found if each.code == "TF03"] == [1, 2]
+    editor.edit(document, "import tensorflow as tf\n", "\nimport tensorflow as tf\n")
+    await editor.shown(
+        document,
+        lambda found: [each.range.start.line for each in found if each.code == "TF03"] == [2, 3],
+    )
+    editor.edit(document, "opt = Adam0(1e-3", "opt = Adam0(1e-3)")
+    found = await editor.shown(document, lambda found: "TS00" not in codes(found))
+    assert codes(found).count("TF03") == 2
 
 
 async def test_an_unused_comment_is_shown_as_needless(editor: Session) -> None:

@@ -55,6 +55,13 @@ class Region:
         """Where the span of `source` stands."""
         return cls(*source.position(span.start), *source.position(span.end))
 
+    def span(self, source: Source) -> Span:
+        """The stretch of `source` that stands there, as far as it has one."""
+        starts, last = source.line_starts, len(source.text)
+        start = min(starts[min(self.line, len(starts)) - 1] + self.column - 1, last)
+        end = min(starts[min(self.end_line, len(starts)) - 1] + self.end_column - 1, last)
+        return Span(start, max(start, end))
+
     def as_json(self) -> dict[str, int]:
         """The region for programs."""
         return {key: value for key, value in asdict(self).items() if value is not None}

@@ -10,7 +10,7 @@ follows has the last word.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
 
@@ -21,7 +21,15 @@ from trainshift.core.program import Program
 from trainshift.core.text.code import Code
 from trainshift.core.text.source import Source, Span
 from trainshift.core.text.statements import Chunk, FactsCache, ParseFailure, parse
-from trainshift.engine.checking import CheckReport, check_failed, judge, report_on, unread
+from trainshift.engine.checking import (
+    CheckReport,
+    Diagnostic,
+    Region,
+    check_failed,
+    judge,
+    report_on,
+    unread,
+)
 from trainshift.engine.findings import Judgement
 from trainshift.engine.settings import Settings
 from trainshift.engine.workspace import ParsedFiles, linked
@@ -211,6 +219,29 @@ class Live:
         return report
 
 
+def kept(found: Iterable[Diagnostic], path: str, old: Source, new: Source) -> tuple[Diagnostic, ...]:
+    """What was found in a text, as it is shown while the next text of the file at `path` cannot be read.
+
+    Nothing mends it meanwhile, and what it underlined may have been cut.
+    """
+    moves = _Moves(old.text, new.text)
+    moved = []
+    for each in found:
+        span = moves.span(each.span) if each.span is not None else None
+        if span is None:
+            continue
+        related = []
+        for other in each.related:
+            there = moves.span(other.region.span(old)) if other.path == path else None
+            if there is not None:
+                other = replace(other, region=Region.of(new, there))
+            if there is not None or other.path != path:
+                related.append(other)
+        region = Region.of(new, span)
+        moved.append(replace(each, region=region, related=tuple(related), fix=None, span=span))
+    return tuple(moved)
+
+
 def _changed(old: Sequence[Chunk], new: Sequence[Chunk]) -> tuple[int, int, int]:
     """The first chunk that differs between two versions, and the ends of those that do in each."""
     most = min(len(old), len(new))
@@ -271,17 +302,17 @@ class _Moves:
         """A finding where it is now; None if what it underlines was cut."""
         if not finding.related and finding.fix is None and finding.span.end <= self._shift.start:
             return finding
-        span = self._span(finding.span)
+        span = self.span(finding.span)
         if span is None:
             return None
         related = []
         for each in finding.related:
-            there = each.span if each.script is not None else self._span(each.span)
+            there = each.span if each.script is not None else self.span(each.span)
             if there is not None:
                 related.append(replace(each, span=there))
         return replace(finding, span=span, related=tuple(related))
 
-    def _span(self, span: Span) -> Span | None:
+    def span(self, span: Span) -> Span | None:
         """A stretch where it is now; between two edits it is what still reads the same, if only that does."""
         there = self._shift.span(span)
         if there is not None:

@@ -26,8 +26,9 @@ SYNTAX_ERROR = OwnCode(
     "syntax-error",
     """The file cannot be read as Python.
 
-Nothing else is said of such a file, since silence would read as "verified". The exit status is 2. The code
-can neither be suppressed nor switched off; leave the file out with `--exclude` or `exclude` in the settings.
+`trainshift check` says nothing else of such a file, since silence would read as "verified". An editor goes on
+showing what it found before, until the file can be read again. The exit status is 2. The code can neither be
+suppressed nor switched off; leave the file out with `--exclude` or `exclude` in the settings.
 """,
 )
 UNUSED_SUPPRESSION = OwnCode(

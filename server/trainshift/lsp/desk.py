@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.text.source import Source, Span
-from trainshift.engine.checking import CheckReport
-from trainshift.engine.live import Live, Shift
+from trainshift.engine.checking import CheckReport, Diagnostic
+from trainshift.engine.live import Live, Shift, kept
 from trainshift.engine.own_codes import SYNTAX_ERROR
 from trainshift.engine.settings import Settings
 from trainshift.lsp.text.documents import Paper
@@ -79,13 +79,20 @@ class State:
     """What is known of one version of a program.
 
     `outline` is that of the last version that could be read, which need not be this one.  `is_full` tells
-    that `report` is what `trainshift check` says.
+    that `report` is what `trainshift check` says.  `kept` is what was found in the last version that could be
+    read, where this one cannot.
     """
 
     paper: Paper
     report: CheckReport
     is_full: bool
     outline: Outline | None
+    kept: tuple[Diagnostic, ...] = ()
+
+    @property
+    def shown(self) -> tuple[Diagnostic, ...]:
+        """What is shown of this version: a bracket that is still open does not take it all away."""
+        return (*self.report.diagnostics, *self.kept)
 
     @property
     def is_settled(self) -> bool:
@@ -99,9 +106,15 @@ class State:
         return outline is not None and outline.paper is self.paper and not outline.whole.is_dated
 
     @property
+    def syntax_error(self) -> Diagnostic | None:
+        """Why the text is not Python, if it is not."""
+        found = (each for each in self.report.diagnostics if each.code == SYNTAX_ERROR.code)
+        return next(found, None)
+
+    @property
     def is_broken(self) -> bool:
-        """Whether the text is not Python, so that nothing else is said of it."""
-        return any(each.code == SYNTAX_ERROR.code for each in self.report.diagnostics)
+        """Whether the text is not Python, so that nothing is found in it."""
+        return self.syntax_error is not None
 
     def moved(self, span: Span) -> Span | None:
         """Where a stretch of the outline's text is in this version; None if it was edited."""
@@ -216,7 +229,7 @@ class Desk:
                 program._due = time.monotonic()
                 self._wake(urgent=False)
             return None
-        state = State(paper, report, False, _outline(program))
+        state = _state(program, paper, report, is_full=False)
         if state.is_broken:
             state = replace(state, is_full=True)
         return state if self._keep(program, state, number) else None
@@ -234,7 +247,7 @@ class Desk:
             state = program.state
             if rules is not None:
                 program.rules = rules
-                state = state and replace(state, outline=None)
+                state = state and replace(state, outline=None, kept=())
             if checks:
                 program.state = state and replace(state, is_full=False)
             program._due = time.monotonic() + (0 if soon else _PAUSE)
@@ -402,7 +415,7 @@ class Desk:
         began = time.perf_counter()
         report = program.live.in_full(paper.source, rules.settings, self._pause)
         program._took = time.perf_counter() - began
-        state = State(paper, report, True, _outline(program))
+        state = _state(program, paper, report, is_full=True)
         if program.is_short and not state.is_settled:
             self._look(program, state, number)
         else:
@@ -446,6 +459,15 @@ class Desk:
             if future.set_running_or_notify_cancel():
                 future.set_result(state)
         return True
+
+
+def _state(program: OpenProgram, paper: Paper, report: CheckReport, *, is_full: bool) -> State:
+    """What a report makes known of a version."""
+    state, before = State(paper, report, is_full, _outline(program)), program.state
+    if state.is_broken and before is not None:
+        found = kept(before.shown, report.path, before.paper.source, paper.source)
+        state = replace(state, kept=found)
+    return state
 
 
 def _is_settled(program: OpenProgram) -> bool:

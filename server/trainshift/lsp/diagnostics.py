@@ -52,7 +52,7 @@ def items_of(state: State, rules: Rules) -> dict[str, list[Item]]:
     if not rules.enable:
         return found
     first = state.paper.parts[0] if not state.paper.is_notebook else None
-    for diagnostic in state.report.diagnostics:
+    for diagnostic in state.shown:
         if first is not None and _is_plain(first, diagnostic):
             item = _plain_finding(first.uri, diagnostic)
             found[first.uri].append(item)
@@ -68,16 +68,7 @@ def items_of(state: State, rules: Rules) -> dict[str, list[Item]]:
 
 def place_of(paper: Paper, diagnostic: Diagnostic) -> Span:
     """The stretch of a program that a diagnostic is about."""
-    return diagnostic.span if diagnostic.span is not None else span_of(paper, diagnostic.region)
-
-
-def span_of(paper: Paper, region: Region) -> Span:
-    """The stretch of a program that a region is."""
-    starts = paper.source.line_starts
-    last = len(paper.text)
-    start = min(starts[min(region.line, len(starts)) - 1] + region.column - 1, last)
-    end = min(starts[min(region.end_line, len(starts)) - 1] + region.end_column - 1, last)
-    return Span(start, max(start, end))
+    return diagnostic.span if diagnostic.span is not None else diagnostic.region.span(paper.source)
 
 
 def range_of(part: Part, span: Span) -> dict[str, dict[str, int]]:
@@ -132,9 +123,9 @@ def _related(paper: Paper, part: Part, other: OtherPlace, rules: Rules) -> dict[
     if other.path and path_of(part.uri) != other.path and not paper.is_notebook:
         source = rules.source_of(other.path)
         file = Part(uri_of(other.path), None, source.text if source is not None else "", part.encoding)
-        where = {"uri": file.uri, "range": range_of(file, span_of(paper_of(file), other.region))}
+        where = {"uri": file.uri, "range": range_of(file, other.region.span(paper_of(file).source))}
     else:
-        span = span_of(paper, other.region)
+        span = other.region.span(paper.source)
         home = paper.part_at(span.start)
         where = {"uri": home.uri, "range": range_of(home, span)}
     return {"location": where, "message": other.message}

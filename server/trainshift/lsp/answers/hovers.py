@@ -68,7 +68,7 @@ def _range(part: Part, span: Span) -> types.Range:
 
 def _findings(state: State, offset: int) -> Iterator[str]:
     """The codes of the findings at an offset."""
-    for each in state.report.diagnostics:
+    for each in state.shown:
         span = place_of(state.paper, each)
         if span.start <= offset < max(span.end, span.start + 1):
             yield explanation(each.code)
