@@ -402,6 +402,8 @@ async def test_the_command_converts_the_file(puller: Session) -> None:
         "reason": "every training step, print and write is distributed already",
         "status": "already distributed",
         "program": "",
+        "at": None,
+        "code": "",
         **{name: [] for name in NOTES},
     }
     assert len(puller.edits) == 1
@@ -467,13 +469,16 @@ async def test_the_command_says_what_a_refused_script_is_refused_for(
     puller.messages.clear()
     answer = await puller.run("trainshift.makeDistributed", {"uri": document.uri, "apply": applies})
     assert await puller.lenses(document)  # Whatever there is to be shown has been shown.
-    assert answer.keys() == {"applied", "reason", "status", "program", *NOTES, *([] if applies else ["edit"])}
+    plain = {"applied", "reason", "status", "program", "at", "code"}
+    assert answer.keys() == {*plain, *NOTES, *([] if applies else ["edit"])}
     assert (answer["applied"], answer["status"], answer["reason"]) == (False, "refused", told["reason"])
     assert answer.get("edit") is None
     assert [(each["rule"], each["line"], each["column"], each["text"]) for each in answer["withheld"]] == [
         (each["rule"], each["line"], each["column"], each["text"]) for each in told["withheld"]
     ]
     assert answer["withheld"]
+    (essential,) = (each for each in answer["withheld"] if each["rule"] == answer["code"])
+    assert answer["at"] == {**essential, "text": told["reason"]}
     assert [told["reason"] in each.message for each in puller.messages] == [True] * applies
 
 
@@ -484,6 +489,11 @@ async def test_a_text_that_is_not_python_has_no_edit(puller: Session) -> None:
     answer = await puller.run("trainshift.makeDistributed", {"uri": document.uri, "apply": False})
     assert (answer["edit"], answer["status"]) == (None, "refused")
     assert "cannot be read" in answer["reason"]
+    assert (answer["at"]["uri"], answer["at"]["line"], answer["code"]) == (
+        document.uri,
+        document.line("BATCH_SIZE") + 1,
+        "TS00",
+    )
 
 
 @pytest.mark.parametrize("arguments", [[], ["file:///nowhere.py"], [7], [{"path": 1}], [{"apply": False}]])

@@ -95,7 +95,12 @@ async def test_the_outline_of_a_broken_text_keeps_the_loops_and_promises_nothing
     }
     assert [each.code for each in await puller.pulled(document)][:1] == ["TS00"]
     never_read = puller.open("x = (")
-    assert (await puller.outline(never_read.uri)) == {**found, "version": 1, "loops": []}
+    assert (await puller.outline(never_read.uri)) == {
+        **found,
+        "version": 1,
+        "loops": [],
+        "warnings": 0,
+    }
 
 
 async def test_there_is_no_outline_of_what_is_not_open_or_not_python(puller: Session) -> None:

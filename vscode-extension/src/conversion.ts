@@ -2,18 +2,22 @@
 
 import * as vscode from "vscode";
 import {
+  CodeAction,
+  CodeActionRequest,
+  CodeActionResolveRequest,
+  Command,
   ExecuteCommandRequest,
   LanguageClient,
   TextDocumentEdit,
   WorkspaceEdit,
 } from "vscode-languageclient/node";
 
-import { inFront, isLookedAt, nameOf, notebookOf, placed } from "./documents";
-import { Pages } from "./pages";
+import { cellNumber, inFront, isLookedAt, nameOf, notebookOf, placed, reveal } from "./documents";
+import { explain, Pages } from "./pages";
 import { Preview } from "./preview";
 import { Conversion, MAKE_DISTRIBUTED, Note, RulesRequest, STATEMENT_KIND } from "./protocol";
 import { Server } from "./server";
-import { counted } from "./words";
+import { asSentence, capitalized, counted } from "./words";
 
 /** So often files are opened that turn out to belong to a program. */
 const MOST_TURNS = 3;
@@ -49,8 +53,32 @@ export class Converter {
     if (conversion.edit) {
       await this.propose(client, conversion.program || name, conversion, conversion.edit);
     } else {
-      void this.tell("warning", `${name} is not changed: ${conversion.reason}`, name, conversion);
+      void this.refuse(uri, name, conversion);
     }
+  }
+
+  /** Say why nothing is changed, in full, and lead to the place and to what explains it. */
+  private async refuse(
+    uri: vscode.Uri,
+    name: string,
+    { status, reason, at, code }: Conversion,
+  ): Promise<void> {
+    const isDone = status === "already distributed";
+    const title = `${name} is ${isDone ? "distributed already" : "not changed"}.`;
+    const actions: Record<string, () => unknown> = {};
+    if (at?.uri !== undefined) {
+      const place = vscode.Uri.parse(at.uri);
+      actions[titleOf(place, at.line, uri)] = () => reveal(place, at.line, at.column);
+    }
+    if (code) {
+      actions["Why?"] = () => explain(this.server, code);
+    }
+    const options = { modal: true, detail: asSentence(reason) };
+    const show = isDone ? vscode.window.showInformationMessage : vscode.window.showWarningMessage;
+    const buttons = Object.keys(actions).map((each) => ({ title: each }));
+    const close = { title: "Close", isCloseAffordance: true };
+    const choice = await show(`Trainshift: ${title}`, options, ...buttons, close);
+    await actions[choice?.title ?? ""]?.();
   }
 
   /** Show what would be changed in all files, and change it at once if that is wanted. */
@@ -91,15 +119,52 @@ export class Converter {
   }
 }
 
-/** Convert the statement at the cursor, as its quick fix would. */
+/** Convert the statement at the cursor, as its quick fix would, or say why there is nothing to be done. */
 export async function makeStatementDistributed(server: Server): Promise<void> {
-  if ((await server.ready()) !== undefined) {
-    // Says by itself that there is nothing to be done, or why not.
-    await vscode.commands.executeCommand("editor.action.codeAction", {
-      kind: STATEMENT_KIND,
-      apply: "first",
-    });
+  const editor = vscode.window.activeTextEditor;
+  const client = await server.ready();
+  if (client === undefined) {
+    return;
   }
+  if (editor === undefined || !isLookedAt(editor.document)) {
+    const text = "Trainshift: put the cursor on a statement of a Python script to make it distributed.";
+    void vscode.window.showInformationMessage(text);
+    return;
+  }
+  let problem = "Nothing to convert in this statement.";
+  try {
+    const { document, selection } = editor;
+    const found = await client.sendRequest(CodeActionRequest.type, {
+      textDocument: { uri: document.uri.toString() },
+      range: client.code2ProtocolConverter.asRange(selection),
+      context: { diagnostics: [], only: [STATEMENT_KIND] },
+    });
+    const actions = (found ?? []).filter((each): each is CodeAction => !Command.is(each));
+    const chosen = actions.find((action) => action.disabled === undefined);
+    if (chosen !== undefined) {
+      const { edit } = await client.sendRequest(CodeActionResolveRequest.type, chosen);
+      if (
+        edit &&
+        (await vscode.workspace.applyEdit(await client.protocol2CodeConverter.asWorkspaceEdit(edit)))
+      ) {
+        return;
+      }
+      problem = "VS Code has refused the edit.";
+    } else if (actions[0]?.disabled !== undefined) {
+      problem = `${problem} ${asSentence(actions[0].disabled.reason)}`;
+    }
+  } catch (error) {
+    problem = `The statement could not be converted: ${error instanceof Error ? error.message : String(error)}`;
+  }
+  void vscode.window.showInformationMessage(`Trainshift: ${problem}`);
+}
+
+/** The title of a button that leads from one document to a place in it or in another. */
+function titleOf(place: vscode.Uri, line: number, from: vscode.Uri): string {
+  const uri = place.toString();
+  const isNear = uri === from.toString() || cellNumber(uri) !== undefined;
+  const where = placed(uri, line).replaceAll(/line|cell/g, (word) => capitalized(word));
+  return isNear ? `Go to ${where}` : `Open ${nameOf(place)}`;
 }
 
 /** What converting a document would come to; nothing is changed. */

@@ -50,3 +50,24 @@ export function placed(uri: string | undefined, line: number, isOneOfSeveral = f
 export function nameOf(uri: vscode.Uri): string {
   return basename(uri.path);
 }
+
+/** Show a place of a document, lines and columns counted from 1; a cell is shown in its notebook. */
+export async function reveal(uri: vscode.Uri, line: number, column = 1): Promise<void> {
+  const selection = new vscode.Range(line - 1, column - 1, line - 1, column - 1);
+  const notebook = notebookOf(uri);
+  const cell = notebook?.getCells().find((each) => each.document.uri.toString() === uri.toString());
+  if (notebook === undefined || cell === undefined) {
+    const document = await vscode.workspace.openTextDocument(uri);
+    await vscode.window.showTextDocument(document, { selection, preview: false });
+    return;
+  }
+  const cells = new vscode.NotebookRange(cell.index, cell.index + 1);
+  const editor = await vscode.window.showNotebookDocument(notebook, { selections: [cells] });
+  editor.revealRange(cells, vscode.NotebookEditorRevealType.InCenterIfOutsideViewport);
+  // VS Code makes the cell's editor when the cell is edited.
+  await vscode.commands.executeCommand("notebook.cell.edit");
+  if (vscode.window.activeTextEditor?.document === cell.document) {
+    vscode.window.activeTextEditor.selection = new vscode.Selection(selection.start, selection.start);
+    vscode.window.activeTextEditor.revealRange(selection);
+  }
+}

@@ -3,7 +3,7 @@
 import * as vscode from "vscode";
 import { LSPErrorCodes, ResponseError } from "vscode-languageclient/node";
 
-import { inFront, placed } from "./documents";
+import { inFront, placed, reveal } from "./documents";
 import { MAKE_DISTRIBUTED, Outline, OutlineRequest } from "./protocol";
 import { Server } from "./server";
 import { counted } from "./words";
@@ -129,7 +129,7 @@ function loopItem({ name, uri, range }: Outline["loops"][number]): Item {
     label: `$(sync) ${name} loop`,
     description: placed(uri, line + 1),
     detail: lineOf(uri, line),
-    act: () => reveal(uri, line),
+    act: () => reveal(vscode.Uri.parse(uri), line + 1),
   };
 }
 
@@ -177,10 +177,4 @@ function judged(outline: Outline): [icon: string, text: string] {
 function lineOf(uri: string, line: number): string {
   const document = vscode.workspace.textDocuments.find((each) => each.uri.toString() === uri);
   return document && line < document.lineCount ? document.lineAt(line).text.trim() : "";
-}
-
-async function reveal(uri: string, line: number): Promise<void> {
-  const document = await vscode.workspace.openTextDocument(vscode.Uri.parse(uri));
-  const selection = new vscode.Range(line, 0, line, 0);
-  await vscode.window.showTextDocument(document, { selection });
 }

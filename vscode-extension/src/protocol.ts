@@ -20,6 +20,9 @@ export interface Conversion {
   readonly applied: boolean;
   readonly reason: string;
   readonly status: string;
+  /** The place of what stands in the way, and the code whose page explains it, where there is one. */
+  readonly at?: Note | null;
+  readonly code?: string;
   /** The files that change, in words; "" where that is the document alone. */
   readonly program: string;
   readonly edit?: WorkspaceEdit | null;

@@ -2,3 +2,14 @@
 export function counted(number: number, what: string): string {
   return `${number} ${what}${number === 1 ? "" : "s"}`;
 }
+
+/** A text with a capital letter at its beginning. */
+export function capitalized(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+/** A reason as a sentence of its own; a name at its beginning stays as it is spelled. */
+export function asSentence(reason: string): string {
+  const first = /^[a-z]+(?=[ ,])/.test(reason) ? capitalized(reason) : reason;
+  return /[.!?]$/.test(first) ? first : `${first}.`;
+}

@@ -18,10 +18,12 @@ from trainshift.core.training.loops import Loops
 from trainshift.engine.analysis import Analysis, analyze_script
 from trainshift.engine.cells import Cells
 from trainshift.engine.compiling import compiles
+from trainshift.engine.own_codes import SYNTAX_ERROR
 from trainshift.engine.programs import analyze_program
 from trainshift.engine.versions.runtime import Runtime
 from trainshift.engine.workspace import ParsedFiles, read_linked
 
+_OF_LOOPS = "TL02"  # Its page says which loops can be converted.
 MAGIC_IN_THE_WAY = "a statement that has to change shares its line with a magic; give it a line of its own"
 
 
@@ -76,7 +78,7 @@ class Conversion:
     `withheld`: changes that were not made, with the reason.
     `reason`: one sentence that says why the program was refused, or what was looked for where
     nothing was found; empty when converted.  `position` is its 1-based (line, column), if it has one, in the
-    file at `path`, "" for the one that is started.
+    file at `path`, "" for the one that is started.  `code` is that whose page explains it.
     `plan`: the changes made and their edits, when converted, in the offsets of the analysis.
     `files`: every file of the program, the started one first.
     `unresolved`: the imports that could not be followed, and are of no library that is known; of a program
@@ -97,6 +99,7 @@ class Conversion:
     files: tuple[Rewritten, ...] = ()
     unresolved: tuple[Note, ...] = ()
     loops: tuple[Note, ...] = ()
+    code: str = ""
 
 
 def convert(text: str, *, line: int | None = None, runtime: Runtime | None = None) -> Conversion:
@@ -140,7 +143,8 @@ def _convert(
     script = read(body)
     if isinstance(script, ParseFailure):
         where = (script.line, script.column)
-        return Conversion(Status.REFUSED, text, reason=f"not Python: {script.message}", position=where)
+        reason = f"not Python: {script.message}"
+        return Conversion(Status.REFUSED, text, reason=reason, position=where, code=SYNTAX_ERROR.code)
     try:
         analysis = analyze_script(script) if files is None else analyze_program(script, files)
         conversion = carry_out(analysis, at=at, only=only, runtime=runtime)
@@ -230,12 +234,14 @@ def obstacle(analysis: Analysis, runtime: Runtime | None = None) -> Conversion |
         return _result(analysis, Status.REFUSED, reason)
     if not outlook.convertible:
         status = Status.REFUSED if outlook.refused else Status.NOTHING_FOUND
-        return _result(analysis, status, outlook.reason, outlook.at)
+        code = _OF_LOOPS if outlook.refused else ""
+        return _result(analysis, status, outlook.reason, outlook.at, code=code)
     essential = [each for each in analysis.withheld if each.essential]
     if essential:
         first = min(essential, key=lambda each: each.target)
         reason = one_line(f"{first.rule}: {first.reason}")
-        return _result(analysis, Status.REFUSED, reason, first.target, withheld=_withheld(analysis))
+        withheld = _withheld(analysis)
+        return _result(analysis, Status.REFUSED, reason, first.target, withheld=withheld, code=first.rule)
     if not analysis.changes:
         withheld = _withheld(analysis)
         reason = "every training step, print and write is distributed already"
@@ -254,6 +260,7 @@ def _result(
     at: Span | None = None,
     path: str = "",
     withheld: tuple[Note, ...] = (),
+    code: str = "",
 ) -> Conversion:
     """The conversion of a program that is left as it is."""
     position = None
@@ -272,6 +279,7 @@ def _result(
         ),
         unresolved=_unresolved(analysis) if status is Status.NOTHING_FOUND else (),
         loops=_loops(analysis) if status is Status.ALREADY_DISTRIBUTED else (),
+        code=code,
     )
 
 

@@ -37,6 +37,7 @@ class Places:
         self.sources = whole.sources if whole is not None else {}
         self.paper: Paper | None = state.paper if len(self.sources) <= 1 else None
         """The document, where it is all."""
+        self._broken = state.paper if state.is_broken else None
         self._path = state.outline.path if state.outline is not None else ""
         self._whole = whole
         self._analysis: Analysis | None = whole.analysis if whole is not None else None
@@ -88,19 +89,27 @@ class Places:
 
     def told(self, note: Note) -> dict[str, Any]:
         """A note, whose line and column are those of the document that it is about, from 1."""
-        part = self.paper.parts[0] if self.paper is not None else self.part(note.path)
-        source = self.paper.source if self.paper is not None else self.sources[note.path or self._start]
+        return self._told(note, self.paper)
+
+    def at(self, conversion: Conversion) -> dict[str, Any] | None:
+        """The place of what stands in a conversion's way, as a note; None if it has none."""
+        if conversion.position is None:
+            return None
+        note = Note(conversion.code, *conversion.position, conversion.reason, path=conversion.path)
+        # Nobody has analysed a text that is broken.
+        paper = self._broken or self.paper
+        path = note.path or self._start
+        if paper is None and path not in self.sources:
+            return {**_plain(note), "uri": uri_of(path)}
+        return self._told(note, paper)
+
+    def _told(self, note: Note, paper: Paper | None) -> dict[str, Any]:
+        """A note on a document, or where there is none on a file of the program."""
+        source = paper.source if paper is not None else self.sources[note.path or self._start]
         offset = source.line_starts[note.line - 1] + note.column - 1
-        if self.paper is not None:
-            part = self.paper.part_at(offset)
+        part = paper.part_at(offset) if paper is not None else self.part(note.path)
         (line, character), _ = part.places(Span(offset, offset))
-        return {
-            "rule": note.rule,
-            "uri": part.uri,
-            "line": line + 1,
-            "column": character + 1,
-            "text": note.text,
-        }
+        return {**_plain(note), "uri": part.uri, "line": line + 1, "column": character + 1}
 
     def reason(self, conversion: Conversion) -> str:
         """Why nothing is changed, with the place if that is in another document."""
@@ -109,3 +118,7 @@ class Places:
             return conversion.reason
         line = f", line {conversion.position[0]}" if conversion.position is not None else ""
         return f"{self._name_of(path)}{line}: {conversion.reason}"
+
+
+def _plain(note: Note) -> dict[str, Any]:
+    return {"rule": note.rule, "line": note.line, "column": note.column, "text": note.text}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from trainshift.core.text.edit import Change
 from trainshift.core.text.source import Span
 from trainshift.engine.conversion import Conversion, carry_out
 from trainshift.engine.conversion import whole as whole_or_nothing
+from trainshift.engine.own_codes import SYNTAX_ERROR
 from trainshift.engine.settings import Severity
 from trainshift.lsp.answers.places import Places
 from trainshift.lsp.desk import Outdated, State
@@ -68,7 +70,8 @@ def loops(state: State) -> Iterator[tuple[Part, Span, str]]:
 
 def warnings(state: State) -> int:
     """How many findings are warnings at least."""
-    return sum(each.severity >= Severity.WARNING for each in state.report.diagnostics)
+    loud = [each for each in state.shown if each.severity >= Severity.WARNING]
+    return sum(each.code != SYNTAX_ERROR.code for each in loud)
 
 
 def conversion_of(state: State, chosen: Sequence[Change] | None = None) -> Conversion:
@@ -91,8 +94,12 @@ def conversion_of(state: State, chosen: Sequence[Change] | None = None) -> Conve
 
 def _obstacle(state: State) -> Conversion | None:
     """What the conversion of a settled version comes to where there is nothing to change."""
-    if state.is_broken or state.outline is None:
-        return refused(state.paper.source, "the file cannot be read as Python")
+    error = state.syntax_error
+    if error is not None or state.outline is None:
+        found = refused(state.paper.source, "the file cannot be read as Python")
+        path = state.outline.path if state.outline is not None else ""
+        place = (error.region.line, error.region.column) if error is not None else None
+        return replace(found, position=place, path=path, code=SYNTAX_ERROR.code)
     if not state.has_outline:
         raise Outdated
     return state.outline.whole.obstacle
@@ -107,7 +114,8 @@ def account(places: Places, conversion: Conversion) -> dict[str, Any]:
         "withheld": conversion.withheld,
     }
     listed = {name: [places.told(each) for each in found] for name, found in notes.items()}
-    return {**unaccounted(conversion), "reason": places.reason(conversion), **listed}
+    why = {"reason": conversion.reason, "code": conversion.code, "at": places.at(conversion)}
+    return {**unaccounted(conversion), **why, "reason": places.reason(conversion), **listed}
 
 
 def unaccounted(conversion: Conversion) -> dict[str, Any]:

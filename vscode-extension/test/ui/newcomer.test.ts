@@ -1,0 +1,65 @@
+/** What a newcomer meets: refusals, nothing to do, what is to be done first. */
+
+import assert from "node:assert/strict";
+import type { Locator } from "playwright-core";
+import type { Workbench } from "../harness/browser";
+import { PYTHON } from "../harness/paths";
+import type { UiSuite } from "../harness/suite";
+import { PROJECT } from "./project";
+import { clearToasts, closeEditors, page, status, tab } from "./window";
+
+const REFUSED = `import tensorflow as tf
+
+strategy = tf.distribute.MirroredStrategy()
+with strategy.scope():
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+model.fit(tf.ones([4, 1]), tf.ones([4, 1]))
+`;
+const STRATEGY = 3;
+const BATCH_SIZE = 8;
+
+/** The dialog that is open, once it shows a text. */
+async function dialog(workbench: Workbench, text: string | RegExp): Promise<Locator> {
+  const shown = workbench.page.locator(".monaco-dialog-box", { hasText: text });
+  await shown.waitFor();
+  return shown;
+}
+
+export const suites: UiSuite[] = [
+  {
+    name: "newcomer",
+    workspace: { ...PROJECT, "refused.py": REFUSED },
+    open: "refused.py",
+    settings: { "trainshift.interpreter": [PYTHON], "editor.minimap.enabled": false },
+    tests(workbench) {
+      afterEach(async () => {
+        await clearToasts(workbench);
+        await closeEditors(workbench);
+      });
+
+      it("says why a file is refused, in full, and leads to the place and the page", async () => {
+        await workbench.runCommand("Trainshift: Make Distributed");
+        const shown = await dialog(workbench, "refused.py is not changed.");
+        await shown.getByText("tf.distribute already distributes this script; remove the strategy").waitFor();
+        await workbench.screenshot("refused");
+        await shown.locator(".monaco-button", { hasText: `Go to Line ${String(STRATEGY)}` }).click();
+        await status(workbench, `Ln ${String(STRATEGY)}, Col 12`).waitFor();
+        await workbench.runCommand("Trainshift: Make Distributed");
+        const again = await dialog(workbench, "refused.py is not changed.");
+        await again.locator(".monaco-button", { hasText: "Why?" }).click();
+        await tab(workbench, "TL02").waitFor();
+        await page(workbench).locator("h1", { hasText: "TL02" }).waitFor();
+      });
+
+      it("says that a statement has nothing to convert", async () => {
+        await workbench.openFile("train.py");
+        await workbench.placeCursor(BATCH_SIZE);
+        await workbench.runCommand("Trainshift: Make Statement Distributed");
+        const toast = await workbench.toast("Nothing to convert in this statement.");
+        await workbench.screenshot("nothing to convert");
+        assert.doesNotMatch(await toast.innerText(), /refactor/);
+      });
+    },
+  },
+];
