@@ -270,11 +270,11 @@ _ESTIMATED = _ESTIMATOR + "estimator = tf.estimator.Estimator(model_fn)\n"
 _TRAIN = "estimator.train(input_fn=None)\n"
 
 _HIDDEN = "hidden in * or ** arguments"
-_NAMES = "the optimizer may be given by one name or another"
-_NOWHERE = "the gradients of this step come from nowhere"
+_NAMES = "the optimizer is one of several names"
+_NOWHERE = "where the gradients of this step come from"
 _EVERY_RANK = "which every rank must do"
-_MAY_WRITE = "ModelCheckpoint stays on every rank"
-_TAKEN = "is taken to be a list of callbacks that every rank needs"
+_MAY_WRITE = "ModelCheckpoint may write, and stays on every rank"
+_TAKEN = "is assumed to be a list of callbacks that every rank needs"
 _LEFT = "the configuration of the session is left as it is"
 
 
@@ -439,7 +439,7 @@ SLOTS = [
         _TF + _STEP.replace("loss, model.trainable_variables", "loss, @"),
         ("model.trainable_variables", "nothing", "thing"),
         "DistributedGradientTape(",
-        told=_told("the call hides what the gradient is taken of", "starred"),
+        told=_told(_HIDDEN, "starred"),
     ),
     Slot(
         "one variable",
@@ -450,7 +450,7 @@ SLOTS = [
         ),
         ("w", "nothing", "thing"),
         "[0]",
-        told=_told("is taken to be a list of variables", *_UNSEEN) | _told("the call hides", "starred"),
+        told=_told("is assumed to be a list of variables", *_UNSEEN) | _told(_HIDDEN, "starred"),
     ),
     Slot(
         "nested sources",
@@ -461,8 +461,8 @@ SLOTS = [
         .replace("model =", 'weights = {"w": w}\nmodel ='),
         ("weights", "nothing", "thing"),
         "nest.flatten(",
-        told=_told("is taken to be a list of variables", *_UNSEEN)
-        | _told("the call hides", "starred")
+        told=_told("is assumed to be a list of variables", *_UNSEEN)
+        | _told(_HIDDEN, "starred")
         | _told(
             "a nested structure that is made in the call", "call", "call over lines", "lambda", "attribute"
         ),
@@ -506,13 +506,13 @@ SLOTS = [
         "batches taken",
         _TF + _STEP.replace("range(8)", "range(8).take(@)"),
         ("take", 0),
-        told=_told("the call hides the number of batches", "starred"),
+        told=_told(_HIDDEN, "starred"),
     ),
     _count(
         "batches taken of a fit",
         _TF + _COMPILED + "model.fit(tf.data.Dataset.range(8).take(@))\n",
         ("take", 0),
-        told=_told("the call hides the number of batches", "starred"),
+        told=_told(_HIDDEN, "starred"),
     ),
     _count(
         "last step",
@@ -734,7 +734,7 @@ SLOTS = [
         ('"adam"', '"sgd"', "thing"),
         "DistributedOptimizer(",
         told=_told(_NAMES, "and", *_BINDING[2:])
-        | _told("cannot be seen here, so it cannot be wrapped", *_UNSEEN[1:])
+        | _told("so it cannot wrap it", *_UNSEEN[1:])
         | _told(_HIDDEN, "starred"),
     ),
     Slot(
@@ -752,7 +752,7 @@ SLOTS = [
         + _TRAINED,
         ("gpus[0]", "gpus[1]", "thing"),
         "hvd.local_rank()",
-        told=_told("so it cannot be taken out", *_DOING),
+        told=_told("give the choice of GPUs its own", *_DOING),
     ),
     Slot(
         "variable",
@@ -760,7 +760,7 @@ SLOTS = [
         _TF + 'import os\nos.environ["CUDA_VISIBLE_DEVICES"] = @\n' + _TRAINED,
         ('"0"', '"1"', "text"),
         "hvd.local_rank()",
-        told=_told("so it cannot be taken out", *_DOING),
+        told=_told("give the choice of GPUs its own", *_DOING),
     ),
     _session(
         "directory",
@@ -778,8 +778,8 @@ SLOTS = [
         "estimator = tf.estimator.DNNClassifier([8], [], optimizer=@)\n" + _TRAIN,
         ('"Adam"', '"SGD"', "thing"),
         "DistributedOptimizer(",
-        told=_told("given by a name that the script does not show", *_EITHER)
-        | _told("cannot be seen here, so it cannot be wrapped", *_UNSEEN),
+        told=_told("a name that the script does not show", *_EITHER)
+        | _told("so it cannot wrap it", *_UNSEEN),
     ),
     _session(
         "hooks",

@@ -180,7 +180,7 @@ class TestExitStatus:
         script.write_text(SCRIPT + "# doubt\n")
         result = run("convert", "train.py")
         assert result.exit_code == 0
-        assert "    train.py:2:3: HV02 assumed: `opt` is an optimizer\n" in result.stderr
+        assert "    train.py:2:3: HV02 please check: `opt` is an optimizer\n" in result.stderr
 
     def test_is_2_when_an_error_meets_a_refusal(self, run: Run, script: Path, here: Path) -> None:
         (here / "bad.py").write_text("x = (\n")

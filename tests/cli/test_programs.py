@@ -64,7 +64,7 @@ class TestText:
             "    train.py: 1 change",
             "    model.py: 1 change",
             "        model.py:2:1: HV06 decided: the steps are divided",
-            "        model.py:2:3: HV02 assumed: `opt` is an optimizer",
+            "        model.py:2:3: HV02 please check: `opt` is an optimizer",
             "    tools.py: nothing to change",
             "Nothing was written. Add --write to change all 2 files, or -o DIR to write them below another "
             "directory.",

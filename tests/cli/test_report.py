@@ -53,7 +53,7 @@ def test_text_lists_every_outcome_and_the_totals(run: Run, project: Path) -> Non
         "done.py: already distributed",
         "train.py: converted (1 change)",
         "    train.py:2:1: HV06 decided: the steps are divided",
-        "    train.py:2:3: HV02 assumed: `opt` is an optimizer",
+        "    train.py:2:3: HV02 please check: `opt` is an optimizer",
         "    train.py:3:5: HV05 withheld: the variables cannot be seen",
         "util.py: nothing found: looked for a TensorFlow training loop",
         "gone.py: error: cannot be read: no such file or directory",

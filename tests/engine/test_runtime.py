@@ -398,8 +398,8 @@ class TestConvert:
         assert convert(SCRIPT, line=4, runtime=self.NEW).status is Status.REFUSED
 
     def test_names_the_way_out(self) -> None:
-        runtime = Runtime(self.NEW.too_new, "--force converts all the same")
-        assert convert(SCRIPT, runtime=runtime).reason.endswith("; --force converts all the same")
+        runtime = Runtime(self.NEW.too_new, "--force converts anyway")
+        assert convert(SCRIPT, runtime=runtime).reason.endswith("; --force converts anyway")
 
     @pytest.mark.parametrize("runtime", [None, FITS])
     def test_converts_where_the_versions_fit(self, runtime: Runtime | None) -> None:

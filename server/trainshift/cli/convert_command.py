@@ -17,7 +17,7 @@ from trainshift.cli.options import (
     exclude,
 )
 
-_WAY_OUT = "--ignore-versions converts all the same"
+_WAY_OUT = "--ignore-versions converts anyway"
 
 
 class _Line(click.ParamType):  # type: ignore[type-arg,unused-ignore]

@@ -239,7 +239,7 @@ class TextReporter:
             self._print_notes(report.path, report.applied, "", "green", indent)
         if not self._quiet:
             self._print_notes(report.path, report.decisions, "decided: ", "cyan", indent)
-            self._print_notes(report.path, report.doubts, "assumed: ", "yellow", indent)
+            self._print_notes(report.path, report.doubts, "please check: ", "yellow", indent)
         self._print_notes(report.path, report.withheld, "withheld: ", "red", indent)
 
     def _converted(self, report: FileReport) -> tuple[str, str]:

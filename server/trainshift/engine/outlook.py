@@ -41,10 +41,9 @@ _HIDING = ("create_train_op", "optimize_loss")
 _REASONS = {
     Pattern.STRATEGY: "tf.distribute already distributes this script; remove the strategy first",
     Pattern.MINIMIZE: "optimizer.minimize(...) hides its tape; use apply_gradients with a tf.GradientTape",
-    Pattern.LIBRARY: "this trains through a library that hides the fit; "
-    "call the model's own fit in this script instead",
-    Pattern.BY_HAND: "a tf.GradientTape is used, but its gradients reach no optimizer.apply_gradients(...); "
-    "weights that are updated by hand are not converted",
+    Pattern.LIBRARY: "this trains through a library that hides the fit; call the model's own fit instead",
+    Pattern.BY_HAND: "the gradients of this tf.GradientTape reach no optimizer.apply_gradients(...); "
+    "use one, as weights updated by hand cannot be converted",
 }
 
 
@@ -77,7 +76,9 @@ def look(program: Program) -> Outlook:
 def _perhaps(program: Program) -> Outlook | None:
     """A refusal where the only call that may train is a `fit` of what nobody sees."""
     for loop in program.fact(Loops).possible:
-        reason = f"{loop.call} is called on an object that is not known to be a Keras model"
+        reason = (
+            f"Trainshift cannot tell whether {loop.call} trains a Keras model; make the model in this program"
+        )
         return Outlook(False, True, reason, loop.span)
     hidden = hidden_fit(program)
     if hidden is not None:
@@ -140,15 +141,17 @@ def _unseen(program: Program) -> tuple[Site, str] | None:
     for site in program.script.sites_calling(api.last_names(*api.SESSION, *MONITORED, *api.ESTIMATOR)):
         for name in program.names.full_names(site.node.func, site.scope, site.statement):
             if name in (*api.SESSION, *MONITORED):
-                return site, "a TF1 session is made here, but what trains in it cannot be seen in this file"
+                return site, "a TF1 session is made here, but Trainshift cannot find what trains in it"
             if api.is_subclass(name, *api.ESTIMATOR):
-                return site, "an Estimator is made here, but what trains it cannot be seen in this file"
+                return site, "an Estimator is made here, but Trainshift cannot find what trains it"
     return None
 
 
 def _thread(program: Program) -> tuple[Site, str] | None:
     """A training step in a thread: Horovod's reductions of two threads would meet."""
-    reason = "threads that train at the same time cannot reduce their gradients by Horovod"
+    reason = (
+        "threads that train at the same time cannot average their gradients with Horovod; train in one thread"
+    )
     for step in program.fact(Steps).steps:
         scope: Scope | None = step.site.scope
         while scope is not None:

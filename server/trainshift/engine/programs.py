@@ -167,7 +167,7 @@ def _disagreements(analysis: Analysis, rival: Claims) -> Iterator[Withheld]:
         if differs:
             mine, other = (posixpath.basename(each) for each in (analysis.scripts[0].path, rival.start))
             reason = (
-                f"{mine} and {other} share this file and would change this statement in different ways: "
+                f"{mine} and {other} need different changes to this statement; "
                 "give each of them code of its own here"
             )
             yield Withheld(change.rule, change.target, reason, True)

@@ -55,7 +55,7 @@ def _is_unknown(program: Program, node: ast.expr, site: Site) -> bool:
 
 def _reason(script: Script, name: str) -> str:
     modules = " and ".join(_unseen(script))
-    return f"what {name} is cannot be told: all names of {modules} are imported; import what trains by name"
+    return f"{name} may come from {modules}, imported with *; import what trains by its name"
 
 
 def _unseen(script: Script) -> list[str]:

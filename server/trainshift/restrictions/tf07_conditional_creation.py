@@ -41,7 +41,7 @@ _WHY = {
 _A = {MadeKind.DATASET: "a dataset", MadeKind.OPTIMIZER: "an optimizer"}
 _UNDER = {
     "conditional expression": "in a conditional expression",
-    "comprehension": "in a comprehension, once for each element",
+    "comprehension": "in a comprehension",
     "and": "behind an `and`",
     "or": "behind an `or`",
     "for": "in a `for` loop",
@@ -78,8 +78,8 @@ def _judged(program: Program, creation: Creation, first: Condition) -> tuple[Ver
         )
     if first.word in ("for", "while", "comprehension"):
         return Verdict.VIOLATED, (
-            f"The {kind} {made} is created {where}, anew each time, so it is not the one that all ranks "
-            "started from. Create it once, before."
+            f"The {kind} {made} is created {where}, so each pass has a new one that the ranks do not share. "
+            "Create it once, before."
         )
     return Verdict.VIOLATED, (
         f"The {kind} {made} is created {where}: {_WHY[creation.kind]}. Create it once, and let the condition "

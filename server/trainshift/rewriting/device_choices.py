@@ -24,7 +24,7 @@ _SETTING = ("os.putenv", "os.environ.setdefault", "os.environ.__setitem__")
 _UPDATING = "os.environ.update"
 _METHODS = frozenset(name.rpartition(".")[2] for name in (*_SETTING, _UPDATING))
 _READING = ("get", "getenv", "pop")
-_BARE = "this chooses GPUs other than by rank, and cannot be taken out of what it stands in"
+_BARE = "this chooses GPUs itself, which would undo one GPU per rank; give it a statement of its own"
 _SHARED = "the dictionary chooses GPUs other than by rank, and is used elsewhere too: leave its entry out"
 
 

@@ -34,7 +34,7 @@ from trainshift.core.training.loops import Loops
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
-_STRATEGY = "tf.distribute is used in this branch, which is left as it is: let no rank take it"
+_STRATEGY = "this branch uses tf.distribute and is left as it is; do not run it with Horovod"
 
 
 def propose(program: Program) -> Proposals:

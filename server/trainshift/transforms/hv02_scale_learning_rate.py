@@ -44,9 +44,7 @@ _INSIDE = (
     "the rate's source (a schedule, function or variable) is scaled inside, not the optimizer's argument"
 )
 
-_NOT_DIVIDED = (
-    "{} is not divided: where each rank takes fewer steps, the training ends before the schedule does"
-)
+_NOT_DIVIDED = "{} is not divided: where each rank takes fewer steps, training ends before the schedule does"
 # What counts the steps of a training, and is divided by HV06.
 _COUNTS = ("steps_per_epoch", "steps", "max_steps", "num_steps", "last_step")
 
@@ -61,7 +59,9 @@ def propose(program: Program) -> Proposals:
     for statement, own in by_statement.items():
         if any(rate.site is not None and rate.site.in_fstring for rate in own):
             target = program.script.statement_span(statement)
-            yield Withheld("HV02", target, "the learning rate is written inside an f-string")
+            yield Withheld(
+                "HV02", target, "the learning rate is inside an f-string; give it a statement of its own"
+            )
             continue
         edits = [edit for rate in own for edit in _scale(program, rate)]
         doubts = tuple(dict.fromkeys(rate.doubt for rate in own if rate.doubt))

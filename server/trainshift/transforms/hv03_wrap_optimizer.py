@@ -76,7 +76,9 @@ def _average(program: Program, site: Site) -> Change | Withheld:
     """Average what `tf.gradients` gives, but for the variables that have none."""
     span = program.script.span(site.node, site)
     if site.in_fstring:
-        return Withheld("HV03", span, "the gradients are taken inside an f-string", True)
+        return Withheld(
+            "HV03", span, "the gradients are taken inside an f-string; give that a statement of its own", True
+        )
     averaged = f"grad if grad is None else {program.at(site).fact(Prerequisites).hvd}.allreduce(grad)"
     edits = program.fact(Layout).put(site.node, site, of_each(site.node, "grad", averaged))
     title = "Average the gradients that tf.gradients takes over all ranks"
@@ -87,7 +89,9 @@ def _change(program: Program, wrap: Wrap) -> Change | Withheld:
     """Wrap an optimizer where it is made."""
     span = program.script.span(wrap.site.node, wrap.site)
     if wrap.site.in_fstring:
-        return Withheld("HV03", span, "the optimizer is made inside an f-string", True)
+        return Withheld(
+            "HV03", span, "the optimizer is made inside an f-string; give it a statement of its own", True
+        )
     name, wrapper = wrap.target or "the optimizer", _wrapper(program, wrap.statement, wrap)
     requires: tuple[Edit, ...] = ()
     edits = program.fact(Layout).put(wrap.site.node, wrap.site, handed_to(wrapper))
@@ -110,7 +114,9 @@ def _in_modes(program: Program, wrap: Wrap) -> Change | Withheld:
         assert given is not None
         if site.in_fstring:
             span = program.script.span(site.node, site)
-            return Withheld("HV03", span, "the call stands inside an f-string", True)
+            return Withheld(
+                "HV03", span, "the call is inside an f-string; give it a statement of its own", True
+            )
         name, wrapper = program.script.text(given, site), _wrapper(program, site.statement, wrap)
         named[name] = None
         if mode.name:

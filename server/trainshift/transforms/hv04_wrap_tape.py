@@ -128,11 +128,11 @@ def _sources(program: Program, gradient: Gradient) -> tuple[str, list[Edit], str
         return "Horovod's allreduce does not run in a tf.function with jit_compile=True", [], ""
     sources = argument(call, 1, "sources")
     if sources is None:
-        return "the call hides what the gradient is taken of", [], ""
+        return "what the gradient is taken of is hidden in * or ** arguments", [], ""
     kind = _kind(program, sources, gradient)
     layout = program.fact(Layout)
     if kind in ("variable", "nested") and gradient.site.in_fstring:
-        return "the call stands inside an f-string", [], ""
+        return "the call is inside an f-string; give it a statement of its own", [], ""
     if kind == "variable":
         inner = layout.put(sources, gradient.site, Frame("[", "]", ELEMENT))
         return "", [*inner, *layout.put(call, gradient.site, Frame("", "[0]", Level.ATOM))], ""
@@ -140,12 +140,16 @@ def _sources(program: Program, gradient: Gradient) -> tuple[str, list[Edit], str
         text = script.text(sources, gradient.site)
         text = ast.unparse(sources) if comments(text) else text
         if any(isinstance(each, ast.Call) for each in ast.walk(sources)):
-            return "the gradient is taken of a nested structure that is made in the call", [], ""
+            return (
+                "the gradient is taken of a nested structure that is made in the call; assign it first",
+                [],
+                "",
+            )
         tf = program.at(gradient.site).fact(Prerequisites).tf
         packed = Frame(f"{tf}.nest.pack_sequence_as({text}, ", ")", ARGUMENT)
         inner = layout.put(sources, gradient.site, handed_to(f"{tf}.nest.flatten"))
         return "", [*layout.put(call, gradient.site, packed), *inner], ""
-    doubt = f"{script.text(sources, gradient.site)} is taken to be a list of variables"
+    doubt = f"{script.text(sources, gradient.site)} is assumed to be a list of variables"
     return "", [], doubt if kind == "unknown" else ""
 
 

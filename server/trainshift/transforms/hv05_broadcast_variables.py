@@ -50,20 +50,20 @@ def propose(program: Program) -> Proposals:
 
 def _reason_against(step: Step) -> str:
     if not step.gradients and not step.reduced and not step.on_batch:
-        return "the gradients of this step come from nowhere in this file, so no tape can be wrapped"
+        return "Trainshift cannot tell where the gradients of this step come from, so no tape can be wrapped"
     if step.site.deferred:
-        return "apply_gradients stands in a lambda or a comprehension; give it a statement of its own"
+        return "apply_gradients is in a lambda or a comprehension; give it a statement of its own"
     if not is_plain(step.receiver) and step.on_batch:
-        return "the model is more than a name; bind it to a variable first"
+        return "the model is not a plain name; assign it to a variable first"
     if not is_plain(step.receiver):
-        return "the optimizer is more than a name; bind it to a variable first"
+        return "the optimizer is not a plain name; assign it to a variable first"
     position = _position(step)
     if position == "header" and not isinstance(step.statement.node, ast.With | ast.AsyncWith):
-        return "apply_gradients stands in the header of a block; give it a statement of its own"
+        return "apply_gradients is in the head of a block; give it a statement of its own"
     if position in ("inside", "header") and not step.models:
         return "apply_gradients is part of a larger expression; give it a statement of its own"
     if step.pairs is None and not step.on_batch:
-        return "the call hides the gradients and variables that are applied"
+        return "the gradients and variables are hidden in * or ** arguments"
     return ""
 
 
@@ -234,7 +234,7 @@ def _doubts(program: Program, step: Step, receiver: str) -> tuple[str, ...]:
     known = step.on_batch or program.names.may_be(values, *api.OPTIMIZERS)
     if known or not any(isinstance(value, Unknown) for value in values):
         return ()
-    return (f"{receiver} is taken to be an optimizer whose learning rate is scaled elsewhere",)
+    return (f"{receiver} is assumed to be an optimizer whose learning rate is scaled elsewhere",)
 
 
 RULE = Transform(

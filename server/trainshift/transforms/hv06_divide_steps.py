@@ -66,7 +66,7 @@ def propose(program: Program) -> Proposals:
     for count in (*_taken(program), *_given(program)):
         site, target = count.site, program.script.statement_span(count.site.statement)
         if site.in_fstring:
-            yield Withheld("HV06", target, "the call stands inside an f-string")
+            yield Withheld("HV06", target, "the call is inside an f-string; give it a statement of its own")
         elif not _is_settled(program, count.node, site):
             edits = _divided(program, count.node, site, count.optional)
             if edits is None:
@@ -83,12 +83,12 @@ def propose(program: Program) -> Proposals:
         yield Remark(
             "HV06",
             program.script.statement_span(statement),
-            f"each rank leaves the training loop by values of its own ({text}): ranks that go on wait for it",
+            f"each rank decides by its own values when the loop ends ({text}); the others may wait forever",
         )
     for site in sorted(_feeding(program), key=lambda each: program.script.span(each.node, each)):
         if argument(site.node, 0, "count") is None:
             target = program.script.statement_span(site.statement)
-            yield Withheld("HV06", target, "the call hides the number of batches that are taken")
+            yield Withheld("HV06", target, "the number of batches is hidden in * or ** arguments")
 
 
 def _divided(program: Program, node: ast.expr, site: Site, optional: bool) -> tuple[Edit, ...] | None:
@@ -123,7 +123,7 @@ def _taken(program: Program) -> Iterator[_Count]:
         known = program.names.may_be(receiver, *api.DATASET)
         if known or any(isinstance(value, Unknown) for value in receiver):
             name = program.script.text(site.node.func.value, site)
-            doubt = "" if known else f"{name} is taken to be a dataset"
+            doubt = "" if known else f"{name} is assumed to be a dataset"
             yield _Count(site, node, "batches taken", doubt=doubt)
 
 

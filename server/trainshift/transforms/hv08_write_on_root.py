@@ -105,7 +105,7 @@ def _wait(program: Program, site: Site, path: ast.expr) -> Change:
                 f'"{name.rpartition(".")[2]}": {tf}{name.removeprefix("tensorflow")}' for name in wrapped
             )
             edits += layout.add_keyword(site, "custom_objects", f"{{{classes}}}")
-    decision = f"every rank reads {text}, which rank 0 has written: all of them must see the same directory"
+    decision = f"every rank reads {text}, which rank 0 writes: all must see the same directory"
     return Change(
         "HV08",
         f"Wait until rank 0 has written {text}",

@@ -59,9 +59,11 @@ def _fit(program: Program, callbacks: Callbacks) -> Change | Withheld | None:
     site = callbacks.fit.site
     span = program.script.span(site.node, site)
     if hides(program.script, site, "callbacks"):
-        return Withheld("HV09", span, "the callbacks may be hidden in * or ** arguments", True)
+        return Withheld(
+            "HV09", span, "the callbacks may be hidden in * or ** arguments; pass callbacks= by name", True
+        )
     if site.in_fstring:
-        return Withheld("HV09", span, "the call stands inside an f-string", True)
+        return Withheld("HV09", span, "the call is inside an f-string; give it a statement of its own", True)
     if program.fact(Executions).runs_in_graphs:
         return Withheld("HV09", span, "Horovod's callback needs eager execution, which is disabled", True)
     stopping = [each.name for each in callbacks.members if each.stops_in_epoch]
@@ -104,11 +106,11 @@ def _doubts(program: Program, callbacks: Callbacks) -> tuple[str, ...]:
     doubts = []
     if not callbacks.fit.certain:
         doubts.append(
-            f"{program.script.text(callbacks.fit.model, callbacks.fit.site)} is taken to be a Keras model"
+            f"{program.script.text(callbacks.fit.model, callbacks.fit.site)} is assumed to be a Keras model"
         )
     if callbacks.given is not None and not callbacks.found.complete:
         given = program.script.text(callbacks.given, callbacks.fit.site)
-        doubts.append(f"{given} is taken to be a list of callbacks that every rank needs")
+        doubts.append(f"{given} is assumed to be a list of callbacks that every rank needs")
     return tuple(doubts)
 
 
@@ -119,11 +121,9 @@ def _decisions(program: Program, callbacks: Callbacks) -> tuple[str, ...]:
     )
     unknown = callbacks.named(Role.UNKNOWN)
     if unknown:
-        decisions.append(f"{', '.join(unknown)}, which cannot be seen, {run(unknown)} on every rank")
+        decisions.append(f"{', '.join(unknown)} (unknown) {run(unknown)} on every rank")
     if "BackupAndRestore" in callbacks.named(Role.WRITES):
-        decisions.append(
-            "after an interruption BackupAndRestore resumes rank 0 only: restart with its backup deleted"
-        )
+        decisions.append("BackupAndRestore would resume rank 0 only: delete its backup before a restart")
     if callbacks.fit.given("steps_per_epoch") is None and not hides(
         program.script, callbacks.fit.site, "steps_per_epoch"
     ):

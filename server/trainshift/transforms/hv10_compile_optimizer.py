@@ -64,7 +64,7 @@ def _wrap(program: Program, wrap: Wrap, compile: Compile) -> Change | Withheld:
     span = script.span(wrap.site.node, wrap.site)
     wrapper = f"{program.at(site).fact(Prerequisites).hvd_keras}.DistributedOptimizer"
     if site.in_fstring:
-        return Withheld("HV10", span, "the call stands inside an f-string", True)
+        return Withheld("HV10", span, "the call is inside an f-string; give it a statement of its own", True)
     if not _is_statement(site) or not _can_follow(program, site, wrap.site):
         edits = program.fact(Layout).put(wrap.site.node, site, handed_to(wrapper))
         return Change("HV10", _TITLE, script.statement_span(site.statement), edits)
@@ -97,7 +97,9 @@ def _make(program: Program, named: Named) -> Change | Withheld:
     site, script, layout = named.compile.site, program.script, program.fact(Layout)
     target = script.statement_span(site.statement)
     if site.in_fstring:
-        return Withheld("HV10", target, "the call stands inside an f-string", True)
+        return Withheld(
+            "HV10", target, "the call is inside an f-string; give it a statement of its own", True
+        )
     signature = api.constructor(named.cls)
     rate = signature.parameter("learning_rate") if signature is not None else None
     last = named.cls.rpartition(".")[2]
@@ -134,7 +136,7 @@ def _get(program: Program, unnamed: Unnamed) -> Change:
         f"{name} = {names.hvd_keras}.DistributedOptimizer({name})",
     ]
     edits = (layout.before(site.statement, lines), *layout.replace(unnamed.node, site, name))
-    doubt = f"{text} is taken to be the name of an optimizer, or one without a schedule"
+    doubt = f"{text} is assumed to be the name of an optimizer, or one without a schedule"
     target = program.script.statement_span(site.statement)
     doubts = () if unnamed.is_name else (doubt,)
     return Change("HV10", _TITLE, target, edits, layout.isolate(site.statement), doubts)

@@ -80,7 +80,7 @@ def _unseen_places(program: Program) -> Iterator[Remark]:
 def _dropped(program: Program, choices: Choices, dropped: set[Statement]) -> Proposals:
     for statement in choices.statements:
         if does_more(statement.node):
-            reason = "the statement binds a name or awaits something too, so it cannot be taken out"
+            reason = "this statement also binds a name or awaits something; give the choice of GPUs its own"
             yield Withheld("HV11", program.script.statement_span(statement), reason, True)
             continue
         # The last of a block that is dropped as a whole becomes `pass`, whichever is applied first.

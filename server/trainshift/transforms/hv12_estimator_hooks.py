@@ -96,7 +96,9 @@ def propose(program: Program) -> Proposals:
 def _estimator(program: Program, made: Made) -> Proposals:
     """Keep the directory to rank 0, pin the session, and make the optimizer that is named."""
     site, span = made.site, program.script.span(made.site.node, made.site)
-    reason = made.reason or ("the Estimator is made inside an f-string" if site.in_fstring else "")
+    reason = made.reason or (
+        "the Estimator is made inside an f-string; give it a statement of its own" if site.in_fstring else ""
+    )
     if reason:
         yield Withheld("HV12", span, reason, True)
         return
@@ -230,7 +232,7 @@ def _unseen_specs(program: Program) -> Proposals:
             if not made:
                 span = program.script.span(site.node, site)
                 text = program.script.text(given, site)
-                yield Withheld("HV12", span, f"the TrainSpec that {text} is cannot be seen", True)
+                yield Withheld("HV12", span, f"Trainshift cannot tell which TrainSpec {text} is", True)
 
 
 RULE = Transform(

@@ -74,7 +74,9 @@ def _pin(program: Program, pin: Pin) -> Change | Withheld:
     target = script.statement_span(pin.statement)
     rank = f"str({program.at(pin.statement).fact(Prerequisites).hvd}.local_rank())"
     if pin.site.in_fstring:
-        return Withheld("HV13", target, "the configuration is made inside an f-string")
+        return Withheld(
+            "HV13", target, "the configuration is made inside an f-string; give it a statement of its own"
+        )
     edits: tuple[Edit, ...]
     decisions: tuple[str, ...] = ()
     if pin.value is not None:

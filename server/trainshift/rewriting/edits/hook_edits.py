@@ -11,9 +11,9 @@ from trainshift.rewriting.tf1.hooks import BROADCAST, Hooks
 
 def obstacle(program: Program, rule: str, hooks: Hooks) -> Withheld | None:
     """Why the hooks of a call cannot be given the broadcast; None if they can."""
-    reason = "the call stands inside an f-string" if hooks.site.in_fstring else ""
+    reason = "the call is inside an f-string; give it a statement of its own" if hooks.site.in_fstring else ""
     if hooks.hidden:
-        reason = "the hooks may be hidden in * or ** arguments"
+        reason = "the hooks may be hidden in * or ** arguments; pass hooks= by name"
     span = program.script.span(hooks.site.node, hooks.site)
     return Withheld(rule, span, reason, True) if reason else None
 
@@ -29,10 +29,9 @@ def hooked(program: Program, hooks: Hooks) -> tuple[list[Edit], dict[str, str]]:
 def doubts(program: Program, hooks: Hooks) -> tuple[str, ...]:
     """What is assumed of hooks that cannot all be seen, or that end the training."""
     found = [
-        f"{name} is taken to stop all ranks at the same step; otherwise those that go on would wait for ever"
-        for name in hooks.stopping
+        f"{name} must stop all ranks at the same step, or the others wait forever" for name in hooks.stopping
     ]
     if hooks.given is not None and not hooks.found.complete:
         given = program.script.text(hooks.given, hooks.site)
-        found.append(f"{given} is taken to hold hooks that every rank needs")
+        found.append(f"{given} is assumed to hold hooks that every rank needs")
     return tuple(found)

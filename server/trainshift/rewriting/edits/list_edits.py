@@ -65,7 +65,9 @@ def keep_to_root(program: Program, rule: str, element: Occurrence, name: str) ->
     target = program.script.statement_span(statement)
     if element.site is not None:
         if element.site.deferred or not isinstance(statement.node, ast.Expr):
-            return Withheld(rule, target, f"{name} is added inside a larger expression")
+            return Withheld(
+                rule, target, f"{name} is added inside a larger expression; add it in a statement of its own"
+            )
         edits, requires = only_statement(program, statement), program.fact(Layout).isolate(statement)
     else:
         edits, requires = only_element(program, element.node, statement), ()
@@ -77,13 +79,13 @@ def left(program: Program, rule: str, listed: Listed) -> Iterator[Withheld]:
     for each in listed.members:
         if each.may_write:
             span = program.script.span(each.element.node, each.element.scope)
-            yield Withheld(rule, span, f"{each.name} stays on every rank, where one of them writes")
+            yield Withheld(rule, span, f"{each.name} may write, and stays on every rank")
 
 
 def titled(title: str, listed: Listed) -> str:
     """The title of a change, with the members that cannot be seen."""
     unknown = listed.named(Role.UNKNOWN)
-    return f"{title}; {', '.join(unknown)}, which cannot be seen, stays on every rank" if unknown else title
+    return f"{title}; {', '.join(unknown)} (unknown) stays on every rank" if unknown else title
 
 
 def placed(listed: Listed, how: str = "") -> list[str]:

@@ -33,7 +33,9 @@ def guard_changes(
             yield Withheld(rule, program.script.span(call.site.node, call.site), call.reason)
             continue
         if call.form is Form.WRITER and framed.does_more(call.outer):
-            reason = "an argument binds a name or awaits something, which every rank must do"
+            reason = (
+                "an argument binds a name or awaits something, which every rank must do; move it up a line"
+            )
             yield Withheld(rule, program.script.span(call.site.node, call.site), reason)
             continue
         alone = call.form in (Form.GUARD, Form.BIND, Form.RELOAD)

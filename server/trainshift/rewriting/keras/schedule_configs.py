@@ -22,7 +22,7 @@ REGISTER = "register_keras_serializable"
 _DATACLASS = "dataclasses.dataclass"
 # What is of these libraries is put into a configuration as a dictionary that says what it was.
 _OBJECTS = ("tensorflow.", "keras.", "numpy.")
-_ANEW = "Horovod makes the optimizer anew"
+_ANEW = "Horovod remakes the optimizer"
 _CANNOT_HOLD = f"{_ANEW} from its configuration, which cannot hold"
 
 
@@ -101,7 +101,7 @@ class ScheduleConfigs:
             config = self._config(holder) if maker is not None else Config({})
             found.setdefault(holder, Remake(holder)).config = config
             if config is None:
-                remake.reason = f"{_ANEW}, for which {remake.scope.name} needs a get_config method"
+                remake.reason = f"{_ANEW}; give {remake.scope.name} a get_config method"
             elif any(isinstance(value, Function | Class) for value in given):
                 remake.reason = f"{_CANNOT_HOLD} the function that {remake.scope.name} is given"
         held = self._said(written) if written is not None else given

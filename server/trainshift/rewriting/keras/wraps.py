@@ -124,12 +124,13 @@ class Wraps:
             known = keras.compiles_of(fit) or keras.own_tape(fit.model, fit.site)
             if keras.is_loaded_compiled(fit):
                 self._hide(
-                    fit.site, f"{model} may be loaded with an optimizer, which is not wrapped: compile it"
+                    fit.site,
+                    f"{model} may be loaded with its optimizer, which cannot be wrapped; compile it again",
                 )
             elif not known and not self._is_loaded_by_horovod(fit):
                 self._hide(
                     fit.site,
-                    f"{model}.compile(...) is not seen in this file, so its optimizer cannot be wrapped",
+                    f"Trainshift cannot find {model}.compile(...), so the optimizer cannot be wrapped",
                 )
         for compile in keras.compiles:
             self._read_compile(compile)
@@ -168,12 +169,13 @@ class Wraps:
         if self._program.fact(Fits).may_have_own_tape_or_not(compile):
             model = self._script.text(site.node.func, site).rpartition(".")[0]
             self._hide(
-                site, f"{model} may be of a class whose train_step has its own tape, or of another one"
+                site,
+                f"{model} may have a train_step with its own tape, or not; give each kind its own compile",
             )
             return
         if given is None:
             if hides(self._script, site, "optimizer"):
-                self._hide(site, "the optimizer is hidden in * or ** arguments")
+                self._hide(site, "the optimizer may be hidden in * or ** arguments; pass optimizer= by name")
             elif compile.own_tape is None or self._program.fact(Fits).uses_compiled_optimizer(
                 compile.own_tape
             ):
@@ -184,16 +186,18 @@ class Wraps:
         if len(values) == 1 and names and _are_names(names):
             self._name(compile, str(*names), given)
         elif names and all(isinstance(value, Literal) for value in values) and _are_names(names):
-            self._get_by_name(compile, given, "the optimizer may be given by one name or another", True)
+            self._get_by_name(
+                compile, given, "the optimizer is one of several names; make it an object", True
+            )
         elif names:
-            self._hide(site, "the optimizer may be given by one name or another; make it an object")
+            self._hide(site, "the optimizer is one of several names; make it an object")
         elif compile.own_tape is None:
             self._read_use(_Use(given, site, KERAS, compile))
 
     def _name(self, compile: Compile, name: str, node: ast.expr | None) -> None:
         cls = api.keras_optimizer(name)
         if cls is None:
-            self._hide(compile.site, f"Keras knows no optimizer by the name {name!r}")
+            self._hide(compile.site, f"Keras has no optimizer named {name!r}")
         else:
             self._named.append(Named(compile, cls, node))
 
@@ -214,14 +218,15 @@ class Wraps:
         if strange is not None:
             text = self._script.text(strange.node.func, strange)
             self._hide(
-                use.site, f"{text} is not known, so it cannot be told where its gradients are averaged"
+                use.site,
+                f"Trainshift does not know {text}, so it cannot tell where the gradients are averaged",
             )
             return
         if not made:
             made = self._strangers(use)
             if not made:
                 text = self._script.text(use.node, use.site)
-                reason = f"what optimizer {text} is cannot be seen here, so it cannot be wrapped"
+                reason = f"Trainshift cannot tell which optimizer {text} is, so it cannot wrap it"
                 if use.compile is not None:
                     self._get_by_name(use.compile, use.node, reason)
                 else:
@@ -233,9 +238,7 @@ class Wraps:
                 reason = "the optimizer serves both a tape and a fit; give each an optimizer of its own"
                 self._hide(use.site, reason)
             elif use.module == KERAS and (cls := self._loses_its_arguments(site)):
-                self._hide(
-                    use.site, f"Horovod makes the optimizer anew, for which {cls} needs a get_config method"
-                )
+                self._hide(use.site, f"Horovod remakes the optimizer; give {cls} a get_config method")
             else:
                 self._add(site, use, len(made) == 1)
 

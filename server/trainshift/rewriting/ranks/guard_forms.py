@@ -69,7 +69,9 @@ class GuardForms:
     def guard(self, site: Site, kind: RootKind, form: Form, doubt: str) -> RootCall | None:
         """The call with its guard, of which `form` is what the callee asks for; None if it needs none."""
         if site.in_fstring:
-            return RootCall(site, kind, form, site.node, doubt, "it stands inside an f-string")
+            return RootCall(
+                site, kind, form, site.node, doubt, "it is inside an f-string; give it a statement of its own"
+            )
         if form is Form.CONDITIONAL:
             return self._guard_writer(site)
         if form is not Form.GUARD:
@@ -98,19 +100,19 @@ class GuardForms:
         first, what = acting[0], "binds a name or awaits something"
         if isinstance(first, ast.Call):
             what = f"calls {self._script.text(first.func, site)}"
-        reason = f"an argument {what}, which every rank must do"
+        reason = f"an argument {what}, which every rank must do; move it up a line"
         return RootCall(site, kind, Form.GUARD, outer, doubt, reason)
 
     def _reason_against_verbose(self, site: Site) -> str:
         """Why a progress bar is not silenced: `verbose` may be hidden, or be unknown to what is called."""
         if any(word.arg is None for word in site.node.keywords):
-            return "verbose may be hidden in ** arguments"
+            return "verbose may be hidden in ** arguments; pass it by name"
         for value in self._script.names.callee(site):
             node = value.scope.node if isinstance(value, Function) else None
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
                 named = [each.arg for each in (*node.args.args, *node.args.kwonlyargs)]
                 if "verbose" not in named and node.args.kwarg is None:
-                    return f"a {site.name} of the script's own may be called here, which takes no verbose"
+                    return f"this may call the script's own {site.name}, which takes no verbose"
         return ""
 
     def _guard_writer(self, site: Site) -> RootCall:
@@ -238,7 +240,7 @@ class GuardForms:
             if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part is not site.node:
                 deed = self._effects.of_call(self._script.site_of(part))
                 if deed is not None and deed.effect is Effect.UNKNOWN:
-                    return f"{part.func.id}(...) is taken to matter to rank 0 only"
+                    return f"{part.func.id}(...) may have side effects; only rank 0 will run it now"
         return ""
 
     def _is_read(self, node: ast.Assign) -> bool:

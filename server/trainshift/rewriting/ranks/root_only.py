@@ -138,7 +138,7 @@ class RootOnly:
             return self._classify_evaluation(site)
         if isinstance(value, Unknown) and self._is_writing_method(site):
             receiver = self._script.text(site.node.func, site).rpartition(".")[0]
-            doubt = f"{receiver} is taken to write files" if site.name in tables.DOUBTFUL_METHODS else ""
+            doubt = f"{receiver} is assumed to write files" if site.name in tables.DOUBTFUL_METHODS else ""
             return RootKind.WRITE, Form.GUARD, doubt
         return None
 
@@ -216,7 +216,7 @@ class RootOnly:
         if fit is None:
             return None
         model = self._script.text(site.node.func.value, site)
-        return RootKind.PRINT, Form.VERBOSE, f"{model} is taken to be a Keras model"
+        return RootKind.PRINT, Form.VERBOSE, f"{model} is assumed to be a Keras model"
 
     def _is_of_heirs(self, receiver: ast.expr, site: Site) -> bool:
         """Whether an object is ``self`` in a class that only models inherit from."""

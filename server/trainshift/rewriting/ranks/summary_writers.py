@@ -38,7 +38,7 @@ def reason_to_keep(script: Script, effects: Effects, made: Site) -> str:
             for part in inner:
                 if isinstance(part, ast.Call) and effects.acts(script.site_of(part)):
                     text = script.text(part.func, site)
-                    return f"what {text} does beside a use of the writer, every rank must do"
+                    return f"every rank must run {text}, which does more than write"
     return ""
 
 

@@ -116,7 +116,7 @@ class GivenRates:
         ignored = api.is_subclass(cls, *_IGNORING_LR)
         if old is not None and not ignored:
             return [GivenRate(old)]
-        doubt = "this optimizer ignores lr= since TensorFlow 2.11; its default rate is scaled with it"
+        doubt = "this optimizer has ignored lr= since TensorFlow 2.11, so its default rate is scaled"
         given = argument(site.node, signature.position("learning_rate"), "learning_rate")
         if given is not None:
             return [GivenRate(given)]
@@ -130,7 +130,9 @@ class GivenRates:
 
     def _behind_stars(self, site: Site, default: str) -> GivenRate | None:
         """The rate among ``**`` arguments; None if these are seen to give none."""
-        hidden = GivenRate(None, reason="the learning rate is hidden in * or ** arguments")
+        hidden = GivenRate(
+            None, reason="the learning rate is hidden in * or ** arguments; pass learning_rate= by name"
+        )
         if any(isinstance(each, ast.Starred) for each in site.node.args):
             return hidden
         step, may_lack = self._names.given_by_key(site, "learning_rate")
@@ -142,7 +144,7 @@ class GivenRates:
         if len(mappings) > 1 or not is_plain(mappings[0]):
             return hidden
         text = self._script.text(mappings[0], site)
-        doubt = f"{text} is taken to hold the learning rate as a number, if it holds one"
+        doubt = f"the learning rate in {text}, if there is one, is assumed to be a number"
         return GivenRate(None, "learning_rate", default, doubt, mapping=mappings[0])
 
     def _made_later(self, site: Site) -> list[GivenRate]:
@@ -160,7 +162,9 @@ class GivenRates:
                     found[given] = None
         if len(found) > 1:
             return [
-                GivenRate(None, reason="the optimizer may be one of several, which take the rate elsewhere")
+                GivenRate(
+                    None, reason="the optimizer is one of several that take the rate in different places"
+                )
             ]
         return [GivenRate(given) for given in found]
 
@@ -175,7 +179,7 @@ class GivenRates:
             return [GivenRate(word.value)]
         if any(self._names.may_be(values, *api.OPTIMIZERS) for values in self._arguments(site)):
             return []  # A wrapper: the inner one is seen by itself.
-        return [GivenRate(None, reason=f"{name} is not known, so its learning rate cannot be told")]
+        return [GivenRate(None, reason=f"Trainshift does not know where {name} takes its learning rate")]
 
     def _arguments(self, site: Site) -> list[frozenset[Value]]:
         return [self._names.site_values(each, site) for each in arguments(site.node)]

@@ -117,7 +117,7 @@ class LearningRates:
         wrapped = self._wrapped_sources()
         if wrapped is not None:
             reason = (
-                "a schedule is used both by itself and inside another, so it cannot be told what to scale"
+                "a schedule is used by itself and inside another, so Trainshift cannot tell which to scale"
             )
             self._hide(wrapped.node, wrapped, reason)
             self._found.rates = {key: rate for key, rate in self._found.rates.items() if not rate.computed}
@@ -245,7 +245,7 @@ class LearningRates:
         if not any(self._changes(value, place.node) for value in values):
             return ""
         text = self._script.text(place.node, place.scope)
-        return f"Horovod makes the optimizer anew, with the value that {text} has then, so it stays at it"
+        return f"Horovod remakes the optimizer with the value that {text} has then, so the rate stays there"
 
     def _changes(self, value: Value, node: ast.expr) -> bool:
         """Whether the rate that an object gives may change; a variable made in place has no other user."""
@@ -454,7 +454,7 @@ class LearningRates:
             return
         values = self._names.site_values(schedule, site)
         if not values or any(isinstance(each, Unknown) for each in values):
-            self._hide(site.node, site, "the function of the schedule cannot be seen")
+            self._hide(site.node, site, "Trainshift cannot find the function of the schedule")
         for each in self._in_order(values):
             self._scale_source(each, site)
 
@@ -466,7 +466,7 @@ class LearningRates:
         unseen = any(isinstance(value, Unknown) or _is_strange(value) for value in values)
         if not unseen or self._is_option(node, scope, statement):
             return ""
-        return f"{self._script.text(node, statement)} is taken to be a number, not a schedule"
+        return f"{self._script.text(node, statement)} is assumed to be a number, not a schedule"
 
     def _is_option(self, node: ast.expr, scope: Scope, statement: Statement) -> bool:
         """Whether the value is an attribute of parsed command-line options."""

@@ -166,7 +166,11 @@ class Estimators:
             if literals is None:
                 continue
             if len(literals) != 1 or not literals <= _CLASSES.keys():
-                return Made(site, cls, reason=f"its {word} is given by a name that the script does not show")
+                return Made(
+                    site,
+                    cls,
+                    reason=f"its {word} is a name that the script does not show; give it an optimizer",
+                )
             (name,) = literals
             known = self._meaning(cls, word, name)
             if known is None:
@@ -174,7 +178,7 @@ class Estimators:
                 return Made(
                     site,
                     cls,
-                    reason=f"what {word}={name!r} means to {last} is not known; give it an optimizer",
+                    reason=f"Trainshift does not know {word}={name!r} of {last}; give it an optimizer",
                 )
             canned.append(Canned(word, given, name, *known))
         return Made(site, cls, tuple(canned))

@@ -95,7 +95,7 @@ class Graphs:
             elif not self._reaching(step, self._computing) and not step.reduced:
                 pairs = self._script.text(step.pairs, step.site) if step.pairs is not None else ""
                 reason = (
-                    f"where the gradients {pairs} come from cannot be seen here, so they are not averaged"
+                    f"Trainshift cannot tell where the gradients {pairs} come from, so they are not averaged"
                 )
                 hidden.append(HiddenGradients(step.site, reason))
         return list(found), hidden

@@ -292,7 +292,7 @@ class Initializations:
         session = argument(site.node, 1, "session") if operation else site.node.func.value
         reason = self._reason(site)
         if self._runs_others(site, operation):
-            reason = "the statement that initializes the variables runs other operations of a graph too"
+            reason = "the variables are initialized together with other operations; initialize them alone"
         anchor = statement
         if statement.parent is not None and isinstance(statement.parent.node, ast.If) and not reason:
             # One broadcast serves both branches where the other one restores.
@@ -332,9 +332,11 @@ class Initializations:
     def _reason(self, site: Site) -> str:
         """Why no statement can be put behind the one that a call stands in; empty if one can."""
         if site.in_fstring or site.deferred:
-            return "the variables are initialized inside a larger expression, behind which nothing can be put"
+            return (
+                "the variables are initialized inside a larger expression; give that a statement of its own"
+            )
         if not isinstance(site.statement.node, ast.Expr | ast.Assign | ast.AnnAssign | ast.AugAssign):
-            return "the variables are initialized in a statement behind which nothing can be put"
+            return "the variables are initialized in the head of a block; give that a statement of its own"
         for other in self._script.sites_named("finalize"):
             if _same(other.scope, site.scope) and self._script.span(other.node, other) < self._script.span(
                 site.node, site
@@ -368,7 +370,9 @@ class Initializations:
     def restore(self, site: Site) -> Initialization:
         """What a `Saver.restore` gives values, which may be all variables."""
         session = argument(site.node, 0, "sess")
-        reason = self._reason(site) or ("" if session is not None else "the session cannot be seen")
+        reason = self._reason(site) or (
+            "" if session is not None else "Trainshift cannot tell which session runs this"
+        )
         elsewhere, anchor = self._is_elsewhere(session, site), self._anchor(site, session)
         return Initialization(site, anchor, (ALL,), session, False, elsewhere, True, reason)
 

@@ -123,7 +123,9 @@ class Sessions:
         if not values or len(protos) + len(nothing) < len(values):
             if self._horovod.pinned(given, site.scope, site.statement):
                 return Configuration(given)
-            return Configuration(given, hidden=f"what {self._script.text(given, site)} is cannot be seen")
+            return Configuration(
+                given, hidden=f"Trainshift cannot tell what {self._script.text(given, site)} is"
+            )
         pins: list[Pin] = []
         for proto in protos:
             found = self._pins_of(proto)
@@ -147,7 +149,7 @@ class Sessions:
         values = self._names.site_values(options, made)
         known = [value for value in values if isinstance(value, Instance) and value.cls == _OPTIONS]
         if not known or len(known) < len(values):
-            return f"what {self._script.text(options, made)} is cannot be seen"
+            return f"Trainshift cannot tell what {self._script.text(options, made)} is"
         pins = []
         for value in known:
             site = self._script.site_of(value.node)
