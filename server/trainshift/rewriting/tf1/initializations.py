@@ -332,9 +332,7 @@ class Initializations:
     def _reason(self, site: Site) -> str:
         """Why no statement can be put behind the one that a call stands in; empty if one can."""
         if site.in_fstring or site.deferred:
-            return (
-                "the variables are initialized inside a larger expression; give that a statement of its own"
-            )
+            return "the variables are initialized in a larger expression; give that a statement of its own"
         if not isinstance(site.statement.node, ast.Expr | ast.Assign | ast.AnnAssign | ast.AugAssign):
             return "the variables are initialized in the head of a block; give that a statement of its own"
         for other in self._script.sites_named("finalize"):
@@ -370,9 +368,7 @@ class Initializations:
     def restore(self, site: Site) -> Initialization:
         """What a `Saver.restore` gives values, which may be all variables."""
         session = argument(site.node, 0, "sess")
-        reason = self._reason(site) or (
-            "" if session is not None else "Trainshift cannot tell which session runs this"
-        )
+        reason = self._reason(site) or ("" if session is not None else "the session of this is unknown")
         elsewhere, anchor = self._is_elsewhere(session, site), self._anchor(site, session)
         return Initialization(site, anchor, (ALL,), session, False, elsewhere, True, reason)
 
