@@ -63,7 +63,7 @@ def propose(program: Program) -> Proposals:
     for remake in program.fact(ScheduleConfigs).all:
         yield _serializable(program, remake)
     for each in hidden:
-        yield Withheld("HV03", program.script.span(each.site.node, each.site), each.reason, True)
+        yield Withheld("HV03", program.script.span(each.site.node, each.site), each.reason, each.essential)
     taken, unseen = program.fact(Graphs).gradients
     for site in taken:
         yield _average(program, site)

@@ -22,6 +22,7 @@ Seeds: S1 `trans_S[[with]]`; corrections C15, C20, C21.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from trainshift.core.layout import Layout
 from trainshift.core.names import api
@@ -31,20 +32,27 @@ from trainshift.core.text.edit import Change, Edit, Withheld
 from trainshift.core.text.expressions import ARGUMENT, ELEMENT, Frame, Level, comments, handed_to
 from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted
 from trainshift.core.training.executions import Executions, in_loop
+from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import VARIABLE_LISTS, Gradient, Steps, Tape, is_plain
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
+_SOMETIMES = (
+    "the tape is wrapped by DistributedGradientTape in some cases only; in the others nothing is averaged, "
+    "so wrap it in all of them"
+)
+
 
 def propose(program: Program) -> Proposals:
     """One change for each `with` statement, or for each place where the wrap is made instead."""
-    steps = program.fact(Steps).steps
-    wanted = list(dict.fromkeys(each for step in steps for each in step.gradients if not each.wrapped))
+    taken = list(dict.fromkeys(each for step in program.fact(Steps).steps for each in step.gradients))
+    yield from _perhaps_wrapped(program, taken)
+    wanted = [each for each in taken if any(map(each.needs_wrap, each.tapes))]
     by_with: dict[Statement, list[Tape]] = {}
     done: set[Gradient] = set()
     for tape in program.fact(Steps).tapes:
-        mine = [each for each in wanted if tape in each.tapes]
-        if not mine or any(not each.wrapped for each in tape.other):
+        mine = [each for each in wanted if each.needs_wrap(tape)]
+        if not mine or any(tape in each.bare for each in tape.other):
             continue
         done.update(mine)
         if tape.with_statement is not None and _can_rebind(program, tape, mine):
@@ -54,14 +62,27 @@ def propose(program: Program) -> Proposals:
                 program, tape.creation.statement, _wrap(program, tape.creation.node, tape.creation), mine
             )
     for statement, tapes in by_with.items():
-        mine = [each for each in wanted if any(tape in each.tapes for tape in tapes)]
+        mine = [each for each in wanted if any(map(each.needs_wrap, tapes))]
         yield _change(program, statement, _rebind(program, statement, tapes), mine)
     for gradient in wanted:
-        if gradient not in done:
-            site = gradient.site
-            assert isinstance(site.node.func, ast.Attribute)
+        if gradient in done:
+            continue
+        site = gradient.site
+        assert isinstance(site.node.func, ast.Attribute)
+        if gradient.wrapped:
+            yield Withheld("HV04", program.script.span(site.node, site), _SOMETIMES, True)
+        else:
             wrap = _wrap(program, site.node.func.value, site)
             yield _change(program, site.statement, wrap, [gradient])
+
+
+def _perhaps_wrapped(program: Program, gradients: list[Gradient]) -> Iterator[Withheld]:
+    """The gradients of a tape that the script wraps on some ways to them and on others not."""
+    for gradient in gradients:
+        for tape in gradient.bare & gradient.wrapped:
+            if any(program.fact(Horovod).leaves_out(each, tape.creation) for each in gradient.wraps):
+                yield Withheld("HV04", program.script.span(gradient.site.node, gradient.site), _SOMETIMES)
+                break
 
 
 def _can_rebind(program: Program, tape: Tape, gradients: list[Gradient]) -> bool:

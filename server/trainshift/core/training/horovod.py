@@ -106,6 +106,14 @@ class Horovod:
         """Whether the value of `node` depends on the rank."""
         return bool(reaching_calls(self._script, self._ranks, node, scope, statement))
 
+    def leaves_out(self, wrap: Site, made: Site) -> bool:
+        """Whether what one call makes is wrapped by another under a condition of the script's own.
+
+        One on the number of ranks is none: ``if hvd.size() > 1:``.
+        """
+        tests = [test for test in _conditions(wrap) if test not in _conditions(made)]
+        return bool(tests) and not any(self.divided(*test[:3]) for test in tests)
+
     @cached_property
     def _sizes(self) -> dict[ast.Call, Site]:
         return {site.node: site for site in self.calls("size", "local_size")}
@@ -243,6 +251,17 @@ class Horovod:
 
 def _at(node: ast.expr, statement: Statement) -> Occurrence:
     return Occurrence(node, statement.scope, statement)
+
+
+def _conditions(site: Site) -> list[Occurrence]:
+    """The tests under which a call is made, in its function."""
+    path = expression_path(site.statement.node, site.node)
+    tests = [_at(outer.test, site.statement) for outer in path if isinstance(outer, ast.IfExp)]
+    for each in site.statement.ancestors():
+        if each.scope is site.statement.scope and isinstance(each.node, ast.If | ast.Match):
+            node = each.node
+            tests.append(_at(node.test if isinstance(node, ast.If) else node.subject, each))
+    return tests
 
 
 def _leaves(node: ast.stmt) -> bool:

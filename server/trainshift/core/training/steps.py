@@ -7,12 +7,14 @@ whose gradients do not, such as that of a gradient penalty, is left alone.
 from __future__ import annotations
 
 import ast
+import itertools
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
 from trainshift.core.names.flow import reaching_calls
-from trainshift.core.names.values import WRAPPED_TAPE, Function, Instance, Values
+from trainshift.core.names.values import WRAPPED_TAPE, Function, Instance, Value, Values
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Binding, Scope, Site, Statement, argument, dotted, last_name
 from trainshift.core.training.executions import Executions, in_loop
@@ -38,11 +40,21 @@ class Tape:
 
 @dataclass(eq=False, slots=True)
 class Gradient:
-    """A call of ``tape.gradient`` or its like; `wrapped` if its tape is distributed already."""
+    """A call of ``tape.gradient`` or its like.
+
+    `bare` are those of its tapes that may come to it undistributed, `wrapped` those that may come to it
+    distributed, by the calls `wraps`: a tape is among both where a condition decides.
+    """
 
     site: Site
     tapes: list[Tape]
-    wrapped: bool
+    bare: frozenset[Tape]
+    wrapped: frozenset[Tape]
+    wraps: list[Site]
+
+    def needs_wrap(self, tape: Tape) -> bool:
+        """Whether a tape always comes undistributed."""
+        return tape in self.bare - self.wrapped
 
 
 @dataclass(eq=False, slots=True)
@@ -90,8 +102,7 @@ class Steps:
                 continue
             for item in statement.node.items:
                 values = self._script.names.values(item.context_expr, statement.scope, statement)
-                made, _ = self._creations(values)
-                for node in made:
+                for node in itertools.chain(*self._creations(values)):
                     tape = found.get(node)
                     if tape is not None:
                         tape.with_statement = statement
@@ -107,10 +118,12 @@ class Steps:
             if not isinstance(site.node.func, ast.Attribute):
                 continue
             values = self._script.names.site_values(site.node.func.value, site)
-            made, bare = self._creations(values)
-            tapes = [by_node[node] for node in made if node in by_node]
-            if made:
-                found.append(Gradient(site, tapes, not bare))
+            bare, wrapped = self._creations(values)
+            wraps = [self._script.site_of(value.node) for value in values if _is_wrap(value)]
+            if bare or wraps:
+                ways = [[by_node[node] for node in way if node in by_node] for way in (bare, wrapped)]
+                tapes = list(dict.fromkeys(tape for way in ways for tape in way))
+                found.append(Gradient(site, tapes, frozenset(ways[0]), frozenset(ways[1]), wraps))
         return found
 
     @cached_property
@@ -152,20 +165,24 @@ class Steps:
         receiver = self._script.names.site_values(function.value, site)
         return not self._script.names.may_be(receiver, *api.OPTIMIZERS)
 
-    def _creations(self, values: Values) -> tuple[list[ast.Call], bool]:
-        """The calls that made the tapes among `values`, and whether some tape is not wrapped."""
-        made: list[ast.Call] = []
-        bare = False
-        for value in values:
-            if not isinstance(value, Instance):
-                continue
-            if value.cls == WRAPPED_TAPE and value.node.args:
+    def _creations(
+        self, values: Values, behind: Values = frozenset()
+    ) -> tuple[list[ast.Call], list[ast.Call]]:
+        """The calls that made the tapes among `values`: of those as they are, and of those in a wrap.
+
+        They were found `behind` some wraps, into which nothing looks again: ``self.tape = wrap(self.tape)``.
+        """
+        bare: list[ast.Call] = []
+        wrapped: list[ast.Call] = []
+        for value in values - behind:
+            if _is_wrap(value):
                 inner = self._script.site_of(value.node)
-                made += self._creations(self._script.names.site_values(value.node.args[0], inner))[0]
-            elif self._script.names.is_a(value, *api.TAPE):
-                made.append(value.node)
-                bare = True
-        return made, bare
+                given = self._script.names.site_values(value.node.args[0], inner)
+                ways = self._creations(given, behind | {value})
+                wrapped += itertools.chain(*ways)
+            elif isinstance(value, Instance) and self._script.names.is_a(value, *api.TAPE):
+                bare.append(value.node)
+        return bare, wrapped
 
     # From a step back to the gradients
 
@@ -293,6 +310,11 @@ class Steps:
         assert binding.value is not None
         names = {part.id for part in ast.walk(binding.value) if isinstance(part, ast.Name)}
         return all(self._script.names.lookup(name, scope, None)[0] is None for name in names)
+
+
+def _is_wrap(value: Value) -> TypeGuard[Instance]:
+    """Whether it is what ``hvd.DistributedGradientTape(tape)`` gives."""
+    return isinstance(value, Instance) and value.cls == WRAPPED_TAPE and bool(value.node.args)
 
 
 def is_plain(node: ast.expr) -> bool:

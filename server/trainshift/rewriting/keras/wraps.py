@@ -27,6 +27,10 @@ from trainshift.rewriting.tf1.graphs import Graphs
 
 _WRAPPER = "DistributedOptimizer"
 _COPIES = ("copy.copy", "copy.deepcopy")
+_SOMETIMES = (
+    "the optimizer is wrapped by DistributedOptimizer in some cases only; in the others nothing is averaged, "
+    "so wrap it in all of them"
+)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -76,10 +80,14 @@ class Unnamed:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class HiddenOptimizer:
-    """An optimizer that trains and cannot be wrapped, where it is used, and why."""
+    """An optimizer that trains and cannot be wrapped, where it is used, and why.
+
+    It is not `essential` where the script itself wraps it in some cases.
+    """
 
     site: Site
     reason: str
+    essential: bool = True
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -232,7 +240,10 @@ class Wraps:
                 else:
                     self._hide(use.site, reason)
         for site in made:
-            if site.node in self._wrapped or self._program.fact(Horovod).is_call(site, _WRAPPER):
+            if site.node in self._wrapped:
+                self._perhaps_wrapped(use, site, made)
+                continue
+            if self._program.fact(Horovod).is_call(site, _WRAPPER):
                 continue
             if not self._is_of_one_mode(site, use):
                 reason = "the optimizer serves both a tape and a fit; give each an optimizer of its own"
@@ -241,6 +252,12 @@ class Wraps:
                 self._hide(use.site, f"Horovod remakes the optimizer; give {cls} a get_config method")
             else:
                 self._add(site, use, len(made) == 1)
+
+    def _perhaps_wrapped(self, use: _Use, site: Site, made: list[Site]) -> None:
+        """Tell of an optimizer that the script wraps on some ways to its use and on others not."""
+        horovod = self._program.fact(Horovod)
+        if any(horovod.is_call(each, _WRAPPER) and horovod.leaves_out(each, site) for each in made):
+            self._hide(use.site, _SOMETIMES, False)
 
     @cached_property
     def _makers(self) -> dict[ast.Call, Site]:
@@ -356,9 +373,9 @@ class Wraps:
             if isinstance(value, UserInstance) and self._names.is_a(value, *api.SCHEDULE)
         ]
 
-    def _hide(self, site: Site, reason: str) -> None:
+    def _hide(self, site: Site, reason: str, essential: bool = True) -> None:
         if all(each.site is not site for each in self._hidden):
-            self._hidden.append(HiddenOptimizer(site, reason))
+            self._hidden.append(HiddenOptimizer(site, reason, essential))
 
 
 def _wraps_another(cls: str) -> bool:
