@@ -12,7 +12,8 @@ from trainshift.core.names.script import Script, read_script
 from trainshift.core.program import Program
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.origins import Origins
-from trainshift.rewriting.rates.rate_cases import RateCases, RateKind
+from trainshift.rewriting.rates.rate_cases import RateCases
+from trainshift.rewriting.rates.rate_kinds import RateKind
 
 # Ways for a value `made()` to reach the last line, with `other()` beside it where that is named.
 WAYS = [

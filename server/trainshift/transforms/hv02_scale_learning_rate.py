@@ -37,7 +37,8 @@ from trainshift.core.text.expressions import ELEMENT, Frame, of_each, product
 from trainshift.core.text.facts import Statement
 from trainshift.rewriting.keras.fits import Fits
 from trainshift.rewriting.prerequisites import Prerequisites
-from trainshift.rewriting.rates.learning_rates import LearningRates, Rate
+from trainshift.rewriting.rates.learning_rates import LearningRates
+from trainshift.rewriting.rates.rate_places import Rate
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
 _INSIDE = (

@@ -13,7 +13,8 @@ from trainshift.core.program import Program
 from trainshift.core.text.facts import Scope, Site, argument, arguments, hides_arguments, last_name
 from trainshift.core.training.steps import Steps, is_plain
 from trainshift.rewriting.keras.fits import Fits
-from trainshift.rewriting.rates.rate_cases import NAMES, RateCases, RateKind
+from trainshift.rewriting.rates.rate_cases import NAMES, RateCases
+from trainshift.rewriting.rates.rate_kinds import RateKind
 from trainshift.rewriting.rates.rate_settings import RateSetting
 from trainshift.rewriting.tf1.estimators import Estimators
 from trainshift.rewriting.tf1.graphs import Graphs

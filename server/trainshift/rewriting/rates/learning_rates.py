@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
@@ -36,12 +37,9 @@ from trainshift.core.text.facts import (
 from trainshift.core.training.horovod import Horovod
 from trainshift.rewriting.keras.fits import Fits
 from trainshift.rewriting.rates.given_rates import GivenRate, GivenRates
-from trainshift.rewriting.rates.rate_cases import (
-    SETTLED,
-    RateCases,
-    RateKind,
-    computes,
-)
+from trainshift.rewriting.rates.rate_cases import RateCases
+from trainshift.rewriting.rates.rate_kinds import SETTLED, RateKind, Settled, computes
+from trainshift.rewriting.rates.rate_places import HiddenRate, Rate
 from trainshift.rewriting.rates.rate_settings import ASSIGNING, RateSetting, RateSettings
 from trainshift.rewriting.rates.schedulers import PLATEAU, Schedulers
 from trainshift.rewriting.tf1.graphs import Graphs
@@ -52,42 +50,12 @@ _ASKING = ("tensorflow.keras.optimizers.legacy.Optimizer",)
 _MOST_ROUNDS = 100
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Rate:
-    """One place that a factor belongs to.
-
-    `node` is the expression to multiply; None if the rate is a default, which then is the text
-    `default` of the argument `keyword` of the call `site`.  With `each`, `node` is a list whose
-    elements are the rates; with `in_mapping`, a dictionary that may hold it as `keyword`.
-    """
-
-    statement: Statement
-    scope: Scope
-    node: ast.expr | None
-    site: Site | None = None
-    keyword: str = ""
-    default: str = ""
-    each: bool = False
-    in_mapping: bool = False
-    doubt: str = ""
-    computed: bool = False  # inside a schedule or a function
-    counting: str = ""  # the argument by which the schedule counts steps
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class HiddenRate:
-    """A rate that is not scaled: the expression that it is the rate of, and why."""
-
-    node: ast.expr
-    within: Site | Statement
-    reason: str
-
-
 @dataclass(slots=True)
 class _Found:
     rates: dict[object, Rate] = field(default_factory=dict)
     hidden: dict[tuple[ast.expr, str], HiddenRate] = field(default_factory=dict)
-    sources: dict[Value, None] = field(default_factory=dict)
+    # Whether something is changed in a source; the others are scaled by the script itself.
+    sources: dict[Value, bool] = field(default_factory=dict)
 
 
 class LearningRates:
@@ -166,29 +134,38 @@ class LearningRates:
                     assert rate.node is not None
                     place = Occurrence(rate.node, rate.scope, rate.statement, rate.site)
                     before = set(self._found.rates)
-                    self._follow(place, frozenset(settled))
+                    self._follow(place, settled)
                     self._mark(before, rate.computed, rate.counting)
                     break
             else:
                 return
 
-    def _settled_below(self, rate: Rate) -> set[ast.expr]:
+    def _settled_below(self, rate: Rate) -> dict[ast.expr, RateKind]:
         """What the rate comes from that is scaled: another rate, or what a scaled schedule gives."""
         if rate.node is None:
-            return set()
-        found: set[ast.expr] = set()
-        for place in self._cases.reached(Occurrence(rate.node, rate.scope, rate.statement)):
-            if place.node in self._found.rates or self._calls_source(place):
-                found.add(place.node)
-        if self._calls_source(Occurrence(rate.node, rate.scope, rate.statement)):
-            found.add(rate.node)
+            return {}
+        found: dict[ast.expr, RateKind] = {}
+        place = Occurrence(rate.node, rate.scope, rate.statement)
+        for each in (*self._cases.reached(place), place):
+            if each.node in self._found.rates and each is not place:
+                found[each.node] = RateKind.BELOW
+            elif source := self._source_of(each):
+                found[each.node] = RateKind.BELOW if self._found.sources[source] else RateKind.SCALED
         return found
 
-    def _calls_source(self, place: Occurrence) -> bool:
-        """Whether the expression is what a schedule or function gives that is itself scaled."""
-        return isinstance(place.node, ast.Call) and any(
-            value in self._found.sources
-            for value in self._names.values(place.node.func, place.scope, place.statement)
+    def _source_of(self, place: Occurrence) -> Value | None:
+        """The scaled schedule, variable or function that an expression makes or is given by."""
+        node = place.node
+        if not isinstance(node, ast.Call):
+            return None
+        called = self._names.values(node.func, place.scope, place.statement)
+        return next(
+            (
+                value
+                for value in self._found.sources
+                if value in called or (isinstance(value, Instance) and value.node is node)
+            ),
+            None,
         )
 
     # Constructors
@@ -267,7 +244,7 @@ class LearningRates:
 
     # From an expression to where its number stands
 
-    def _follow(self, place: Occurrence, settled: frozenset[ast.expr] = frozenset()) -> None:
+    def _follow(self, place: Occurrence, settled: Settled = MappingProxyType({})) -> None:
         """Scale a rate where it stands; if it may be several things, each of them, where it is written."""
         seen: set[ast.expr] = set()
         waiting = [place]
@@ -277,7 +254,7 @@ class LearningRates:
                 seen.add(each.node)
                 waiting += reversed(self._follow_once(each, settled))
 
-    def _follow_once(self, place: Occurrence, settled: frozenset[ast.expr]) -> list[Occurrence]:
+    def _follow_once(self, place: Occurrence, settled: Settled) -> list[Occurrence]:
         """Scale a rate if that can be done in one place, else give the cases to follow."""
         kinds = self._cases.kinds(place, settled) or RateKind.NUMBER
         values = self._names.values(place.node, place.scope, place.statement)
@@ -294,7 +271,7 @@ class LearningRates:
         if whole and not (place.tested and self._may_be_nothing(values)):
             self._add_number(place, values)
             return []
-        cases = self._cases.cases(place)
+        cases = self._cases.cases(place, settled)
         if not cases:
             self._cannot_follow(place, kinds)
         return cases
@@ -340,9 +317,10 @@ class LearningRates:
     def _scale_source(self, value: Value, site: Site | None) -> None:
         if value in self._found.sources:
             return
-        self._found.sources[value] = None
+        self._found.sources[value] = False
         before = set(self._found.rates)
         self._scale_inside(value, site)
+        self._found.sources[value] = len(self._found.rates) > len(before)
         self._mark(before, True, self._counting(value))
 
     def _mark(self, before: set[object], computed: bool, counting: str) -> None:

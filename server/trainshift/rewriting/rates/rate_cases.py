@@ -9,7 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from enum import Enum, Flag, auto
+from enum import Enum, auto
+from types import MappingProxyType
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
@@ -17,11 +18,9 @@ from trainshift.core.names.occurrence import UNSEEN, Occurrence, Step
 from trainshift.core.names.values import (
     Class,
     Function,
-    Instance,
     Library,
     Literal,
     Unknown,
-    UserInstance,
     Value,
 )
 from trainshift.core.program import Program
@@ -37,6 +36,15 @@ from trainshift.core.text.facts import (
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import Steps
 from trainshift.rewriting.keras.fits import Fits
+from trainshift.rewriting.rates.rate_kinds import (
+    RATES,
+    SETTLED,
+    WRITTEN,
+    RateKind,
+    Settled,
+    computes,
+    kind_of_values,
+)
 from trainshift.rewriting.rates.schedulers import Schedulers
 
 NAMES = ("learning_rate", "lr")
@@ -46,24 +54,10 @@ _INNER = ("inner_optimizer", "_optimizer")
 # Functions that give one of their arguments.
 _CHOOSING = ("max", "min", "maximum", "minimum", "clip", "clip_by_value")
 _BRANCHING = ("cond", "smart_cond")
+# A function that takes each element of one of two arguments, as its first decides.
+_SELECTING = "where"
 # Libraries whose functions give no rate of their own.
 _CALCULATING = ("builtins", "math", "numpy", "tensorflow", "keras", "horovod")
-
-
-class RateKind(Flag):
-    """What an expression may be: several at once, one for each case."""
-
-    NONE = 0
-    NOTHING = auto()  # None or zero
-    NUMBER = auto()  # a rate that the script sets
-    SOURCE = auto()  # an object that computes the rate
-    CURRENT = auto()  # derived from the rate that the optimizer has
-    SCALED = auto()  # derived from ``hvd.size()``
-    UNSEEN = auto()  # what an unknown function makes of the current rate
-
-
-SETTLED = RateKind.CURRENT | RateKind.SCALED
-_WRITTEN = RateKind.NUMBER | RateKind.SOURCE | RateKind.NOTHING
 
 
 class _Form(Enum):
@@ -107,21 +101,23 @@ class RateCases:
 
     # Questions
 
-    def kinds(self, place: Occurrence, settled: frozenset[ast.expr] = frozenset()) -> RateKind:
-        """Everything that the expression may be; what is in `settled` is taken to be scaled."""
+    def kinds(self, place: Occurrence, settled: Settled = MappingProxyType({})) -> RateKind:
+        """Everything that the expression may be; what is `settled` is taken to be what that says."""
         if settled:
             return self._solve(place, settled, {})[self._reading(place)]
         if self._reading(place) not in self._kinds:
             self._kinds.update(self._solve(place, settled, self._kinds))
         return self._kinds[self._reading(place)]
 
-    def cases(self, place: Occurrence) -> list[Occurrence]:
+    def cases(self, place: Occurrence, settled: Settled = MappingProxyType({})) -> list[Occurrence]:
         """The parts that may have to be scaled one by one; none if the expression cannot be taken apart."""
         reading = self._reading(place)
+        if reading.form is _Form.SUM and self.kinds(place, settled) & RateKind.BELOW:
+            return [part for part in reading.parts if self.kinds(part, settled) & RATES]
         if self.is_target(place) and reading.form is not _Form.CASES:
             return list(reading.parts if reading.form is _Form.SUM else reading.parts[:1])
         if reading.form in _CHOICES:
-            whole = reading.form is _Form.ITEM or reading.own & _WRITTEN
+            whole = reading.form is _Form.ITEM or reading.own & WRITTEN
             return [] if whole else list(reading.parts)
         if reading.form is _Form.SUM:
             return [part for part in reading.parts if self._is_mixed(part) or self._is_literal(part)]
@@ -247,7 +243,7 @@ class RateCases:
         return list(found)
 
     def _solve(
-        self, place: Occurrence, settled: frozenset[ast.expr], known: dict[_Reading, RateKind]
+        self, place: Occurrence, settled: Settled, known: dict[_Reading, RateKind]
     ) -> dict[_Reading, RateKind]:
         """The kinds of the expression and of all that it comes from: they grow until nothing changes."""
         readings = [each for each in self._closure(place) if each not in known]
@@ -261,7 +257,7 @@ class RateCases:
         while changed:
             changed = False
             for reading in reversed(readings):
-                kind = RateKind.SCALED if reading.place.node in settled else self._joined(reading, kind_of)
+                kind = settled.get(reading.place.node) or self._joined(reading, kind_of)
                 changed = changed or kind != found[reading]
                 found[reading] = kind
         return found
@@ -274,7 +270,7 @@ class RateCases:
             kind |= each if reading.form in _CHOICES else each & (SETTLED | RateKind.UNSEEN)
         if reading.form in _CHOICES:
             return kind
-        if all(each & _WRITTEN for each in kinds):
+        if all(each & WRITTEN for each in kinds):
             kind |= RateKind.NUMBER
         if reading.form is _Form.SUM:
             # A number beside what the script scales by hand is left alone, as a cap of it.
@@ -282,6 +278,7 @@ class RateCases:
             split = self.is_target(reading.place)
             for part, each in zip(reading.parts, kinds, strict=True):
                 alone = split or each & RateKind.CURRENT or (beside and self._is_literal(part))
+                alone = alone or kind & RateKind.BELOW
                 if each & RateKind.NUMBER and alone:
                     kind |= RateKind.NUMBER
         if any(kind_of(part) & RateKind.CURRENT for part in reading.given):
@@ -290,7 +287,7 @@ class RateCases:
 
     def _is_mixed(self, place: Occurrence) -> bool:
         kinds = self.kinds(place)
-        return bool(kinds & SETTLED) and bool(kinds & (RateKind.NUMBER | RateKind.SOURCE))
+        return bool(kinds & SETTLED) and bool(kinds & RATES)
 
     def _is_literal(self, place: Occurrence) -> bool:
         values = self._values(place)
@@ -344,7 +341,7 @@ class RateCases:
         node = place.node
         if isinstance(node, ast.Constant) and not node.value:
             return _Reading(place, _Form.CASES, own=RateKind.NOTHING)
-        kind = _kind_of_values(self._values(place))
+        kind = kind_of_values(self._values(place))
         if kind is not RateKind.SOURCE and self._horovod.scaled(node, place.scope, place.statement):
             kind = RateKind.SCALED
         return _Reading(place, _Form.CASES, own=kind)
@@ -379,7 +376,7 @@ class RateCases:
             if self._horovod.scaled(binding.value, binding.scope, binding.statement):
                 hidden = RateKind.SCALED
         if not step.sources:
-            bound = _kind_of_values(self._names.bound(binding))
+            bound = kind_of_values(self._names.bound(binding))
             return (hidden if hidden is RateKind.SCALED else bound), ()
         sources = step.sources
         if place.tested:
@@ -437,9 +434,11 @@ class RateCases:
         if any(computes(value) for value in values) or any(isinstance(each, Class) for each in callee):
             return self._leaf(place)
         given = tuple(Occurrence(each, place.scope, place.statement, site) for each in arguments(node))
+        if last_name(node.func) == _SELECTING:
+            given = given[1:]
         libraries = {value.name.partition(".")[0] for value in callee if isinstance(value, Library)}
         known = libraries and libraries.issubset(_CALCULATING)
-        chooses = known and last_name(node.func) in _CHOOSING
+        chooses = known and last_name(node.func) in (*_CHOOSING, _SELECTING)
         receiver = []
         if isinstance(node.func, ast.Attribute) and not libraries:
             receiver = [place.part(node.func.value)]
@@ -477,17 +476,3 @@ class RateCases:
 
     def _values(self, place: Occurrence) -> frozenset[Value]:
         return self._names.values(place.node, place.scope, place.statement)
-
-
-def computes(value: Value) -> bool:
-    """Whether the rate is computed by an object, so that a factor cannot stand beside it."""
-    if isinstance(value, Instance):
-        schedule = api.is_subclass(value.cls, *api.SCHEDULE) or bool(api.rate_parameters(value.cls))
-        return schedule or api.is_subclass(value.cls, *api.VARIABLE)
-    return isinstance(value, Function | UserInstance)
-
-
-def _kind_of_values(values: frozenset[Value]) -> RateKind:
-    computing = [value for value in values if computes(value)]
-    kind = RateKind.SOURCE if computing else RateKind.NONE
-    return kind if values and len(computing) == len(values) else kind | RateKind.NUMBER

@@ -1,0 +1,48 @@
+"""Rate kinds: what an expression for a learning rate may be."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from enum import Flag, auto
+from typing import TypeAlias
+
+from trainshift.core.names import api
+from trainshift.core.names.values import Function, Instance, UserInstance, Value
+
+
+class RateKind(Flag):
+    """What an expression may be: several at once, one for each case."""
+
+    NONE = 0
+    NOTHING = auto()  # None or zero
+    NUMBER = auto()  # a rate that the script sets
+    SOURCE = auto()  # an object that computes the rate
+    CURRENT = auto()  # derived from the rate that the optimizer has
+    SCALED = auto()  # derived from ``hvd.size()``
+    UNSEEN = auto()  # what an unknown function makes of the current rate
+    BELOW = auto()  # derived from what is scaled further back
+
+
+SETTLED = RateKind.CURRENT | RateKind.SCALED | RateKind.BELOW
+RATES = RateKind.NUMBER | RateKind.SOURCE
+WRITTEN = RATES | RateKind.NOTHING
+
+
+Settled: TypeAlias = Mapping[ast.expr, RateKind]
+"""Expressions that are scaled elsewhere: by the script itself, or by what is changed."""
+
+
+def computes(value: Value) -> bool:
+    """Whether the rate is computed by an object, so that a factor cannot stand beside it."""
+    if isinstance(value, Instance):
+        schedule = api.is_subclass(value.cls, *api.SCHEDULE) or bool(api.rate_parameters(value.cls))
+        return schedule or api.is_subclass(value.cls, *api.VARIABLE)
+    return isinstance(value, Function | UserInstance)
+
+
+def kind_of_values(values: frozenset[Value]) -> RateKind:
+    """What an expression may be by the objects that it may stand for."""
+    computing = [value for value in values if computes(value)]
+    kind = RateKind.SOURCE if computing else RateKind.NONE
+    return kind if values and len(computing) == len(values) else kind | RateKind.NUMBER

@@ -1,0 +1,39 @@
+"""Rate places: where a script writes a learning rate, and rates that are not scaled."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from trainshift.core.text.facts import Scope, Site, Statement
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Rate:
+    """One place that a factor belongs to.
+
+    `node` is the expression to multiply; None if the rate is a default, which then is the text
+    `default` of the argument `keyword` of the call `site`.  With `each`, `node` is a list whose
+    elements are the rates; with `in_mapping`, a dictionary that may hold it as `keyword`.
+    """
+
+    statement: Statement
+    scope: Scope
+    node: ast.expr | None
+    site: Site | None = None
+    keyword: str = ""
+    default: str = ""
+    each: bool = False
+    in_mapping: bool = False
+    doubt: str = ""
+    computed: bool = False  # inside a schedule or a function
+    counting: str = ""  # the argument by which the schedule counts steps
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class HiddenRate:
+    """A rate that is not scaled: the expression that it is the rate of, and why."""
+
+    node: ast.expr
+    within: Site | Statement
+    reason: str
