@@ -8,14 +8,14 @@ from trainshift.core.names import api
 from trainshift.core.names.values import Function
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Scope, Site, argument
-from trainshift.core.text.source import Span
+from trainshift.core.text.source import Span, one_line
 from trainshift.core.training.executions import is_of_one_branch
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import LOOKED_FOR, Loops
-from trainshift.core.training.session_loops import MONITORED
-from trainshift.core.training.steps import Steps
+from trainshift.core.training.steps import Step, Steps
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.engine.starred import hidden_fit, hidden_start
+from trainshift.engine.unseen import unrun_step, unseen_run, unseen_training
 from trainshift.rewriting.device_places import DevicePlaces, Where
 from trainshift.rewriting.keras.fits import Fits
 from trainshift.rewriting.tf1.graphs import Graphs
@@ -37,13 +37,18 @@ _FOREIGN = {
 }
 _PLACES = {Where.OTHER_GPU: _TOWERS, Where.OTHER_PROCESS: _SERVERS}
 _HIDING = ("create_train_op", "optimize_loss")
-# Why a loop of a pattern is refused; `{method}` is the method that trains.
+# Why a loop of a pattern is refused; `{call}` is what is called.
 _REASONS = {
     Pattern.STRATEGY: "tf.distribute already distributes this script; remove the strategy first",
-    Pattern.MINIMIZE: "optimizer.minimize(...) hides its tape; use apply_gradients with a tf.GradientTape",
+    Pattern.MINIMIZE: "{call}(...) hides its tape; use apply_gradients with a tf.GradientTape",
     Pattern.LIBRARY: "this trains through a library that hides the fit; call the model's own fit instead",
     Pattern.BY_HAND: "the gradients of this tf.GradientTape reach no optimizer.apply_gradients(...); "
     "use one, as weights updated by hand cannot be converted",
+}
+# And where the script does not show that it is one.
+_PERHAPS = {
+    Pattern.STRATEGY: "{call}() may be of a tf.distribute strategy, which already distributes; "
+    "remove the strategy first",
 }
 
 
@@ -59,18 +64,32 @@ class Outlook:
 
 def look(program: Program) -> Outlook:
     """Tell whether the loops of a program can be converted."""
-    for find in (_foreign_loop, _foreign_setup, _foreign_place, _unseen, _thread, hidden_start):
+    for find in (
+        _foreign_loop,
+        _foreign_setup,
+        _foreign_place,
+        unseen_run,
+        unrun_step,
+        _thread,
+        hidden_start,
+    ):
         found = find(program)
         if found is not None:
             site, reason = found
             return Outlook(False, True, reason, program.script.span(site.node, site))
     loops = (
-        program.fact(Steps).steps
+        any(_is_loops(program, step) for step in program.fact(Steps).steps)
         or program.fact(Fits).fits
         or program.fact(Fits).batches
         or program.fact(Graphs).is_used
     )
     return Outlook(True) if loops else _perhaps(program) or Outlook(False, False, LOOKED_FOR)
+
+
+def _is_loops(program: Program, step: Step) -> bool:
+    """Whether a loop makes the step, and not an optimizer by what its own loop gives it."""
+    fed = bool(step.gradients) or step.reduced
+    return fed or not program.fact(Steps).is_optimizers_own(step.site.scope)
 
 
 def _perhaps(program: Program) -> Outlook | None:
@@ -80,10 +99,11 @@ def _perhaps(program: Program) -> Outlook | None:
             f"Trainshift cannot tell whether {loop.call} trains a Keras model; make the model in this program"
         )
         return Outlook(False, True, reason, loop.span)
-    hidden = hidden_fit(program)
-    if hidden is not None:
-        site, reason = hidden
-        return Outlook(False, True, reason, program.script.span(site.node, site))
+    for find in (hidden_fit, unseen_training):
+        hidden = find(program)
+        if hidden is not None:
+            site, reason = hidden
+            return Outlook(False, True, reason, program.script.span(site.node, site))
     return None
 
 
@@ -93,8 +113,11 @@ def _foreign_loop(program: Program) -> tuple[Site, str] | None:
     taped = any(loop.pattern is Pattern.GRAD_TAPE for loop in loops)
     for loop in loops:
         # Weights that are assigned beside a tape's loop (an exponential average, say) are not trained.
-        if loop.pattern in _REASONS and loop.certain and not (taped and loop.pattern is Pattern.BY_HAND):
-            return loop.origin or loop.sites[0], _REASONS[loop.pattern]
+        if loop.pattern in _REASONS and not (taped and loop.pattern is Pattern.BY_HAND):
+            site = loop.origin or loop.sites[0]
+            reasons = _REASONS if loop.certain else _PERHAPS
+            reason = reasons.get(loop.pattern, _REASONS[loop.pattern])
+            return site, reason.format(call=one_line(program.script.text(site.node.func, site)))
     return None
 
 
@@ -131,20 +154,6 @@ def _trains(program: Program) -> bool:
 def _is_own(program: Program, site: Site) -> bool:
     """Whether the call is of a function of the script's own."""
     return any(isinstance(value, Function) for value in program.names.callee(site))
-
-
-def _unseen(program: Program) -> tuple[Site, str] | None:
-    """A session or an Estimator that trains, if at all, where nobody sees it."""
-    # Next to a tape's loop or a fit, a session is the TF1 way to set GPU options.
-    if program.fact(Loops).own:
-        return None
-    for site in program.script.sites_calling(api.last_names(*api.SESSION, *MONITORED, *api.ESTIMATOR)):
-        for name in program.names.full_names(site.node.func, site.scope, site.statement):
-            if name in (*api.SESSION, *MONITORED):
-                return site, "a TF1 session is made here, but Trainshift cannot find what trains in it"
-            if api.is_subclass(name, *api.ESTIMATOR):
-                return site, "an Estimator is made here, but Trainshift cannot find what trains it"
-    return None
 
 
 def _thread(program: Program) -> tuple[Site, str] | None:

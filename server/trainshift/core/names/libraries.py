@@ -9,9 +9,11 @@ ROOTS = frozenset({"tensorflow", "keras"})
 # Third-party libraries that scripts import most: none of them sets TensorFlow up.
 _COMMON = frozenset(
     {
-        "PIL", "absl", "albumentations", "catboost", "cv2", "einops", "fastai", "gym", "gymnasium", "h5py",
+        "PIL", "absl", "albumentations", "boto3", "catboost", "cv2", "einops", "fastai", "gensim", "gym",
+        "gymnasium", "h5py",
         "horovod", "imageio", "imblearn", "joblib", "keras", "lightgbm", "lightning", "matplotlib", "mpi4py",
-        "networkx", "nltk", "numpy", "pandas", "psutil", "pylab", "pytorch_lightning", "scipy", "seaborn",
+        "networkx", "nltk", "numpy", "pandas", "psutil", "pylab", "pytorch_lightning", "sagemaker", "scipy",
+        "seaborn",
         "skimage", "sklearn", "statsmodels", "tabulate", "tensorboard", "tensorflow", "tensorflow_addons",
         "tensorflow_datasets", "tensorflow_hub", "tensorflow_probability", "termcolor", "torch",
         "torchvision", "tqdm", "umap", "wandb", "xgboost", "yaml",

@@ -38,6 +38,12 @@ from trainshift.core.training.session_loops import SessionLoops
 from trainshift.core.training.step_names import STEPPING
 from trainshift.core.training.steps import Step, Steps
 
+# What takes gradients by a tape of its own, and where TensorFlow 1 had the others of these.
+_TAKING = (
+    "compute_gradients", "implicit_gradients", "implicit_value_and_gradients", "gradients_function",
+    "value_and_gradients_function",
+)  # fmt: skip
+_CONTRIBUTED = "tensorflow.contrib.eager."
 _ASSIGNING = ("assign", "assign_sub", "assign_add")
 _TF1_OPTIMIZER = "tensorflow.compat.v1.train.Optimizer"
 _FIT_KEYWORDS = frozenset(
@@ -59,6 +65,11 @@ def candidates(script: Script) -> list[Site]:
     """The calls that may train, by the names of the methods alone."""
     names = (*FITTING, *STEPPING, *_ASSIGNING, *_WRAPPERS, "search", "train", "train_and_evaluate", "run")
     return list(script.sites_named(*names))
+
+
+def unseen_trainings(program: Program, root: Program) -> list[Site]:
+    """The calls of `train` of what may be an Estimator or the like, for all that the script shows."""
+    return list(_Reader(program, root).unseen())
 
 
 def read_loops(program: Program, root: Program) -> list[Loop]:
@@ -94,6 +105,7 @@ class _Reader:
         yield from self._estimators()
         yield from self._graphs.sessions()
         yield from self._minimizers()
+        yield from self._hidden_tapes()
         yield from self._by_hand()
 
     # GradTape
@@ -101,7 +113,7 @@ class _Reader:
     def _tapes(self) -> Iterator[Loop]:
         for step in self._program.fact(Steps).steps:
             site = step.site
-            if self._is_of_custom_step(site) or self._is_optimizers_own(site.scope):
+            if self._is_of_custom_step(site) or self._program.fact(Steps).is_optimizers_own(site.scope):
                 continue
             receiver = self._names.site_values(step.receiver, site)
             tf1 = self._names.may_be(receiver, _TF1_OPTIMIZER)
@@ -137,12 +149,6 @@ class _Reader:
         }
         found = reaching_calls(self._script, wanted, step.pairs, step.site.scope, step.statement)
         return bool(wanted) and bool(found)
-
-    def _is_optimizers_own(self, scope: Scope) -> bool:
-        """Whether the code is a method of an optimizer, which is no loop but what a loop calls."""
-        owner = class_around(scope)
-        bases = self._names.library_bases(owner) if owner is not None else ()
-        return any(api.is_subclass(base, *api.OPTIMIZERS) for base in bases)
 
     def _is_of_custom_step(self, site: Site) -> bool:
         return self._program.fact(Executions).custom_model(site.scope) is not None
@@ -200,9 +206,12 @@ class _Reader:
 
     def _may_be_model(self, values: Values) -> bool:
         """Whether what is fitted may be a Keras model, for all that the script shows."""
-        if not self._imports_tensorflow or any(
-            isinstance(value, Instance) and not is_strange(value.cls) for value in values
-        ):
+        named = [
+            each.cls if isinstance(each, Instance) else each.name
+            for each in values
+            if isinstance(each, Instance | Library)
+        ]
+        if not self._imports_tensorflow or not all(map(is_strange, named)):
             return False
         return not values or any(self._is_unseen(value) for value in values)
 
@@ -349,7 +358,7 @@ class _Reader:
             values = self._names.site_values(function.value, site)
             optimizer = self._names.may_be(values, *api.OPTIMIZERS)
             tf1 = self._names.may_be(values, _TF1_OPTIMIZER)
-            eager = _is_eager(site) or (optimizer and not tf1)
+            eager = self._is_eager(site) or (optimizer and not tf1)
             if self._graphs.uses_sessions or self._builds_estimators or not eager:
                 continue
             if not optimizer and not any(isinstance(value, Unknown) for value in values):
@@ -365,6 +374,55 @@ class _Reader:
                 certain=optimizer,
             )
 
+    def _hidden_tapes(self) -> Iterator[Loop]:
+        """The steps of gradients that something else than a tape of the script takes, eagerly."""
+        wanted = {site.node: site for site in self._script.sites_named(*_TAKING) if self._takes_eagerly(site)}
+        for step in self._program.fact(Steps).steps if wanted else ():
+            site = step.site
+            if (
+                step.gradients
+                or step.reduced
+                or step.pairs is None
+                or self._program.fact(Steps).is_optimizers_own(site.scope)
+            ):
+                continue
+            taken = reaching_calls(self._script, wanted, step.pairs, site.scope, site.statement)
+            if taken:
+                optimizers = [Occurrence(step.receiver, site.scope, site.statement)]
+                around = self._around(site)
+                yield Loop(Pattern.MINIMIZE, self._script, [site], around, [], optimizers, origin=taken[0])
+
+    def _takes_eagerly(self, site: Site) -> bool:
+        """Whether a call takes gradients by a tape of its own, or makes the function that does."""
+        if site.name != _TAKING[0]:
+            names = self._names.full_names(site.node.func, site.scope, site.statement)
+            return any(name.startswith(_CONTRIBUTED) for name in names)
+        if (
+            self._graphs.uses_sessions
+            or self._builds_estimators
+            or not isinstance(site.node.func, ast.Attribute)
+        ):
+            return False
+        values = self._names.site_values(site.node.func.value, site)
+        return self._names.may_be(values, *api.OPTIMIZERS) and self._is_eager(site)
+
+    def _is_eager(self, site: Site) -> bool:
+        """Whether an optimizer takes gradients of a function, or with a tape, as it does in TensorFlow 2."""
+        loss = argument(site.node, 0, "loss")
+        if any(word.arg == "tape" for word in site.node.keywords) or isinstance(loss, ast.Lambda):
+            return True
+        values = self._names.site_values(loss, site) if loss is not None else ()
+        return any(isinstance(value, Function) for value in values)
+
+    # What nobody sees
+
+    def unseen(self) -> Iterator[Site]:
+        """The calls of `train` of what the script does not show."""
+        for site in self._script.sites_named("train"):
+            if isinstance(site.node.func, ast.Attribute) and not self._is_own(self._names.callee(site)):
+                if self._may_be_model(self._names.site_values(site.node.func.value, site)):
+                    yield site
+
     @cached_property
     def _builds_estimators(self) -> bool:
         return next(self._script.sites_named("EstimatorSpec", "TPUEstimatorSpec"), None) is not None
@@ -379,7 +437,7 @@ class _Reader:
         if not left:
             return
         for site in self._script.sites_named(*_ASSIGNING):
-            if self._is_of_custom_step(site) or self._is_optimizers_own(site.scope):
+            if self._is_of_custom_step(site) or self._program.fact(Steps).is_optimizers_own(site.scope):
                 continue
             gradients = [
                 gradient
@@ -411,9 +469,3 @@ def _wraps_model(value: Value) -> bool:
     """Whether it is a class that wraps a Keras model for scikit-learn."""
     root = value.name.partition(".")[0] if isinstance(value, Library) else ""
     return root in (*ROOTS, "scikeras")
-
-
-def _is_eager(site: Site) -> bool:
-    """Whether a call of `minimize` is one of TF2: of a function, or with the variables or the tape."""
-    loss = argument(site.node, 0, "loss")
-    return isinstance(loss, ast.Lambda) or any(word.arg == "tape" for word in site.node.keywords)

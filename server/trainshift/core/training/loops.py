@@ -15,7 +15,7 @@ from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.script import Script
-from trainshift.core.names.values import Function, Unknown
+from trainshift.core.names.values import Function, Member, Unknown
 from trainshift.core.program import Program
 from trainshift.core.text.facts import (
     Binding,
@@ -28,7 +28,7 @@ from trainshift.core.text.facts import (
 from trainshift.core.text.source import Span
 from trainshift.core.training.executions import is_of_one_branch
 from trainshift.core.training.loop_kinds import GRAPH_PATTERNS, Loop, Pattern, named_function
-from trainshift.core.training.loop_reader import candidates, read_loops
+from trainshift.core.training.loop_reader import candidates, read_loops, unseen_trainings
 from trainshift.core.training.origins import Origins
 
 LOOKED_FOR = (
@@ -97,6 +97,11 @@ class Loops:
     def possible(self) -> list[Loop]:
         """What may be loops in the first script, although nothing but a `fit` speaks for it."""
         return [loop for loop in self._read if not loop.likely]
+
+    @cached_property
+    def unseen(self) -> list[Site]:
+        """The calls of `train` in the first script that may train, of what nobody sees."""
+        return unseen_trainings(self._program, self._program)
 
     @cached_property
     def _read(self) -> list[Loop]:
@@ -259,7 +264,7 @@ class Loops:
         ):
             return False
         receiver = self._program.names.site_values(function.value, site)
-        return not receiver or any(isinstance(value, Unknown) for value in receiver)
+        return not receiver or any(isinstance(value, Unknown | Member) for value in receiver)
 
     # One model or two
 

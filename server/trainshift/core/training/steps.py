@@ -13,6 +13,7 @@ from typing import TypeGuard
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
+from trainshift.core.names.classes import class_around
 from trainshift.core.names.flow import reaching_calls
 from trainshift.core.names.values import WRAPPED_TAPE, Function, Instance, Value, Values
 from trainshift.core.program import Program
@@ -210,6 +211,12 @@ class Steps:
         return bool(calls) and bool(
             reaching_calls(self._script, calls, step.pairs, step.site.scope, step.statement)
         )
+
+    def is_optimizers_own(self, scope: Scope) -> bool:
+        """Whether the code is a method of an optimizer, which is no loop but what a loop calls."""
+        owner = class_around(scope)
+        bases = self._script.names.library_bases(owner) if owner is not None else ()
+        return any(api.is_subclass(base, *api.OPTIMIZERS) for base in bases)
 
     def of_input(self, gradient: Gradient) -> bool:
         """Whether the gradient is taken of what ``tape.watch`` watches: an input, not a weight."""

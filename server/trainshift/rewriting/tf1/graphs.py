@@ -100,6 +100,11 @@ class Graphs:
                 hidden.append(HiddenGradients(step.site, reason))
         return list(found), hidden
 
+    def takes_gradients_of(self, step: Step) -> bool:
+        """Whether what a step applies are gradients of a graph, as far as can be seen."""
+        seen = step.pairs is not None and not step.gradients
+        return seen and bool(self._reaching(step, self._taking) or self._reaching(step, self._computing))
+
     def _may_be_optimizers(self, site: Site) -> bool:
         assert isinstance(site.node.func, ast.Attribute)
         if self._names.full_names(site.node.func, site.scope, site.statement):

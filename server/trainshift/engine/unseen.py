@@ -1,0 +1,68 @@
+"""Unseen: what trains, or may train, where nothing that is here shows how; nothing of it can be changed."""
+
+from __future__ import annotations
+
+import ast
+
+from trainshift.core.names import api
+from trainshift.core.names.values import Function
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Site
+from trainshift.core.training.loops import Loops
+from trainshift.core.training.session_loops import MONITORED
+from trainshift.core.training.step_names import STEPPING
+from trainshift.core.training.steps import Steps
+from trainshift.rewriting.tf1.graphs import Graphs
+
+_TF1_OPTIMIZER = "tensorflow.compat.v1.train.Optimizer"
+_LIBRARY_STEPS = ("create_train_op", "optimize_loss")
+
+
+def unseen_run(program: Program) -> tuple[Site, str] | None:
+    """A session or an Estimator that trains, if at all, where nobody sees it."""
+    # Next to a tape's loop or a fit, a session is the TF1 way to set GPU options.
+    if program.fact(Loops).own:
+        return None
+    for site in program.script.sites_calling(api.last_names(*api.SESSION, *MONITORED, *api.ESTIMATOR)):
+        for name in program.names.full_names(site.node.func, site.scope, site.statement):
+            if name in (*api.SESSION, *MONITORED):
+                return site, "a TF1 session is made here, but Trainshift cannot find what trains in it"
+            if api.is_subclass(name, *api.ESTIMATOR):
+                return site, "an Estimator is made here, but Trainshift cannot find what trains it"
+    return None
+
+
+def unrun_step(program: Program) -> tuple[Site, str] | None:
+    """A call that makes a training operation of a TensorFlow 1 graph which nothing here runs."""
+    if program.fact(Graphs).is_used:
+        return None
+    known = {site for loop in program.fact(Loops).own for site in loop.sites}
+    known |= {step.site for step in program.fact(Steps).steps if step.gradients or step.reduced}
+    for site in program.script.sites_named(*STEPPING):
+        if site not in known and _makes_operation(program, site):
+            reason = "this makes a training operation, but Trainshift cannot find the session that runs it; "
+            return site, f"{reason}convert the script that does"
+    return None
+
+
+def _makes_operation(program: Program, site: Site) -> bool:
+    names, function = program.names, site.node.func
+    if site.name in _LIBRARY_STEPS:
+        called = names.full_names(function, site.scope, site.statement)
+        return any(name.startswith("tensorflow.contrib.") for name in called)
+    if not isinstance(function, ast.Attribute) or program.fact(Steps).is_optimizers_own(site.scope):
+        return False
+    if any(isinstance(value, Function) for value in names.callee(site)):
+        return False
+    if names.may_be(names.site_values(function.value, site), _TF1_OPTIMIZER):
+        return True
+    step = next((each for each in program.fact(Steps).steps if each.site is site), None)
+    return step is not None and program.fact(Graphs).takes_gradients_of(step)
+
+
+def unseen_training(program: Program) -> tuple[Site, str] | None:
+    """A call of `train` of what may be an Estimator, or of anything else."""
+    for site in program.fact(Loops).unseen:
+        text = program.script.text(site.node.func, site)
+        return site, f"Trainshift cannot tell whether {text}(...) trains; convert the file that has the loop"
+    return None
