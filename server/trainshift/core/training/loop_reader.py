@@ -206,12 +206,8 @@ class _Reader:
 
     def _may_be_model(self, values: Values) -> bool:
         """Whether what is fitted may be a Keras model, for all that the script shows."""
-        named = [
-            each.cls if isinstance(each, Instance) else each.name
-            for each in values
-            if isinstance(each, Instance | Library)
-        ]
-        if not self._imports_tensorflow or not all(map(is_strange, named)):
+        known = [value for value in values if isinstance(value, Instance | Library)]
+        if not self._imports_tensorflow or not all(map(self._is_unseen, known)):
             return False
         return not values or any(self._is_unseen(value) for value in values)
 
