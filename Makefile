@@ -31,7 +31,7 @@ test: $(VENV)/bin/python  ## Set up everything, Horovod and editors included, an
 	@$(SIDE_BY_SIDE) -j 3 $(VENV)/.tensorflow $(VENV)/.editors $(VENV)/.vscode
 	@echo "set-up $$(($$(date +%s) - $(BEGAN))) 0" >> $(TIMES)
 	@echo "Each part tells all when it is done: $(PARTS)"
-	@$(SIDE_BY_SIDE) -j 2 -k $(PARTS:%=test-%); status=$$?; \
+	@$(SIDE_BY_SIDE) -j 2 -k $(PARTS:%=test-%) PACKAGES="universal $(filter $(HERE),$(PACKAGES))"; status=$$?; \
 	  for name in $(PARTS); do grep -q "^$$name " $(TIMES) || echo "$$name 0 1" >> $(TIMES); done; \
 	  echo "make-test $$(($$(date +%s) - $(BEGAN))) $$status" >> $(TIMES); \
 	  awk '{printf "%-10s %5d s  %s\n", $$1, $$2, $$3 ? "FAILED" : "passed"}' $(TIMES); exit $$status
@@ -107,7 +107,7 @@ ecosystem: $(VENV)/.dev  ## Check and convert any public scripts, and compare wi
 
 clean:  ## Remove the environment and every cache.
 	rm -rf $(VENV) $(BENCH) .mypy_cache .ruff_cache .pytest_cache .hypothesis
-	cd $(EXTENSION) && rm -rf bundled dist trainshift.vsix node_modules test/out test/artifacts test/code-server/node_modules
+	cd $(EXTENSION) && rm -rf bundled dist wheels *.vsix node_modules test/out test/artifacts test/code-server/node_modules
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -166,12 +166,19 @@ $(VENV)/.extension: $(VENV)/bin/python $(EXTENSION)/package-lock.json
 	cd $(EXTENSION) && $(NPM) ci --ignore-scripts >/dev/null
 	touch $@
 
-vsix: $(VENV)/.extension  ## Package the extension for VS Code, vscode-extension/trainshift.vsix.
-	@rm -rf $(EXTENSION)/bundled $(EXTENSION)/dist $(EXTENSION)/trainshift.vsix
+# By the marketplace's names of platforms; the universal package is for all others.  Which of them, and
+# the address of the repository that they name: make vsix PACKAGES=linux-x64 REPOSITORY=https://...
+PACKAGES ?= universal linux-x64 darwin-arm64 win32-x64
+HERE = $(shell node -p 'process.platform + "-" + process.arch')
+
+vsix: $(VENV)/.extension $(VENV)/.tool  ## Package the extension for VS Code: vscode-extension/trainshift*.vsix.
+	@rm -rf $(EXTENSION)/bundled $(EXTENSION)/dist $(EXTENSION)/wheels $(EXTENSION)/*.vsix
 	$(BIN)/pip wheel -q --no-deps -w $(EXTENSION)/bundled .
-	cp LICENSE $(EXTENSION)/LICENSE
-	cd $(EXTENSION) && $(NPM) run -s package
-	@echo "Install it with: code --install-extension $(EXTENSION)/trainshift.vsix"
+	@set -e; for platform in $(filter-out universal,$(PACKAGES)); do \
+	  echo "Gathering wheels for $$platform ..."; \
+	  $(BIN)/python -m trainshift.dev.wheels $$platform $(EXTENSION)/wheels/$$platform; done
+	cd $(EXTENSION) && TRAINSHIFT_REPOSITORY="$(REPOSITORY)" $(NPM) run -s package -- $(PACKAGES)
+	@echo "Install one with: code --install-extension $(EXTENSION)/trainshift-$(HERE).vsix"
 
 # The VS Code that the extension is tested in: the web build in the npm package code-server, in the window that
 # Debian's Chromium gives it.  What would have to be compiled is left out; spdlog.js stands for the one part needed.

@@ -1,8 +1,10 @@
 // Bundles the extension into one file, and makes the other files of the package: `node esbuild.mjs [--watch]`.
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { build, context } from "esbuild";
+
+import { readme } from "./readme.mjs";
 
 const isWatching = process.argv.includes("--watch");
 const options = {
@@ -33,18 +35,12 @@ function notices(inputs) {
   });
 }
 
-/** The README with its pictures in it: the page of an extension shows none that lie in its package. */
-function readme() {
-  return readFileSync("README.md", "utf8").replaceAll(/\]\((media\/.+?\.png)\)/g, (_, path) => {
-    return `](data:image/png;base64,${readFileSync(path, "base64")})`;
-  });
-}
-
 if (isWatching) {
   await (await context(options)).watch();
 } else {
   const { metafile } = await build(options);
   const text = notices(Object.keys(metafile.inputs)).join("\n----------------------------------------\n\n");
   writeFileSync("dist/ThirdPartyNotices.txt", text);
-  writeFileSync("dist/README.md", readme());
+  writeFileSync("dist/README.md", readme(false));
+  copyFileSync("../LICENSE", "LICENSE");
 }

@@ -4,12 +4,10 @@ Run with any Python from 2.7 on, so that one which is too old can say so.
 """
 
 import json
-import os
 import sys
 
 found = {"executable": sys.executable, "version": list(sys.version_info[:3])}
 if sys.version_info >= (3, 8):
-    import sysconfig
     from importlib.metadata import PackageNotFoundError, version
     from importlib.util import find_spec
 
@@ -22,16 +20,13 @@ if sys.version_info >= (3, 8):
         except PackageNotFoundError:
             return None
 
-    is_virtual = sys.prefix != sys.base_prefix
-    marker = os.path.join(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED")
     found.update(
         # TensorFlow is distributed under many names.
         hasTensorflow=find_spec("tensorflow") is not None,
         hasHorovod=find_spec("horovod") is not None,
         trainshift=distribution("trainshift") if find_spec("trainshift") else None,
         missing=[name for name in needed if find_spec(name) is None],
-        hasPip=find_spec("pip") is not None,
-        isManaged=os.path.exists(marker) and not is_virtual,
+        base=sys.base_prefix,
         packages={name: distribution(name) for name in needed + ("tensorflow", "horovod")},
     )
 print(json.dumps(found))

@@ -21,7 +21,10 @@ let ended: (() => Promise<void>) | undefined;
 
 export function activate(context: vscode.ExtensionContext): void {
   const log = vscode.window.createOutputChannel("Trainshift", { log: true });
-  const interpreters = new Interpreters(vscode.Uri.joinPath(context.globalStorageUri, "environment"), log);
+  // Another window may still run the server of an earlier version.
+  const { version } = context.extension.packageJSON as { version: string };
+  const environment = vscode.Uri.joinPath(context.globalStorageUri, "environments", version);
+  const interpreters = new Interpreters(environment, log);
   const running = new Server(context.extensionUri, interpreters, log);
   const check = new WorkspaceCheck(running);
   const pages = new Pages();

@@ -7,14 +7,18 @@ import { promisify } from "node:util";
 
 import * as vscode from "vscode";
 
-import { Interpreter, ownPython } from "./interpreter";
+import { Interpreter } from "./interpreter";
 import { CommandLine, typed } from "./terminal";
 
 /** The oldest Python that the language server runs on. */
 const FLOOR = [3, 10] as const;
 const PROBE_LIMIT_MS = 30_000;
+const BUNDLED = "bundled";
 
-/** What `python/probe.py` says of an interpreter; what comes after `version` is missing where it is too old. */
+/**
+ * What `python/probe.py` says of an interpreter; what comes after `version` is missing where it is too old.  `base`
+ * is the installation that an environment was made from.
+ */
 export interface Probe {
   readonly executable: string;
   readonly version: readonly number[];
@@ -22,23 +26,35 @@ export interface Probe {
   readonly hasHorovod?: boolean;
   readonly trainshift?: string | null;
   readonly missing?: readonly string[];
-  readonly hasPip?: boolean;
-  readonly isManaged?: boolean;
+  readonly base?: string;
   readonly packages?: Readonly<Record<string, string | null>>;
 }
 
-/** A language server that cannot be started: why, in short, and the command lines that would help. */
+/** A Python that an environment for the server can be made from, and the installation that it is of. */
+export interface Base {
+  readonly command: CommandLine;
+  readonly installation: string | undefined;
+}
+
+/**
+ * A language server that cannot be started: what to tell, in short, what a set-up could be made from, and for the
+ * log what was found.
+ */
 export class NotStarted extends Error {
   constructor(
     message: string,
     readonly text: string,
-    readonly install: readonly CommandLine[] = [],
+    readonly base?: Base,
+    readonly found = message,
   ) {
     super(message);
   }
 }
 
-/** The places that belong to the extension: where it is installed, and the environment that it may make. */
+/** The state of a server that was never set up. */
+export const NOT_SET_UP = "Not set up";
+
+/** The places that belong to the extension: where it is installed, and the environment that it makes. */
 export interface Home {
   readonly extension: vscode.Uri;
   readonly environment: vscode.Uri;
@@ -66,7 +82,8 @@ export async function inspect(interpreter: Interpreter, home: Home): Promise<Pro
   try {
     found = await probe(interpreter, home.extension);
   } catch (error) {
-    throw new NotStarted(`${shown} is no Python that can be run: ${reasonOf(error)}`, "No Python");
+    const message = `Python was not found: ${shown} cannot be run. Select another interpreter.`;
+    throw new NotStarted(message, "No Python", undefined, `${shown}: ${reasonOf(error)}`);
   }
   const version = found.version.join(".");
   if (isOlder(found.version, FLOOR)) {
@@ -75,17 +92,30 @@ export async function inspect(interpreter: Interpreter, home: Home): Promise<Pro
       `Python ${version} is too old`,
     );
   }
-  const wheel = bundledWheel(home.extension);
-  const lack = lackOf(found, wheel.version);
+  const wheels = bundledWheels(home.extension);
+  const lack = lackOf(found, versionOf(wheels));
   if (lack !== undefined) {
-    const install = installing(interpreter, found, home, wheel.path);
-    throw new NotStarted(
-      `${shown} ${lack}. To install it: ${install.map(typed).join(" && ")}`,
-      "Not installed",
-      install,
-    );
+    const base = { command: interpreter.command, installation: found.base };
+    const download = wheels.length === 1 ? " It downloads 6 MB from PyPI." : "";
+    const message = `Trainshift needs a one-time set-up.${download}`;
+    throw new NotStarted(message, NOT_SET_UP, base, `${shown} ${lack}`);
   }
   return found;
+}
+
+/** Make the environment of the extension's own; tells what it does, and rejects with NotStarted where it fails. */
+export async function setUp(base: Base, home: Home, tell: (line: string) => void): Promise<void> {
+  const [program, ...rest] = base.command;
+  const cwd = safeFolder(home.extension);
+  const wheels = join(home.extension.fsPath, BUNDLED);
+  const script = ["-I", join(cwd, "set_up.py"), home.environment.fsPath, wheels];
+  const running = promisify(execFile)(program, [...rest, ...script], { cwd, windowsHide: true });
+  for (const stream of [running.child.stdout, running.child.stderr]) {
+    stream?.on("data", (text: string) => text.trim().split("\n").forEach(tell));
+  }
+  await running.catch((error: unknown) => {
+    throw new NotStarted(`The set-up has failed: ${reasonOf(error)}`, "Set-up has failed", base);
+  });
 }
 
 /** Why a program has not run, in a line. */
@@ -98,7 +128,7 @@ function reasonOf(error: unknown): string {
 }
 
 /** What an interpreter lacks of the language server, if anything. */
-function lackOf({ trainshift, missing = [] }: Probe, wanted: string): string | undefined {
+function lackOf({ trainshift, missing = [] }: Probe, wanted = ""): string | undefined {
   if (!trainshift) {
     return "has no trainshift";
   }
@@ -110,28 +140,19 @@ function lackOf({ trainshift, missing = [] }: Probe, wanted: string): string | u
     : undefined;
 }
 
-/**
- * The command lines that install the server, from the wheel that this extension brings; what it depends on comes
- * from the package index.  Where an interpreter takes no packages (PEP 668, or no pip), an environment of the
- * extension's own is made from it.
- */
-function installing(interpreter: Interpreter, found: Probe, home: Home, wheel: string): CommandLine[] {
-  const pip = ["-m", "pip", "install", "--upgrade", wheel];
-  return found.hasPip && !found.isManaged
-    ? [[...interpreter.command, ...pip]]
-    : [
-        [...interpreter.command, "-m", "venv", "--clear", home.environment.fsPath],
-        [ownPython(home.environment), ...pip],
-      ];
+/** The names of the wheels in the package: the server's, and where the package is for one platform all others. */
+function bundledWheels(extension: vscode.Uri): string[] {
+  const folder = join(extension.fsPath, BUNDLED);
+  const names = readdirSync(folder).filter((each) => each.endsWith(".whl"));
+  if (versionOf(names) === undefined) {
+    throw new Error(`${folder} holds no wheel of Trainshift; install the extension again`);
+  }
+  return names;
 }
 
-function bundledWheel(extension: vscode.Uri): { path: string; version: string } {
-  const folder = join(extension.fsPath, "bundled");
-  const name = readdirSync(folder).find((each) => each.endsWith(".whl"));
-  if (name === undefined) {
-    throw new Error(`${folder} holds no wheel; install the extension again`);
-  }
-  return { path: join(folder, name), version: name.split("-")[1] ?? "" };
+/** The version of the server among wheels. */
+function versionOf(wheels: readonly string[]): string | undefined {
+  return wheels.find((name) => name.startsWith("trainshift-"))?.split("-")[1];
 }
 
 function numbers(version: string): number[] {

@@ -1,8 +1,8 @@
 /** Which Python runs the language server: any that has the package; never the user's TensorFlow. */
 
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { homedir } from "node:os";
-import { isAbsolute, join, relative } from "node:path";
+import { dirname, isAbsolute, join, relative } from "node:path";
 
 import { EXTENSION_ID as ENVIRONMENTS_ID, PythonEnvironments } from "@vscode/python-environments";
 import { PVSC_EXTENSION_ID as PYTHON_ID, PythonExtension } from "@vscode/python-extension";
@@ -19,7 +19,11 @@ export interface Interpreter {
 }
 
 export const SETTING = "trainshift.interpreter";
-const ON_PATH = process.platform === "win32" ? "python" : "python3";
+/** What a Python may be called on the PATH; the first one is the usual one. */
+const ON_PATH: readonly [CommandLine, ...CommandLine[]] =
+  process.platform === "win32"
+    ? [["python"], ["py", "-3"]]
+    : [["python3"], ["python3.13"], ["python3.12"], ["python3.11"], ["python3.10"]];
 const ANSWER_LIMIT_MS = 10_000;
 
 /** Finds the interpreter and tells when another one may be the right one. */
@@ -43,21 +47,35 @@ export class Interpreters implements vscode.Disposable {
     this.disposables.forEach((each) => void each.dispose());
   }
 
-  /** The environment that the extension keeps for itself, for interpreters into which nothing can be installed. */
+  /** The environment that the extension has made for itself; it sees nothing that variables or users add to Python. */
   own(): Interpreter | undefined {
     const path = ownPython(this.ownFolder);
     const origin = "the extension's own environment";
-    return existsSync(path) ? { command: [path], origin, isChosen: false } : undefined;
+    return existsSync(path) ? { command: [path, "-I"], origin, isChosen: false } : undefined;
   }
 
-  /** What is to run the server: the setting, else what the extensions for Python have selected, else the path. */
-  async find(): Promise<Interpreter> {
-    return this.fromSetting() ?? (await this.fromExtensions()) ?? onPath();
+  /** Whether somebody has agreed to a set-up, for this version of the extension or an earlier one. */
+  isAgreed(): boolean {
+    const home = dirname(this.ownFolder.fsPath);
+    return existsSync(home) && readdirSync(home).length > 0;
+  }
+
+  /**
+   * What may run the server, the first one before all others: the setting and nothing else; or what the extensions
+   * for Python have selected, then what is on the path.
+   */
+  async find(): Promise<[Interpreter, ...Interpreter[]]> {
+    const chosen = this.fromSetting();
+    const selected = chosen === undefined ? await this.fromExtensions() : undefined;
+    const [usual, ...others] = ON_PATH;
+    return chosen !== undefined
+      ? [chosen]
+      : ([...(selected ? [selected] : []), onPath(usual), ...others.map(onPath)] as [Interpreter]);
   }
 
   /** What is to run a script: what the extensions for Python have selected for it, else the setting, else the path. */
   async forScript(script: vscode.Uri): Promise<Interpreter> {
-    return (await this.fromExtensions(script)) ?? this.fromSetting() ?? onPath();
+    return (await this.fromExtensions(script)) ?? this.fromSetting() ?? onPath(ON_PATH[0]);
   }
 
   private fromSetting(): Interpreter | undefined {
@@ -129,12 +147,12 @@ export class Interpreters implements vscode.Disposable {
   }
 }
 
-function onPath(): Interpreter {
-  return { command: [ON_PATH], origin: `${ON_PATH} on the PATH`, isChosen: false };
+function onPath(command: CommandLine): Interpreter {
+  return { command, origin: `${command[0]} on the PATH`, isChosen: false };
 }
 
 /** Where the Python of the extension's own environment is, or would be. */
-export function ownPython(folder: vscode.Uri): string {
+function ownPython(folder: vscode.Uri): string {
   return process.platform === "win32"
     ? join(folder.fsPath, "Scripts", "python.exe")
     : join(folder.fsPath, "bin", "python");

@@ -3,9 +3,9 @@
 import * as vscode from "vscode";
 
 import { Client } from "./client";
-import { Home, inspect, NotStarted, Probe, safeFolder } from "./installation";
+import { Base, Home, inspect, NOT_SET_UP, NotStarted, Probe, safeFolder, setUp } from "./installation";
 import { Interpreter, Interpreters, listed, SETTING } from "./interpreter";
-import { CommandLine, endTerminals, runInTerminal, typed } from "./terminal";
+import { endTerminals, typed } from "./terminal";
 
 /** What is to be said of the server, `text` in a few words. */
 export interface State {
@@ -92,7 +92,7 @@ export class Server implements vscode.Disposable {
       this.isReconsidering = true;
       void this.queue(async () => {
         this.isReconsidering = false;
-        const now = await this.interpreters.find();
+        const [now] = await this.interpreters.find();
         if (isWanted() && now.command.join("\0") !== this.chosen?.command.join("\0")) {
           await this.renew();
         }
@@ -151,25 +151,43 @@ export class Server implements vscode.Disposable {
     }
   }
 
-  /** Find the interpreter, and see that it has the server, or that the environment that was made for it has. */
+  /** Find the interpreter that has the server; after an update the extension's own environment is made anew. */
   private async choose(): Promise<Interpreter> {
-    this.found = undefined;
-    this.interpreter = this.chosen = await this.interpreters.find();
     try {
-      this.found = await inspect(this.interpreter, this.home);
+      return await this.fitting();
     } catch (error) {
-      const own = this.interpreters.own();
-      const isRemedy =
-        error instanceof NotStarted && error.install.some(([program]) => program === own?.command[0]);
-      if (own === undefined || (this.interpreter.isChosen && !isRemedy)) {
+      if (!(error instanceof NotStarted) || error.base === undefined || !this.interpreters.isAgreed()) {
         throw error;
       }
-      this.found = await inspect(own, this.home).catch(() => {
-        throw error;
-      });
-      this.interpreter = own;
+      await this.setUp(error.base);
+      return await this.fitting();
     }
-    return this.interpreter;
+  }
+
+  /** The interpreter that has the server: the first candidate, or the environment that is made from one. */
+  private async fitting(): Promise<Interpreter> {
+    this.found = undefined;
+    const [first, ...others] = await this.interpreters.find();
+    const own = this.interpreters.own();
+    this.interpreter = this.chosen = first;
+    const problems: NotStarted[] = [];
+    for (const candidate of [first, ...(own ? [own] : []), ...others]) {
+      const base = problems.find((each) => each.base !== undefined)?.base;
+      if (candidate !== own && base !== undefined) {
+        break; // There is one to make an environment from.
+      }
+      try {
+        const found = await inspect(candidate, this.home);
+        // A Python that the person names runs the server itself, or an environment that is made from it does.
+        if (candidate !== own || !first.isChosen || found.base === base?.installation) {
+          this.found = found;
+          return (this.interpreter = candidate);
+        }
+      } catch (error) {
+        problems.push(error instanceof NotStarted ? error : new NotStarted(String(error), "Not started"));
+      }
+    }
+    throw problems.find(({ base }) => base !== undefined) ?? problems[0];
   }
 
   private async launch(interpreter: Interpreter): Promise<Client> {
@@ -215,26 +233,28 @@ export class Server implements vscode.Disposable {
     const problem =
       error instanceof NotStarted ? error : new NotStarted(String(error), "Could not be started");
     this.problem = problem;
-    this.log.error(problem.message);
-    this.become({ kind: "failed", text: problem.text, detail: problem.message });
+    this.log.error(problem.found);
+    this.become({ kind: "failed", text: problem.text, detail: problem.found });
     void this.offerHelp(problem);
   }
 
   /** The one message: what is wrong, and buttons for what would help. */
   private async offerHelp(problem: NotStarted): Promise<void> {
-    const remedy = problem.install.length > 0 ? "Install in Terminal" : "Restart Server";
-    const choice = await vscode.window.showErrorMessage(
-      `Trainshift: ${problem.message}`,
-      remedy,
-      "Open Settings",
-      "Show Logs",
-    );
+    const { base, message } = problem;
+    const isNew = problem.text === NOT_SET_UP;
+    const remedy = base === undefined ? "Restart Server" : isNew ? "Set Up" : "Try Again";
+    const choice = isNew
+      ? await vscode.window.showInformationMessage(message, remedy)
+      : await vscode.window.showErrorMessage(`Trainshift: ${message}`, remedy, "Open Settings", "Show Logs");
     if (this.problem !== problem || this.current.kind !== "failed") {
       return; // The message is of another time.
     }
-    if (choice === "Install in Terminal") {
-      this.install(problem.install);
-    } else if (choice === "Restart Server") {
+    if (choice === remedy && base !== undefined) {
+      await this.queue(async () => {
+        await this.setUp(base);
+        await this.start();
+      });
+    } else if (choice === remedy) {
       await this.restart();
     } else if (choice === "Open Settings") {
       await vscode.commands.executeCommand("workbench.action.openSettings", SETTING);
@@ -253,19 +273,12 @@ export class Server implements vscode.Disposable {
     }
   }
 
-  /** Install the server in a terminal, then start it. */
-  private install(commands: readonly CommandLine[]): void {
-    void this.queue(async () => {
-      this.become({ kind: "starting", text: "Installing the server" });
-      const status = await runInTerminal("Install Trainshift", commands, safeFolder(this.home.extension));
-      if (status === 0) {
-        await this.start();
-      } else {
-        const lines = commands.map(typed).join(" && ");
-        const message = `The installation has failed with status ${status}; the terminal shows why. It was: ${lines}`;
-        this.failed(new NotStarted(message, "Not installed", commands));
-      }
-    });
+  /** Make the environment of the extension's own. */
+  private async setUp(base: Base): Promise<void> {
+    this.become({ kind: "starting", text: "Setting up" });
+    const progress = { location: vscode.ProgressLocation.Notification, title: "Setting up Trainshift" };
+    const tell = (line: string) => this.log.info(line);
+    await vscode.window.withProgress(progress, () => setUp(base, this.home, tell));
   }
 
   private become(state: State): void {

@@ -13,7 +13,7 @@ const USAGE = `node test/out/run.js [host|ui] [SUITE] [--title PART] [--keep] [-
   SUITE      a part of the names of the suites that are to run; else all
   --title    a part of the titles of the tests that are to run; else all
   --keep     keep logs and a picture of every suite in test/artifacts, not only where a test fails
-  --vsix     the packaged extension; else trainshift.vsix`;
+  --vsix     the packaged extension; else that of this platform`;
 
 interface Job {
   name: string;

@@ -1,10 +1,11 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 /** The extension's folder; the bundles of the tests lie at several depths below it. */
 export const EXTENSION = __dirname.slice(0, __dirname.lastIndexOf("/test/out"));
 
-export const VSIX = join(EXTENSION, "trainshift.vsix");
+const OF_THIS_PLATFORM = join(EXTENSION, `trainshift-${process.platform}-${process.arch}.vsix`);
+export const VSIX = existsSync(OF_THIS_PLATFORM) ? OF_THIS_PLATFORM : join(EXTENSION, "trainshift.vsix");
 export const OUT = join(EXTENSION, "test", "out");
 export const ARTIFACTS = join(EXTENSION, "test", "artifacts");
 export const DRIVER = join(EXTENSION, "test", "host", "driver");

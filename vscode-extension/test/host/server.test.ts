@@ -35,9 +35,9 @@ const MOST_CRASHES = 4;
 
 /** The interpreters that cannot run the server, and what is told of each. */
 const USELESS: [what: string, file: string, state: RegExp][] = [
-  ["is not there", "nowhere/python", /^No Python: .*nowhere\/python .* is no Python that can be run/],
+  ["is not there", "nowhere/python", /^No Python: .*nowhere\/python .*ENOENT/],
   ["is too old", "old/python", /^Python 3\.8\.1 is too old: .* needs 3\.10 or later/],
-  ["lacks the package", "bare/bin/python", /^Not installed: .* has no trainshift\. To install it: /],
+  ["lacks the package", "bare/bin/python", /^Not set up: .*bare.* has no trainshift/],
 ];
 
 /** The state of the server is that of the setting's interpreter, and it works. */

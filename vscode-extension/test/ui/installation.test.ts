@@ -1,24 +1,32 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { chmod, mkdir, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { access, mkdir, readdir, rename, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { promisify } from "node:util";
+import type { Workbench } from "../harness/browser";
 import { PYTHON } from "../harness/paths";
 import type { UiSuite } from "../harness/suite";
+import { until } from "../harness/until";
 import { DATA, TRAIN } from "./project";
 import { clearToasts } from "./window";
 
 const run = promisify(execFile);
 
-/** A Python that says of itself that it takes no packages (PEP 668), as Debian's does. */
-async function managedPython(): Promise<string> {
-  const { stdout } = await run(PYTHON, ["-c", "import sys; print(sys._base_executable)"]);
-  return `#!/bin/sh
-case "$*" in
-*probe.py) "${stdout.trim()}" -I "$@" | sed 's/"isManaged": false/"isManaged": true/' ;;
-*) exec "${stdout.trim()}" -I "$@" ;;
-esac
-`;
+/** A Python as Debian has it: nothing can be installed with it, and pip is not there. */
+async function bareEnvironment(folder: string): Promise<void> {
+  await run(PYTHON, ["-m", "venv", "--without-pip", folder]);
+}
+
+/** What is in an environment before and after. */
+async function packagesOf(folder: string): Promise<string[]> {
+  const [version] = await readdir(join(folder, "lib"));
+  return readdir(join(folder, "lib", version ?? "", "site-packages"));
+}
+
+/** The folder of the environments that the extension makes. */
+function environments(workbench: Workbench): string {
+  const storage = join(dirname(workbench.workspace), "data", "User", "globalStorage");
+  return join(storage, "trainshift.trainshift", "environments");
 }
 
 export const suites: UiSuite[] = [
@@ -26,44 +34,59 @@ export const suites: UiSuite[] = [
     name: "installation",
     workspace: { "train.py": TRAIN, "data.py": DATA },
     prepare: async (workspace) => {
-      await run(PYTHON, ["-m", "venv", join(workspace, ".venv")]);
+      await bareEnvironment(join(workspace, ".venv"));
       await mkdir(join(workspace, ".vscode"));
-      await writeFile(join(workspace, "managed"), await managedPython());
-      await chmod(join(workspace, "managed"), 0o755);
     },
     open: "train.py",
     settings: { "trainshift.interpreter": ["<workspace>/.venv/bin/python"], "editor.minimap.enabled": false },
+    // No registry can be reached.
+    env: {
+      PIP_INDEX_URL: "http://127.0.0.1:9/simple",
+      PIP_EXTRA_INDEX_URL: undefined,
+      PIP_FIND_LINKS: undefined,
+      PIP_NO_INDEX: "1",
+      http_proxy: "http://127.0.0.1:9",
+      https_proxy: "http://127.0.0.1:9",
+    },
     tests(workbench) {
-      it("says what installs the server, and does it in a terminal", async () => {
-        const toast = await workbench.toast("has no trainshift");
-        await workbench.screenshot("not installed");
-        const python = join(workbench.workspace, ".venv", "bin", "python");
-        assert.match(
-          (await toast.innerText()).replaceAll("\u00a0", " "),
-          new RegExp(`${python} -m pip install --upgrade \\S+/bundled/trainshift-\\S+\\.whl`),
-        );
-        await workbench.answerToast("has no trainshift", "Install in Terminal");
-        await workbench.page
-          .locator(".part.panel .terminal-wrapper, .part.panel .terminal")
-          .first()
-          .waitFor();
+      it("is set up with one click, without a network, and not in the training environment", async () => {
+        const python = join(workbench.workspace, ".venv");
+        const before = await packagesOf(python);
+        const toast = await workbench.toast("needs a one-time set-up");
+        await workbench.screenshot("not set up");
+        const text = (await toast.innerText()).replaceAll("\u00a0", " ");
+        assert.ok(text.split("\n").includes("Trainshift needs a one-time set-up."), text);
+        await workbench.answerToast("needs a one-time set-up", "Set Up");
         await workbench.waitForSquiggle();
-        await workbench.screenshot("installed");
+        await workbench.screenshot("set up");
+        assert.deepEqual(await packagesOf(python), before);
+        assert.equal((await readdir(environments(workbench))).length, 1);
       });
 
-      it("makes an environment of its own for a Python that takes no packages", async () => {
-        const settings = { "trainshift.interpreter": ["${workspaceFolder}/managed"] };
-        await writeFile(join(workbench.workspace, ".vscode", "settings.json"), JSON.stringify(settings));
-        const toast = await workbench.toast(/managed.* has no trainshift/);
-        await workbench.screenshot("managed");
-        assert.match(
-          await toast.innerText(),
-          /managed -m venv --clear \S+environment.&&.*environment\S+ -m pip install/s,
+      it("is set up anew by itself after an update", async () => {
+        const home = environments(workbench);
+        const [version = ""] = await readdir(home);
+        await rename(join(home, version), join(home, "0.0.1"));
+        await workbench.runCommand("Trainshift: Restart Server");
+        await until("the environment is there again", () =>
+          access(join(home, version, "bin", "python")).then(
+            () => true,
+            () => false,
+          ),
         );
-        await workbench.waitForNoSquiggle();
-        await workbench.answerToast(/managed.* has no trainshift/, "Install in Terminal");
+        await until("that of the earlier version is gone", async () => {
+          return (await readdir(home)).join() === version;
+        });
         await workbench.waitForSquiggle();
-        await workbench.screenshot("own environment");
+      });
+
+      it("asks again for another Python that is named", async () => {
+        await writeFile(join(workbench.workspace, "nothing"), "");
+        const settings = { "trainshift.interpreter": ["${workspaceFolder}/nothing"] };
+        await writeFile(join(workbench.workspace, ".vscode", "settings.json"), JSON.stringify(settings));
+        await workbench.toast(/Python was not found: .*nothing/);
+        await workbench.screenshot("no Python");
+        await workbench.waitForNoSquiggle();
         await clearToasts(workbench);
       });
     },
