@@ -27,8 +27,8 @@ STATEMENTS = ("optimizer = tf.keras", "with tf.GradientTape()", 'print(f"step {s
 # A plain one; one that tells UTF-16 from code points; one with Windows line ends and without a last one.
 SCRIPTS = ("mnist_tape", "emoji_bom", "crlf_tabs")
 PROGRAM = ROOT / "fixtures" / "editors" / "three_files"
-WHOLE_PROGRAM = "Make distributed (train.py and 2 more files)"
-WHOLE_FILE = "Make distributed (whole file)"
+WHOLE_PROGRAM = "Trainshift: Make distributed (train.py and 2 more files)"
+WHOLE_FILE = "Trainshift: Make distributed (whole file)"
 
 Edit = Callable[[bytes], Editor]
 
@@ -97,7 +97,7 @@ class Contract:
         editor = edit(MNIST.read_bytes())
         line = line_of(editor.path, statement)
         editor.wait_for(*changes(editor.path))
-        editor.apply("Make distributed: ", line)
+        editor.apply("Trainshift: Make distributed: ", line)
         editor.wait_for_text(converted(editor.path, "--at", str(line)))
         assert WHOLE_FILE in editor.ask("offered")
 
@@ -136,7 +136,7 @@ class Contract:
         editor = edit(MNIST.read_bytes())
         line = line_of(editor.path, STATEMENTS[0])
         editor.wait_for(*changes(editor.path))
-        editor.apply("Make distributed: ", line, "quickfix")
+        editor.apply("Trainshift: Make distributed: ", line, "quickfix")
         editor.wait_for_text(converted(editor.path, "--at", str(line)))
         editor.ask("execute", "trainshift.makeDistributed")
         editor.wait_for_text(converted(editor.path))

@@ -11,13 +11,15 @@ from pygls.exceptions import JsonRpcException
 from lsp.commands import ALL, QUICK, SCRIPTS, changes, converted, report, text_of
 from lsp.edits import lines_of, units
 from lsp.session import EDITOR, PULLING, Document, Session, able, serve, structured
+from trainshift.engine.checking import check, fix
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 SLOWLY = [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in ALL]
 FILE = "source.makeDistributed.trainshift"
 STATEMENT = "refactor.rewrite.distribute"
-WHOLE = "Make distributed (whole file)"
+FIX_ALL = "source.fixAll.trainshift"
+WHOLE = "Trainshift: Make distributed (whole file)"
 MNIST = SCRIPTS / "mnist_tape" / "before.py"
 ALIAS = "import tensorflow as tf\nAdam = tf.keras.optimizers.Adam\nopt = Adam()\n"
 WITHHELD = """\
@@ -30,6 +32,32 @@ for x in range(10):
         loss = tf.reduce_mean(model(x))
     grads = tape.gradient(loss, model.trainable_variables)
     opt.apply_gradients(zip(grads, model.trainable_variables))
+"""
+CONDITIONAL = """\
+import tensorflow as tf
+from data import x, y, is_quick
+
+model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+if is_quick:
+    optimizer = tf.keras.optimizers.SGD(0.1)
+else:
+    optimizer = tf.keras.optimizers.Adam(1e-3)
+model.compile(optimizer, "mse")
+model.fit(x, y)
+"""
+FIXABLE_TWICE = """\
+import tensorflow as tf
+keras = tf.keras
+Adam = tf.keras.optimizers.Adam
+
+def train(ds):
+    opt = Adam()
+    model = keras.Sequential([keras.layers.Dense(1)])
+    for x, y in ds:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((model(x) - y) ** 2)
+        grads = tape.gradient(loss, model.trainable_variables)
+        print(opt.apply_gradients(zip(grads, model.trainable_variables)))
 """
 FIXABLE = """\
 import tensorflow as tf
@@ -86,7 +114,7 @@ async def test_each_statement_is_what_convert_makes_of_it(puller: Session, name:
     lines = sorted({place.line for place in changes(path)})
     for line in lines if name not in QUICK else lines[::3]:
         menu = await puller.actions(document, line)
-        action = titled(menu, "Make distributed: ", STATEMENT)
+        action = titled(menu, "Trainshift: Make distributed: ", STATEMENT)
         assert await puller.result(action, document) == converted(path, line), line
         quick = titled(menu, action.title, "quickfix")
         assert quick.data == action.data
@@ -101,7 +129,7 @@ async def test_a_hint_can_be_fixed_where_it_is_shown(puller: Session) -> None:
     for hint in await puller.pulled(document):
         if str(hint.code).startswith("HV"):
             menu = await puller.menu(document, hint.range, only=["quickfix"])
-            action = titled(menu, "Make distributed: ")
+            action = titled(menu, "Trainshift: Make distributed: ")
             assert (hint.code, hint.range) in [(each.code, each.range) for each in action.diagnostics or ()]
 
 
@@ -112,8 +140,8 @@ async def test_several_statements_are_converted_together(puller: Session) -> Non
         document.line("for images, labels in test_dataset"),
     )
     menu = await puller.actions(document, first, last)
-    action = titled(menu, "Make distributed: ", STATEMENT)
-    assert action.title == "Make distributed: 4 statements"
+    action = titled(menu, "Trainshift: Make distributed: ", STATEMENT)
+    assert action.title == "Trainshift: Make distributed: 4 statements"
     text = await puller.result(action, document)
     lines, after = text.splitlines(), converted(MNIST).splitlines()
     # All of the loop is as in the converted file, all above but the set-up as it was.
@@ -162,11 +190,53 @@ async def test_kinds_that_are_not_asked_for_are_not_offered(puller: Session) -> 
         assert {each.kind for each in await puller.actions(document, line, only=only)} == kinds, only
 
 
-@pytest.mark.slow
-async def test_nothing_that_changes_what_a_script_does_is_preferred(puller: Session) -> None:
-    document = mnist(puller)
-    for line in range(len(document.text.splitlines())):
-        assert [each.title for each in await puller.actions(document, line) if each.is_preferred] == []
+async def test_what_makes_a_place_distributed_is_preferred_and_first(puller: Session) -> None:
+    document = puller.open(CONDITIONAL)
+    (where,) = {each.code: each for each in await puller.pulled(document) if each.code == "TF07"}.values()
+    titles = [each.title for each in await puller.menu(document, where.range) if each.kind == "quickfix"]
+    beginnings = ["Make distributed: scale", "Show what TF07", "Ignore TF07"]
+    assert [title.startswith(f"Trainshift: {each}") for title, each in zip(titles, beginnings, strict=True)]
+    first, *others = await puller.menu(document, where.range)
+    assert first.is_preferred
+    assert not any(each.is_preferred for each in others)
+
+
+async def test_a_finding_where_nothing_is_to_be_done_offers_the_whole_file(puller: Session) -> None:
+    document = puller.open(FIXABLE_TWICE)
+    alias, _ = (each for each in await puller.pulled(document) if each.code == "TF03")
+    for only in (None, ["quickfix"]):
+        first, *others = await puller.menu(document, alias.range, only=only)
+        assert (first.title, first.kind, first.is_preferred) == (WHOLE, "quickfix", True)
+        assert [each.code for each in first.diagnostics or ()] == ["TF03"]
+        assert WHOLE not in [each.title for each in others]
+        assert others[-1].title == "Trainshift: Ignore TF03 on this line"
+        assert await puller.result(first, document) == await puller.result(
+            titled(await puller.actions(document, 0, only=[FILE]), WHOLE), document
+        )
+
+
+async def test_all_fixes_are_those_of_the_command_line(puller: Session) -> None:
+    document = puller.open(FIXABLE_TWICE)
+    for only in (["source.fixAll"], [FIX_ALL], ["source"]):
+        menu = await puller.actions(document, 0, only=only)
+        action = titled(menu, "Trainshift: Fix all", FIX_ALL)
+        assert await puller.result(action, document) == fix(FIXABLE_TWICE).text != FIXABLE_TWICE
+    assert not [each for each in await puller.actions(document, 0) if each.kind == "source.fixAll"]
+    puller.write(document, fix(FIXABLE_TWICE).text)
+    assert await puller.actions(document, 0, only=[FIX_ALL]) == []
+
+
+async def test_all_findings_of_one_code_are_fixed(puller: Session) -> None:
+    document = puller.open(FIXABLE_TWICE)
+    menu = await puller.actions(document, document.line("keras = "))
+    after = await puller.result(titled(menu, "Trainshift: Fix all TF03", "quickfix"), document)
+    left = {each.code for each in check(after).diagnostics}
+    assert "TF03" not in left
+    assert left == {each.code for each in check(FIXABLE_TWICE).diagnostics} - {"TF03"} != set()
+    # One fix by itself is enough.
+    document = puller.open(FIXABLE)
+    menu = await puller.actions(document, document.line("keras = "))
+    assert not [each for each in menu if "Fix all" in each.title and each.kind == "quickfix"]
 
 
 # Findings
@@ -186,7 +256,7 @@ async def test_a_finding_is_fixed(puller: Session) -> None:
     assert "TF03" not in {each.code for each in await puller.pulled(document)}
 
 
-async def test_only_the_removal_of_a_needless_comment_is_preferred(puller: Session) -> None:
+async def test_the_removal_of_a_needless_comment_is_preferred(puller: Session) -> None:
     document = puller.open(
         "import tensorflow as tf  # trainshift: ignore[TF03]\nopt = tf.keras.optimizers.Adam()\n"
     )
@@ -212,7 +282,7 @@ async def test_only_the_removal_of_a_needless_comment_is_preferred(puller: Sessi
 async def test_a_finding_is_ignored_by_a_comment(puller: Session, line: str, after: str) -> None:
     document = puller.open(f"import tensorflow as tf\n{line}\nopt = Adam()\n")
     assert "TF03" in {each.code for each in await puller.pulled(document)}
-    action = titled(await puller.actions(document, 1), "Ignore TF03 on this line", "quickfix")
+    action = titled(await puller.actions(document, 1), "Trainshift: Ignore TF03 on this line", "quickfix")
     text = await puller.result(action, document)
     assert text == f"import tensorflow as tf\n{after}\nopt = Adam()\n"
     puller.write(document, text)
@@ -221,7 +291,7 @@ async def test_a_finding_is_ignored_by_a_comment(puller: Session, line: str, aft
 
 async def test_the_page_of_a_finding_is_shown(puller: Session) -> None:
     document = puller.open(ALIAS)
-    action = titled(await puller.actions(document, 1), "Show what TF03 means", "quickfix")
+    action = titled(await puller.actions(document, 1), "Trainshift: Show what TF03 means", "quickfix")
     assert action.edit is None
     assert action.command is not None
     assert await puller.run(action.command.command, *action.command.arguments or ()) is None
@@ -329,7 +399,7 @@ async def test_a_simple_client_gets_edits_at_once_and_without_versions() -> None
             line = None if action.kind == FILE else document.line("optimizer = tf.keras")
             assert session.texts_after(action.edit)[document.uri] == converted(MNIST, line)
         alias = session.open(ALIAS)
-        ignore = titled(await session.actions(alias, 1), "Ignore TF03")
+        ignore = titled(await session.actions(alias, 1), "Trainshift: Ignore TF03")
         assert ignore.edit is not None
         assert "ignore[TF03]" in session.texts_after(ignore.edit)[alias.uri]
 

@@ -70,7 +70,7 @@ async def test_hovers_and_menus_are_for_what_is_there(session: Session) -> None:
     assert await session.hover(document, at - 1) == ""
     place = position(STRANGE, at, session.encoding)
     menu = await session.menu(document, types.Range(place, place))
-    action = next(each for each in menu if each.title.startswith("Ignore TF03"))
+    action = next(each for each in menu if each.title.startswith("Trainshift: Ignore TF03"))
     after = STRANGE.replace("; best = 1\r", "; best = 1  # trainshift: ignore[TF03]\r")
     assert await session.result(action, document) == after
 

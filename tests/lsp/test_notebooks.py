@@ -228,7 +228,7 @@ async def test_the_whole_notebook_is_converted_by_its_own_kind_only(puller: Sess
         assert await puller.actions(model, 0, only=only) == [], only
     for only in (["notebook.source.makeDistributed"], ["notebook"], [NOTEBOOK]):
         (action,) = await puller.actions(model, 0, only=only)
-        assert (action.kind, action.title) == (NOTEBOOK, "Make distributed (whole notebook)")
+        assert (action.kind, action.title) == (NOTEBOOK, "Trainshift: Make distributed (whole notebook)")
     edit = (await puller.resolve(action)).edit
     assert edit is not None
     after = puller.texts_after(edit)

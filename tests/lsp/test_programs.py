@@ -151,7 +151,7 @@ async def test_the_whole_program_is_converted_from_each_of_its_files(
 ) -> None:
     document = opened(puller, folder / name)
     action = await whole(puller, document)
-    assert action.title == "Make distributed (train.py and 2 more files)"
+    assert action.title == "Trainshift: Make distributed (train.py and 2 more files)"
     texts = await made(puller, action)
     assert texts == changed(converted(folder / "train.py"))
     assert len(texts) == 3
@@ -184,7 +184,9 @@ async def test_a_statement_is_its_part_of_the_program(puller: Session, folder: P
     assert lines
     for line in lines:
         menu = await puller.actions(document, line)
-        (action,) = (each for each in menu if each.kind == STATEMENT and each.title.startswith("Make dist"))
+        (action,) = (
+            each for each in menu if each.kind == STATEMENT and each.title.startswith("Trainshift: Make dist")
+        )
         assert await made(puller, action) == changed(converted(start, at=(path, line))), line
 
 
@@ -387,7 +389,7 @@ async def test_an_import_that_is_added_makes_a_module_part_of_the_program(
     editor.edit(train, "print(note, epoch, float(loss))", "tell(loss)")
     await editor.shown(module, lambda found: ("HV07", 4) in hints(found))
     action = await whole(editor, module)
-    assert action.title == "Make distributed (train.py and 3 more files)"
+    assert action.title == "Trainshift: Make distributed (train.py and 3 more files)"
     editor.edit(train, "tell(loss)", "print(loss)")
     editor.edit(train, "from extra import tell\n", "")
     await editor.shown(module, lambda found: not hints(found))
@@ -442,7 +444,7 @@ async def test_what_two_programs_want_alike_is_offered_in_what_they_share(
     assert await made(puller, action) == changed(
         converted(folder / "train.py", at=(folder / "steps.py", line))
     )
-    assert (await whole(puller, document)).title == "Make distributed (train.py and 2 more files)"
+    assert (await whole(puller, document)).title == "Trainshift: Make distributed (train.py and 2 more files)"
     second = opened(puller, folder / "zweite.py")
     assert await made(puller, await whole(puller, second)) == changed(converted(folder / "zweite.py"))
 

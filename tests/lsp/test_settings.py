@@ -141,7 +141,7 @@ async def test_hints_can_be_switched_off_alone() -> None:
         tell(session, {"trainshift": {"hints": False}})
         await shown(session, document, "TF03")
         menu = await session.actions(document, 4)
-        assert any(each.title.startswith("Make distributed: average") for each in menu)
+        assert any(each.title.startswith("Trainshift: Make distributed: average") for each in menu)
         tell(session, {"trainshift": {"enable": False}})
         await shown(session, document)
 

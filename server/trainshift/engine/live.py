@@ -107,7 +107,7 @@ class Live:
 
     def __init__(self, path: str = "", files: ParsedFiles | None = None, *, is_open: bool = False) -> None:
         self.path = path
-        self._files = files
+        self.files = files
         self._is_open = is_open
         self._cache = FactsCache()
         self._reading = Lock()
@@ -151,7 +151,7 @@ class Live:
         chunks = self._chunks(source)
         if isinstance(chunks, ParseFailure):
             return None
-        return linked(Code(source, chunks), self.path, self._files, MOST_CONVERTED)
+        return linked(Code(source, chunks), self.path, self.files, MOST_CONVERTED)
 
     def of_code(self, source: Source, settings: Settings, code: str) -> CheckReport:
         """What `check` says of a version under one restriction alone."""
@@ -167,9 +167,9 @@ class Live:
         if isinstance(chunks, ParseFailure):
             return chunks
         code = Code(source, chunks)
-        if self._files is not None and self._is_open:
-            self._files.know(self.path, code)
-        return chunks, linked(code, self.path, self._files)
+        if self.files is not None and self._is_open:
+            self.files.know(self.path, code)
+        return chunks, linked(code, self.path, self.files)
 
     def _chunks(self, source: Source) -> list[Chunk] | ParseFailure:
         with self._reading:

@@ -9,7 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from trainshift.core.text.edit import Plan
-from trainshift.engine.checking import CheckReport
+from trainshift.engine.cells import Plain
+from trainshift.engine.checking import CheckReport, fixed
+from trainshift.engine.settings import Settings, Severity
 from trainshift.lsp.desk import OpenProgram, State
 from trainshift.lsp.opening import Opening
 from trainshift.lsp.project import Turn
@@ -56,6 +58,17 @@ class Session:
         """What is said of a program under one restriction."""
         source, settings = program.paper.source, program.rules.settings
         work = functools.partial(program.live.of_code, source, settings, code)
+        return await asyncio.wrap_future(self.desk.errand(program, work))
+
+    async def fixed(self, program: OpenProgram, settings: Settings, least: Severity) -> tuple[str, ...]:
+        """The texts of a program's documents after all fixes of what `settings` find, from a severity on."""
+        paper, live = program.paper, program.live
+
+        def work() -> tuple[str, ...]:
+            if paper.cells is not None:
+                return fixed(paper.cells, settings, live.path, None, least).body.texts
+            return (fixed(Plain(paper.text), settings, live.path, live.files, least).text,)
+
         return await asyncio.wrap_future(self.desk.errand(program, work))
 
     # What documents have to do with each other

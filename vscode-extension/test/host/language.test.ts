@@ -39,6 +39,7 @@ export const suites: HostSuite[] = [
     name: "language",
     workspace: {
       "alias.py": ALIAS,
+      "saved.py": ALIAS,
       "clean.py": fixture("scripts/mnist_tape/before.py"),
       "train.py": fixture("scripts/mnist_tape/before.py"),
       "warned.py": WARNED,
@@ -105,7 +106,11 @@ export const suites: HostSuite[] = [
         const [{ range }] = findings(document).filter((each) => codeOf(each) === "TF03") as [
           vscode.Diagnostic,
         ];
-        const fix = await action(document, range, "Write tf.keras.optimizers.Adam instead of Adam");
+        const fix = await action(
+          document,
+          range,
+          "Trainshift: Write tf.keras.optimizers.Adam instead of Adam",
+        );
         assert.equal(fix.kind?.value, vscode.CodeActionKind.QuickFix.value);
         await apply(fix);
         assert.equal(
@@ -115,11 +120,24 @@ export const suites: HostSuite[] = [
         await comesTo("nothing is reported", () => codes(document), []);
       });
 
+      it("fixes what is found on save", async () => {
+        const document = await show("saved.py");
+        await comesTo("the violation is reported", () => codes(document), ["TF03"]);
+        const settings = vscode.workspace.getConfiguration("editor");
+        const onSave = { "source.fixAll.trainshift": "explicit" };
+        await settings.update("codeActionsOnSave", onSave, vscode.ConfigurationTarget.Workspace);
+        await replace(document, "Adam(1e-3)", "Adam(1e-4)");
+        assert.ok(await document.save());
+        const fixed = "import tensorflow as tf\n\noptimizer = tf.keras.optimizers.Adam(1e-4)\n";
+        assert.equal(await readFile(path("saved.py"), "utf8"), fixed);
+        await settings.update("codeActionsOnSave", undefined, vscode.ConfigurationTarget.Workspace);
+      });
+
       it("converts a statement, which can be undone", async () => {
         const document = await show("train.py");
         const before = await readFile(path("train.py"));
         const place = placeOf(document, "optimizer = tf.keras");
-        await apply(await action(document, new vscode.Range(place, place), "Make distributed: "));
+        await apply(await action(document, new vscode.Range(place, place), "Trainshift: Make distributed: "));
         assert.equal(document.getText(), decoded(await converted("train.py", `--at=${place.line + 1}`)));
         assert.notEqual(document.getText(), decoded(before));
         await vscode.commands.executeCommand("undo");
@@ -133,7 +151,7 @@ export const suites: HostSuite[] = [
           const wanted = await converted(`${name}.py`);
           assert.notDeepEqual(before, wanted);
           const all = new vscode.Range(0, 0, document.lineCount, 0);
-          await apply(await action(document, all, "Make distributed (whole file)", SOURCE));
+          await apply(await action(document, all, "Trainshift: Make distributed (whole file)", SOURCE));
           assert.equal(document.getText(), decoded(wanted));
           assert.ok(await document.save());
           assert.deepEqual(await readFile(path(`${name}.py`)), wanted);

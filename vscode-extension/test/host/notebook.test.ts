@@ -78,7 +78,9 @@ export const suites: HostSuite[] = [
         const [found] = findings(second).filter((each) => codeOf(each) === "TF03");
         assert.ok(found);
         assert.deepEqual(found.range, new vscode.Range(0, 0, 0, 4));
-        await apply(await action(second, found.range, "Write tf.keras.optimizers.Adam instead of Adam"));
+        await apply(
+          await action(second, found.range, "Trainshift: Write tf.keras.optimizers.Adam instead of Adam"),
+        );
         assert.equal(second.getText(), "optimizer = tf.keras.optimizers.Adam(1e-3)");
         await comesTo("nothing is reported", () => codes(second), []);
       });

@@ -111,7 +111,7 @@ export const suites: HostSuite[] = [
         await until("the file was read", () => hints(document).length > 0);
         const place = placeOf(document, "with tf.GradientTape()");
         const range = new vscode.Range(place, place);
-        const chosen = await action(document, range, "Make distributed: ", "refactor.rewrite");
+        const chosen = await action(document, range, "Trainshift: Make distributed: ", "refactor.rewrite");
         const after = await wanted("statement", "steps.py", place.line + 1);
         await apply(chosen);
         await comesTo("the statement is converted", () => texts("statement"), after);

@@ -191,7 +191,7 @@ export const suites: HostSuite[] = [
           findings(document).some(({ message }) => message.startsWith("Best is another name")),
         );
         const range = new vscode.Range(2, 0, 2, 0);
-        await action(document, range, "Write tf.keras.optimizers.Adam instead of Best");
+        await action(document, range, "Trainshift: Write tf.keras.optimizers.Adam instead of Best");
       });
 
       it("stays down after many crashes, until it is restarted", async () => {

@@ -75,7 +75,9 @@ export const suites: HostSuite[] = [
         const [{ severity }] = vscode.languages.getDiagnostics(document.uri) as [vscode.Diagnostic];
         assert.equal(severity, vscode.DiagnosticSeverity.Error);
         const range = new vscode.Range(2, 0, 2, 0);
-        await apply(await action(document, range, "Write tf.keras.optimizers.Adam instead of Adam"));
+        await apply(
+          await action(document, range, "Trainshift: Write tf.keras.optimizers.Adam instead of Adam"),
+        );
         assert.equal(placeOf(document, "tf.keras.optimizers.Adam(1e-3)").line, 2);
       });
 

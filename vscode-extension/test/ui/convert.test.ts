@@ -67,7 +67,7 @@ export const suites: UiSuite[] = [
           .waitFor();
         await workbench.screenshot("statement");
         await workbench.press("Escape");
-        await workbench.quickFix(/^Make distributed: /);
+        await workbench.quickFix(/^Trainshift: Make distributed: /);
         await workbench.waitForText(wanted);
         await workbench.press("Control+Z");
         await workbench.waitForText(TRAIN);

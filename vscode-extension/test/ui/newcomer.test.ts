@@ -17,6 +17,19 @@ with strategy.scope():
 model.fit(tf.ones([4, 1]), tf.ones([4, 1]))
 `;
 const STRATEGY = 3;
+const CONDITIONAL = `import sys
+
+import tensorflow as tf
+
+model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+if len(sys.argv) > 1:
+    optimizer = tf.keras.optimizers.SGD(0.1)
+else:
+    optimizer = tf.keras.optimizers.Adam(1e-3)
+model.compile(optimizer, "mse")
+model.fit(tf.ones([4, 1]), tf.ones([4, 1]))
+`;
+const [CREATED, COLUMN] = [7, 24];
 const BATCH_SIZE = 8;
 
 /** The dialog that is open, once it shows a text. */
@@ -29,7 +42,7 @@ async function dialog(workbench: Workbench, text: string | RegExp): Promise<Loca
 export const suites: UiSuite[] = [
   {
     name: "newcomer",
-    workspace: { ...PROJECT, "refused.py": REFUSED },
+    workspace: { ...PROJECT, "refused.py": REFUSED, "conditional.py": CONDITIONAL },
     open: "refused.py",
     settings: { "trainshift.interpreter": [PYTHON], "editor.minimap.enabled": false },
     tests(workbench) {
@@ -50,6 +63,20 @@ export const suites: UiSuite[] = [
         await again.locator(".monaco-button", { hasText: "Why?" }).click();
         await tab(workbench, "TL02").waitFor();
         await page(workbench).locator("h1", { hasText: "TL02" }).waitFor();
+      });
+
+      it("offers first what makes a place distributed, and last to ignore it", async () => {
+        await workbench.openFile("conditional.py");
+        await workbench.problem("TF07");
+        await workbench.press("Control+J");
+        await workbench.placeCursor(CREATED, COLUMN);
+        await workbench.press("Control+.");
+        await workbench.page.locator(".action-widget .title", { hasText: "Ignore TF07" }).waitFor();
+        await workbench.screenshot("quick fixes");
+        await workbench.press("Escape");
+        const titles = await workbench.quickFixes();
+        assert.match(titles[0] ?? "", /^Trainshift: Make distributed: scale/);
+        assert.match(titles.at(-1) ?? "", /^Trainshift: Ignore TF07 on this line/);
       });
 
       it("says that a statement has nothing to convert", async () => {

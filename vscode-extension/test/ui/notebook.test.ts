@@ -66,7 +66,7 @@ export const suites: UiSuite[] = [
 
       it("converts a statement of a cell", async () => {
         await page.locator(".cell.code .view-line", { hasText: "optimizer = Adam" }).click();
-        await workbench.quickFix(/^Make distributed: scale/);
+        await workbench.quickFix(/^Trainshift: Make distributed: scale/);
         await page.locator(".cell.code .view-line", { hasText: "hvd.size()" }).waitFor();
         await workbench.screenshot("notebook statement");
         await workbench.press("Control+Z");

@@ -6,6 +6,7 @@ analysis of the very version that the menu was for.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,7 @@ from trainshift.core.text.source import Span
 from trainshift.engine.checking import CheckReport, Diagnostic
 from trainshift.engine.conversion import MAGIC_IN_THE_WAY, Status, innermost
 from trainshift.engine.own_codes import OWN_CODES, UNUSED_SUPPRESSION
+from trainshift.engine.settings import Severity
 from trainshift.engine.suppressions import silence
 from trainshift.lsp.answers.places import Places
 from trainshift.lsp.answers.summary import conversion_of, title_of
@@ -25,12 +27,19 @@ from trainshift.lsp.desk import OpenProgram, Outdated, State
 from trainshift.lsp.diagnostics import SOURCE, place_of, range_of
 from trainshift.lsp.session import Session
 from trainshift.lsp.text.documents import Paper, Part
-from trainshift.lsp.text.edits import single_edit, workspace_edit
-from trainshift.lsp.wire.capabilities import CONVERT_FILE, CONVERT_NOTEBOOK, CONVERT_STATEMENT, EXPLAIN
+from trainshift.lsp.text.edits import differences, plain_edit, workspace_edit
+from trainshift.lsp.wire.capabilities import (
+    CONVERT_FILE,
+    CONVERT_NOTEBOOK,
+    CONVERT_STATEMENT,
+    EXPLAIN,
+    FIX_ALL,
+)
 from trainshift.lsp.wire.client import Client
 
 _OWN = frozenset(each.code for each in OWN_CODES)
 _MOST_NAMED = 3
+_QUICK = "quickfix"
 
 
 class NotPossible(Exception):
@@ -63,33 +72,66 @@ class Wanted:
 
 
 def menu(state: State, wanted: Wanted, client: Client) -> list[types.CodeAction]:
-    """The actions for a place, most wanted first."""
-    found = [*_of_findings(state, wanted, client), *_of_statements(state, wanted, client)]
-    found += _of_file(state, wanted, client)
+    """The actions for a place: first what makes it distributed, then what mends it, last what silences it."""
+    near = [each for each in state.report.diagnostics if _meets(place_of(state.paper, each), wanted.span)]
+    found = list(_of_statements(state, wanted, client))
+    whole: list[types.CodeAction] = []
+    if any(each.code not in _OWN for each in near) and not any(each.kind == _QUICK for each in found):
+        whole = list(_of_file(state, wanted, client, _QUICK, near))
+    found += whole
+    first = next((each for each in found if each.kind == _QUICK), None)
+    if first is not None and client.has_preferred:
+        first.is_preferred = True
+    found += _of_fixes(state, wanted, client, near)
+    # A client that lists all kinds need not show the same twice.
+    if not whole or wanted.only is not None:
+        kind = CONVERT_NOTEBOOK if state.paper.is_notebook else CONVERT_FILE
+        found += _of_file(state, wanted, client, kind)
+    found += [*_all_fixes(state, wanted), *_of_pages(state, near), *_of_comments(state, wanted, near)]
     return [each for each in found if each.kind is not None and wanted.wants(each.kind)]
 
 
 # What stands in the menu
 
 
-def _of_findings(state: State, wanted: Wanted, client: Client) -> Iterator[types.CodeAction]:
-    """Fixes, comments and explanations of the findings at a place."""
-    near = [each for each in state.report.diagnostics if _meets(place_of(state.paper, each), wanted.span)]
+def _of_fixes(
+    state: State, wanted: Wanted, client: Client, near: Sequence[Diagnostic]
+) -> Iterator[types.CodeAction]:
+    """What mends the findings at a place, and all others of their codes."""
     for diagnostic in near:
         if diagnostic.fix is not None:
-            action = _action("fix", diagnostic.fix.title, "quickfix", state, wanted, diagnostic)
+            action = _action("fix", diagnostic.fix.title, _QUICK, state, wanted, diagnostic)
             # Of all fixes, only that of a comment cannot change what the script does.
             if diagnostic.code == UNUSED_SUPPRESSION.code and client.has_preferred:
                 action.is_preferred = True
             yield action
+    numbers = Counter(each.code for each in state.report.diagnostics if each.fix is not None)
+    for diagnostic in {each.code: each for each in near if numbers[each.code] > 1}.values():
+        yield _action("fixAll", f"Fix all {diagnostic.code}", _QUICK, state, wanted, diagnostic)
+
+
+def _all_fixes(state: State, wanted: Wanted) -> Iterator[types.CodeAction]:
+    """What `trainshift check --fix` mends; a client may ask for it whenever a document is saved."""
+    if any(each.fix is not None and each.severity >= Severity.WARNING for each in state.report.diagnostics):
+        yield _action("fixAll", "Fix all", FIX_ALL, state, wanted)
+
+
+def _of_pages(state: State, near: Sequence[Diagnostic]) -> Iterator[types.CodeAction]:
+    """The pages of the codes that are found at a place."""
+    for diagnostic in {each.code: each for each in near if each.url}.values():
+        title = f"Show what {diagnostic.code} means"
+        command = types.Command(title, EXPLAIN, arguments=[diagnostic.code])
+        # Editors show first what is said to be about a finding.
+        found = [_shown(state, diagnostic)]
+        yield types.CodeAction(_titled(title), kind=_QUICK, command=command, diagnostics=found)
+
+
+def _of_comments(state: State, wanted: Wanted, near: Sequence[Diagnostic]) -> Iterator[types.CodeAction]:
+    """The comments that silence the findings at a place."""
     for diagnostic in near:
         if diagnostic.code not in _OWN:
             title = f"Ignore {diagnostic.code} on this line"
-            yield _action("ignore", title, "quickfix", state, wanted, diagnostic)
-    for code in dict.fromkeys(each.code for each in near if each.url):
-        title = f"Show what {code} means"
-        command = types.Command(title, EXPLAIN, arguments=[code])
-        yield types.CodeAction(title, kind="quickfix", command=command)
+            yield _action("ignore", title, _QUICK, state, wanted, diagnostic)
 
 
 def _of_statements(state: State, wanted: Wanted, client: Client) -> Iterator[types.CodeAction]:
@@ -101,36 +143,46 @@ def _of_statements(state: State, wanted: Wanted, client: Client) -> Iterator[typ
         # Asked for hints that it shows, a client that lists all kinds need not show the same twice.
         lines = state.paper.source
         is_on_hint = lines.line_of(chosen[0][0].start) == lines.line_of(wanted.span.start)
-        kinds = ["quickfix"] if wanted.is_hinted or is_on_hint or wanted.names("quickfix") else []
+        kinds = [_QUICK] if wanted.is_hinted or is_on_hint or wanted.names(_QUICK) else []
         if not wanted.is_hinted or wanted.names(CONVERT_STATEMENT):
             kinds.append(CONVERT_STATEMENT)
         for kind in kinds:
             action = _action("statement", f"Make distributed: {title}", kind, state, wanted)
-            if kind == "quickfix":
+            if kind == _QUICK:
                 action.diagnostics = [_hint(state, *each) for each in chosen]
             yield action
     elif client.has_disabled and state.outline is not None:
         for target, rule, reason in state.outline.withheld:
             span = state.moved(target)
             if span is not None and _meets(span, _lines(state, wanted.span)):
-                action = types.CodeAction(f"Make distributed: {rule}", kind=CONVERT_STATEMENT)
+                title = _titled(f"Make distributed: {rule}")
+                action = types.CodeAction(title, kind=CONVERT_STATEMENT)
                 action.disabled = types.CodeActionDisabled(reason)
                 yield action
 
 
-def _of_file(state: State, wanted: Wanted, client: Client) -> Iterator[types.CodeAction]:
-    """The conversion of the whole program: of the file, of several files, or of the whole notebook."""
-    kind = CONVERT_NOTEBOOK if state.paper.is_notebook else CONVERT_FILE
-    what = "whole notebook" if state.paper.is_notebook else title_of(state) or "whole file"
-    title = f"Make distributed ({what})"
+def _of_file(
+    state: State, wanted: Wanted, client: Client, kind: str, near: Sequence[Diagnostic] = ()
+) -> Iterator[types.CodeAction]:
+    """The conversion of the whole program: of the file, of several files, or of the whole notebook.
+
+    As a quick fix it is said to be about the findings that are `near`.
+    """
     if state.outline is None or not wanted.wants(kind):
         return
+    what = "whole notebook" if state.paper.is_notebook else title_of(state) or "whole file"
+    title = f"Make distributed ({what})"
     obstacle = state.outline.whole.obstacle
     if obstacle is None:
-        yield _action("file", title, kind, state, wanted)
-    elif client.has_disabled and (obstacle.status is not Status.NOTHING_FOUND or wanted.names(kind)):
+        action = _action("file", title, kind, state, wanted)
+        action.diagnostics = [_shown(state, each) for each in near] or None
+        yield action
+    elif near or not client.has_disabled:
+        return
+    elif obstacle.status is not Status.NOTHING_FOUND or wanted.names(kind):
         reason = Places(state, {}).reason(obstacle)
-        yield types.CodeAction(title, kind=kind, disabled=types.CodeActionDisabled(reason))
+        disabled = types.CodeActionDisabled(reason)
+        yield types.CodeAction(_titled(title), kind=kind, disabled=disabled)
 
 
 def _action(
@@ -146,10 +198,19 @@ def _action(
         "span": [span.start, span.end],
         "code": diagnostic.code if diagnostic else "",
     }
-    action = types.CodeAction(title, kind=kind, data=data)
+    action = types.CodeAction(_titled(title), kind=kind, data=data)
     if diagnostic is not None:
-        action.diagnostics = [_protocols(state, span, diagnostic.code, diagnostic.message)]
+        action.diagnostics = [_shown(state, diagnostic)]
     return action
+
+
+def _titled(title: str) -> str:
+    """A title as it stands among those of other servers."""
+    return f"Trainshift: {title}"
+
+
+def _shown(state: State, diagnostic: Diagnostic) -> types.Diagnostic:
+    return _protocols(state, place_of(state.paper, diagnostic), diagnostic.code, diagnostic.message)
 
 
 def _protocols(state: State, span: Span, code: str, message: str) -> types.Diagnostic:
@@ -211,7 +272,9 @@ async def carried_out(session: Session, program: OpenProgram, data: dict[str, An
     if data["do"] == "ignore":
         state = await session.known(program, lambda state: True)
         ignoring = _ignoring(program, state, _same(state.paper, state.report, data))
-        return single_edit(state.paper, ignoring, session.client)
+        return plain_edit([state.paper.home(ignoring)], session.client)
+    if data["do"] == "fixAll":
+        return await _all_fixed(session, program, data["code"])
     if data["do"] != "fix":
         raise ValueError(f"{data['do']!r} is nothing to do")
     # Findings at once are of the changed statements alone, and what mends them may be anywhere.
@@ -225,6 +288,20 @@ async def carried_out(session: Session, program: OpenProgram, data: dict[str, An
     if state.paper.cells is not None and state.paper.cells.spoilt(plan.edits):
         raise NotPossible(MAGIC_IN_THE_WAY)
     return workspace_edit(plan, state.paper.home, session.client)
+
+
+async def _all_fixed(session: Session, program: OpenProgram, code: str) -> types.WorkspaceEdit:
+    """The edit of what `trainshift check --fix` mends, or of all that is found of one `code`."""
+    paper, settings = program.paper, program.rules.settings
+    if code:
+        settings, least = settings.overridden([code], ()), Severity.HINT
+    else:
+        least = Severity.WARNING
+    after = await session.fixed(program, settings, least)
+    edits = [each for part, text in zip(paper.parts, after, strict=True) for each in differences(part, text)]
+    if not edits:
+        raise NotPossible("nothing is to be mended any more")
+    return plain_edit(edits, session.client)
 
 
 async def _converted(

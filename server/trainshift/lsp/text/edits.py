@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from itertools import accumulate, pairwise
 from types import MappingProxyType
 from typing import Any
 
 from lsprotocol import types
 
 from trainshift.core.text.edit import Change, Edit, Plan
-from trainshift.core.text.source import Span
-from trainshift.lsp.text.documents import Paper, Part
+from trainshift.core.text.source import Source, Span
+from trainshift.lsp.text.documents import Part
 from trainshift.lsp.wire.client import Client
 from trainshift.transforms import TRANSFORMS
 
@@ -61,15 +63,38 @@ def workspace_edit(
     return types.WorkspaceEdit(document_changes=changes, change_annotations=notes)
 
 
-def single_edit(paper: Paper, edit: Edit, client: Client) -> types.WorkspaceEdit:
-    """One edit that no rule makes."""
-    part, edit = paper.home(edit)
-    first, last = part.places(Span(edit.start, edit.end))
-    text_edit = types.TextEdit(types.Range(types.Position(*first), types.Position(*last)), edit.text)
+def plain_edit(edits: Iterable[tuple[Part, Edit]], client: Client) -> types.WorkspaceEdit:
+    """Edits of the program that no rule makes, each with the document that it is of."""
+    by_part: dict[str, tuple[Part, list[types.TextEdit]]] = {}
+    for part, edit in edits:
+        first, last = part.places(Span(edit.start, edit.end))
+        where = types.Range(types.Position(*first), types.Position(*last))
+        by_part.setdefault(part.uri, (part, []))[1].append(types.TextEdit(where, edit.text))
     if not client.has_versioned_edits:
-        return types.WorkspaceEdit(changes={part.uri: [text_edit]})
-    document = types.OptionalVersionedTextDocumentIdentifier(uri=part.uri, version=part.version)
-    return types.WorkspaceEdit(document_changes=[types.TextDocumentEdit(document, [text_edit])])
+        return types.WorkspaceEdit(changes={uri: found for uri, (_, found) in by_part.items()})
+    changes = [
+        types.TextDocumentEdit(
+            types.OptionalVersionedTextDocumentIdentifier(part.uri, part.version), [*found]
+        )
+        for part, found in by_part.values()
+    ]
+    return types.WorkspaceEdit(document_changes=changes)
+
+
+def differences(part: Part, after: str) -> Iterator[tuple[Part, Edit]]:
+    """The lines of a document that a text has otherwise, as edits of the program."""
+    before = part.text[part.hidden :]
+    old, new = _lines(before), _lines(after)
+    starts = [0, *accumulate(map(len, old))]
+    for tag, first, last, start, end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag != "equal":
+            text = "".join(new[start:end])
+            yield part, Edit(part.start + starts[first], part.start + starts[last], text)
+
+
+def _lines(text: str) -> list[str]:
+    starts = [*Source(text).line_starts, len(text)]
+    return [text[start:end] for start, end in pairwise(starts)]
 
 
 def _text_edit(part: Part, edit: Edit, annotation: str, client: Client) -> _TextEdit:

@@ -13,6 +13,7 @@ from trainshift.lsp.wire.client import Client
 CONVERT_STATEMENT = "refactor.rewrite.distribute"
 CONVERT_FILE = "source.makeDistributed.trainshift"
 CONVERT_NOTEBOOK = "notebook.source.makeDistributed.trainshift"
+FIX_ALL = "source.fixAll.trainshift"
 """The kinds of code actions."""
 
 CONVERT = "trainshift.makeDistributed"
@@ -37,7 +38,7 @@ def initialize_result(client: Client) -> dict[str, Any]:
             "save": False,
         },
         "codeActionProvider": {
-            "codeActionKinds": ["quickfix", CONVERT_STATEMENT, CONVERT_FILE, CONVERT_NOTEBOOK],
+            "codeActionKinds": ["quickfix", CONVERT_STATEMENT, CONVERT_FILE, CONVERT_NOTEBOOK, FIX_ALL],
             "resolveProvider": True,
         }
         if client.has_literals
