@@ -55,7 +55,7 @@ def test_a_long_line_is_cut_around_the_place(run: Run, here: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"\xff\xfea\x00", "bad.py: error: is UTF-16 or UTF-32 text; Python source has to be saved as UTF-8"),
+        (b"\xff\xfea\x00", "bad.py: error: is UTF-16 or UTF-32 text; save it as UTF-8"),
         (
             "# naïve\nx = 'ça é'".encode() + b"\xe9\n",
             "bad.py:2:11: error: byte 0xe9 is not UTF-8; if the file is in another encoding, declare it "
@@ -111,9 +111,7 @@ def test_a_directory_without_python_files(run: Run, here: Path) -> None:
     (here / "docs" / "notes.txt").touch()
     status, text = write_both(run, here / "docs")
     assert status == 0
-    assert text.startswith(
-        "docs: nothing found: no Python files (*.py, *.ipynb) in this directory; hidden directories,"
-    )
+    assert text.startswith("docs: nothing found: no Python files (*.py, *.ipynb) here; hidden directories,")
 
 
 def test_a_missing_file(run: Run, here: Path) -> None:

@@ -27,7 +27,7 @@ train.py
       fix: Call mended(
 
 3 warnings in 1 file (+ 2 informational; -v shows them); 1 can be fixed with --fix.
-`trainshift explain TF03` tells why it matters and what to do.
+`trainshift explain TF03` says why it matters and what to do.
 """
 
 
@@ -171,7 +171,7 @@ class TestCodes:
     def test_that_do_not_exist_are_an_error(self, run: Run, bad: Path) -> None:
         result = run("check", "--select", "TF30", "train.py")
         assert (result.exit_code, result.stdout) == (2, "")
-        assert result.stderr.startswith("Error: --select: names 'TF30', which is no code. Did you mean TF")
+        assert result.stderr.startswith("Error: --select: names 'TF30', which is not a code. Did you mean TF")
 
 
 class TestFix:
@@ -277,7 +277,7 @@ class TestWalk:
         (here / "docs").mkdir()
         result = run("check", "docs")
         assert (result.exit_code, result.stdout) == (0, "Nothing found in 0 files.\n")
-        assert result.stderr.startswith("docs: no Python files (*.py, *.ipynb) in this directory;")
+        assert result.stderr.startswith("docs: no Python files (*.py, *.ipynb) here;")
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def check_both(run: Run, bad: str) -> tuple[int, str]:
     [
         (
             b"\xff\xfea\x00",
-            "bad.py: error: is UTF-16 or UTF-32 text; Python source has to be saved as UTF-8\n",
+            "bad.py: error: is UTF-16 or UTF-32 text; save it as UTF-8\n",
         ),
         (b"x = 1 # \xe9\n", "bad.py:1:9: error: byte 0xe9 is not UTF-8; if"),
         (b"# coding: no-such\n", "bad.py: error: declares an unknown encoding: no-such\n"),
@@ -59,7 +59,7 @@ def test_a_syntax_error_shows_the_place(run: Run, here: Path) -> None:
         "      |           ~\n"
         "\n"
         "1 error in 1 file.\n"
-        "`trainshift explain TS00` tells why it matters and what to do.\n"
+        "`trainshift explain TS00` says why it matters and what to do.\n"
     )
 
 

@@ -46,7 +46,7 @@ def test_several_processes_say_what_one_says(many: Path, format_: str) -> None:
     three = run("check", "src", "--format", format_, "--jobs", "3")
     assert one.returncode == three.returncode == 2
     assert (one.stdout, one.stderr) == (three.stdout, three.stderr)
-    assert one.stdout.count(b"TF33 is no code") == (MANY_FILES + 15) // 2
+    assert one.stdout.count(b"TF33 is not a code") == (MANY_FILES + 15) // 2
 
 
 def test_a_process_that_dies_takes_few_files_with_it(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -98,16 +98,20 @@ def test_severities_decide_the_exit_status(run: Run, script: Path) -> None:
         ("trainshift.toml", "x = \n", "p/trainshift.toml:1:5: is not TOML: Invalid value"),
         ("trainshift.toml", "\n\nselect = [\n", "p/trainshift.toml:4:1: is not TOML: "),
         ("pyproject.toml", "[tool\n", "p/pyproject.toml:1:6: is not TOML: "),
-        ("trainshift.toml", "slect = []\n", "p/trainshift.toml: `slect` is no setting. Did you mean select?"),
+        (
+            "trainshift.toml",
+            "slect = []\n",
+            "p/trainshift.toml: `slect` is not a setting. Did you mean select?",
+        ),
         (
             "pyproject.toml",
             "[tool.trainshift]\nignore = ['TF33']\n",
-            "p/pyproject.toml: [tool.trainshift]: `ignore` names 'TF33', which is no code. Did you mean",
+            "p/pyproject.toml: [tool.trainshift]: `ignore` names 'TF33', which is not a code. Did you mean",
         ),
         (
             "pyproject.toml",
             "[tool]\ntrainshift = 3\n",
-            "p/pyproject.toml: [tool.trainshift]: has to be a table",
+            "p/pyproject.toml: [tool.trainshift]: must be a table",
         ),
         (
             "trainshift.toml",

@@ -28,7 +28,7 @@ def test_prints_a_diff_and_writes_nothing(run: Run, script: Path) -> None:
     assert result.stdout == DIFF
     assert result.stderr == (
         "train.py: converted (1 change)\n"
-        "Nothing was written. Add --write to change the file, or -o OUT to write the result to another one.\n"
+        "Nothing was written. Add --write to change the file, or -o OUT to write a new one.\n"
     )
     assert script.read_text() == SCRIPT
     assert script.stat().st_mtime_ns == before.st_mtime_ns
@@ -162,7 +162,7 @@ class TestAt:
     def test_needs_a_line_of_the_file(self, run: Run, script: Path) -> None:
         result = run("convert", "--at", "4", "train.py")
         assert result.exit_code == 2
-        assert result.stderr == "train.py: error: has 3 lines, so there is no line 4 (--at)\n"
+        assert result.stderr == "train.py: error: has 3 lines, and no line 4 (--at)\n"
 
 
 class TestExitStatus:

@@ -72,7 +72,7 @@ def test_a_file_that_another_one_imports_is_shown_with_its_program(project: Path
     assert out.endswith("1 other file without a training loop.\n")
     _, named, _ = run("trainer.py")
     assert named.startswith("trainer.py: GradientTape")
-    assert "in train(), which nothing calls by its name" in named
+    assert "in train(), which nothing calls by name" in named
 
 
 def test_json_carries_patterns_spans_and_summaries(project: Path) -> None:

@@ -118,7 +118,7 @@ class TestConvert:
         (here / "a.py").write_text("x = 1\n")
         result = run("convert", "a.py", "-o", "out.ipynb")
         assert (result.exit_code, Path("out.ipynb").exists()) == (2, False)
-        assert "is a script, and out.ipynb would be a notebook; name a *.py file" in result.stderr
+        assert "is a script; name a *.py file, not out.ipynb" in result.stderr
 
     def test_takes_standard_input(self, nb: Path) -> None:
         data = nb.read_bytes()
@@ -138,8 +138,8 @@ class TestConvert:
         [
             ("2:1", "has no Python code in a cell 2 (--at)"),
             ("9:1", "has no Python code in a cell 9 (--at)"),
-            ("3:4", "has 3 lines in cell 3, so there is no line 4 (--at)"),
-            ("3", "is a notebook, so --at takes CELL:LINE, such as 3:12"),
+            ("3:4", "has 3 lines in cell 3, and no line 4 (--at)"),
+            ("3", "is a notebook; give --at a CELL:LINE, for example 3:12"),
         ],
     )
     def test_at_needs_a_line_of_the_cell(self, nb: Path, at: str, message: str) -> None:
@@ -150,11 +150,11 @@ class TestConvert:
     def test_at_counts_from_one(self, nb: Path, at: str) -> None:
         result = run("convert", "--at", at, "nb.ipynb")
         assert result.exit_code == 2
-        assert "is neither LINE nor CELL:LINE, which count from 1" in result.stderr
+        assert "is not LINE, CELL:LINE or FILE.py:LINE, each counted from 1" in result.stderr
 
     def test_at_of_a_script_takes_no_cell(self, here: Path) -> None:
         (here / "a.py").write_text("x = 1\n")
-        assert "is no notebook, so --at takes a LINE" in run("convert", "--at", "1:1", "a.py").stderr
+        assert "is not a notebook; give --at a LINE" in run("convert", "--at", "1:1", "a.py").stderr
 
     def test_json_has_cells_and_lines(self, nb: Path) -> None:
         (file,) = json.loads(run("convert", "--format", "json", "nb.ipynb").stdout)["files"]
@@ -361,25 +361,25 @@ V3 = json.dumps({"metadata": {}, "nbformat": 3, "worksheets": [{"cells": []}]})
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "nb.ipynb:1:1: error: the notebook's JSON is empty; save it anew in Jupyter"),
+        (b"", "nb.ipynb:1:1: error: the notebook's JSON is empty; save it again in Jupyter"),
         (b'{"cells": [\n  }', "nb.ipynb:2:3: error: the notebook's JSON is broken: expecting value; save"),
         (b'{"cells": ["\0"]}', "nb.ipynb:1:13: error: the notebook's JSON is broken: invalid control"),
         (b"[" * 200_000, "nb.ipynb: error: the notebook's JSON is nested too deeply"),
         (b"x = 1\n", "nb.ipynb:1:1: error: the notebook's JSON is broken: expecting value"),
-        (b"[]", "nb.ipynb: error: is no notebook: its JSON has no list of `cells`"),
-        (b"{}", "nb.ipynb: error: is no notebook: its JSON has no list of `cells`"),
-        (b'{"cells": {}}', "nb.ipynb: error: is no notebook: its JSON has no list of `cells`"),
-        (b'{"cells": [1]}', "nb.ipynb: error: is no notebook: its cell 1 is no JSON object"),
+        (b"[]", "nb.ipynb: error: is not a notebook: its JSON has no list of `cells`"),
+        (b"{}", "nb.ipynb: error: is not a notebook: its JSON has no list of `cells`"),
+        (b'{"cells": {}}', "nb.ipynb: error: is not a notebook: its JSON has no list of `cells`"),
+        (b'{"cells": [1]}', "nb.ipynb: error: is not a notebook: its cell 1 is not a JSON object"),
         (
             b'{"cells": [{"cell_type": "code"}]}',
-            "nb.ipynb: error: is no notebook: the `source` of its cell 1",
+            "nb.ipynb: error: is not a notebook: the `source` of its cell 1",
         ),
         (
             b'{"cells": [{"cell_type": "code", "source": [1]}]}',
-            "nb.ipynb: error: is no notebook: the `source`",
+            "nb.ipynb: error: is not a notebook: the `source`",
         ),
-        (V3.encode(), "nb.ipynb: error: is a notebook of format 3, which nothing has written for years;"),
-        (b'{"cells": []}\xff', "nb.ipynb:1:14: error: byte 0xff is not UTF-8, which a notebook has to be"),
+        (V3.encode(), "nb.ipynb: error: is a notebook of format 3; convert it first:"),
+        (b'{"cells": []}\xff', "nb.ipynb:1:14: error: byte 0xff is not UTF-8; a notebook must be"),
     ],
 )
 @pytest.mark.parametrize("args", [("convert", "--write"), ("check", "--fix"), ("loops",)])

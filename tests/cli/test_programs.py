@@ -66,8 +66,7 @@ class TestText:
             "        model.py:2:1: HV06 decided: the steps are divided",
             "        model.py:2:3: HV02 please check: `opt` is an optimizer",
             "    tools.py: nothing to change",
-            "Nothing was written. Add --write to change all 2 files, or -o DIR to write them below another "
-            "directory.",
+            "Nothing was written. Add --write to change all 2 files, or -o DIR to write them elsewhere.",
         ]
 
     def test_verbose_lists_the_changes_by_file(self, run: Run, program: Path) -> None:
@@ -191,7 +190,7 @@ class TestWrite:
         assert result.exit_code == 2
         assert result.stderr == (
             f"train.py: error: {['', 'model.py '][at]}cannot be written: no space left on device; "
-            "all files of the program are as they were. Make room on the disk and run the command again\n"
+            "all files of the program are as they were. Free some disk space and run the command again\n"
         )
         assert texts(program) == BEFORE
 
@@ -310,7 +309,7 @@ class TestOutput:
     ) -> None:
         result = run("convert", *args, "-o", ".")
         assert result.exit_code == 2
-        assert "train.py: error: . is where the program itself is; name another directory" in result.stderr
+        assert "train.py: error: . holds the program itself; name another directory" in result.stderr
         assert texts(program) == BEFORE
 
     def test_file_takes_one_file_only(self, run: Run, program: Path) -> None:
@@ -352,10 +351,10 @@ class TestParts:
         [
             (("--only", "eval.py"), "does not import eval.py; its program is train.py, model.py, tools.py"),
             (("--at", "eval.py:1"), "does not import eval.py; its program is train.py, model.py, tools.py"),
-            (("--at", "model.py:9"), "model.py has 5 lines, so there is no line 9 (--at)"),
+            (("--at", "model.py:9"), "model.py has 5 lines, and no line 9 (--at)"),
             (("--at", "gone.py:1"), "gone.py cannot be read as Python (--at)"),
-            (("--at", "9"), "has 4 lines, so there is no line 9 (--at)"),
-            (("--at", "1:1"), "is no notebook, so --at takes a LINE"),
+            (("--at", "9"), "has 4 lines, and no line 9 (--at)"),
+            (("--at", "1:1"), "is not a notebook; give --at a LINE"),
         ],
     )
     def test_of_no_file_of_the_program(
@@ -412,7 +411,7 @@ class TestDirectory:
         assert summary == [
             f"{NOTHING}; 2 files were read: eval.py, tools.py",
             "other.py: converted (2 changes in 2 of 3 files)",
-            "test_model.py: nothing found: it tests what it imports; name it to convert it with that",
+            "test_model.py: nothing found: it is a test; name it to convert it too",
             "train.py: converted (1 change in 1 of 3 files)",
             "4 programs of 6 files: 2 converted, 2 nothing found",
             "Nothing was written. Add --write to change the files.",

@@ -104,7 +104,7 @@ def test_many_files_without_a_training_loop_share_a_line(run: Run, here: Path) -
     text = run("convert", "lib").stderr
     assert text.startswith(
         "lib/train.py: converted (1 change)\n"
-        "5 files: nothing found: looked for a TensorFlow training loop (-v names them)\n"
+        "5 files: nothing found: looked for a TensorFlow training loop (-v lists them)\n"
         "6 files: 1 converted, 5 nothing found\n"
     )
     assert run("convert", "-v", "lib").stderr.startswith("lib/m0.py: nothing found: ")

@@ -100,7 +100,7 @@ def test_a_failure_at_any_point_leaves_all_as_they_were(
         assert raised.value.path == NAMES[at]
         assert raised.value.message == (
             "cannot be written: no space left on device; all files of the program are as they were. "
-            "Make room on the disk and run the command again"
+            "Free some disk space and run the command again"
         )
 
 
@@ -177,7 +177,7 @@ def test_what_cannot_be_restored_is_kept_and_told(
     (kept,) = here.rglob(".trainshift-*")
     assert kept.read_text() == "old train.py\n"
     assert raised.value.message.endswith(
-        f"train.py was replaced and could not be put back: input/output error; what it held is in {kept}"
+        f"train.py was replaced and could not be restored: input/output error; its old text is in {kept}"
     )
 
 
@@ -235,7 +235,9 @@ class TestLinks:
 
     def test_two_names_of_one_file_are_one_file(self, project: Path) -> None:
         both = [read("project/a.py"), read("project/real/a.py")]
-        with pytest.raises(FileProblem, match=r"is the same file as project/a.py, and the two would differ"):
+        with pytest.raises(
+            FileProblem, match=r"is the same file as project/a.py, and would get different text"
+        ):
             write_together([(both[0], "new\n"), (both[1], "other\n")], (), str(project))
         write_together([(each, "new\n") for each in both], (), str(project))
         assert (project / "real" / "a.py").read_text() == "new\n"
@@ -276,6 +278,6 @@ class TestBelow:
         self, here: Path, program: list[tuple[SourceFile, str]], out: str
     ) -> None:
         (here / "link").symlink_to(".")
-        with pytest.raises(FileProblem, match=f"{out} is where the program itself is"):
+        with pytest.raises(FileProblem, match=f"{out} holds the program itself"):
             write_below(out, [(source.path, source, text) for source, text in program], NAMES)
         assert texts() == OLD

@@ -93,7 +93,7 @@ class TestUnused:
         text = "x = 1  # trainshift: ignore[TF03, TF04]\n"
         (found,) = check(HEAD + text).diagnostics
         assert (
-            found.message == "There is no finding of TF03 and TF04 at this line for this comment to suppress."
+            found.message == "No finding of TF03 and TF04 at this line, so this comment suppresses nothing."
         )
         assert (found.region.line, found.region.column, found.region.end_column) == (2, 8, 40)
         assert fixed(text) == "x = 1\n"
@@ -138,10 +138,10 @@ class TestUnused:
 @pytest.mark.parametrize(
     ("comment", "message"),
     [
-        ("ignore[TF33]", "TF33 is no code that can be ignored; did you mean TF03?"),
-        ("ignore[HV01]", "HV01 is no code that can be ignored."),
+        ("ignore[TF33]", "TF33 is not a code that can be ignored; did you mean TF03?"),
+        ("ignore[HV01]", "HV01 is not a code that can be ignored."),
         ("ignore[]", "the list of codes is empty"),
-        ("ignore[TF03", "the list of codes is not closed by a ]."),
+        ("ignore[TF03", "the list of codes has no closing ]."),
         ("ignored[TF03]", "`ignored` is not understood; did you mean ignore?"),
         ("ignorefile", "`ignorefile` is not understood; did you mean ignore-file?"),
     ],

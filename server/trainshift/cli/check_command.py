@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class _CheckCommand(SectionedCommand):
     sections = {  # noqa: RUF012
         "What to check": ("select", "ignore", "exclude", "config", "isolated", "stdin_filename"),
-        "What to do with the fixes (the default is to mention them)": ("fix", "diff"),
+        "What to do with the fixes": ("fix", "diff"),
         "What to print, and the exit status": (
             "format_",
             "statistics",
@@ -43,70 +43,63 @@ class _CheckCommand(SectionedCommand):
     "--select",
     metavar="CODES",
     multiple=True,
-    help="Check only these codes ('TF03,TL'; TL means all TL codes), whatever the settings say. Repeatable.",
+    help="Check only these codes, whatever the settings say ('TF03,TL'; TL is all TL codes). Repeatable.",
 )
 @click.option(
     "--ignore",
     metavar="CODES",
     multiple=True,
-    help="Do not report these codes, besides the settings'. Repeatable.",
+    help="Ignore these codes, besides those of the settings. Repeatable.",
 )
 @exclude
-@click.option("--config", metavar="FILE", help="Take the settings from this file, for every script.")
-@click.option("--isolated", is_flag=True, help="Look for no settings.")
+@click.option("--config", metavar="FILE", help="Use these settings for every script.")
+@click.option("--isolated", is_flag=True, help="Ignore settings files.")
 @click.option(
     "--stdin-filename",
     metavar="FILE",
-    help="What to call standard input ('-'); its settings are those of FILE.",
+    help="The name of standard input ('-'), for messages and settings.",
 )
-@click.option("--fix", is_flag=True, help="Make the fixes of the warnings in place; the rest is reported.")
-@click.option("--diff", is_flag=True, help="Show what --fix would do as a diff, and write nothing.")
+@click.option("--fix", is_flag=True, help="Fix warnings in place, and report the rest.")
+@click.option("--diff", is_flag=True, help="Show what --fix would change, and write nothing.")
 @click.option(
     "--format",
     "format_",
     type=click.Choice(["text", "json", "sarif", "github"]),
     default="text",
     show_default=True,
-    help="json, sarif: one document; github: annotations. These hold every finding, informational ones too.",
+    help="json, sarif: one document; github: annotations. All findings, informational ones too.",
 )
-@click.option(
-    "--statistics", is_flag=True, help="Print the number of findings by code instead of the findings."
-)
+@click.option("--statistics", is_flag=True, help="Print how many findings each code has.")
 @click.option(
     "--fail-on",
     type=click.Choice(["error", "warning", "information", "hint", "never"]),
     default="warning",
     show_default=True,
-    help="The least severity that makes the exit status 1.",
+    help="The lowest severity that makes the exit status 1.",
 )
 @color
 @click.option("-q", "--quiet", is_flag=True, help="One line per finding, and no summary.")
 @click.option(
-    "-v", "--verbose", is_flag=True, help="Show informational findings too, and let --fix mend them."
+    "-v", "--verbose", is_flag=True, help="Show informational findings too, and let --fix fix them."
 )
 @click.option(
     "--jobs", metavar="N", type=click.IntRange(min=1), help="Processes to use; by default one per core."
 )
 @click.pass_context
 def check(ctx: click.Context, /, **options: Any) -> None:
-    """Tell what in a training script stands in the way of a safe conversion.
+    """Find what makes a script hard to distribute.
 
-    Checks the restrictions (the codes TF and TL) and prints each finding with its place, its line and
-    what it is about. A finding is a warning when the restriction is violated. It is
-    informational when that is harmless or cannot be seen; -v shows these. Nothing is written without
-    --fix.
+    PATH is a script, a notebook, a directory, or '-' for standard input. -v also shows findings that are
+    only informational. Nothing is written without --fix.
 
-    PATH can be a directory, which is walked as `convert` does it, or '-' for standard input. The Python
-    cells of a notebook are one program; places in it name the cell, counted from 1 among all cells.
-
-    Settings are read from the nearest trainshift.toml, or pyproject.toml with a [tool.trainshift]
-    table, above each script. A comment `# trainshift: ignore[TF03]` silences a finding on its line, and
-    `# trainshift: ignore-file[TF03]` those of its file.
+    Settings come from the nearest trainshift.toml, or pyproject.toml with a [tool.trainshift] table, above
+    each script. `# trainshift: ignore[TF03]` silences a finding on its line,
+    `# trainshift: ignore-file[TF03]` in its file.
 
     \b
     Examples:
       trainshift check train.py                  the findings of a script
-      trainshift check -v src/                   with what is harmless or unknown
+      trainshift check -v src/                   informational ones too
       trainshift check --diff train.py           what the fixes would change
       trainshift check --fix train.py            make them
       trainshift check --select TF03,TL src/     some codes only
@@ -149,7 +142,7 @@ class _Options:
 
     @property
     def threshold(self) -> Severity | None:
-        """The least severity that makes the exit status 1."""
+        """The lowest severity that makes the exit status 1."""
         from trainshift.engine.settings import SEVERITIES
 
         return SEVERITIES.get(self.fail_on)

@@ -314,7 +314,7 @@ class TextCheckReporter:
         self._printer.line((f"{text}.", style))
         if self._shown:
             _, code = min(self._shown)
-            self._printer.line((f"`trainshift explain {code}` tells why it matters and what to do.", "dim"))
+            self._printer.line((f"`trainshift explain {code}` says why it matters and what to do.", "dim"))
 
 
 class JsonCheckReporter:

@@ -32,7 +32,7 @@ class _Line(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         home, colon, line = value.rpartition(":")
         numbers = (line,) if not colon or home.endswith(".py") else (home, line)
         if not all(number.isdecimal() and int(number) > 0 for number in numbers):
-            expected = "is neither LINE nor CELL:LINE, which count from 1, nor such a LINE of a FILE.py:LINE"
+            expected = "is not LINE, CELL:LINE or FILE.py:LINE, each counted from 1"
             self.fail(f"{value!r} {expected}.", param, ctx)
         return int(line), int(home) if home.isdecimal() else None, "" if home.isdecimal() else home
 
@@ -57,29 +57,27 @@ class _ConvertCommand(SectionedCommand):
     "--output",
     metavar="OUT",
     type=click.Path(),
-    help="Write the result to OUT and leave the files alone: a script to the file OUT ('-' is standard "
-    "output); the files of a program that change, below the directory OUT.",
+    help="Write the result to OUT and keep the originals: a file for one script ('-' is standard output), a "
+    "directory for a program.",
 )
-@click.option(
-    "--check", is_flag=True, help="Write nothing; the exit status says whether a file would change."
-)
+@click.option("--check", is_flag=True, help="Write nothing; exit with status 1 if a file would change.")
 @click.option(
     "--only",
     metavar="FILE",
     type=click.Path(),
-    help="Convert only what stands in this file of the program.",
+    help="Convert only this file of the program.",
 )
 @click.option(
     "--at",
     type=_Line(),
-    help="Convert only the statement at this line of the one FILE; data.py:42 is a line of another file of "
-    "its program, 3:12 of a notebook's cell (CELL:LINE).",
+    help="Convert only the statement at this line of FILE. data.py:42 is a line of another file of its "
+    "program, 3:12 is line 12 of a notebook's cell 3.",
 )
 @exclude
 @click.option(
     "--ignore-versions",
     is_flag=True,
-    help="Convert whatever TensorFlow the requirements or the lock file of the project ask for.",
+    help="Convert even if the project requires a TensorFlow that Horovod does not support.",
 )
 @click.option(
     "--format",
@@ -87,42 +85,33 @@ class _ConvertCommand(SectionedCommand):
     type=click.Choice(["text", "json"]),
     default="text",
     show_default=True,
-    help="json: one document on standard output instead of diff and report.",
+    help="json: one document instead of the diff and the report.",
 )
 @color
-@click.option("-q", "--quiet", is_flag=True, help="Report only errors and what was refused or withheld.")
-@click.option("-v", "--verbose", is_flag=True, help="List every change that was made.")
+@click.option("-q", "--quiet", is_flag=True, help="Report only errors and what was not converted.")
+@click.option("-v", "--verbose", is_flag=True, help="List every change.")
 @click.pass_context
 def convert(ctx: click.Context, /, **options: Any) -> None:
     """Rewrite training programs for Horovod, or show how.
 
-    A program is the script that is started and every file of the project that it imports, directly or
-    not. It is converted as one: edits go where the optimizer, the rate or the print is, whatever the file.
+    FILE is the script that you start, a notebook, a directory, or '-' for standard input. The files of the
+    project that it imports are converted with it, as one program.
 
-    Without --write, -o or --check a unified diff of all its files goes to standard output and nothing is
-    written. The report goes to standard error: per program and file what became of it, with line and
-    column.
+    By default nothing is written: the diff goes to standard output, the report to standard error. If
+    something can't be converted safely, the report says where and why.
 
-    FILE is the script that is started. A module stands for the programs that import it. A directory
-    stands for each program that starts in it, each file converted once; skipped are what .gitignore or
-    --exclude names, hidden directories, virtual environments and symbolic links, unless a program
-    imports it. Notebooks in it are converted too. FILE '-' is standard input; with --write the converted
-    script then goes to standard output.
+    A directory stands for every program that starts in it. It skips what .gitignore or --exclude names,
+    hidden directories, virtual environments and symbolic links.
 
-    The Python cells of a notebook are one program. Its diff is shown by cell, and places name the cell,
-    counted from 1 among all cells. Nothing but the source of cells that change is written; outputs stay.
-    With -o OUT.py the result is a script.
-
-    The result runs on TensorFlow 2.12 to 2.15. Where the project of FILE asks for a later one
-    (requirements, pyproject.toml, a lock file, a conda environment), FILE is refused.
+    The result runs on TensorFlow 2.12 to 2.15. If your project requires a later one, FILE is refused.
 
     \b
     Examples:
       trainshift convert train.py                     show what would change, in all its files
-      trainshift convert train.py > horovod.patch     keep it; apply with: patch -p1 < horovod.patch
+      trainshift convert train.py > horovod.patch     keep the diff; apply it with patch -p1
       trainshift convert --write train.py             change the files, all or none
       trainshift convert train.py -o train_hvd.py     keep the original of a single script
-      trainshift convert train.py -o converted/       put the files that change there
+      trainshift convert train.py -o converted/       write the files that change there
       trainshift convert train.ipynb -o train.py      a script that horovodrun can start
       trainshift convert train.py --only data.py      only what changes in data.py
       trainshift convert train.py --at 42             only the statement at line 42
@@ -134,8 +123,7 @@ def convert(ctx: click.Context, /, **options: Any) -> None:
     \b
     Exit status:
       0  done, or nothing to do
-      1  a script or one of its changes was refused (the rest was converted all the same),
-         or --check found a file that would change
+      1  a script or one of its changes was refused, or --check found a file that would change
       2  wrong usage, or a file could not be read or written
     """
     ctx.exit(_convert(_Options(**options)))
@@ -198,7 +186,7 @@ def _check_usage(given: _Options) -> None:
     single = len(given.paths) == 1 and not os.path.isdir(given.paths[0])
     for option, is_given in (("--only", given.only is not None), ("--at", given.at is not None)):
         if is_given and not single:
-            raise click.UsageError(f"{option} takes exactly one FILE, which is no directory.")
+            raise click.UsageError(f"{option} takes exactly one FILE, not a directory.")
     if given.output is not None and not single:
         from trainshift.cli.programs.request import is_directory
 

@@ -135,7 +135,7 @@ class Document:
     def content(self, name: str) -> str:
         """What a file of that name has to hold; raises FileProblem where that cannot be."""
         if is_notebook(name) and not is_notebook(self.file.path):
-            raise FileProblem(f"is a script, and {name} would be a notebook; name a *.py file")
+            raise FileProblem(f"is a script; name a *.py file, not {name}")
         return self.file.text
 
     def diff(self, after: Document) -> tuple[bytes, ...]:
@@ -147,7 +147,7 @@ class Document:
     def line_at(self, cell: int | None, line: int) -> int:
         """The line of the program that `--at` names; raises FileProblem where there is none."""
         if cell is not None:
-            raise FileProblem("is no notebook, so --at takes a LINE")
+            raise FileProblem("is not a notebook; give --at a LINE")
         return existing(self.text, line)
 
     def shown(self) -> Shown:
@@ -232,7 +232,7 @@ class NotebookDocument(Document):
         """The line of the program that a line of a cell is."""
         cells = self.notebook.cells
         if cell is None:
-            raise FileProblem("is a notebook, so --at takes CELL:LINE, such as 3:12")
+            raise FileProblem("is a notebook; give --at a CELL:LINE, for example 3:12")
         if cell not in cells.numbers:
             raise FileProblem(f"has no Python code in a cell {cell} (--at)")
         text = cells.sources[cells.numbers.index(cell)].text
@@ -298,5 +298,5 @@ def existing(text: str, line: int, where: str = "") -> int:
     """The line; raises FileProblem where the text has fewer.  No line follows a newline at the end."""
     lines = len(Source(text).line_starts) - text.endswith(("\n", "\r"))
     if line > lines:
-        raise FileProblem(f"has {lines} lines{where}, so there is no line {line} (--at)")
+        raise FileProblem(f"has {lines} lines{where}, and no line {line} (--at)")
     return line

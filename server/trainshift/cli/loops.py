@@ -179,7 +179,7 @@ def _rows(read: _Read, loop: Loop) -> Iterator[list[Segment]]:
         if names:
             yield [(label, "dim"), (", ".join(names), "")]
     if not loop.certain:
-        yield [("unsure     ", "dim"), ("the script does not show that this is a Keras model", "yellow")]
+        yield [("unsure     ", "dim"), ("this may not be a Keras model", "yellow")]
 
 
 def _around(loop: Loop) -> tuple[Script, Span]:
@@ -200,7 +200,7 @@ def _function(program: Program, loop: Loop) -> str:
     function = loop.function
     inside = f" in {_qualified(function)}()" if function is not None and function.name else ""
     uncalled = function is not None and not program.names.callers(function)[0]
-    return inside + (", which nothing calls by its name" if inside and uncalled else "")
+    return inside + (", which nothing calls by name" if inside and uncalled else "")
 
 
 def _branch(last: bool) -> Segment:

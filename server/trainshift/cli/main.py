@@ -61,18 +61,17 @@ class _Trainshift(click.Group):
 def cli(ctx: click.Context) -> None:
     """Turn a single-GPU TensorFlow training script into a Horovod one.
 
-    Trainshift finds the training loop of a script and rewrites the statements that data-parallel
-    training needs changed. Everything else stays as it is, byte for byte. It only reads the script:
-    neither the script nor TensorFlow is run.
+    Trainshift finds the training loop and edits only what must change for several GPUs. If something
+    can't be converted safely, it stops and says where and why. Your script is read, never run.
 
     \b
     Examples:
-      trainshift check train.py              tell what stands in the way of a safe conversion
-      trainshift convert train.py            show the changes as a diff, write nothing
+      trainshift check train.py              find what makes it hard to distribute
+      trainshift convert train.py            show the changes, write nothing
       trainshift convert --write train.py    make them
       horovodrun -np 2 python train.py       train on two GPUs
       trainshift rules                       list the rules and the restrictions
-      trainshift explain HV04                tell why one of them is needed
+      trainshift explain HV04                say what one of them does, and why
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
@@ -82,9 +81,9 @@ def cli(ctx: click.Context) -> None:
 @click.argument("code")
 @click.pass_context
 def explain(ctx: click.Context, code: str) -> None:
-    """Tell what a rule changes or a restriction finds, and why, with examples.
+    """Explain a rule or a restriction, with examples.
 
-    CODE is a code or a name, as `trainshift rules` and the reports show it.
+    CODE is a code or a name from `trainshift rules`.
 
     \b
     Examples:
@@ -99,7 +98,7 @@ def explain(ctx: click.Context, code: str) -> None:
     except UnknownRule as error:
         hint = f" Did you mean {' or '.join(error.similar)}?" if error.similar else ""
         raise click.UsageError(
-            f"Nothing is called {code!r}.{hint} `trainshift rules` lists them all.", ctx
+            f"There is no rule {code!r}.{hint} `trainshift rules` lists them all.", ctx
         ) from None
     print_page(rule)
 
@@ -113,10 +112,10 @@ def explain(ctx: click.Context, code: str) -> None:
 def loops(
     ctx: click.Context, paths: tuple[str, ...], exclude: tuple[str, ...], format_: str, color: str
 ) -> None:
-    """Show the training loops of each program: pattern, place, model, optimizer and tape.
+    """Show the training loops: kind, place, model, optimizer and tape.
 
-    A program is a script and what it calls in the files that it imports, or a notebook. In a directory, a
-    file that another one imports is shown with that one's program; name it to see it alone.
+    PATH is a script, a notebook or a directory. A file that a script imports is shown with that script; name
+    it to see it alone.
 
     \b
     Examples:
@@ -136,7 +135,7 @@ def loops(
 @cli.command()
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def rules(format_: str) -> None:
-    """List the rewriting rules and the restrictions: code, name, and what each one is about."""
+    """List the rules and the restrictions."""
     from trainshift.cli.rules import print_rules
 
     print_rules(format_)

@@ -46,9 +46,9 @@ _STATUS_STYLES = {
 # What to do after a run that wrote nothing: with one file, with several, with several of one program.
 _NEXT_STEPS = {
     Mode.DIFF: (
-        "Add --write to change the file, or -o OUT to write the result to another one.",
+        "Add --write to change the file, or -o OUT to write a new one.",
         "Add --write to change the files.",
-        "Add --write to change all {number} files, or -o DIR to write them below another directory.",
+        "Add --write to change all {number} files, or -o DIR to write them elsewhere.",
     ),
     Mode.CHECK: ("Run without --check to see the changes.",) * 3,
 }
@@ -168,7 +168,7 @@ class TextReporter:
                 self._print_file(report)
         for reason, number in collapsed.items():
             self._print_outcome(
-                plural(number, "file"), Status.NOTHING_FOUND.value, f"{reason} (-v names them)"
+                plural(number, "file"), Status.NOTHING_FOUND.value, f"{reason} (-v lists them)"
             )
         if not self._quiet:
             self._print_totals()
@@ -226,7 +226,7 @@ class TextReporter:
             )
         for part in report.parts:
             if not part.is_idle:
-                told = "what the others rely on" if part.differs else "no change"
+                told = "needed by the others" if part.differs else "no change"
                 told = plural(len(part.applied), "change") if part.applied else told
                 self._printer.line((f"    {visible(part.path)}", "bold"), (f": {told}", ""))
                 self._print_all_notes(part, "        ")

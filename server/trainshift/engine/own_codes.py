@@ -36,11 +36,11 @@ UNUSED_SUPPRESSION = OwnCode(
     "unused-suppression",
     """A suppression comment suppresses nothing.
 
-The statement was changed, or the comment stands on another line than its finding. What is left behind would
-hide the next finding there. The fix removes the comment, or those of its codes that are not used.
+The finding is gone, or the comment is on another line. If it stays, it hides the next finding there. The fix
+removes the comment, or its unused codes.
 
-A code that is switched off is not counted as unused, and a comment without codes is judged only while every
-restriction is on: whether it would be needed cannot be seen.
+A code that is switched off does not count as unused. A comment without codes is judged only while every
+restriction is on.
 """,
 )
 UNKNOWN_SUPPRESSION = OwnCode(
@@ -48,8 +48,7 @@ UNKNOWN_SUPPRESSION = OwnCode(
     "unknown-suppression",
     """A suppression comment names a code that does not exist, or cannot be read.
 
-It suppresses nothing, although whoever wrote it believes that it does. Correct the code, or remove the
-comment.
+It suppresses nothing, although it looks as if it did. Correct the code, or remove the comment.
 """,
 )
 INTERNAL_ERROR = OwnCode(
@@ -57,8 +56,8 @@ INTERNAL_ERROR = OwnCode(
     "internal-error",
     """A restriction failed on this file, which is a defect of Trainshift.
 
-The other restrictions were checked all the same; what this one would have said is not known, so the exit
-status is 2. Please report it with the script.
+The other restrictions were checked. What this one would find is unknown, so the exit status is 2. Please
+report it with the script.
 """,
 )
 

@@ -106,7 +106,7 @@ def read_settings(table: Mapping[str, object], where: str) -> Settings:
     values: dict[str, object] = {}
     for key, value in table.items():
         if key not in readers:
-            raise SettingsError(where, key, f"is no setting.{_suggestion(key, readers)}")
+            raise SettingsError(where, key, f"is not a setting.{_suggestion(key, readers)}")
         values[key.replace("-", "_")] = readers[key](where, key, value)
     return Settings(**values, given=frozenset(values))  # type: ignore[arg-type]
 
@@ -119,7 +119,7 @@ def read_codes(where: str, key: str, words: Iterable[str]) -> tuple[str, ...]:
 def _code(where: str, key: str, word: str) -> str:
     code = word.strip().upper()
     if not code or not any(known.startswith(code) for known in CODES):
-        raise SettingsError(where, key, f"names {word!r}, which is no code.{_suggestion(code, CODES)}")
+        raise SettingsError(where, key, f"names {word!r}, which is not a code.{_suggestion(code, CODES)}")
     return code
 
 
@@ -129,7 +129,7 @@ def _codes(where: str, key: str, value: object) -> tuple[str, ...]:
 
 def _strings(where: str, key: str, value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise SettingsError(where, key, f"has to be a list of strings, not {_kind(value)}.")
+        raise SettingsError(where, key, f"must be a list of strings, not {_kind(value)}.")
     return tuple(value)
 
 
@@ -146,7 +146,7 @@ def _by_verdict(where: str, key: str, value: object) -> SeverityByVerdict:
         verdicts = {verdict.value: verdict for verdict in Verdict}
         for name in value:
             if name not in verdicts:
-                raise SettingsError(where, f"{key}.{name}", f"is no verdict.{_suggestion(name, verdicts)}")
+                raise SettingsError(where, f"{key}.{name}", f"is not a verdict.{_suggestion(name, verdicts)}")
         return {verdicts[name]: _severity(where, f"{key}.{name}", item) for name, item in value.items()}
     chosen = _severity(where, key, value)
     return {
@@ -157,12 +157,10 @@ def _by_verdict(where: str, key: str, value: object) -> SeverityByVerdict:
 
 def _severity(where: str, key: str, value: object) -> Severity:
     if not isinstance(value, str):
-        raise SettingsError(
-            where, key, f"has to be a severity ({', '.join(SEVERITIES)}), not {_kind(value)}."
-        )
+        raise SettingsError(where, key, f"must be a severity ({', '.join(SEVERITIES)}), not {_kind(value)}.")
     if value not in SEVERITIES:
         raise SettingsError(
-            where, key, f"is {value!r}, which is no severity.{_suggestion(value, SEVERITIES)}"
+            where, key, f"is {value!r}, which is not a severity.{_suggestion(value, SEVERITIES)}"
         )
     return SEVERITIES[value]
 
@@ -174,7 +172,7 @@ def _per_file_ignores(where: str, key: str, value: object) -> tuple[tuple[str, t
 
 def _table(where: str, key: str, value: object) -> dict[str, object]:
     if not isinstance(value, dict):
-        raise SettingsError(where, key, f"has to be a table, not {_kind(value)}.")
+        raise SettingsError(where, key, f"must be a table, not {_kind(value)}.")
     return value
 
 

@@ -121,7 +121,9 @@ def problems(
             if code not in known:
                 close = get_close_matches(code, known, n=1)
                 hint = f"; did you mean {close[0]}?" if close else ""
-                yield _finding(UNKNOWN_SUPPRESSION.code, each, f"{code} is no code that can be ignored{hint}")
+                yield _finding(
+                    UNKNOWN_SUPPRESSION.code, each, f"{code} is not a code that can be ignored{hint}"
+                )
         if each.codes is None:
             if not any(one is each for one, _ in used) and set(known) <= set(judged):
                 yield _unused(source, each, ())
@@ -186,11 +188,11 @@ def _suppression(match: re.Match[str], offset: int) -> Suppression:
             f"`{match['word']}` is not understood; did you mean {get_close_matches(word, _WORDS, n=1)[0]}?"
         )
     elif match["list"] is not None and match["closed"] is None:
-        problem = "the list of codes is not closed by a ]"
+        problem = "the list of codes has no closing ]"
     elif match["bare"] is not None:
-        problem = f"codes stand in brackets: {word}[{match['bare'].strip(': ').upper()}]"
+        problem = f"put codes in brackets: {word}[{match['bare'].strip(': ').upper()}]"
     elif codes == ():
-        problem = "the list of codes is empty; leave the brackets away to ignore every code"
+        problem = "the list of codes is empty; drop the brackets to ignore every code"
     return Suppression(span, codes, word == "ignore-file", problem)
 
 
@@ -206,8 +208,8 @@ def _unused(source: Source, each: Suppression, unused: tuple[str, ...]) -> Findi
     where = "in this file" if each.whole_file else "at this line"
     hint = ""
     if not each.whole_file and _stands_alone(source, each.span):
-        hint = "; a comment has to stand on the line of the statement that it is about"
-    problem = f"there is no finding of {what} {where} for this comment to suppress{hint}"
+        hint = "; put the comment on the line of the finding"
+    problem = f"no finding of {what} {where}, so this comment suppresses nothing{hint}"
     if left:
         text = source.text[each.span.start : each.span.end]
         edit = Edit(each.span.start, each.span.end, f"{text[: text.index('[')]}[{', '.join(left)}]")

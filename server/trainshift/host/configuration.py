@@ -113,7 +113,7 @@ def _read(path: str, *, is_project: bool) -> Settings | None:
             return None
     try:
         if not isinstance(table, dict):
-            raise SettingsError(where, "", "has to be a table")
+            raise SettingsError(where, "", "must be a table")
         settings = read_settings(table, where)
         check_patterns(settings, where)
     except SettingsError as error:

@@ -107,7 +107,7 @@ def decode(path: str, data: bytes, info: os.stat_result | None) -> SourceFile:
     """
     is_json = is_notebook(path)
     if len(data) > MAX_BYTES:
-        hint = "; clear its outputs" if is_json else ", which no training script is"
+        hint = "; clear its outputs" if is_json else "; a training script is smaller"
         raise FileProblem(f"is larger than {MAX_BYTES // 1024 // 1024} MiB{hint}")
     bom = data.startswith(codecs.BOM_UTF8)
     body = data[len(codecs.BOM_UTF8) :] if bom else data
@@ -134,7 +134,7 @@ def describe(error: OSError) -> str:
 
 def _declared_encoding(data: bytes, bom: bool) -> str:
     if data.startswith(_FOREIGN_MARKS):
-        raise FileProblem("is UTF-16 or UTF-32 text; Python source has to be saved as UTF-8")
+        raise FileProblem("is UTF-16 or UTF-32 text; save it as UTF-8")
     head = _FIRST_TWO_LINES.match(data)
     lines = iter(head.group().splitlines(keepends=True) if head else [])
     try:
@@ -154,7 +154,7 @@ def _undecodable(body: bytes, encoding: str, offset: int, is_json: bool) -> File
     line_start = line_ends[-1] if line_ends else 0
     column = len(body[line_start:offset].decode(encoding, "replace")) + 1
     if is_json:
-        hint = ", which a notebook has to be; save it anew in Jupyter"
+        hint = "; a notebook must be, so save it again in Jupyter"
     elif encoding == "utf-8":
         hint = "; if the file is in another encoding, declare it in the first line: # -*- coding: latin-1 -*-"
     else:

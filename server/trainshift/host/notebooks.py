@@ -153,17 +153,19 @@ def read_notebook(file: SourceFile) -> Notebook:
     if not isinstance(document, dict) or not isinstance(document.get("cells"), list):
         if isinstance(document, dict) and isinstance(document.get("worksheets"), list):
             raise FileProblem(
-                "is a notebook of format 3, which nothing has written for years; first run: "
+                "is a notebook of format 3; convert it first: "
                 f"jupyter nbconvert --to notebook --nbformat 4 --inplace {file.path}"
             )
-        raise FileProblem("is no notebook: its JSON has no list of `cells`; save it anew in Jupyter")
+        raise FileProblem("is not a notebook: its JSON has no list of `cells`; save it again in Jupyter")
     language = _language(document.get("metadata"))
     texts: list[str] = []
     numbers: list[int] = []
     languages: set[str] = set()
     for number, cell in enumerate(document["cells"], 1):
         if not isinstance(cell, dict):
-            raise FileProblem(f"is no notebook: its cell {number} is no JSON object; save it anew in Jupyter")
+            raise FileProblem(
+                f"is not a notebook: its cell {number} is not a JSON object; save it again in Jupyter"
+            )
         if cell.get("cell_type") != "code":
             continue
         text = _text(cell.get("source"), number)
@@ -179,7 +181,7 @@ def _parsed(text: str) -> object:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        hint = "; save it anew in Jupyter, or take it back from version control"
+        hint = "; save it again in Jupyter, or restore it from version control"
         reason = "is empty" if not text.strip() else f"is broken: {error.msg[:1].lower()}{error.msg[1:]}"
         raise FileProblem(f"the notebook's JSON {reason}{hint}", (error.lineno, error.colno)) from error
     except (RecursionError, ValueError) as error:
@@ -192,8 +194,8 @@ def _text(source: object, number: int) -> str:
     if isinstance(source, list) and all(isinstance(each, str) for each in source):
         return "".join(source)
     raise FileProblem(
-        f"is no notebook: the `source` of its cell {number} is neither text nor a list of lines; "
-        "save it anew in Jupyter"
+        f"is not a notebook: the `source` of its cell {number} is neither text nor a list of lines; "
+        "save it again in Jupyter"
     )
 
 

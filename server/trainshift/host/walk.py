@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 STANDARD_INPUT = "-"
 SKIPPED_DIRECTORIES = frozenset({"__pycache__", "venv", "node_modules"})
 _WHAT_IS_SKIPPED = (
-    "no Python files (*.py, *.ipynb) in this directory; hidden directories, virtual environments, "
+    "no Python files (*.py, *.ipynb) here; hidden directories, virtual environments, "
     "node_modules, symbolic links and what .gitignore or --exclude names are skipped"
 )
 

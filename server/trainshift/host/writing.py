@@ -16,13 +16,13 @@ _CHANGED = "changed on disk while it was converted; nothing was written, run the
 _ALONE = "the file is as it was"
 _TOGETHER = "all files of the program are as they were"
 _ADVICE = {
-    errno.ENOSPC: "Make room on the disk and run the command again",
-    errno.EDQUOT: "Make room in your quota and run the command again",
-    errno.EROFS: "Write to another place with -o DIR",
-    errno.EACCES: "Get leave to write there, or write to another place with -o DIR",
-    errno.EPERM: "Get leave to write there, or write to another place with -o DIR",
+    errno.ENOSPC: "Free some disk space and run the command again",
+    errno.EDQUOT: "Free some of your quota and run the command again",
+    errno.EROFS: "Write elsewhere with -o DIR",
+    errno.EACCES: "Make it writable, or write elsewhere with -o DIR",
+    errno.EPERM: "Make it writable, or write elsewhere with -o DIR",
 }
-_ELSE = "Run the command again when that is mended"
+_ELSE = "Run the command again when that is fixed"
 
 
 def write_in_place(source: SourceFile, text: str, hint: str = "") -> None:
@@ -57,7 +57,7 @@ def write_together(changes: Sequence[tuple[SourceFile, str]], named: Collection[
             other = pending.setdefault(each.target, each)
             if other.data != each.data:
                 raise FileProblem(
-                    f"is the same file as {other.name}, and the two would differ; import it by one name"
+                    f"is the same file as {other.name}, and would get different text; import it by one name"
                 )
         except OSError as error:
             raise _failed(error, source.path, _TOGETHER) from error
@@ -82,7 +82,7 @@ def write_below(
             path = os.path.join(directory, relative)
             if os.path.realpath(path) in taken:
                 raise FileProblem(
-                    f"{directory} is where the program itself is; name another directory, or use --write"
+                    f"{directory} holds the program itself; name another directory, or use --write"
                 )
             try:
                 _make_directories(os.path.dirname(os.path.realpath(path)), made)
@@ -248,9 +248,9 @@ def _restore(pending: Sequence[_Pending]) -> None:
         try:
             each.restore()
         except OSError as error:
-            lost.append(f"{each.name} was replaced and could not be put back: {describe(error)}")
+            lost.append(f"{each.name} was replaced and could not be restored: {describe(error)}")
             if each.backup:
-                lost[-1] += f"; what it held is in {each.backup}"
+                lost[-1] += f"; its old text is in {each.backup}"
                 each.backup = ""
     if lost:
         raise FileProblem(f"cannot be written; {'; '.join(lost)}")

@@ -25,28 +25,28 @@ class _Address(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.option("--tcp", metavar="HOST:PORT", type=_Address(), help="Wait for one client on a port, to debug.")
+@click.option(
+    "--tcp", metavar="HOST:PORT", type=_Address(), help="Wait for one editor on a port, for debugging."
+)
 @click.option("--log-file", metavar="FILE", type=click.Path(), help="Write a log to FILE.")
 @click.option("-v", "--verbose", is_flag=True, help="Log every message.")
-@click.option("--stdio", is_flag=True, help="The default; some editors add it.")
+@click.option("--stdio", is_flag=True, help="The default.")
 @click.pass_context
 def server(
     ctx: click.Context, tcp: tuple[str, int] | None, log_file: str | None, verbose: bool, stdio: bool
 ) -> None:
-    """Serve an editor: the language server.
+    """Run the language server, for an editor.
 
-    Editors start it and talk to it on standard input and output. It reports where a script breaks a
-    restriction, marks what could be made distributed, and offers the rewriting as quick fixes. It never
-    writes to a file: edits are the editor's to make.
+    It shows findings as you type and offers to make the script distributed. Only the editor writes files.
 
-    The README has the settings of Neovim, Emacs, Helix and Sublime Text; the extension for VS Code
-    starts the server by itself.
+    The documentation has the settings of Neovim, Emacs, Helix and Sublime Text. The extension for VS Code
+    starts the server itself.
 
     \b
     Examples:
       trainshift server                            what an editor runs
       trainshift server --log-file trainshift.log  keep a log
-      trainshift server --tcp 127.0.0.1:2087       wait for a client on a port
+      trainshift server --tcp 127.0.0.1:2087       wait for an editor on a port
     """
     if stdio and tcp is not None:
         raise click.UsageError("--stdio and --tcp exclude each other.")
@@ -61,6 +61,6 @@ def server(
     if tcp is not None:
         ctx.exit(start.serve_tcp(*tcp, lambda text: click.echo(text, err=True)))
     if sys.stdin.isatty():
-        click.echo("This is a language server, which an editor starts; see --help.", err=True)
+        click.echo("This is a language server: let your editor start it. See --help.", err=True)
         ctx.exit(_CANNOT_START)
     ctx.exit(start.serve_stdio())

@@ -70,7 +70,7 @@ def read_options(section: object) -> tuple[Options, list[str]]:
     if section is None:
         return Options(), []
     if not isinstance(section, Mapping):
-        return Options(), [f"the settings of {SECTION} have to be an object"]
+        return Options(), [f"the settings of {SECTION} must be an object"]
     problems: list[str] = []
     switches: dict[str, bool] = {}
     settings = Settings()
@@ -81,7 +81,7 @@ def read_options(section: object) -> tuple[Options, list[str]]:
             if isinstance(value, bool):
                 switches[_SWITCHES[key]] = value
             else:
-                problems.append(f"{SECTION}.{key} has to be true or false, not {value!r}")
+                problems.append(f"{SECTION}.{key} must be true or false, not {value!r}")
         elif key in _CHECKER:
             try:
                 read = read_settings({_kebab(key): value}, _WHERE)
@@ -92,7 +92,7 @@ def read_options(section: object) -> tuple[Options, list[str]]:
                 settings = read.over(settings)
                 settings = replace(settings, given=settings.given | read.given)
         else:
-            problems.append(f"{SECTION}.{key} is no setting of Trainshift")
+            problems.append(f"{SECTION}.{key} is not a setting of Trainshift")
     return Options(**switches, settings=settings), problems
 
 

@@ -153,7 +153,7 @@ class Server:
             try:
                 sections = await self.endpoint.workspace_configuration_async(types.ConfigurationParams(items))
             except Exception as error:
-                log.warning("the client does not tell its settings: %s", error)
+                log.warning("the client did not send its settings: %s", error)
                 return
             self.project.set_options(wanted, [plain_json(each) for each in sections])
 

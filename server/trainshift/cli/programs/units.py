@@ -11,7 +11,7 @@ from trainshift.engine.programs import Programs, is_test
 from trainshift.host.files import is_notebook, shown_path
 from trainshift.host.walk import STANDARD_INPUT, Input
 
-_TESTS = "it tests what it imports; name it to convert it with that"
+_TESTS = "it is a test; name it to convert it too"
 
 
 @dataclass(frozen=True)

@@ -276,14 +276,14 @@ async def carried_out(session: Session, program: OpenProgram, data: dict[str, An
     if data["do"] == "fixAll":
         return await _all_fixed(session, program, data["code"])
     if data["do"] != "fix":
-        raise ValueError(f"{data['do']!r} is nothing to do")
+        raise ValueError(f"unknown action {data['do']!r}")
     # Findings at once are of the changed statements alone, and what mends them may be anywhere.
     by_itself = data["code"] not in _OWN
     state = await session.known(program, lambda state: state.is_full or by_itself)
     report = state.report if state.is_full else await session.alone(program, data["code"])
     diagnostic = _same(state.paper, report, data)
     if diagnostic.fix is None:
-        raise NotPossible("nothing mends this any more")
+        raise NotPossible("there is no longer a fix for this")
     plan = merge([diagnostic.fix])
     if state.paper.cells is not None and state.paper.cells.spoilt(plan.edits):
         raise NotPossible(MAGIC_IN_THE_WAY)
@@ -333,5 +333,5 @@ def _ignoring(program: OpenProgram, state: State, diagnostic: Diagnostic) -> Edi
     finding = Finding(diagnostic.code, diagnostic.verdict, place_of(state.paper, diagnostic), "")
     edit = silence(script, finding) if script is not None else None
     if edit is None:
-        raise NotPossible("no comment can stand on this line; use `# trainshift: ignore-file[...]`")
+        raise NotPossible("this line can't take a comment; use `# trainshift: ignore-file[...]`")
     return edit

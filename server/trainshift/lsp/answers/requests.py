@@ -15,8 +15,8 @@ from trainshift.lsp.session import Session
 from trainshift.lsp.wire.protocol import plain_json
 
 _ACTIONS = {"do", "uri", "version", "round", "span", "code"}
-_SINCE = "the document, or a file of its program, has changed since; ask for the actions again"
-_CHANGED = "the document, or a file of its program, has changed meanwhile"
+_SINCE = "the document or a file of its program has changed; ask for the actions again"
+_CHANGED = "the document or a file of its program has changed meanwhile"
 
 
 class Answers:
@@ -127,7 +127,7 @@ class Answers:
         uri, applies = given.get("uri"), given.get("apply", True)
         program = self._session.program_of(uri) if isinstance(uri, str) else None
         if program is None:
-            raise JsonRpcInvalidParams(message=f"{uri} is no open Python document")
+            raise JsonRpcInvalidParams(message=f"{uri} is not an open Python document")
         if not isinstance(applies, bool):
             raise JsonRpcInvalidParams(message=f"`apply` is {applies!r}, neither true nor false")
         edit, title = None, ""
@@ -168,7 +168,7 @@ class Answers:
         given = arguments[0] if arguments else None
         code = str(given).upper()
         if code not in CODES:
-            raise JsonRpcInvalidParams(message=f"{given!r} is no code")
+            raise JsonRpcInvalidParams(message=f"{given!r} is not a code")
         url = page_url(code)
         if url and self._session.client.shows_documents:
             await self._session.endpoint.window_show_document_async(

@@ -148,7 +148,7 @@ class Protocol(LanguageServerProtocol):
 def _text(value: Any, kind: type[str]) -> str:
     """A text as it came; what is none is not made one, or a document could become `None`."""
     if not isinstance(value, str):
-        raise ValueError(f"{value!r} is no text")
+        raise ValueError(f"{value!r} is not text")
     return kind(value)
 
 
@@ -156,7 +156,7 @@ def _number(value: Any, kind: type[int]) -> int:
     """A whole number, or a truth value, as it came."""
     is_number = isinstance(value, (int, float)) and value == int(value)
     if not is_number or isinstance(value, bool) != (kind is bool):
-        raise ValueError(f"{value!r} is no {kind.__name__}")
+        raise ValueError(f"{value!r} is not a {kind.__name__}")
     return kind(value)
 
 
