@@ -39,7 +39,7 @@ def test_the_server_takes_the_defaults_for_its_own() -> None:
     options, problems = read_options(defaults())
     assert problems == []
     usual = Options()
-    for name in ("enable", "hints", "code_lens", "ignore_versions"):
+    for name in ("enable", "hints", "code_lens", "ignore_versions", "syntax_errors"):
         assert getattr(options, name) == getattr(usual, name), name
     for name in ("ignore", "severity", "per_file_ignores", "exclude"):
         assert getattr(options.settings, name) == getattr(usual.settings, name), name
@@ -50,7 +50,7 @@ def test_the_server_takes_the_defaults_for_its_own() -> None:
 
 def test_every_setting_of_the_server_is_declared() -> None:
     """A setting that the README documents can be set in the editor's own settings."""
-    known = {"enable", "hints", "codeLens", "ignoreVersions"}
+    known = {"enable", "hints", "codeLens", "ignoreVersions", "syntaxErrors"}
     known |= {"select", "ignore", "severity", "perFileIgnores", "exclude"}
     declared = {name.removeprefix("trainshift.").split(".")[0] for name in PROPERTIES}
     assert declared == known | OF_THE_EDITOR

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -61,6 +62,20 @@ def test_a_syntax_error_shows_the_place(run: Run, here: Path) -> None:
         "1 error in 1 file.\n"
         "`trainshift explain TS00` says why it matters and what to do.\n"
     )
+
+
+@pytest.mark.parametrize("code", ["TS00", "TS"])
+def test_a_syntax_error_that_is_off_is_told_aside(run: Run, here: Path, code: str) -> None:
+    """The file counts for nothing, but it does not pass for one that was checked."""
+    (here / "bad.py").write_text("x = (\n")
+    (here / "good.py").write_text("x = 1\n")
+    (here / "trainshift.toml").write_text(f'[severity]\n{code} = "off"\n')
+    result = run("check", ".")
+    assert result.exit_code == 0
+    assert result.stdout == "Nothing found in 1 file.\n"
+    assert result.stderr == "bad.py: not checked, since it cannot be read as Python (TS00 is off)\n"
+    report = json.loads(run("check", "--format", "json", ".").stdout)
+    assert [each["path"] for each in report["files"]] == ["good.py"]
 
 
 @pytest.mark.parametrize("data", [b"", b"\n", b"\xef\xbb\xbf", b"x = 1"])

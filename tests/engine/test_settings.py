@@ -63,6 +63,24 @@ def test_the_command_line_overrides() -> None:
     assert not settings.overridden(None, ["TL01"]).is_on("TF03")
 
 
+@pytest.mark.parametrize(
+    ("table", "severity"),
+    [
+        ({}, Severity.ERROR),
+        ({"select": ["TF03"]}, Severity.ERROR),
+        ({"severity": {"TS": "hint"}}, Severity.HINT),
+        ({"severity": {"TS": "off"}}, Severity.OFF),
+        ({"severity": {"TS00": "off"}}, Severity.OFF),
+        ({"severity": {"TS": "off", "TS00": "warning"}}, Severity.WARNING),
+        ({"ignore": ["TS00"]}, Severity.OFF),
+        ({"ignore": ["TS"]}, Severity.OFF),
+    ],
+)
+def test_a_syntax_error_is_as_loud_as_the_settings_say(table: dict[str, object], severity: Severity) -> None:
+    """An error by default, whatever is selected."""
+    assert read_settings(table, "x").severity_of("TS00", Verdict.VIOLATED) is severity
+
+
 def test_per_file_ignores_hold_where_their_pattern_matches() -> None:
     settings = read_settings({"per-file-ignores": {"a.py": ["TF03"], "b.py": ["TL"]}}, "x")
     assert not settings.for_file(lambda pattern: pattern == "a.py").is_on("TF03")
@@ -79,7 +97,7 @@ def test_per_file_ignores_hold_where_their_pattern_matches() -> None:
         ({"ignore": ["TF33"]}, "x: `ignore` names 'TF33', which is not a code. Did you mean TF"),
         ({"ignore": [""]}, "x: `ignore` names '', which is not a code."),
         ({"select": ["HV01"]}, "x: `select` names 'HV01', which is not a code."),
-        ({"select": ["TS00"]}, "x: `select` names 'TS00', which is not a code. Did you mean TS0"),
+        ({"select": ["TS03"]}, "x: `select` names 'TS03', which is not a code. Did you mean TS0"),
         ({"severity": "error"}, "x: `severity` must be a table, not a string."),
         ({"severity": {"TX": "error"}}, "x: `severity` names 'TX', which is not a code."),
         (

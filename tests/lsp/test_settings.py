@@ -252,6 +252,25 @@ async def test_patterns_of_the_editor_are_those_of_its_folder(tmp_path: Path) ->
 # Versions
 
 
+async def test_syntax_errors_are_shown_unless_another_tool_shows_them(tmp_path: Path) -> None:
+    """A severity of their own decides over that, and what is broken is not converted either way."""
+    folder = project(tmp_path / "here")
+    async with serve(folders=[folder]) as session:
+        document = script(session, folder, "import tensorflow as tf\nprint((\n")
+        await shown(session, document, "TS00")
+        for settings, is_shown in (
+            ({"syntaxErrors": False}, False),
+            ({"syntaxErrors": True}, True),
+            ({"severity": {"TS": "off"}}, False),
+            ({"syntaxErrors": False, "severity": {"TS00": "error"}}, True),
+            ({"syntaxErrors": False, "severity": {"TF": "error"}}, False),
+        ):
+            session.configure(settings)
+            await shown(session, document, *(["TS00"] if is_shown else []))
+            answer = await session.run("trainshift.makeDistributed", {"uri": document.uri})
+            assert (answer["applied"], answer["status"]) == (False, "refused")
+
+
 async def test_a_script_for_keras_3_is_refused_unless_versions_are_ignored(tmp_path: Path) -> None:
     folder = project(tmp_path / "here")
     (folder / "requirements.txt").write_text("tensorflow==2.16.1\n", encoding="utf-8")

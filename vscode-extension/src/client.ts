@@ -5,6 +5,7 @@ import { ChildProcess, spawn } from "node:child_process";
 import * as vscode from "vscode";
 import {
   CloseAction,
+  DidChangeConfigurationNotification,
   DocumentDiagnosticRequest,
   DynamicFeature,
   ErrorAction,
@@ -42,6 +43,11 @@ export class Client extends LanguageClient {
       this.process?.kill();
       throw error;
     }
+  }
+
+  /** Have the server ask for its settings anew. */
+  async renewSettings(): Promise<void> {
+    await this.sendNotification(DidChangeConfigurationNotification.type, { settings: null });
   }
 
   /** The version that the server says it has. */
@@ -99,6 +105,14 @@ function ofOpenFiles(capabilities: ServerCapabilities): ServerCapabilities {
 function options(log: vscode.LogOutputChannel, closed: () => void): LanguageClientOptions {
   return {
     documentSelector: SELECTOR,
+    middleware: {
+      workspace: {
+        async configuration(params, token, next) {
+          const sections = await next(params, token);
+          return Array.isArray(sections) ? sections.map(withSyntaxErrors) : sections;
+        },
+      },
+    },
     outputChannel: log,
     traceOutputChannel: traced(log),
     revealOutputChannelOn: RevealOutputChannelOn.Never,
@@ -111,6 +125,26 @@ function options(log: vscode.LogOutputChannel, closed: () => void): LanguageClie
       },
     },
   };
+}
+
+/** The extensions that show the syntax errors of Python files. */
+const SHOW_SYNTAX_ERRORS = [
+  "ms-python.vscode-pylance",
+  "ms-python.python",
+  "ms-pyright.pyright",
+  "detachhead.basedpyright",
+  "charliermarsh.ruff",
+  "astral-sh.ty",
+  "meta.pyrefly",
+];
+
+/** A section of settings in which it is decided whether the server shows syntax errors, too. */
+function withSyntaxErrors(section: unknown): unknown {
+  if (typeof section !== "object" || section === null || !("syntaxErrors" in section)) {
+    return section;
+  }
+  const isShown = SHOW_SYNTAX_ERRORS.some((id) => vscode.extensions.getExtension(id) !== undefined);
+  return { ...section, syntaxErrors: section.syntaxErrors ?? !isShown };
 }
 
 /** The log as the library traces to it: by the setting `trainshift.trace.server`, and not by the log's level. */

@@ -49,6 +49,7 @@ export function activate(context: vscode.ExtensionContext): void {
   context.subscriptions.push(
     ...Object.entries(commands).map(([id, run]) => vscode.commands.registerCommand(id, run)),
     interpreters.onDidChange(() => void running.reconsider()),
+    vscode.extensions.onDidChange(() => void running.running?.renewSettings()),
     vscode.workspace.onDidGrantWorkspaceTrust(() => void running.reconsider()),
     vscode.workspace.onDidChangeConfiguration((event) => {
       if (RESTARTING.some((setting) => event.affectsConfiguration(setting))) {

@@ -49,6 +49,8 @@ _MOST_PROCESSES = 61
 _PATIENCE = 3.0
 _PROCESS_DIED = "a process that checked this and other files ended unexpectedly; check it alone: --jobs 1"
 
+_UNREAD = "not checked, since it cannot be read as Python (TS00 is off)"
+
 # Set in the processes that check: whether their parent was interrupted.
 _stopped: Event | None = None
 
@@ -290,12 +292,14 @@ def _with_report(result: FileCheck, path: str, document: Document, report: check
     def named(other: checking.OtherPlace) -> checking.OtherPlace:
         return replace(other, path=result.path if other.path == path else shown_path(other.path))
 
+    found = tuple(each for each in report.diagnostics if each.severity)
     return replace(
         result,
-        shown=document.shown() if report.diagnostics else Shown(),
+        shown=document.shown() if found else Shown(),
         diagnostics=tuple(
             replace(each, related=tuple(map(named, each.related))) if each.related else each
-            for each in document.diagnostics(report.diagnostics)
+            for each in document.diagnostics(found)
         ),
         suppressed=report.suppressed,
+        nothing=result.nothing if len(found) == len(report.diagnostics) else _UNREAD,
     )

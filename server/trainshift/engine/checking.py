@@ -108,7 +108,10 @@ class Diagnostic:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """What is said of one file, in text order, and how many findings its comments silence."""
+    """What is said of one file, in text order, and how many findings its comments silence.
+
+    A syntax error is among the diagnostics also where it is OFF and not shown: the file was not checked.
+    """
 
     path: str
     diagnostics: tuple[Diagnostic, ...]
@@ -151,15 +154,15 @@ def check(
     try:
         return _check(body, settings or Settings(), path, files)
     except Exception as error:
-        return check_failed(error, path)
+        return check_failed(error, path, settings or Settings())
 
 
-def check_failed(error: Exception, path: str) -> CheckReport:
+def check_failed(error: Exception, path: str, settings: Settings) -> CheckReport:
     """The report on a file of which the check itself failed, by the error that is being handled."""
     if isinstance(error, RecursionError):
-        return _failed(path, SYNTAX_ERROR.code, _TOO_DEEP)
+        return unread(ParseFailure(_TOO_DEEP, 1, 1), path, settings)
     log.exception("the check of %s failed", path)
-    return _failed(path, INTERNAL_ERROR.code, _report_it(_named(error)))
+    return CheckReport(path, (_failure(INTERNAL_ERROR.code, _report_it(_named(error))),))
 
 
 def fix(
@@ -212,7 +215,7 @@ def fixed(
 def _check(text: str, settings: Settings, path: str, files: ParsedFiles | None) -> CheckReport:
     program = program_of(text, path, files)
     if isinstance(program, ParseFailure):
-        return unread(program, path)
+        return unread(program, path, settings)
     read = program.script.facts
     try:
         return report_on(program.script, judge(program, settings), settings, path)
@@ -231,9 +234,12 @@ def judge(program: Program, settings: Settings, pause: Callable[[], None] = lamb
     return find(program, _codes(settings), pause) if trains else Judgement(())
 
 
-def unread(failure: ParseFailure, path: str) -> CheckReport:
+def unread(failure: ParseFailure, path: str, settings: Settings) -> CheckReport:
     """The report on a file that is not Python."""
-    return _failed(path, SYNTAX_ERROR.code, failure.message, failure.line, failure.column)
+    code, region = SYNTAX_ERROR.code, Region(failure.line, failure.column, failure.line, failure.column)
+    severity = settings.severity_of(code, Verdict.VIOLATED)
+    error = Diagnostic(code, _NAMES[code], severity, Verdict.VIOLATED, region, failure.message)
+    return CheckReport(path, (error,))
 
 
 def _codes(settings: Settings) -> frozenset[str]:
@@ -284,13 +290,8 @@ def _diagnostic(source: Source, path: str, finding: Finding, severity: Severity)
     )
 
 
-def _failed(path: str, code: str, message: str, line: int = 1, column: int = 1) -> CheckReport:
-    return CheckReport(path, (_failure(code, message, line, column),))
-
-
-def _failure(code: str, message: str, line: int = 1, column: int = 1) -> Diagnostic:
-    region = Region(line, column, line, column)
-    return Diagnostic(code, _NAMES[code], Severity.ERROR, Verdict.VIOLATED, region, message)
+def _failure(code: str, message: str) -> Diagnostic:
+    return Diagnostic(code, _NAMES[code], Severity.ERROR, Verdict.VIOLATED, Region(1, 1, 1, 1), message)
 
 
 def _named(error: Exception) -> str:

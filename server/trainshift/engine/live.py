@@ -123,12 +123,12 @@ class Live:
             return self._in_full(source, settings, pause)
         except Exception as error:
             self._full = None
-            return check_failed(error, self.path)
+            return check_failed(error, self.path, settings)
 
     def _in_full(self, source: Source, settings: Settings, pause: Callable[[], None]) -> CheckReport:
         read = self._read(source)
         if isinstance(read, ParseFailure):
-            return unread(read, self.path)
+            return unread(read, self.path, settings)
         chunks, script = read
         pause()
         program = Program(script)
@@ -157,7 +157,7 @@ class Live:
         """What `check` says of a version under one restriction alone."""
         read = self._read(source)
         if isinstance(read, ParseFailure):
-            return unread(read, self.path)
+            return unread(read, self.path, settings)
         only = settings.overridden([code], ())
         return report_on(read[1], judge(Program(read[1]), only), only, self.path)
 
@@ -183,7 +183,7 @@ class Live:
         try:
             chunks = self._chunks(source)
             if isinstance(chunks, ParseFailure):
-                return unread(chunks, self.path)
+                return unread(chunks, self.path, settings)
             return self._at_once(source, chunks, full)
         except Exception:
             log.exception("the statements that changed could not be checked alone")

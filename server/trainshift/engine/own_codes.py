@@ -26,9 +26,15 @@ SYNTAX_ERROR = OwnCode(
     "syntax-error",
     """The file cannot be read as Python.
 
-`trainshift check` says nothing else of such a file, since silence would read as "verified". An editor goes on
-showing what it found before, until the file can be read again. The exit status is 2. The code can neither be
-suppressed nor switched off; leave the file out with `--exclude` or `exclude` in the settings.
+Nothing else is said of such a file, since silence would read as "verified"; only an editor goes on showing
+what it found before, until the file can be read again. The exit status is 2.
+
+No comment can suppress it. `TS00 = "off"` or `TS = "off"` in the settings turns it off; `check` then says
+that the file was not checked, and its exit status is 0. To leave a file out altogether use `--exclude`, or
+`exclude` in the settings.
+
+VS Code does not show it where another extension for Python shows syntax errors already, unless the setting
+`trainshift.syntaxErrors` is on.
 """,
 )
 UNUSED_SUPPRESSION = OwnCode(

@@ -9,11 +9,11 @@ from enum import IntEnum
 from typing import TypeAlias
 
 from trainshift.core.finding import Verdict
-from trainshift.engine.own_codes import UNKNOWN_SUPPRESSION, UNUSED_SUPPRESSION
+from trainshift.engine.own_codes import SYNTAX_ERROR, UNKNOWN_SUPPRESSION, UNUSED_SUPPRESSION
 from trainshift.restrictions import RESTRICTIONS
 
 RESTRICTION_CODES = tuple(rule.code for rule in RESTRICTIONS)
-CODES = (*RESTRICTION_CODES, UNUSED_SUPPRESSION.code, UNKNOWN_SUPPRESSION.code)
+CODES = (*RESTRICTION_CODES, *(each.code for each in (SYNTAX_ERROR, UNUSED_SUPPRESSION, UNKNOWN_SUPPRESSION)))
 """Every code that can be selected, ignored and given a severity."""
 
 
@@ -66,14 +66,18 @@ class Settings:
     given: frozenset[str] = field(default=frozenset(), compare=False)
 
     def severity_of(self, code: str, verdict: Verdict) -> Severity:
-        """How loud a finding is; OFF also for a code that is not selected, or is ignored."""
-        if not code.startswith(self.select) or code.startswith(self.ignore):
+        """How loud a finding is; OFF also for a code that is not selected, or is ignored.
+
+        A file that cannot be read is told of whatever is selected, since nothing else is said of it.
+        """
+        is_selected = code.startswith(self.select) or code == SYNTAX_ERROR.code
+        if not is_selected or code.startswith(self.ignore):
             return Severity.OFF
         for length in range(len(code), 0, -1):
             chosen = self.severity.get(code[:length])
             if chosen is not None and verdict in chosen:
                 return chosen[verdict]
-        return _DEFAULT[verdict]
+        return Severity.ERROR if code == SYNTAX_ERROR.code else _DEFAULT[verdict]
 
     def over(self, base: Settings) -> Settings:
         """These settings, and those of `base` where nobody chose."""

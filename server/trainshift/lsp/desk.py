@@ -92,7 +92,7 @@ class State:
     @property
     def shown(self) -> tuple[Diagnostic, ...]:
         """What is shown of this version: a bracket that is still open does not take it all away."""
-        return (*self.report.diagnostics, *self.kept)
+        return (*(each for each in self.report.diagnostics if each.severity), *self.kept)
 
     @property
     def is_settled(self) -> bool:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from trainshift.engine.own_codes import SYNTAX_ERROR
 from trainshift.engine.settings import Settings, SettingsError, read_settings
 from trainshift.host.configuration import Configuration, check_patterns
 
@@ -22,6 +23,7 @@ _SWITCHES = {
     "hints": "hints",
     "codeLens": "code_lens",
     "ignoreVersions": "ignore_versions",
+    "syntaxErrors": "syntax_errors",
 }
 _CHECKER = frozenset({"select", "ignore", "severity", "perFileIgnores", "exclude"})
 
@@ -32,13 +34,15 @@ class Options:
 
     `enable`: whether anything is reported.  `hints`: whether statements that could be made distributed
     are marked.  `code_lens`: whether training loops are.  `ignore_versions`: whether a script is converted
-    for a TensorFlow that Horovod does not work with.  `settings`: what is checked.
+    for a TensorFlow that Horovod does not work with.  `syntax_errors`: whether errors of syntax are reported
+    where no setting of their severity says so.  `settings`: what is checked.
     """
 
     enable: bool = True
     hints: bool = True
     code_lens: bool = True
     ignore_versions: bool = False
+    syntax_errors: bool = True
     settings: Settings = field(default_factory=Settings)
 
 
@@ -51,6 +55,8 @@ class Chosen:
     def __init__(self, options: Options, folder: str, project: Configuration | None) -> None:
         own = Configuration(options.settings, folder or "/")
         merged = project.settings.over(options.settings) if project is not None else options.settings
+        if not (options.syntax_errors or merged.severity.keys() & {SYNTAX_ERROR.code, SYNTAX_ERROR.code[:2]}):
+            merged = replace(merged, ignore=(*merged.ignore, SYNTAX_ERROR.code))
         given = project.settings.given if project is not None else frozenset()
         self._exclude = project if project is not None and "exclude" in given else own
         ignores = project if project is not None and "per_file_ignores" in given else own

@@ -36,6 +36,7 @@ export const suites: HostSuite[] = [
     name: "interpreter",
     workspace: {
       "alias.py": ALIAS,
+      "broken.py": `${ALIAS}print((\n`,
       "bin/python3": OTHER_PYTHON,
       "chosen/python": OTHER_PYTHON,
       "first/python": OTHER_PYTHON,
@@ -47,6 +48,18 @@ export const suites: HostSuite[] = [
     tests() {
       it("is python3 on the PATH where nothing is selected", async () => {
         await runsIn("python3 (python3 on the PATH)");
+      });
+
+      it("leaves syntax errors to the Python extension, unless told otherwise", async () => {
+        const document = await show("broken.py");
+        await configure("syntaxErrors", true);
+        await comesTo("the error is shown", () => codes(document), ["TS00"]);
+        await configure("syntaxErrors", undefined);
+        await comesTo("it is not shown", () => codes(document), []);
+        await configure("severity", { TS: "warning" });
+        await comesTo("it is shown again", () => codes(document), ["TS00"]);
+        await configure("severity", undefined);
+        await comesTo("it is not shown", () => codes(document), []);
       });
 
       it("is what the Python extension selects, and follows it", async () => {

@@ -54,6 +54,7 @@ export const suites: HostSuite[] = [
     name: "server",
     workspace: {
       "alias.py": ALIAS,
+      "broken.py": "import tensorflow as tf\nprint((\n",
       "old/python": TOO_OLD,
       "other/python": OTHER_PYTHON,
       "train.py": fixture("scripts/mnist_tape/before.py"),
@@ -86,6 +87,21 @@ export const suites: HostSuite[] = [
         assert.ok(!severities().includes(Warning));
         await configure("severity", undefined);
         await until("a warning is shown again", () => severities().includes(Warning));
+      });
+
+      it("shows syntax errors, as no other extension does, unless they are off", async () => {
+        const document = await show("broken.py");
+        await comesTo("the error is shown", () => codes(document), ["TS00"]);
+        for (const [key, value] of [
+          ["syntaxErrors", false],
+          ["severity", { TS00: "off" }],
+          ["severity", { TS: "off" }],
+        ] as const) {
+          await configure(key, value);
+          await comesTo("it is not shown", () => codes(document), []);
+          await configure(key, undefined);
+          await comesTo("it is shown again", () => codes(document), ["TS00"]);
+        }
       });
 
       it("shows lenses unless they are off", async () => {
