@@ -21,13 +21,15 @@ from trainshift.core.text.facts import (
     Binding,
     Scope,
     Site,
+    Statement,
     arguments,
     behind_main_guard,
+    dotted,
     last_name,
 )
 from trainshift.core.text.source import Span
 from trainshift.core.training.executions import is_of_one_branch
-from trainshift.core.training.loop_kinds import GRAPH_PATTERNS, Loop, Pattern, named_function
+from trainshift.core.training.loop_kinds import GRAPH_PATTERNS, Loop, Pattern, is_loop, named_function
 from trainshift.core.training.loop_reader import candidates, read_loops, unseen_trainings
 from trainshift.core.training.origins import Origins
 
@@ -214,18 +216,64 @@ class Loops:
     # tf.distribute
 
     def _under_strategies(self, loops: list[Loop]) -> None:
-        """Loops of a program that makes a `tf.distribute` strategy are that strategy's."""
+        """Loops that run under a `tf.distribute` strategy of the program, or may, are that strategy's."""
         if not loops:
             return
         sites = [site for site in self._strategy_sites() if not is_of_one_branch(site)]
-        for site in sites:
-            if self._makes_strategy(site):
-                self._give_to_strategy(loops, site, True)
-                return
-        for site in sites:
-            if self._uses_strategy(site):
-                self._give_to_strategy(loops, site, False)
-                return
+        makers = [site for site in sites if self._makes_strategy(site)]
+        for origin in makers or filter(self._uses_strategy, sites):
+            entered = [origin.statement] if origin.name == "scope" else None
+            blocks = self._blocks_of(origin) if makers else entered
+            for loop in loops:
+                if loop.pattern is not Pattern.STRATEGY and not self._is_apart(loop, origin, blocks):
+                    loop.pattern = Pattern.STRATEGY
+                    loop.origin = origin
+                    loop.certain = bool(makers)
+
+    def _blocks_of(self, maker: Site) -> list[Statement] | None:
+        """The ``with strategy.scope():`` that are all uses of a strategy; None where it has others, or none."""
+        script, node = self._script.home(maker.scope), maker.statement.node
+        target = node.targets[0] if isinstance(node, ast.Assign) and node.value is maker.node else None
+        if not isinstance(target, ast.Name) or len(script.users) > 1:
+            return None
+        entered = [
+            site.statement
+            for site in script.sites_named("scope")
+            if isinstance(site.parent, ast.With) and dotted(site.node.func) == f"{target.id}.scope"
+        ]
+        sizes = script.code.member_loads.get("num_replicas_in_sync", {}).get(target.id, 0)
+        return entered if entered and script.loads(target.id) == len(entered) + sizes else None
+
+    def _is_apart(self, loop: Loop, origin: Site, blocks: list[Statement] | None) -> bool:
+        """Whether a loop surely has nothing to do with a strategy that only `blocks` are run under.
+
+        That is where it is over before the strategy is made, or trains a model that was made elsewhere.
+        """
+        if self._is_over(loop.statement, origin.statement):
+            return True
+        made = [each for place in loop.models for each in self._origins.of(place)]
+        if blocks is None or not made or not all(isinstance(each, ast.Call) for each in made):
+            return False
+        under = [site for site in self._script.sites if any(each in blocks for each in site.statement.path())]
+        inside = self._run_in(under)
+        entering = {named_function(each.scope) for each in blocks}
+        makings = [self._script.site_of(each) for each in made if isinstance(each, ast.Call)]
+        return entering.isdisjoint(self._run_in(makings)) and not any(
+            site in under or named_function(site.scope) in inside for site in (*makings, *loop.sites)
+        )
+
+    def _run_in(self, sites: list[Site]) -> set[Scope]:
+        """The functions that some calls run, directly or not."""
+        called = {function for site in sites for function in self._script.names.called_functions(site)}
+        return {function for _, function in self._reached(called) if function is not None}
+
+    def _is_over(self, one: Statement, other: Statement) -> bool:
+        """Whether a statement is over before another one of the same code is run."""
+        home = self._script.home(one.scope)
+        if self._script.home(other.scope) is not home or one.scope.function() is not other.scope.function():
+            return False
+        over = home.statement_span(one).end <= home.statement_span(other).start
+        return over and not any(is_loop(each) for each in other.ancestors())
 
     @cached_property
     def beside_strategies(self) -> list[Site]:
@@ -236,12 +284,6 @@ class Loops:
     def _makes_strategy(self, site: Site) -> bool:
         names = self._program.names.full_names(site.node.func, site.scope, site.statement)
         return any(api.is_subclass(name, *api.STRATEGY) for name in names)
-
-    def _give_to_strategy(self, loops: list[Loop], origin: Site, certain: bool) -> None:
-        for loop in loops:
-            loop.pattern = Pattern.STRATEGY
-            loop.origin = origin
-            loop.certain = certain
 
     def _strategy_sites(self) -> Iterator[Site]:
         """The calls of the program that may make a strategy, or use one."""
