@@ -14,14 +14,19 @@ from trainshift.core.names.script import Script
 from trainshift.core.text.facts import Facts, Scope, Statement, behind_main_guard
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-# What reads names by their text: then any name may be read.
-_REFLECTION = frozenset({"getattr", "globals", "vars", "eval", "exec", "import_module", "__import__"})
+# What reads names by their text: then any name may be read, or any attribute.
+_REFLECTION = frozenset({"globals", "vars", "eval", "exec", "import_module", "__import__"})
+_OF_ATTRIBUTES = frozenset({"getattr"})
 
 
 class Reach:
-    """What runs of `scripts`, the first of which is started and runs as a whole."""
+    """What runs of `scripts`, the first of which is started and runs as a whole.
 
-    def __init__(self, scripts: Sequence[Script]) -> None:
+    With `seen` an attribute that is read by its text counts as none, so that only what is seen to run does.
+    """
+
+    def __init__(self, scripts: Sequence[Script], seen: bool = False) -> None:
+        self._hiding = _REFLECTION if seen else _REFLECTION | _OF_ATTRIBUTES
         self._start, *self._others = scripts
         self._idle: set[Scope] = set()
         run, read = self._spread()
@@ -64,7 +69,7 @@ class Reach:
             if facts in run:
                 continue
             run.add(facts)
-            if not _REFLECTION.isdisjoint(facts.loads):
+            if not self._hiding.isdisjoint(facts.loads):
                 return run, None
             fresh = [name for name in facts.loads if name not in read]
             for name in fresh:
@@ -92,15 +97,21 @@ class Reach:
 
 
 def _defined(facts: Facts) -> list[str] | None:
-    """The names that a chunk of definitions defines; None for a chunk that runs when its file is imported."""
+    """The names that a chunk of definitions, other names included, defines; None for one that runs anyway."""
     names = []
     for statement in facts.top:
         node = statement.node
         if isinstance(node, _DEFINITIONS) and not node.decorator_list:
             names.append(node.name)
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and _are_names(node.targets):
+            names += [each.id for each in node.targets if isinstance(each, ast.Name)]
         elif not _is_main_guard(statement):
             return None
     return names
+
+
+def _are_names(targets: list[ast.expr]) -> bool:
+    return all(isinstance(each, ast.Name) for each in targets)
 
 
 def _is_main_guard(statement: Statement) -> bool:

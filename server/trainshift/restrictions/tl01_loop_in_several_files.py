@@ -19,7 +19,11 @@ from __future__ import annotations
 import posixpath
 
 from trainshift.core.finding import Finding, Related, Verdict
+from trainshift.core.names.script import Script
+from trainshift.core.names.values import Class, Function
+from trainshift.core.names.workspace import Workspace
 from trainshift.core.program import Program
+from trainshift.core.text.facts import Binding
 from trainshift.core.text.source import Span
 from trainshift.core.training.loop_kinds import Loop
 from trainshift.core.training.loops import Loops
@@ -49,21 +53,42 @@ def check(program: Program) -> Findings:
 
 
 def _place(program: Program, loops: list[Loop]) -> Span:
-    """The script's own loop; without one, the import that brings in the second file that trains."""
+    """The script's own loop; without one, the import of what trains in the second file, or of that file."""
     own = program.fact(Loops).own
     if own:
         return own[0].span
     workspace = program.script.workspace
     assert workspace is not None
-    imports = [
-        binding.statement
-        for loop in reversed(loops)
-        for binding in program.script.imports
-        if binding.statement is not None
-        and workspace.locate(program.script, binding.full_name)[0] == loop.script.path
+    imports = [each for each in program.script.imports if each.statement is not None]
+    later = [loop.script for loop in reversed(loops)]
+    found = [
+        *(each for home in later for each in imports if home in _homes(program, each)),
+        *(
+            each
+            for home in later
+            for each in imports
+            if home.path in _run_by(workspace, program.script, each)
+        ),
+        *imports,
     ]
-    others = [binding.statement for binding in program.script.imports if binding.statement is not None]
-    return program.script.statement_span((imports or others)[0])
+    assert found[0].statement is not None
+    return program.script.statement_span(found[0].statement)
+
+
+def _homes(program: Program, binding: Binding) -> list[Script]:
+    """The files in which that stands which an import binds, whatever files hand it on."""
+    values = program.names.bound(binding)
+    return [program.script.home(each.scope) for each in values if isinstance(each, Function | Class)]
+
+
+def _run_by(workspace: Workspace, script: Script, binding: Binding) -> list[str]:
+    """The files that run because of an import, nearest first."""
+    found = list(workspace.run_by_import(script, binding))
+    for path in found:
+        other = workspace.script(path)
+        more = workspace.imported_by(other) if other is not None else ()
+        found += [each for each in more if each not in found]
+    return found
 
 
 RULE = Restriction("TL01", "loop-in-several-files", check)

@@ -17,6 +17,7 @@ from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.script import Script
 from trainshift.core.names.values import Function, Member, Unknown
 from trainshift.core.program import Program
+from trainshift.core.reach import Reach
 from trainshift.core.text.facts import (
     Binding,
     Scope,
@@ -90,6 +91,7 @@ class Loops:
                     for loop in read_loops(self._program.linked(script), self._program)
                     if loop.likely
                     and (script, loop.function) in self._reachable
+                    and self._reach.runs(loop.sites[0].scope, loop.sites[0].statement)
                     and not _is_of_script_only(loop)
                 ]
         self._under_strategies(found)
@@ -166,6 +168,12 @@ class Loops:
         """The code that may run through any function of the script, or through its own code."""
         return self._reached([None, *self._script.scopes])
 
+    @cached_property
+    def _reach(self) -> Reach:
+        """What runs by names alone: a method of a class that is never named does not, whoever calls it."""
+        workspace = self._script.workspace
+        return Reach(workspace.reachable if workspace is not None else [self._script], seen=True)
+
     def _reached(self, starts: Iterable[Scope | None]) -> set[tuple[Script, Scope | None]]:
         """The code that may run: functions, and (None) the modules that are imported on the way.
 
@@ -231,7 +239,7 @@ class Loops:
                     loop.certain = bool(makers)
 
     def _blocks_of(self, maker: Site) -> list[Statement] | None:
-        """The ``with strategy.scope():`` that are all uses of a strategy; None where it has others, or none."""
+        """The ``with strategy.scope():`` that are all uses of a strategy; None where there are others."""
         script, node = self._script.home(maker.scope), maker.statement.node
         target = node.targets[0] if isinstance(node, ast.Assign) and node.value is maker.node else None
         if not isinstance(target, ast.Name) or len(script.users) > 1:
