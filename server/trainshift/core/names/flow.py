@@ -69,6 +69,8 @@ class _Slice(Generic[T]):
     def _visit(self, at: Occurrence) -> None:
         node, names = at.node, self._script.names
         if isinstance(node, (ast.Name, ast.Attribute)):
+            if names.member_of_library(node):
+                return  # What is put into a library, `tf.assign(v, x)`, does not come out of all that it has.
             self._step(names.steps_back(at))
             for item in names.additions(at):
                 self._step(names.source_of(item.binding))
@@ -98,9 +100,17 @@ class _Slice(Generic[T]):
         makes = any(isinstance(value, Library) and api.is_class(value.name) for value in callee)
         if makes and not self._through_objects:
             return
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "run" and self._is_session(node, at):
+            return  # It gives values, which are no operations any more.
         if not functions or UNKNOWN in callee:
             called = node.func.value if isinstance(node.func, ast.Attribute) else node.func
             self._next += map(at.part, [called, *arguments(node)])
+
+    def _is_session(self, node: ast.Call, at: Occurrence) -> bool:
+        """Whether the method that is called is that of a TensorFlow 1 session."""
+        assert isinstance(node.func, ast.Attribute)
+        owner = self._script.names.values(node.func.value, at.scope, at.statement)
+        return self._script.names.may_be(owner, *api.SESSION, *api.MONITORED_SESSION)
 
     def _step(self, step: Step | None) -> None:
         """Follow what gives a name or an attribute its value, or else all that this is taken out of."""

@@ -51,10 +51,22 @@ def _named(facts: Facts) -> list[tuple[str, list[ast.Call], set[str]]]:
     """Every name or attribute that a chunk assigns, with the calls and the words in what it is assigned."""
     found = []
     for name, value in facts.once(bound_values):
-        parts = list(ast.walk(value))
+        parts = list(_parts(value))
         words = {last_name(part) for part in parts if isinstance(part, (ast.Name, ast.Attribute))}
         found.append((name, [part for part in parts if isinstance(part, ast.Call)], words))
     return found
+
+
+def _parts(value: ast.expr) -> Iterator[ast.AST]:
+    """An expression and what it is made of; what a session runs gives values, which are no operations."""
+    waiting: list[ast.AST] = [value]
+    while waiting:
+        part = waiting.pop()
+        yield part
+        if not (
+            isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "run"
+        ):
+            waiting += ast.iter_child_nodes(part)
 
 
 def _controlled(script: Script) -> Iterator[tuple[str, str]]:
