@@ -9,12 +9,14 @@ from dataclasses import dataclass, replace
 
 from trainshift.core.finding import Finding
 from trainshift.core.joined import Joined
+from trainshift.core.lazy import cached_property
 from trainshift.core.names.script import Script, read_script
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit, Remark, Withheld
 from trainshift.core.text.facts import Statement
 from trainshift.core.text.source import Span
 from trainshift.core.text.statements import FactsCache, ParseFailure
+from trainshift.engine.audit import Fault, faults_of
 from trainshift.engine.findings import find
 from trainshift.engine.guards import GUARDING, guarded
 from trainshift.engine.outlook import Outlook, look
@@ -50,6 +52,11 @@ class Analysis:
     def scripts(self) -> tuple[Script, ...]:
         """The scripts of the files, the started one first."""
         return self.program.script.scripts
+
+    @cached_property
+    def faults(self) -> tuple[Fault, ...]:
+        """What is wrong with the text that all changes together come to."""
+        return faults_of(self.program, self.changes)
 
     def file_at(self, offset: int) -> tuple[Script, int]:
         """The script of the file that an offset of the program's text lies in, and the offset in the file."""

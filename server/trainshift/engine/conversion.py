@@ -221,6 +221,10 @@ def carry_out(
         if not chosen:
             reason = f"no statement at line {line} needs a change"
             return _result(analysis, Status.NOTHING_FOUND, reason, path=path)
+    wrong = next((each for each in analysis.faults if each.certain), None)
+    if wrong is not None:
+        reason = f"the result would be wrong: {wrong.text}; please report this with the script"
+        return _result(analysis, Status.REFUSED, reason, wrong.span)
     if chosen is not None:
         return _apply(analysis, chosen, (), only)
     return _apply(analysis, analysis.changes, analysis.remarks, only)
@@ -337,6 +341,7 @@ def _apply(
     def is_wanted(target: Span) -> bool:
         return only in (None, analysis.file_at(target.start)[0].path)
 
+    unsure = [_note(analysis, "", each.span, each.text) for each in analysis.faults if is_wanted(each.span)]
     ordered = sorted(plan.changes, key=lambda change: (change.target.start, change.rule))
     ordered = [change for change in ordered if is_wanted(change.target)]
     remarks = [remark for remark in remarks if is_wanted(remark.target)]
@@ -345,7 +350,7 @@ def _apply(
         rewritten[0].text,
         applied=_notes(analysis, ordered, lambda change: (change.title,)),
         decisions=_decisions(analysis, ordered, remarks),
-        doubts=_notes(analysis, ordered, lambda change: change.doubts),
+        doubts=(*_notes(analysis, ordered, lambda change: change.doubts), *unsure),
         withheld=_withheld(analysis),
         plan=plan,
         files=tuple(rewritten),

@@ -9,7 +9,7 @@ is not found is unknown; cycles do no harm.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 from trainshift.core.lazy import cached_property
@@ -48,6 +48,20 @@ class Files(Protocol):
         """Whether another file of the project may import the one at `path`."""
 
 
+class _Rewritten:
+    """Files of which some read otherwise than they do."""
+
+    def __init__(self, files: Files, codes: Mapping[str, Code]) -> None:
+        self._codes = codes
+        self._files = files
+        self.has_file, self.has_modules = files.has_file, files.has_modules
+        self.is_root, self.may_be_imported = files.is_root, files.may_be_imported
+
+    def read(self, path: str) -> Code | None:
+        """What a file would say."""
+        return self._codes.get(path) or self._files.read(path)
+
+
 class Workspace:
     """The files around one script, the `root`, which is read with the names of all of them linked."""
 
@@ -62,6 +76,11 @@ class Workspace:
         self._modules: dict[tuple[str, str], tuple[tuple[str, ...], tuple[str, ...]]] = {}
         self.root = Script(code, self, path)
         self._add(path, self.root)
+
+    def rewritten(self, codes: Mapping[str, Code]) -> Workspace:
+        """The workspace as it would be if the files at some paths, the root's among them, read so."""
+        path = self.root.path
+        return Workspace(_Rewritten(self._files, codes), path, codes[path], self._most)
 
     @property
     def scripts(self) -> list[Script]:

@@ -1,0 +1,124 @@
+"""The audit: what is right passes, and a rule that misses its edits, or makes them twice, is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from fixtures import SCRIPTS
+from trainshift.core.text.edit import Change, apply, merge
+from trainshift.engine.analysis import Analysis, analyze
+from trainshift.engine.audit import faults_of
+from trainshift.engine.compiling import compiles
+from trainshift.engine.conversion import Status, carry_out
+
+# Scripts that stay right without the edits of a rule, or of which another edit does the same.
+RIGHT_WITHOUT = {
+    "HV05": {
+        "keras_gan_train_step",  # `fit` broadcasts the model, whose networks these are
+        "seq2seq_attention",  # the step that validates broadcasts the same networks
+    },
+    "HV09": {"keras_or_tape"},  # the tape's loop broadcasts the same model
+    "HV10": {"keras_custom_step"},  # the optimizer only gets a name, and HV03 wraps it
+    "HV13": {  # only the session's GPU is chosen, or a second session restores what the first one trained
+        "estimator_runconfig",
+        "monitored_hooks",
+        "monitored_singular",
+    },
+}
+
+
+def analyses() -> Iterator[tuple[str, Analysis]]:
+    for folder in SCRIPTS:
+        analysis = analyze((folder / "before.py").read_bytes().decode("utf-8-sig"))
+        assert isinstance(analysis, Analysis)
+        if analysis.changes:
+            yield folder.name, analysis
+
+
+ANALYSES = dict(analyses())
+
+
+def without(changes: tuple[Change, ...], rule: str) -> tuple[Change, ...]:
+    """The changes as if a rule had missed all that it is for."""
+    return tuple(each for each in changes if each.rule != rule)
+
+
+def doubled(changes: tuple[Change, ...], rule: str) -> tuple[Change, ...]:
+    """The changes as if a rule had inserted twice what it inserts."""
+    return tuple(
+        replace(
+            change,
+            edits=tuple(
+                replace(edit, text=edit.text * 2) if edit.start == edit.end else edit for edit in change.edits
+            ),
+        )
+        if change.rule == rule
+        else change
+        for change in changes
+    )
+
+
+def passing(
+    rule: str, spoil: Callable[[tuple[Change, ...], str], tuple[Change, ...]]
+) -> tuple[set[str], int]:
+    """The scripts that are converted with the changes of a rule spoilt, and how many were spoilt."""
+    passed, spoilt = set(), 0
+    for name, analysis in ANALYSES.items():
+        changes = spoil(analysis.changes, rule)
+        before = apply(analysis.scripts[0].source.text, merge(analysis.changes).edits)
+        after = apply(analysis.scripts[0].source.text, merge(changes).edits)
+        if after == before or not compiles(after):
+            continue
+        spoilt += 1
+        conversion = carry_out(replace(analysis, changes=changes))
+        if conversion.status is Status.CONVERTED and not conversion.doubts:
+            passed.add(name)
+        elif conversion.status is Status.REFUSED:
+            assert conversion.text == analysis.scripts[0].source.text
+            assert conversion.position is not None
+    return passed, spoilt
+
+
+@pytest.mark.parametrize("name", ANALYSES)
+def test_what_is_right_passes(name: str) -> None:
+    assert ANALYSES[name].faults == ()
+
+
+@pytest.mark.parametrize("rule", ["HV03", "HV04", "HV05", "HV09", "HV10", "HV12", "HV13", "HV14"])
+def test_a_rule_that_misses_its_edits_is_refused(rule: str) -> None:
+    passed, spoilt = passing(rule, without)
+    assert spoilt > len(passed)
+    assert passed <= RIGHT_WITHOUT.get(rule, set())
+
+
+@pytest.mark.parametrize("rule", ["HV02", "HV03", "HV04"])
+def test_a_rule_that_makes_its_edits_twice_is_refused(rule: str) -> None:
+    passed, spoilt = passing(rule, doubled)
+    assert spoilt
+    assert not passed
+
+
+@pytest.mark.parametrize("name", ANALYSES)
+def test_a_program_that_does_not_start_horovod_is_refused(name: str) -> None:
+    analysis = ANALYSES[name]
+    kept = tuple(
+        replace(
+            change,
+            requires=tuple(edit for edit in change.requires if "hvd.init()" not in edit.text),
+            edits=tuple(edit for edit in change.edits if "hvd.init()" not in edit.text),
+        )
+        for change in analysis.changes
+    )
+    started = ".init()" in analysis.scripts[0].source.text
+    faults = [each.text for each in faults_of(analysis.program, kept)]
+    assert started or faults == ["nothing in it starts Horovod"]
+
+
+def test_a_fault_is_told_where_the_call_stands_in_the_script() -> None:
+    analysis = ANALYSES["mnist_tape"]
+    text = analysis.scripts[0].source.text
+    (fault, *_) = faults_of(analysis.program, without(analysis.changes, "HV04"))
+    assert text[fault.span.start :].partition("(")[0].endswith("apply_gradients")
