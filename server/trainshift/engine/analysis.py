@@ -17,7 +17,7 @@ from trainshift.core.text.facts import Statement
 from trainshift.core.text.source import Span
 from trainshift.core.text.statements import FactsCache, ParseFailure
 from trainshift.engine.audit import Fault, faults_of
-from trainshift.engine.findings import find
+from trainshift.engine.findings import ON_LOOPS, find
 from trainshift.engine.guards import GUARDING, guarded
 from trainshift.engine.outlook import Outlook, look
 from trainshift.rewriting.prerequisites import Prerequisites
@@ -28,10 +28,6 @@ log = logging.getLogger(__name__)
 
 # The rules that set a file up: their changes are made where others of the same file need it.
 _SETTING_UP = frozenset(rule.code for rule in TRANSFORMS if rule.sets_up)
-
-
-# What the codes of restrictions on loops begin with.
-_ON_LOOPS = "TL"
 
 
 @dataclass(frozen=True)
@@ -150,7 +146,7 @@ def _findings(
     codes: dict[Program, set[str]] = {}
     for rule, change in proposed:
         for code in GUARDING.intersection(guard.code for guard in rule.guards):
-            asked = program if code.startswith(_ON_LOOPS) else _file_of(program, change)
+            asked = program if code in ON_LOOPS else _file_of(program, change)
             codes.setdefault(asked, set()).add(code)
     for each, wanted in codes.items():
         judgement = find(each, wanted, pause)

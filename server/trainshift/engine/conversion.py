@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from trainshift.core.finding import Finding, Verdict
 from trainshift.core.names.libraries import is_common
 from trainshift.core.names.script import Script, read_script
 from trainshift.core.names.workspace import MOST_CONVERTED
@@ -18,6 +19,7 @@ from trainshift.core.training.loops import Loops
 from trainshift.engine.analysis import Analysis, analyze_script
 from trainshift.engine.cells import Cells
 from trainshift.engine.compiling import compiles
+from trainshift.engine.findings import ON_LOOPS, find
 from trainshift.engine.own_codes import SYNTAX_ERROR
 from trainshift.engine.programs import analyze_program
 from trainshift.engine.versions.runtime import Runtime
@@ -223,7 +225,7 @@ def carry_out(
             return _result(analysis, Status.NOTHING_FOUND, reason, path=path)
     wrong = next((each for each in analysis.faults if each.certain), None)
     if wrong is not None:
-        reason = f"the result would be wrong: {wrong.text}; please report this with the script"
+        reason = f"the result would be wrong: {wrong.text}"
         return _result(analysis, Status.REFUSED, reason, wrong.span)
     if chosen is not None:
         return _apply(analysis, chosen, (), only)
@@ -255,6 +257,12 @@ def obstacle(analysis: Analysis, runtime: Runtime | None = None) -> Conversion |
     estimator = any(loop.pattern is Pattern.ESTIMATOR for loop in analysis.program.fact(Loops).own)
     refusal = runtime.refusal(estimator=estimator) if runtime is not None else ""
     return _result(analysis, Status.REFUSED, refusal) if refusal else None
+
+
+def _doubtful_loop(analysis: Analysis) -> Finding | None:
+    """What the restrictions on loops find in a program in which there is nothing to convert."""
+    found = find(analysis.program, ON_LOOPS).found
+    return next((each for each in found if each.verdict is not Verdict.HARMLESS), None)
 
 
 def _result(

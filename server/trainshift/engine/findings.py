@@ -12,6 +12,8 @@ from trainshift.restrictions import RESTRICTIONS
 
 log = logging.getLogger(__name__)
 ALL_CODES = frozenset(rule.code for rule in RESTRICTIONS)
+ON_LOOPS = frozenset(code for code in ALL_CODES if code.startswith("TL"))
+"""The restrictions on training loops, which are asked of a whole program."""
 _LOGGED: set[tuple[str, str, str]] = set()
 
 

@@ -1,0 +1,109 @@
+"""Audit: whether the text that a conversion comes to trains as it must, asked of that text alone (SPEC §9).
+
+Each optimizer step must be averaged exactly once, each rate scaled at most once, and what is trained must
+start alike on all ranks.  No rule is asked, nor anything that rules ask of what they rewrite: what they miss,
+or do twice, is to be seen here.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from trainshift.core.joined import Joined
+from trainshift.core.names.script import Script
+from trainshift.core.program import Program
+from trainshift.core.text.code import Code
+from trainshift.core.text.edit import Change, Edit, apply, merge
+from trainshift.core.text.facts import Site
+from trainshift.core.text.source import Source, Span
+from trainshift.core.text.statements import Chunk, FactsCache, ParseFailure, parse
+from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.loops import Loops
+from trainshift.engine.audit.averaging import Averaging
+from trainshift.engine.audit.beginning import Beginning
+from trainshift.engine.audit.flaws import Flaw
+from trainshift.engine.audit.scaling import Scaling
+
+log = logging.getLogger(__name__)
+
+_UNAVERAGED = (
+    "nothing in the result would average gradients; if another file starts the training, convert that one"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What is wrong with a result; not `certain` where that cannot be seen.
+
+    `span` is the place in the text that was converted, of a program all files one after another.
+    """
+
+    text: str
+    span: Span
+    certain: bool = True
+
+
+def faults_of(program: Program, changes: Iterable[Change]) -> tuple[Fault, ...]:
+    """What is wrong with the text that changes of a program come to together."""
+    plan = merge(changes)
+    edits, result = plan.edits, _result(program, plan.edits)
+    nowhere = min((each.target for each in plan.changes), default=Span(0, 0))
+    try:
+        found = [
+            Fault(flaw.text, _origin(result, edits, flaw.site) if flaw.site else nowhere, flaw.certain)
+            for flaw in _flaws(result)
+        ]
+        return tuple(dict.fromkeys(found))
+    except RecursionError:
+        raise
+    except Exception:
+        log.exception("the audit failed")
+        return (Fault("an internal error: the result could not be checked", nowhere, certain=False),)
+    finally:
+        result.forget()
+
+
+def _result(program: Program, edits: tuple[Edit, ...]) -> Program:
+    """The program that edits come to."""
+    codes = {script.path: _edited(script, own) for script, own in program.script.parts(edits)}
+    workspace = program.script.scripts[0].workspace
+    if workspace is None:
+        return Program(Script(next(iter(codes.values()))))
+    linked = workspace.rewritten(codes).reachable
+    return Program(Joined(linked) if len(linked) > 1 else linked[0])
+
+
+def _edited(script: Script, edits: tuple[Edit, ...]) -> Code:
+    """A file after its edits, of which only what was edited is read anew."""
+    read = zip(script.chunks, script.facts, strict=True)
+    text = apply(script.source.text, edits)
+    chunks = parse(text, FactsCache([Chunk(*chunk, facts) for chunk, facts in read]))
+    if isinstance(chunks, ParseFailure):
+        raise ValueError(chunks.message)
+    return Code(Source(text), chunks)
+
+
+def _origin(result: Program, edits: tuple[Edit, ...], site: Site) -> Span:
+    """Where a call of the result stood before the edits."""
+    at = result.script.span(site.node, site).start
+    for edit in edits:
+        if edit.start >= at:
+            break
+        at -= min(len(edit.text) - (edit.end - edit.start), at - edit.start)
+    return Span(at, at)
+
+
+def _flaws(result: Program) -> list[Flaw]:
+    """What is wrong with a converted program, in no order."""
+    trains = next((site for loop in result.fact(Loops).own for site in loop.sites), None)
+    if not result.fact(Averaging).calls:
+        return [Flaw(_UNAVERAGED, trains)]
+    if next(iter(result.fact(Horovod).calls("init")), None) is None:
+        return [Flaw("nothing starts Horovod", trains)]
+    return [
+        *result.fact(Averaging).flaws(),
+        *result.fact(Scaling).flaws(),
+        *result.fact(Beginning).flaws(),
+    ]

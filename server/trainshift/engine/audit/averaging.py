@@ -1,0 +1,200 @@
+"""Averaging: whether the gradients of each step are averaged over the ranks, and once only."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from itertools import pairwise
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.names import api
+from trainshift.core.names.classes import class_around
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.names.values import UserInstance
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Scope, Site, Statement, argument
+from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.loop_kinds import Loop, Pattern
+from trainshift.core.training.loops import Loops
+from trainshift.core.training.steps import GRADIENT_METHODS, Step, Steps
+from trainshift.engine.audit.flaws import Flaw, at, reaching
+
+# What averages the gradients that it is given, or that the tape or the optimizer takes which it is given.
+_WRAPS = ("DistributedGradientTape", "DistributedOptimizer", "create_distributed_optimizer", "load_model")
+_REDUCTIONS = ("allreduce", "grouped_allreduce")
+# Methods of an optimizer that take gradients, and functions that do.
+_TAKING = (*GRADIENT_METHODS, "compute_gradients", "get_gradients", "_compute_gradients", "gradients")
+
+
+class Averaging:
+    """What averages gradients in one program."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+        calls = program.fact(Horovod).calls(*_WRAPS, *_REDUCTIONS)
+        self.calls = {site.node: site for site in calls}
+
+    def flaws(self) -> Iterator[Flaw]:
+        """The steps whose gradients are not averaged, and what averages them again."""
+        yield from self._unaveraged()
+        yield from self._averaged_twice()
+
+    def _unaveraged(self) -> Iterator[Flaw]:
+        """The steps whose gradients nothing averages."""
+        wrapped = {each.site: each.bare <= each.wrapped for each in self._program.fact(Steps).gradients}
+        for step in self._program.fact(Steps).steps:
+            if step.pairs is not None and not self._is_aside(step.site):
+                yield from self._of_step(step, wrapped)
+        for site in self._minimizers:
+            assert isinstance(site.node.func, ast.Attribute)
+            if not self._averages(at(site.node.func.value, site)):
+                yield Flaw("the gradients of this step are not averaged", site)
+        for loop in self._program.fact(Loops).own:
+            if loop.pattern is Pattern.OPTIMIZER:
+                yield from self._of_fit(loop)
+            elif loop.pattern is Pattern.ESTIMATOR:
+                yield from self._of_estimator(loop)
+
+    def _of_step(self, step: Step, wrapped: dict[Site, bool]) -> Iterator[Flaw]:
+        """What is wrong with a call of `apply_gradients`."""
+        assert step.pairs is not None
+        pairs = at(step.pairs, step.site)
+        if self._averages(pairs):
+            return
+        taken = self._reaching(self._taking, pairs) or [each.site for each in step.gradients]
+        if not taken and self._averages(pairs._replace(node=step.receiver)):
+            return
+        if not taken:
+            yield Flaw(
+                "where the gradients of this step come from cannot be seen; check that they are averaged",
+                step.site,
+                certain=False,
+            )
+        for site in taken:
+            called = site.node.func
+            of = called.value if isinstance(called, ast.Attribute) else None
+            known = wrapped.get(site, of is not None and self._averages(at(of, site)))
+            if not known:
+                yield Flaw("the gradients of this step are not averaged", step.site)
+                return
+
+    def _of_fit(self, loop: Loop) -> Iterator[Flaw]:
+        """What is wrong with the fit of a Keras model."""
+        site = loop.sites[0]
+        if self._has_own_step(loop) or any(map(self._averages, loop.models)):
+            return
+        optimizers = loop.optimizers or self._compiled
+        if not optimizers:
+            yield Flaw(
+                "the optimizer of this model cannot be seen; check that it is wrapped", site, certain=False
+            )
+        elif not all(map(self._averages, optimizers)):
+            yield Flaw("the optimizer of this model does not average its gradients", site)
+
+    def _of_estimator(self, loop: Loop) -> Iterator[Flaw]:
+        """What is wrong with the training of an Estimator, unless the script has steps of its own."""
+        if not (self._minimizers or self._program.fact(Steps).steps or any(map(self._averages, loop.models))):
+            yield Flaw("the optimizer of this Estimator does not average its gradients", loop.sites[0])
+
+    @cached_property
+    def _compiled(self) -> list[Occurrence]:
+        """The optimizers that models are compiled with, whichever these are."""
+        compiles = self._script.sites_named("compile")
+        given = [(argument(site.node, 0, "optimizer"), site) for site in compiles]
+        return [at(node, site) for node, site in given if node is not None]
+
+    def _has_own_step(self, loop: Loop) -> bool:
+        """Whether the model takes its steps in a method of the script's own."""
+        return any(
+            isinstance(value, UserInstance) and self._defines_step(value.scope)
+            for model in loop.models
+            for value in self._names.values(model.node, model.scope, model.statement)
+        )
+
+    def _defines_step(self, cls: Scope) -> bool:
+        return any(
+            isinstance(each, Scope) and "train_step" in each.bindings for each in self._names.ancestry(cls)
+        )
+
+    @cached_property
+    def _minimizers(self) -> list[Site]:
+        """The calls of an optimizer's `minimize`."""
+        return [
+            site
+            for site in self._script.sites_named("minimize")
+            if isinstance(site.node.func, ast.Attribute)
+            and not self._names.full_names(site.node.func, site.scope, site.statement)
+            and not self._is_aside(site)
+            and self._names.may_be(self._names.site_values(site.node.func.value, site), *api.OPTIMIZERS)
+        ]
+
+    @cached_property
+    def _taking(self) -> dict[ast.Call, Site]:
+        return {site.node: site for site in self._script.sites_named(*_TAKING)}
+
+    def _is_aside(self, site: Site) -> bool:
+        """Whether a call is a step inside of an optimizer's class, for which whoever uses that answers."""
+        owner = class_around(site.scope)
+        bases = self._names.library_bases(owner) if owner is not None else ()
+        return any(api.is_subclass(base, *api.OPTIMIZERS) for base in bases)
+
+    def _averages(self, at: Occurrence) -> bool:
+        return bool(self._reaching(self.calls, at))
+
+    def _reaching(self, wanted: dict[ast.Call, Site], of: Occurrence) -> list[Site]:
+        return reaching(self._program, wanted, of)
+
+    # Averaged twice
+
+    def _averaged_twice(self) -> Iterator[Flaw]:
+        """What averages what is averaged already."""
+        reason = "the gradients are averaged here, and were before"
+        for site in self.calls.values():
+            given = argument(site.node, 0, "gradtape", "optimizer")
+            if given is not None and self._is_wrapped(at(given, site), site):
+                yield Flaw(reason, site)
+        for step in self._program.fact(Steps).steps:
+            if step.pairs is None:
+                continue
+            pairs = at(step.pairs, step.site)
+            for site in self._reaching(self._reductions, pairs):
+                of = argument(site.node, 0, "tensor", "tensors")
+                before = self._reaching(self._reductions, at(of, site)) if of else ()
+                if any(each is not site for each in before):
+                    yield Flaw(reason, site)
+
+    @cached_property
+    def _reductions(self) -> dict[ast.Call, Site]:
+        return {node: site for node, site in self.calls.items() if site.name in _REDUCTIONS}
+
+    def _is_wrapped(self, at: Occurrence, outer: Site) -> bool:
+        """Whether what a call wraps is wrapped already."""
+        if isinstance(at.node, ast.Call):
+            return at.node in self.calls
+        for binding in self._names.bindings(at):
+            value = binding.taken
+            inner = self.calls.get(value) if isinstance(value, ast.Call) else None
+            if inner is None or inner is outer:
+                continue
+            if isinstance(at.node, ast.Name):
+                # Under conditions of their own, they may well be of modes that exclude each other.
+                conditions, others = (frozenset(_conditions(each)) for each in (inner, outer))
+                if conditions <= others or others <= conditions:
+                    return True
+            elif isinstance(at.node, ast.Attribute) and self._follows(outer.statement, inner.statement):
+                return True
+        return False
+
+    def _follows(self, later: Statement, earlier: Statement) -> bool:
+        """Whether a statement stands further down in the block of another one."""
+        block, index = self._script.siblings(later)
+        return earlier in block[:index]
+
+
+def _conditions(site: Site) -> Iterator[tuple[Statement, str]]:
+    """The branches that a call is made in."""
+    for below, above in pairwise(site.statement.path()):
+        if isinstance(above.node, ast.If | ast.Match | ast.Try):
+            yield above, below.branch

@@ -1,0 +1,156 @@
+"""Beginning: whether what is trained starts alike on all ranks."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.names.values import Instance, Value
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Scope, Site, argument, arguments, last_name
+from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.loop_kinds import GRAPH_PATTERNS, Pattern
+from trainshift.core.training.loops import Loops
+from trainshift.core.training.steps import VARIABLE_LISTS, Steps
+from trainshift.engine.audit.flaws import Flaw, at, reaching
+
+_OF_SOME = "broadcast_variables"
+_BROADCASTING = (
+    _OF_SOME,
+    "broadcast_global_variables",
+    "broadcast_object",
+    "broadcast_object_fn",
+    "BroadcastGlobalVariablesCallback",
+    "BroadcastGlobalVariablesHook",
+)
+_BEGUN_BY_CALLS = frozenset({Pattern.OPTIMIZER, *GRAPH_PATTERNS})
+# Words that tell no objects apart.
+_COMMON = frozenset({"self", "cls", *VARIABLE_LISTS})
+
+
+class Beginning:
+    """What gives all ranks of one program the same variables."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+        self._horovod = program.fact(Horovod)
+
+    def flaws(self) -> Iterator[Flaw]:
+        """The loops of which the ranks start from weights of their own."""
+        reason = "nothing gives all ranks the same weights before they train"
+        for loop in self._program.fact(Loops).own:
+            if loop.pattern is Pattern.GRAD_TAPE:
+                yield from (Flaw(reason, site) for site in loop.sites if not self._is_started(site))
+            elif loop.pattern in _BEGUN_BY_CALLS and not any(map(self._is_begun, loop.sites)):
+                yield Flaw(reason, loop.sites[0])
+
+    def _is_started(self, site: Site) -> bool:
+        """Whether a broadcast near a step of the script's own names what it trains, or its optimizer."""
+        trained = self._trained.get(site, frozenset())
+        return any(
+            (not named or not trained or named & trained) and self._is_near(each, site)
+            for each, named in self._broadcasts.items()
+        )
+
+    def _is_begun(self, site: Site) -> bool:
+        """Whether a call that trains is handed what broadcasts, or a broadcast near it names its model."""
+        if not isinstance(site.node.func, ast.Attribute):
+            return bool(self._broadcasting)
+        if site.name == "run":
+            return self._is_begun_session(site, site.node.func)
+        if self._is_handed_broadcast(site):
+            return True
+        trained, above = _words(site.node.func.value), self._functions_above(site.scope.function())
+        return any(
+            (not named or named & trained) and each.scope.function() in above
+            for each, named in self._broadcasts.items()
+        )
+
+    def _is_begun_session(self, site: Site, run: ast.Attribute) -> bool:
+        """Whether each session that a call may run in has run a broadcast, or has a hook that does."""
+        sessions = [each for each in self._names.site_values(run.value, site) if isinstance(each, Instance)]
+        if not sessions or self._begun_sessions is None:
+            return bool(self._broadcasting)
+        return all(
+            each in self._begun_sessions or self._is_handed_broadcast(self._script.site_of(each.node))
+            for each in sessions
+        )
+
+    @cached_property
+    def _begun_sessions(self) -> frozenset[Value] | None:
+        """The sessions that run a broadcast; None where one runs in whichever is the default."""
+        found: frozenset[Value] = frozenset()
+        for site in self._script.sites_named("run"):
+            if isinstance(site.node.func, ast.Attribute) and self._is_handed_broadcast(site):
+                session: ast.expr | None = site.node.func.value
+                if self._leads(self._broadcasting, site.node.func.value, site):
+                    session = argument(site.node, 1, "session")
+                if session is None:
+                    return None
+                found |= self._names.site_values(session, site)
+        return found
+
+    def _is_handed_broadcast(self, site: Site) -> bool:
+        """Whether an argument of a call, or what it is a method of, leads to a broadcast."""
+        called = site.node.func
+        parts = [*arguments(site.node), *([called.value] if isinstance(called, ast.Attribute) else [])]
+        return any(self._leads(self._broadcasting, each, site) for each in parts)
+
+    def _leads(self, wanted: dict[ast.Call, Site], node: ast.expr, site: Site) -> bool:
+        return bool(reaching(self._program, wanted, at(node, site)))
+
+    def _is_near(self, broadcast: Site, site: Site) -> bool:
+        """Whether one function, or what calls it, comes to both calls."""
+        one, other = (self._functions_above(each.scope.function()) for each in (broadcast, site))
+        inside = broadcast.scope.function()
+        callers = self._names.callers(inside)[0] if inside is not None else ()
+        return not one.isdisjoint((site.scope.function(),)) or any(
+            each.scope.function() in other for each in (broadcast, *callers)
+        )
+
+    def _functions_above(self, function: Scope | None) -> set[Scope | None]:
+        """A function, and those that call it, from however far."""
+        found: dict[Scope | None, None] = {function: None}
+        waiting = [function]
+        for each in waiting:
+            for site in self._names.callers(each)[0] if each is not None else ():
+                above = site.scope.function()
+                if above not in found:
+                    found[above] = None
+                    waiting.append(above)
+        return set(found)
+
+    @cached_property
+    def _broadcasting(self) -> dict[ast.Call, Site]:
+        return {site.node: site for site in self._horovod.calls(*_BROADCASTING)}
+
+    @cached_property
+    def _broadcasts(self) -> dict[Site, frozenset[str]]:
+        """The calls that broadcast variables, with the words of which; none where it is all of them."""
+        return {
+            site: frozenset().union(*map(_words, site.node.args[:1]))
+            if site.name == _OF_SOME
+            else frozenset()
+            for site in self._broadcasting.values()
+            if site.name.startswith("broadcast")
+        }
+
+    @cached_property
+    def _trained(self) -> dict[Site, frozenset[str]]:
+        """The words of what each step trains, and of its optimizer."""
+        return {
+            step.site: frozenset().union(*map(_words, (step.receiver, *step.models)))
+            for step in self._program.fact(Steps).steps
+        }
+
+
+_BEGUN_BY_CALLS = frozenset({Pattern.GRAD_TAPE, Pattern.OPTIMIZER, *GRAPH_PATTERNS})
+
+
+def _words(node: ast.expr) -> frozenset[str]:
+    """The names and attributes of an expression that tell objects apart."""
+    parts = (last_name(each) for each in ast.walk(node) if isinstance(each, ast.Name | ast.Attribute))
+    return frozenset(parts) - _COMMON

@@ -1,0 +1,29 @@
+"""Flaws: what may be wrong with the text of a converted program, and what all that look for it ask."""
+
+from __future__ import annotations
+
+import ast
+from typing import NamedTuple
+
+from trainshift.core.names.flow import reaching_calls
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Site
+
+
+class Flaw(NamedTuple):
+    """Something wrong at a call of the result, or anywhere; not `certain` where that cannot be seen."""
+
+    text: str
+    site: Site | None = None
+    certain: bool = True
+
+
+def at(node: ast.expr, site: Site) -> Occurrence:
+    """An expression that is read where a call is."""
+    return Occurrence(node, site.scope, site.statement)
+
+
+def reaching(program: Program, wanted: dict[ast.Call, Site], of: Occurrence) -> list[Site]:
+    """Those of the `wanted` calls whose results reach an expression."""
+    return reaching_calls(program.script, wanted, of.node, of.scope, of.statement)

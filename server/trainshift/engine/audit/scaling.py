@@ -1,0 +1,90 @@
+"""Scaling: whether each rate is multiplied by the number of ranks at most once."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainshift.core.names import api
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.names.values import Instance, UserInstance, Value
+from trainshift.core.program import Program
+from trainshift.core.text.facts import COMPREHENSIONS, Scope, Site, alternatives, argument, arguments
+from trainshift.core.training.horovod import Horovod
+from trainshift.engine.audit.flaws import Flaw, at
+
+_RATES = ("learning_rate", "lr", "initial_learning_rate")
+# A rate is not followed through more names than this.
+_DEEPEST = 40
+
+
+class Scaling:
+    """How the rates of one program are scaled."""
+
+    def __init__(self, program: Program) -> None:
+        self._script = program.script
+        self._names = program.names
+        self._horovod = program.fact(Horovod)
+        self._scalings: dict[tuple[int, int], int] = {}
+
+    def flaws(self) -> Iterator[Flaw]:
+        """The optimizers of which a rate is multiplied by the number of ranks more than once."""
+        for site in self._script.sites:
+            made = [value for value in self._names.site_values(site.node, site) if self._is_optimizer(value)]
+            if not made:
+                continue
+            first = argument(site.node, 0, *_RATES)
+            for given in dict.fromkeys(
+                (first, *(word.value for word in site.node.keywords if word.arg in _RATES))
+            ):
+                if given is not None and self._scaling(at(given, site)) > 1:
+                    yield Flaw("the rate of this optimizer is scaled twice", site)
+
+    def _is_optimizer(self, value: Value) -> bool:
+        return isinstance(value, Instance) and api.is_subclass(value.cls, *api.OPTIMIZERS)
+
+    def _scaling(self, of: Occurrence, depth: int = 0) -> int:
+        """How often a number is multiplied by the number of ranks, at most, on any way that it is made."""
+        key = id(of.node), id(of.scope)
+        if key not in self._scalings:
+            self._scalings[key] = 0  # A number that is made of itself adds nothing.
+            self._scalings[key] = self._scaling_of(of, depth) if depth < _DEEPEST else 0
+        return self._scalings[key]
+
+    def _scaling_of(self, of: Occurrence, depth: int) -> int:
+        node = of.node
+        if isinstance(node, ast.Call):
+            site = self._script.site_of(node)
+            if self._horovod.is_call(site, "size"):
+                return 1
+            if (step := self._names.steps_back(of)) is not None:
+                return self._most(step.sources, depth)
+            functions = [*self._names.called_functions(site), *self._schedules(site)]
+            returned = [Occurrence(value, each, where) for each in functions for value, where in each.returns]
+            return self._most(returned or [of.part(each) for each in arguments(node)], depth)
+        if isinstance(node, ast.BinOp):
+            sides = [self._scaling(of.part(side), depth + 1) for side in (node.left, node.right)]
+            if isinstance(node.op, ast.Mult):
+                return sum(sides)
+            return sides[0] if isinstance(node.op, ast.Div | ast.FloorDiv | ast.Pow) else max(sides)
+        if isinstance(node, ast.UnaryOp):
+            return self._scaling(of.part(node.operand), depth + 1)
+        if isinstance(node, ast.Name | ast.Attribute | ast.Subscript) or alternatives(node):
+            step = self._names.steps_back(of)
+            return self._most(step.sources, depth) if step is not None else 0
+        if isinstance(node, COMPREHENSIONS):
+            return 0
+        return self._most(
+            [of.part(each) for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr)], depth
+        )
+
+    def _schedules(self, site: Site) -> Iterator[Scope]:
+        """The `__call__` of an object of the script's own that a call makes."""
+        for value in self._names.site_values(site.node, site):
+            if isinstance(value, UserInstance):
+                for cls in self._names.ancestry(value.scope):
+                    bindings = cls.bindings.get("__call__", ()) if isinstance(cls, Scope) else ()
+                    yield from (each.inner for each in bindings if each.inner is not None)
+
+    def _most(self, sources: list[Occurrence] | tuple[Occurrence, ...], depth: int) -> int:
+        return max((self._scaling(each, depth + 1) for each in sources), default=0)
