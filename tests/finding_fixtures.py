@@ -90,7 +90,7 @@ def _shown(source: Source, finding: Finding) -> str:
     lines = [f"{line}:{column} {finding.code} {finding.verdict.value} {finding.message}"]
     lines += _underlined(source, finding.span)
     for related in finding.related:
-        home = source if related.script is None else related.script.source
+        home = related.script.source if isinstance(related.script, Script) else source
         where = ":".join(str(number) for number in home.position(related.span.start))
         file = "" if related.script is None else f"{posixpath.basename(related.script.path)}:"
         lines.append(f"- {file}{where} {related.message}")

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -196,3 +197,47 @@ def test_packaging_is_loaded_only_where_it_matters(project: Path, requirement: s
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == str(loaded)
+
+
+def check(*args: str) -> list[dict[str, Any]]:
+    result = CliRunner().invoke(cli, ["check", "--format=json", *args])
+    assert result.exit_code == 0, result.output
+    (file,) = json.loads(result.stdout)["files"]
+    found: list[dict[str, Any]] = file["diagnostics"]
+    return found
+
+
+def test_check_tells_at_the_import_what_the_project_asks_for(project: Path) -> None:
+    put(project / "requirements.txt", f"numpy\n{NEW}")
+    (found,) = check("src/app/train.py")
+    assert (found["code"], found["severity"], found["line"]) == ("TS04", "information", 1)
+    assert str(found["message"]).startswith("requirements.txt asks for tensorflow 2.17.1, but Horovod")
+    (related,) = found["related"]
+    assert (related["path"], related["line"]) == ("requirements.txt", 2)
+    put(project / "requirements.txt", OLD)
+    assert check("src/app/train.py") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SCRIPT.replace("as tf", "as tf  # trainshift: ignore[TS04]"),
+        SCRIPT.replace("as tf", "as tf  # trainshift: ignore"),
+        "import tensorflow as tf\nprint(tf.__version__)\n",
+    ],
+)
+def test_check_tells_nothing_where_that_is_silenced_or_nothing_trains(project: Path, text: str) -> None:
+    put(project / "requirements.txt", NEW)
+    put(project / "src" / "app" / "train.py", text)
+    assert check("src/app/train.py") == []
+
+
+@pytest.mark.parametrize("setting", ['ignore = ["TS04"]', '[severity]\nTS04 = "off"'])
+def test_settings_switch_it_off(project: Path, setting: str) -> None:
+    put(project / "requirements.txt", NEW)
+    put(project / "trainshift.toml", setting)
+    assert check("src/app/train.py") == []
+    put(project / "trainshift.toml", '[severity]\nTS04 = "error"')
+    result = CliRunner().invoke(cli, ["check", "src/app/train.py"])
+    assert result.exit_code == 1
+    assert "TS04" in result.output

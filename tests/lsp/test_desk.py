@@ -20,7 +20,7 @@ from trainshift.core.names.script import Script, read_script
 from trainshift.core.names.values import ANYTHING
 from trainshift.core.text.source import Source
 from trainshift.engine.analysis import analyze_script
-from trainshift.engine.checking import CheckReport, check
+from trainshift.engine.checking import CheckReport, Demanded, check
 from trainshift.engine.conversion import carry_out
 from trainshift.engine.live import Live
 from trainshift.engine.settings import Settings, read_settings
@@ -194,7 +194,11 @@ class Slow(Live):
         self.checked: list[Settings] = []
 
     def in_full(
-        self, source: Source, settings: Settings, pause: Callable[[], None] = lambda: None
+        self,
+        source: Source,
+        settings: Settings,
+        pause: Callable[[], None] = lambda: None,
+        demanded: Demanded = lambda: None,
     ) -> CheckReport:
         self.began.release()
         while not self.go_on.acquire(timeout=0.001):
@@ -210,7 +214,7 @@ def test_rules_that_change_at_the_end_of_a_check_are_not_lost() -> None:
     text = "import tensorflow as tf\nadam = tf.keras.optimizers.Adam\nopt = adam(0.1)\n"
 
     def last_moment(
-        source: Source, settings: Settings, pause: Callable[[], None] = lambda: None
+        source: Source, settings: Settings, pause: Callable[[], None], demanded: Demanded
     ) -> CheckReport:
         report = Live.in_full(live, source, settings)
         live.checked.append(settings)
@@ -218,7 +222,7 @@ def test_rules_that_change_at_the_end_of_a_check_are_not_lost() -> None:
             office.desk.renew(program, RULES[1])
         return report
 
-    live.in_full = last_moment  # type: ignore[method-assign]
+    live.in_full = last_moment  # type: ignore[assignment, method-assign]
     program = OpenProgram("a", paper(text, 1), live, RULES[0])
     office.desk.put(program)
     office.wait(lambda: is_settled(program), "never settled")

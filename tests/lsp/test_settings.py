@@ -34,6 +34,7 @@ BOTH = {"TF01", "TF03"}
 TELLING = able({"workspace.configuration": None, "workspace.didChangeConfiguration": None})
 ERROR = types.DiagnosticSeverity.Error
 WARNING = types.DiagnosticSeverity.Warning
+INFORMATION = types.DiagnosticSeverity.Information
 
 
 def project(path: Path, table: str = "") -> Path:
@@ -304,3 +305,41 @@ async def test_a_script_for_keras_3_is_refused_unless_versions_are_ignored(tmp_p
         while action.disabled is not None:
             (action,) = await session.actions(document, 0, only=only)
         assert await session.result(action, document) == text_of(SCRIPTS / "mnist_tape" / "after.py")
+
+
+async def test_what_the_project_asks_for_is_told_at_the_import(tmp_path: Path) -> None:
+    folder = project(tmp_path / "here")
+    requirements = folder / "requirements.txt"
+    requirements.write_text("numpy\ntensorflow==2.16.1\n", encoding="utf-8")
+    path = SCRIPTS / "mnist_tape" / "before.py"
+    async with serve(able({"textDocument.diagnostic": {}}), folders=[folder]) as session:
+        document = script(session, folder, text_of(path), name="train.py")
+        (found,) = (each for each in await session.pulled(document) if each.code == "TS04")
+        assert (found.range.start.line, found.severity) == (document.line("import tensorflow"), INFORMATION)
+        assert found.message.startswith("requirements.txt asks for tensorflow 2.16.1, but Horovod")
+        (related,) = found.related_information or ()
+        assert related.location.uri == requirements.as_uri()
+        assert related.location.range.start == types.Position(1, 0)
+        # What can be done about it.
+        actions = {each.title: each.command for each in await session.menu(document, found.range)}
+        opening = actions["Trainshift: Open requirements.txt"]
+        assert opening is not None
+        await session.run(opening.command, *opening.arguments or ())
+        assert session.shown_documents[-1].uri == requirements.as_uri()
+        assert session.shown_documents[-1].selection == types.Range(
+            types.Position(1, 0), types.Position(1, 0)
+        )
+        answer = await session.run("trainshift.makeDistributed", {"uri": document.uri, "apply": False})
+        assert (answer["status"], answer["code"]) == ("refused", "TS04")
+        assert (answer["at"]["uri"], answer["at"]["line"]) == (requirements.as_uri(), 2)
+        anyway = actions["Trainshift: Convert Anyway"]
+        assert anyway is not None
+        await session.run(anyway.command, *anyway.arguments or ())
+        assert document.text == text_of(path.with_name("after.py"))
+        # While the import is edited it stays, and with another version it goes.
+        session.edit(document, "import tensorflow as tf", "import tensorflow as tf\n")
+        assert "TS04" in {each.code for each in await session.pulled(document)}
+        requirements.write_text("numpy\ntensorflow==2.15.1\n", encoding="utf-8")
+        session.watched(requirements, types.FileChangeType.Changed)
+        while "TS04" in {each.code for each in await session.pulled(document)}:
+            pass

@@ -15,7 +15,14 @@ import {
 import { cellNumber, inFront, isLookedAt, nameOf, notebookOf, placed, reveal } from "./documents";
 import { explain, Pages } from "./pages";
 import { Preview } from "./preview";
-import { Conversion, MAKE_DISTRIBUTED, Note, RulesRequest, STATEMENT_KIND } from "./protocol";
+import {
+  Conversion,
+  MAKE_DISTRIBUTED,
+  Note,
+  RulesRequest,
+  STATEMENT_KIND,
+  UNSUPPORTED_VERSION,
+} from "./protocol";
 import { Server } from "./server";
 import { asSentence, capitalized, counted } from "./words";
 
@@ -30,7 +37,11 @@ export class Converter {
     private readonly pages: Pages,
   ) {}
 
-  /** Convert a document: the one that is given by a URI or an object that holds one, else the one in front. */
+  /**
+   * Convert a document: the one that is given by a URI or an object that holds one, else the one in front.
+   *
+   * An object may say by `ignoreVersions` that it does not matter what versions its project asks for.
+   */
   async makeDistributed(given?: unknown): Promise<void> {
     const uri = await opened(given);
     if (uri === undefined) {
@@ -45,7 +56,7 @@ export class Converter {
     const name = nameOf(uri);
     let conversion: Conversion;
     try {
-      conversion = await planned(client, uri, name);
+      conversion = await planned(client, uri, name, ignoresVersions(given));
     } catch (error) {
       void this.tell("warning", `${name} could not be read: ${String(error)}`, name);
       return;
@@ -69,6 +80,9 @@ export class Converter {
     if (at?.uri !== undefined) {
       const place = vscode.Uri.parse(at.uri);
       actions[titleOf(place, at.line, uri)] = () => reveal(place, at.line, at.column);
+    }
+    if (code === UNSUPPORTED_VERSION) {
+      actions["Convert Anyway"] = () => this.makeDistributed({ uri: uri.toString(), ignoreVersions: true });
     }
     if (code) {
       actions["Why?"] = () => explain(this.server, code);
@@ -168,21 +182,26 @@ function titleOf(place: vscode.Uri, line: number, from: vscode.Uri): string {
 }
 
 /** What converting a document would come to; nothing is changed. */
-export function plan(client: LanguageClient, uri: vscode.Uri): Promise<Conversion> {
+export function plan(client: LanguageClient, uri: vscode.Uri, ignoreVersions = false): Promise<Conversion> {
   return client.sendRequest(ExecuteCommandRequest.type, {
     command: MAKE_DISTRIBUTED,
-    arguments: [{ uri: uri.toString(), apply: false }],
+    arguments: [{ uri: uri.toString(), apply: false, ignoreVersions }],
   }) as Promise<Conversion>;
 }
 
 /** As `plan`, with progress in the status bar, and with all files open, so that each one has a version. */
-function planned(client: LanguageClient, uri: vscode.Uri, name: string): Promise<Conversion> {
+function planned(
+  client: LanguageClient,
+  uri: vscode.Uri,
+  name: string,
+  ignoreVersions: boolean,
+): Promise<Conversion> {
   const options = { location: vscode.ProgressLocation.Window, title: `Trainshift: reading ${name}` };
   const work = async (): Promise<Conversion> => {
-    let conversion = await plan(client, uri);
+    let conversion = await plan(client, uri, ignoreVersions);
     for (let turn = 0; turn < MOST_TURNS && closedIn(conversion).length > 0; turn += 1) {
       await Promise.all(closedIn(conversion).map((each) => vscode.workspace.openTextDocument(each)));
-      conversion = await plan(client, uri);
+      conversion = await plan(client, uri, ignoreVersions);
     }
     return conversion;
   };
@@ -219,6 +238,12 @@ function uriOf(given: unknown): vscode.Uri | undefined {
   const isHolder =
     typeof given === "object" && given !== null && "uri" in given && typeof given.uri === "string";
   return isHolder ? vscode.Uri.parse(given.uri as string) : undefined;
+}
+
+function ignoresVersions(given: unknown): boolean {
+  return (
+    typeof given === "object" && given !== null && "ignoreVersions" in given && given.ignoreVersions === true
+  );
 }
 
 /** Whether the documents are still of the versions that an edit was worked out for. */

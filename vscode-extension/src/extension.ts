@@ -3,13 +3,14 @@
 import * as vscode from "vscode";
 
 import { Converter, makeStatementDistributed } from "./conversion";
+import { reveal } from "./documents";
 import { reportEnvironment } from "./environmentReport";
 import { runWithHorovod } from "./horovod";
 import { Interpreters, SETTING } from "./interpreter";
 import { LoopStatus } from "./loops";
 import { explain, Pages } from "./pages";
 import { APPLY, DISCARD, Preview, REVEAL } from "./preview";
-import { MAKE_DISTRIBUTED } from "./protocol";
+import { MAKE_DISTRIBUTED, OPEN_LINE } from "./protocol";
 import { Server } from "./server";
 import { serverStatus } from "./status";
 import { WorkspaceCheck } from "./workspaceCheck";
@@ -37,6 +38,7 @@ export function activate(context: vscode.ExtensionContext): void {
     [APPLY]: () => preview.decide(true),
     [DISCARD]: () => preview.decide(false),
     [REVEAL]: (uri, line) => preview.reveal(String(uri), Number(line)),
+    [OPEN_LINE]: (uri, line) => reveal(vscode.Uri.parse(String(uri)), Number(line)),
     "trainshift.makeStatementDistributed": () => makeStatementDistributed(running),
     "trainshift.checkWorkspace": () => check.run(),
     "trainshift.explain": (code) => explain(running, code),

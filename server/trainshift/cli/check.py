@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from multiprocessing.synchronize import Event
 
+    from trainshift.engine.versions.runtime import Runtime
+    from trainshift.host.declarations import Declarations
+
 MANY_FILES = 80
 """From this many files on, starting further processes (half a second) is worth its time."""
 
@@ -107,6 +110,7 @@ def run_check(request: CheckRequest, reporter: CheckReporter) -> int:
     Raises ConfigurationProblem before anything is checked.
     """
     status = 0
+    _shared_declarations.cache_clear()
     try:
         jobs = list(_jobs(request))
         with (
@@ -251,13 +255,17 @@ def _checked(document: Document, job: Job, result: FileCheck) -> FileCheck:
     path = absolute(job.name)
     around = _shared_files() if job.action is Action.NONE else files_on_disk()
     linked = around if document.is_linked else None
+
+    def demanded() -> Runtime | None:
+        return _shared_declarations().of(job.name)
+
     if job.action is Action.NONE:
-        report = checking.check(document.text, job.settings, path, linked)
+        report = checking.check(document.text, job.settings, path, linked, demanded)
         if report.diagnostics and linked is not None and is_script(job.item):
             starts = _shared_programs().starts(home(job.item.path))
             result = replace(result, programs=() if path in starts else tuple(map(shown_path, starts)))
         return _with_report(result, path, document, report)
-    fixed = checking.fixed(document.body, job.settings, path, linked, job.least)
+    fixed = checking.fixed(document.body, job.settings, path, linked, job.least, demanded)
     before = replace(_with_report(result, path, document, fixed.before), encoding=document.file.encoding)
     applied = dict(fixed.applied)
     after = document.after(fixed.body) if applied else document
@@ -284,6 +292,14 @@ def _shared_files() -> ParsedFiles:
 def _shared_programs() -> Programs:
     """The programs of these files."""
     return Programs(_shared_files())
+
+
+@cache
+def _shared_declarations() -> Declarations:
+    """What the projects of the scripts of this process demand; the files are read once."""
+    from trainshift.host.declarations import Declarations
+
+    return Declarations()
 
 
 def _with_report(result: FileCheck, path: str, document: Document, report: checking.CheckReport) -> FileCheck:

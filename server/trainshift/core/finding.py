@@ -23,12 +23,23 @@ class Verdict(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Line:
+    """A line, counted from 1, of a file that is no script."""
+
+    path: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class Related:
-    """Another place that a finding is about: `span` in `script`, None for the finding's own script."""
+    """Another place that a finding is about: `span` in `script`, None for the finding's own script.
+
+    Of a file that is no script it is a line, whatever the span.
+    """
 
     span: Span
     message: str
-    script: Script | None = None
+    script: Script | Line | None = None
 
 
 @dataclass(frozen=True, slots=True)

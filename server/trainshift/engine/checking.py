@@ -7,9 +7,9 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
-from trainshift.core.finding import Finding, Verdict
+from trainshift.core.finding import Finding, Line, Verdict
 from trainshift.core.names.script import Script
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, merge
@@ -19,15 +19,19 @@ from trainshift.core.training.loops import Loops
 from trainshift.engine.cells import Body, Plain
 from trainshift.engine.compiling import compiles
 from trainshift.engine.findings import Judgement, find
-from trainshift.engine.own_codes import INTERNAL_ERROR, OWN_CODES, SYNTAX_ERROR
-from trainshift.engine.settings import RESTRICTION_CODES, Settings, Severity
+from trainshift.engine.own_codes import INTERNAL_ERROR, OWN_CODES, SYNTAX_ERROR, UNSUPPORTED_VERSION
+from trainshift.engine.settings import RESTRICTION_CODES, SUPPRESSIBLE_CODES, Settings, Severity
 from trainshift.engine.suppressions import problems, read_suppressions, suppress
+from trainshift.engine.versions.runtime import Runtime
+from trainshift.engine.versions.unsupported import unsupported
 from trainshift.engine.workspace import ParsedFiles, read_linked
 from trainshift.pages import page_url
 from trainshift.restrictions import RESTRICTIONS
 
 log = logging.getLogger(__name__)
 B = TypeVar("B", bound=Body)
+Demanded: TypeAlias = Callable[[], Runtime | None]
+"""Gives what a script's project demands of the versions that it runs on, if anything."""
 
 _NAMES = {rule.code: rule.name for rule in RESTRICTIONS} | {each.code: each.name for each in OWN_CODES}
 # A script that holds none of these and trains in no other file has nothing that a rewrite could touch, so
@@ -143,16 +147,21 @@ def program_of(text: str, path: str = "", files: ParsedFiles | None = None) -> P
 
 
 def check(
-    text: str, settings: Settings | None = None, path: str = "", files: ParsedFiles | None = None
+    text: str,
+    settings: Settings | None = None,
+    path: str = "",
+    files: ParsedFiles | None = None,
+    demanded: Demanded = lambda: None,
 ) -> CheckReport:
     """What the restrictions and the suppressions of a script come to under `settings`.
 
-    `path` and `files` are those of `program_of`.  Never raises for bad input: a script that does not
-    parse, or on which a restriction fails, gives a diagnostic that says so.
+    `path` and `files` are those of `program_of`; what is `demanded` is asked if the script trains.  Never
+    raises for bad input: a script that does not parse, or on which a restriction fails, gives a diagnostic
+    that says so.
     """
     body = text.removeprefix(BOM)
     try:
-        return _check(body, settings or Settings(), path, files)
+        return _check(body, settings or Settings(), path, files, demanded)
     except Exception as error:
         return check_failed(error, path, settings or Settings())
 
@@ -184,13 +193,14 @@ def fixed(
     path: str = "",
     files: ParsedFiles | None = None,
     least: Severity = Severity.WARNING,
+    demanded: Demanded = lambda: None,
 ) -> Fixed[B]:
     """The program after the fixes of what `check` reports, made again and again until none is left.
 
     Only findings of severity `least` and above are mended: what is harmless is not worth an edit.  The
     body is as it was if the result would not parse, or not compile; the report then says so.
     """
-    first = report = check(body.text, settings, path, files)
+    first = report = check(body.text, settings, path, files, demanded)
     applied: Counter[str] = Counter()
     now = body
     for _ in range(_MOST_PASSES):
@@ -200,7 +210,7 @@ def fixed(
         after = now.edited(plan.edits)
         if after == now:
             break
-        report = check(after.text, settings, path, files)
+        report = check(after.text, settings, path, files, demanded)
         if any(each.code == SYNTAX_ERROR.code for each in report.diagnostics) or (
             compiles(body.text) and not compiles(after.text)
         ):
@@ -212,26 +222,40 @@ def fixed(
     return Fixed(now, applied, report, first)
 
 
-def _check(text: str, settings: Settings, path: str, files: ParsedFiles | None) -> CheckReport:
+def _check(
+    text: str, settings: Settings, path: str, files: ParsedFiles | None, demanded: Demanded
+) -> CheckReport:
     program = program_of(text, path, files)
     if isinstance(program, ParseFailure):
         return unread(program, path, settings)
     read = program.script.facts
     try:
-        return report_on(program.script, judge(program, settings), settings, path)
+        return report_on(program.script, judge(program, settings, demanded=demanded), settings, path)
     finally:
         program.forget()
         for facts in read:
             facts.dissolve()
 
 
-def judge(program: Program, settings: Settings, pause: Callable[[], None] = lambda: None) -> Judgement:
+def judge(
+    program: Program,
+    settings: Settings,
+    pause: Callable[[], None] = lambda: None,
+    demanded: Demanded = lambda: None,
+) -> Judgement:
     """What the restrictions that are on say of a program, before comments silence any of it.
 
     `pause` is called again and again, and may raise to give the check up.
     """
-    trains = _SIGNS.search(program.script.source.text) or program.fact(Loops).all
-    return find(program, _codes(settings), pause) if trains else Judgement(())
+    if not _SIGNS.search(program.script.source.text) and not program.fact(Loops).all:
+        return Judgement(())
+    result = find(program, _codes(settings), pause)
+    if settings.is_on(UNSUPPORTED_VERSION.code) and program.fact(Loops).own:
+        runtime = demanded()
+        if runtime is not None and runtime.too_new:
+            found = (*result.found, unsupported(program, runtime))
+            return replace(result, found=tuple(sorted(found, key=lambda each: (each.span, each.code))))
+    return result
 
 
 def unread(failure: ParseFailure, path: str, settings: Settings) -> CheckReport:
@@ -257,7 +281,7 @@ def report_on(script: Script, result: Judgement, settings: Settings, path: str) 
         number = outcome.number
         judged = _codes(settings) - result.failed
         found = sorted(
-            (*outcome.kept, *problems(source, comments, outcome.used, RESTRICTION_CODES, judged)),
+            (*outcome.kept, *problems(source, comments, outcome.used, SUPPRESSIBLE_CODES, judged)),
             key=lambda each: (each.span, each.code),
         )
     loud: dict[tuple[str, Verdict], Severity] = {}
@@ -275,6 +299,10 @@ def report_on(script: Script, result: Judgement, settings: Settings, path: str) 
 def _diagnostic(source: Source, path: str, finding: Finding, severity: Severity) -> Diagnostic:
     related = []
     for each in finding.related:
+        if isinstance(each.script, Line):
+            number = each.script.number
+            related.append(OtherPlace(each.script.path, Region(number, 1, number, 1), each.message))
+            continue
         home = (each.script.path, each.script.source) if each.script else (path, source)
         related.append(OtherPlace(home[0], Region.of(home[1], each.span), each.message))
     return Diagnostic(

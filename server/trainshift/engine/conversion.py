@@ -20,7 +20,7 @@ from trainshift.engine.analysis import Analysis, analyze_script
 from trainshift.engine.cells import Cells
 from trainshift.engine.compiling import compiles
 from trainshift.engine.findings import ON_LOOPS, find
-from trainshift.engine.own_codes import SYNTAX_ERROR
+from trainshift.engine.own_codes import SYNTAX_ERROR, UNSUPPORTED_VERSION
 from trainshift.engine.programs import analyze_program
 from trainshift.engine.versions.runtime import Runtime
 from trainshift.engine.workspace import ParsedFiles, read_linked
@@ -256,7 +256,7 @@ def obstacle(analysis: Analysis, runtime: Runtime | None = None) -> Conversion |
         return _result(analysis, Status.ALREADY_DISTRIBUTED, reason, withheld=withheld)
     estimator = any(loop.pattern is Pattern.ESTIMATOR for loop in analysis.program.fact(Loops).own)
     refusal = runtime.refusal(estimator=estimator) if runtime is not None else ""
-    return _result(analysis, Status.REFUSED, refusal) if refusal else None
+    return _result(analysis, Status.REFUSED, refusal, code=UNSUPPORTED_VERSION.code) if refusal else None
 
 
 def _doubtful_loop(analysis: Analysis) -> Finding | None:

@@ -23,6 +23,7 @@ from trainshift.core.text.source import Source, Span
 from trainshift.core.text.statements import Chunk, FactsCache, ParseFailure, parse
 from trainshift.engine.checking import (
     CheckReport,
+    Demanded,
     Diagnostic,
     Region,
     check_failed,
@@ -116,16 +117,22 @@ class Live:
         """The files that the last full check looked into besides the script's own."""
 
     def in_full(
-        self, source: Source, settings: Settings, pause: Callable[[], None] = lambda: None
+        self,
+        source: Source,
+        settings: Settings,
+        pause: Callable[[], None] = lambda: None,
+        demanded: Demanded = lambda: None,
     ) -> CheckReport:
         """What `check` says of a version; `pause` may raise to give up."""
         try:
-            return self._in_full(source, settings, pause)
+            return self._in_full(source, settings, pause, demanded)
         except Exception as error:
             self._full = None
             return check_failed(error, self.path, settings)
 
-    def _in_full(self, source: Source, settings: Settings, pause: Callable[[], None]) -> CheckReport:
+    def _in_full(
+        self, source: Source, settings: Settings, pause: Callable[[], None], demanded: Demanded
+    ) -> CheckReport:
         read = self._read(source)
         if isinstance(read, ParseFailure):
             return unread(read, self.path, settings)
@@ -133,7 +140,7 @@ class Live:
         pause()
         program = Program(script)
         try:
-            result = judge(program, settings, pause)
+            result = judge(program, settings, pause, demanded)
             self._full = _Full(source.text, chunks, result, settings)
             if script.workspace is not None:
                 self.linked = script.workspace.paths - {self.path}

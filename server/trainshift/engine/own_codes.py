@@ -66,5 +66,22 @@ The other restrictions were checked. What this one would find is unknown, so the
 report it with the script.
 """,
 )
+UNSUPPORTED_VERSION = OwnCode(
+    "TS04",
+    "unsupported-version",
+    """The project asks for a TensorFlow or Keras that Horovod does not work with.
 
-OWN_CODES = (SYNTAX_ERROR, UNUSED_SUPPRESSION, UNKNOWN_SUPPRESSION, INTERNAL_ERROR)
+Horovod 0.28.1 works with TensorFlow 2.12 to 2.15, which bring Keras 2. From TensorFlow 2.16 on it is Keras 3,
+which breaks Horovod's tape and its callbacks. So `convert` leaves the scripts of such a project alone.
+
+Nothing is reported where the project allows an older version too, or asks for none.
+
+To convert, ask for an older version in the file that is named, such as `tensorflow>=2.12,<2.16`. To convert
+anyway, use `--ignore-versions`, or the setting `trainshift.ignoreVersions` of your editor.
+
+To silence it, put `# trainshift: ignore[TS04]` at the import, or `TS04 = "off"` among the severities of your
+settings.
+""",
+)
+
+OWN_CODES = (SYNTAX_ERROR, UNUSED_SUPPRESSION, UNKNOWN_SUPPRESSION, INTERNAL_ERROR, UNSUPPORTED_VERSION)

@@ -9,11 +9,19 @@ from enum import IntEnum
 from typing import TypeAlias
 
 from trainshift.core.finding import Verdict
-from trainshift.engine.own_codes import SYNTAX_ERROR, UNKNOWN_SUPPRESSION, UNUSED_SUPPRESSION
+from trainshift.engine.own_codes import (
+    SYNTAX_ERROR,
+    UNKNOWN_SUPPRESSION,
+    UNSUPPORTED_VERSION,
+    UNUSED_SUPPRESSION,
+)
 from trainshift.restrictions import RESTRICTIONS
 
 RESTRICTION_CODES = tuple(rule.code for rule in RESTRICTIONS)
-CODES = (*RESTRICTION_CODES, *(each.code for each in (SYNTAX_ERROR, UNUSED_SUPPRESSION, UNKNOWN_SUPPRESSION)))
+SUPPRESSIBLE_CODES = (*RESTRICTION_CODES, UNSUPPORTED_VERSION.code)
+"""Every code that a comment can silence."""
+_OWN = (SYNTAX_ERROR, UNUSED_SUPPRESSION, UNKNOWN_SUPPRESSION, UNSUPPORTED_VERSION)
+CODES = (*RESTRICTION_CODES, *(each.code for each in _OWN))
 """Every code that can be selected, ignored and given a severity."""
 
 
@@ -38,6 +46,11 @@ _DEFAULT: SeverityByVerdict = {
     Verdict.VIOLATED: Severity.WARNING,
     Verdict.HARMLESS: Severity.INFORMATION,
     Verdict.UNKNOWN: Severity.INFORMATION,
+}
+_DEFAULTS: Mapping[str, SeverityByVerdict] = {
+    SYNTAX_ERROR.code: dict.fromkeys(Verdict, Severity.ERROR),
+    # What is said of the project, which the script cannot mend.
+    UNSUPPORTED_VERSION.code: dict.fromkeys(Verdict, Severity.INFORMATION),
 }
 
 
@@ -77,7 +90,7 @@ class Settings:
             chosen = self.severity.get(code[:length])
             if chosen is not None and verdict in chosen:
                 return chosen[verdict]
-        return Severity.ERROR if code == SYNTAX_ERROR.code else _DEFAULT[verdict]
+        return _DEFAULTS.get(code, _DEFAULT)[verdict]
 
     def over(self, base: Settings) -> Settings:
         """These settings, and those of `base` where nobody chose."""

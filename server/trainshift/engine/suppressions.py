@@ -27,7 +27,7 @@ from trainshift.core.text.facts import Statement
 from trainshift.core.text.source import Source, Span
 from trainshift.core.text.statements import Chunk
 from trainshift.engine.compiling import compiles
-from trainshift.engine.own_codes import UNKNOWN_SUPPRESSION, UNUSED_SUPPRESSION
+from trainshift.engine.own_codes import UNKNOWN_SUPPRESSION, UNSUPPORTED_VERSION, UNUSED_SUPPRESSION
 
 _MARK = "trainshift"
 _COMMENT = re.compile(
@@ -111,7 +111,7 @@ def problems(
     """What is wrong with the comments: unused ones (with a fix), and codes that nobody knows.
 
     `judged` are the codes that were checked without failing, of all the `known` ones: only they can
-    be told to be unused.
+    be told to be unused.  What a project demands is not judged where nobody asked.
     """
     for each in suppressions:
         if each.problem:
@@ -125,7 +125,7 @@ def problems(
                     UNKNOWN_SUPPRESSION.code, each, f"{code} is not a code that can be ignored{hint}"
                 )
         if each.codes is None:
-            if not any(one is each for one, _ in used) and set(known) <= set(judged):
+            if not any(one is each for one, _ in used) and set(known) <= {*judged, UNSUPPORTED_VERSION.code}:
                 yield _unused(source, each, ())
         else:
             unused = tuple(code for code in each.codes if code in judged and (each, code) not in used)

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from trainshift.engine.versions.demands import Demand, is_declaration, read_demands
 from trainshift.engine.versions.runtime import Runtime, judge
+from trainshift.host.disk import absolute
 from trainshift.host.files import MAX_BYTES, shown_path
 
 log = logging.getLogger(__name__)
@@ -41,7 +42,9 @@ class Declarations:
     def _in(self, directory: str) -> Runtime | None:
         if directory not in self._of_directories:
             runtime = judge(_demands(sorted(_declaring(directory))))
-            self._of_directories[directory] = runtime and replace(runtime, way_out=self._way_out)
+            if runtime is not None and runtime.path:
+                runtime = replace(runtime, path=absolute(runtime.path), way_out=self._way_out)
+            self._of_directories[directory] = runtime
         return self._of_directories[directory]
 
 

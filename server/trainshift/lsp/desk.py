@@ -413,7 +413,7 @@ class Desk:
     def _check(self, program: OpenProgram, number: int) -> None:
         paper, rules = program.paper, program.rules
         began = time.perf_counter()
-        report = program.live.in_full(paper.source, rules.settings, self._pause)
+        report = program.live.in_full(paper.source, rules.settings, self._pause, rules.runtime)
         program._took = time.perf_counter() - began
         state = _state(program, paper, report, is_full=True)
         if program.is_short and not state.is_settled:

@@ -131,7 +131,12 @@ class Project:
             from trainshift.host.declarations import Declarations
 
             self._declarations = Declarations(_WAY_OUT)
-        return self._declarations.of(path)
+        found = self._declarations.of(path)
+        if found is None or not found.too_new:
+            return found
+        # The server's own directory is nobody's business.
+        name = found.path.removeprefix(f"{path_of(self._folder_of(path)).rstrip('/')}/")
+        return replace(found, too_new=f"{name}:{found.line} asks for {found.asks}")
 
     def _folder_of(self, path: str) -> str:
         """The URI of the innermost folder that holds a file; "" if none does."""
@@ -212,9 +217,12 @@ class Project:
         return self._wholes
 
     def source_of(self, path: str) -> Source | None:
-        """What a file that a program imports says."""
-        code = self.files.read(path)
-        return code.source if code is not None else None
+        """What a file says that a program imports, or that declares what its project runs on."""
+        if path.endswith((".py", ".pyi")):
+            code = self.files.read(path)
+            return code.source if code is not None else None
+        text = self.text_of(path)
+        return Source(text) if text is not None else None
 
     def scan(self, encoding: str) -> Scan:
         """A walk over the files of all folders."""
@@ -283,7 +291,7 @@ class Scan:
             return None
         paper = paper_of(plain(uri, None, text, self._encoding))
         live = Live(path, self._project.files)
-        report = live.in_full(paper.source, rules.settings)
+        report = live.in_full(paper.source, rules.settings, demanded=rules.runtime)
         items = diagnostics.items_of(State(paper, report, True, None), rules)[uri]
         self._project._scanned[path] = Scanned(stamp, live.linked, items)
         return items

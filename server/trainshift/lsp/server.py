@@ -28,7 +28,7 @@ from trainshift.lsp.project import is_python
 from trainshift.lsp.session import Session
 from trainshift.lsp.text.documents import Paper, paper_of, plain
 from trainshift.lsp.text.notebooks import Notebook, change_of
-from trainshift.lsp.wire.capabilities import CONVERT, EXPLAIN, OUTLINE, RULES, initialize_result
+from trainshift.lsp.wire.capabilities import CONVERT, EXPLAIN, OPEN, OUTLINE, RULES, initialize_result
 from trainshift.lsp.wire.logs import ClientLog
 from trainshift.lsp.wire.protocol import Endpoint, Protocol, plain_json
 from trainshift.lsp.wire.uris import path_of
@@ -333,6 +333,7 @@ class Server:
             self.endpoint.feature(method)(_function(handler))
         self.endpoint.command(CONVERT)(_function(self.answers.convert))
         self.endpoint.command(EXPLAIN)(_function(self.answers.explain))
+        self.endpoint.command(OPEN)(_function(self.answers.open))
 
 
 def _end_with(parent: int) -> None:

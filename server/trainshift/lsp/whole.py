@@ -16,6 +16,7 @@ from trainshift.core.training.loop_kinds import Loop, Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.engine.analysis import Analysis
 from trainshift.engine.conversion import Conversion, Status, obstacle, without_gaps
+from trainshift.engine.own_codes import UNSUPPORTED_VERSION
 from trainshift.engine.versions.runtime import Runtime
 from trainshift.engine.workspace import ParsedFiles
 
@@ -44,7 +45,8 @@ class Whole:
 
     `analysis` is None where there is none, and once one of the files has changed: `is_dated` tells that.
     `obstacle` is what a conversion comes to where there is nothing to change; then `changes` is empty.
-    `changing` are the files that a conversion changes.  `paths` are all files that were looked into.
+    `changing` are the files that a conversion changes, if need be one that ignores what versions are asked
+    for.  `paths` are all files that were looked into.
     `loops` are the headers of training loops, or the calls that train, with what each is called.
     """
 
@@ -102,6 +104,7 @@ def whole_of(
             known = refused(script.source, reason)
             return Whole({script.path: script.source}, frozenset(paths), None, runtime, known)
     changes = analysis.changes if found is None else ()
+    wanted = analysis.changes if found is None or found.code == UNSUPPORTED_VERSION.code else ()
     return Whole(
         {each.path: each.source for each in analysis.scripts},
         frozenset(paths),
@@ -111,7 +114,7 @@ def whole_of(
         tuple((_place(analysis, each.target), each) for each in changes),
         tuple((_place(analysis, each.target), each) for each in analysis.withheld),
         tuple(_loops(analysis)),
-        _changing(analysis, changes),
+        _changing(analysis, wanted),
     )
 
 

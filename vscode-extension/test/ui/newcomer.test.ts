@@ -6,7 +6,7 @@ import type { Workbench } from "../harness/browser";
 import { PYTHON } from "../harness/paths";
 import type { UiSuite } from "../harness/suite";
 import { PROJECT } from "./project";
-import { clearToasts, closeEditors, page, status, tab } from "./window";
+import { clearToasts, closeEditors, discard, page, status, tab, waitForPreview } from "./window";
 
 const REFUSED = `import tensorflow as tf
 
@@ -30,6 +30,12 @@ model.compile(optimizer, "mse")
 model.fit(tf.ones([4, 1]), tf.ones([4, 1]))
 `;
 const [CREATED, COLUMN] = [7, 24];
+/** A project that asks for what Horovod does not work with. */
+const TOO_NEW = {
+  "new/fit.py": CONDITIONAL.replace("import sys", "import sys\nfrom pathlib import Path"),
+  "new/requirements.txt": "numpy\ntensorflow==2.17.0\n",
+};
+const [DEMAND, IMPORT] = [2, 4];
 const BATCH_SIZE = 8;
 
 /** The dialog that is open, once it shows a text. */
@@ -42,7 +48,7 @@ async function dialog(workbench: Workbench, text: string | RegExp): Promise<Loca
 export const suites: UiSuite[] = [
   {
     name: "newcomer",
-    workspace: { ...PROJECT, "refused.py": REFUSED, "conditional.py": CONDITIONAL },
+    workspace: { ...PROJECT, "refused.py": REFUSED, "conditional.py": CONDITIONAL, ...TOO_NEW },
     open: "refused.py",
     settings: { "trainshift.interpreter": [PYTHON], "editor.minimap.enabled": false },
     tests(workbench) {
@@ -77,6 +83,27 @@ export const suites: UiSuite[] = [
         const titles = await workbench.quickFixes();
         assert.match(titles[0] ?? "", /^Trainshift: Make distributed: scale/);
         assert.match(titles.at(-1) ?? "", /^Trainshift: Ignore TF07 on this line/);
+      });
+
+      it("tells at the import that the project asks for too new a version", async () => {
+        await workbench.openFile("new/fit.py");
+        const problem = await workbench.problem("requirements.txt asks for tensorflow 2.17.0");
+        await problem.click();
+        await workbench.screenshot("too new");
+        await workbench.press("Control+J");
+        await workbench.placeCursor(IMPORT, 3);
+        await workbench.quickFix("Trainshift: Open requirements.txt");
+        await tab(workbench, "requirements.txt").waitFor();
+        await status(workbench, `Ln ${String(DEMAND)}, Col 1`).waitFor();
+        await workbench.openFile("new/fit.py");
+        await workbench.runCommand("Trainshift: Make Distributed");
+        const shown = await dialog(workbench, "asks for tensorflow 2.17.0");
+        assert.match(await shown.innerText(), /^new\/requirements\.txt:2 asks for/m);
+        await workbench.screenshot("refused for its version");
+        await shown.locator(".monaco-button", { hasText: "Open requirements.txt" }).waitFor();
+        await shown.locator(".monaco-button", { hasText: "Convert Anyway" }).click();
+        await waitForPreview(workbench);
+        await discard(workbench);
       });
 
       it("says that a statement has nothing to convert", async () => {

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from trainshift.engine.versions.demands import KERAS, PRODUCTS, TENSORFLOW, Demand
@@ -18,10 +18,9 @@ from trainshift.engine.versions.demands import KERAS, PRODUCTS, TENSORFLOW, Dema
 _TOO_NEW = {TENSORFLOW: (2, 16), KERAS: (3, 0)}
 # Packages of which an index has the newest versions only.
 _ROLLING = ("tf-nightly",)
-_SUPPORTED = (
-    "Horovod 0.28.1 works with TensorFlow 2.12 to 2.15 "
-    "(from 2.16 on, Keras 3 breaks its tape and its callbacks)"
-)
+SUPPORTED = "Horovod 0.28.1 works with TensorFlow 2.12 to 2.15"
+"""What Horovod works with."""
+_WHY = f"{SUPPORTED} (from 2.16 on, Keras 3 breaks its tape and its callbacks)"
 _ESTIMATOR = ", and tf.estimator itself ends with TensorFlow 2.15"
 _EXACT = re.compile(r"={2,3}\s*([^\s,*]+)")
 
@@ -31,18 +30,22 @@ class Runtime:
     """What a workspace declares about the versions that its scripts run on.
 
     `too_new` names the declaration of a version that is too new, and is empty where the declared
-    versions fit.  `way_out` says how to convert all the same.
+    versions fit.  `way_out` says how to convert all the same.  The declaration is at a `line`, from 1, of the
+    file at `path`, and `asks` for a version.
     """
 
     too_new: str = ""
     way_out: str = ""
+    path: str = field(default="", compare=False)
+    line: int = field(default=1, compare=False)
+    asks: str = field(default="", compare=False)
 
     def refusal(self, *, estimator: bool) -> str:
         """Why a script is not converted for these versions; empty if they fit."""
         if not self.too_new:
             return ""
         ending = f"; {self.way_out}" if self.way_out else ""
-        return f"{self.too_new}; {_SUPPORTED}{_ESTIMATOR if estimator else ''}{ending}"
+        return f"{self.too_new}; {_WHY}{_ESTIMATOR if estimator else ''}{ending}"
 
 
 class _Reach(Enum):
@@ -69,7 +72,9 @@ def judge(demands: Iterable[Demand]) -> Runtime | None:
             continue
         for demand, reach in reaches.items():
             if reach is _Reach.TOO_NEW:
-                return Runtime(f"{demand.path}:{demand.line} asks for {_shown(demand)}")
+                asks = _shown(demand)
+                too_new = f"{demand.path}:{demand.line} asks for {asks}"
+                return Runtime(too_new, path=demand.path, line=demand.line, asks=asks)
     return Runtime() if decided else None
 
 

@@ -6,6 +6,7 @@ analysis of the very version that the menu was for.
 
 from __future__ import annotations
 
+import posixpath
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from trainshift.core.text.edit import Change, Edit, merge
 from trainshift.core.text.source import Span
 from trainshift.engine.checking import CheckReport, Diagnostic
 from trainshift.engine.conversion import MAGIC_IN_THE_WAY, Status, innermost
-from trainshift.engine.own_codes import OWN_CODES, UNUSED_SUPPRESSION
+from trainshift.engine.own_codes import OWN_CODES, UNSUPPORTED_VERSION, UNUSED_SUPPRESSION
 from trainshift.engine.settings import Severity
 from trainshift.engine.suppressions import silence
 from trainshift.lsp.answers.places import Places
@@ -29,13 +30,16 @@ from trainshift.lsp.session import Session
 from trainshift.lsp.text.documents import Paper, Part
 from trainshift.lsp.text.edits import differences, plain_edit, workspace_edit
 from trainshift.lsp.wire.capabilities import (
+    CONVERT,
     CONVERT_FILE,
     CONVERT_NOTEBOOK,
     CONVERT_STATEMENT,
     EXPLAIN,
     FIX_ALL,
+    OPEN,
 )
 from trainshift.lsp.wire.client import Client
+from trainshift.lsp.wire.uris import uri_of
 
 _OWN = frozenset(each.code for each in OWN_CODES)
 _MOST_NAMED = 3
@@ -82,7 +86,7 @@ def menu(state: State, wanted: Wanted, client: Client) -> list[types.CodeAction]
     first = next((each for each in found if each.kind == _QUICK), None)
     if first is not None and client.has_preferred:
         first.is_preferred = True
-    found += _of_fixes(state, wanted, client, near)
+    found += [*_of_versions(state, wanted, near), *_of_fixes(state, wanted, client, near)]
     # A client that lists all kinds need not show the same twice.
     if not whole or wanted.only is not None:
         kind = CONVERT_NOTEBOOK if state.paper.is_notebook else CONVERT_FILE
@@ -92,6 +96,21 @@ def menu(state: State, wanted: Wanted, client: Client) -> list[types.CodeAction]
 
 
 # What stands in the menu
+
+
+def _of_versions(state: State, wanted: Wanted, near: Sequence[Diagnostic]) -> Iterator[types.CodeAction]:
+    """What can be done about a version that the project asks for: ask for another one, or convert anyway."""
+    for diagnostic in near:
+        if diagnostic.code == UNSUPPORTED_VERSION.code:
+            (place,) = diagnostic.related
+            anyway = {"uri": wanted.part.uri, "ignoreVersions": True}
+            for title, command, arguments in (
+                (f"Open {posixpath.basename(place.path)}", OPEN, [uri_of(place.path), place.region.line]),
+                ("Convert Anyway", CONVERT, [anyway]),
+            ):
+                found = types.Command(title, command, arguments=arguments)
+                shown = [_shown(state, diagnostic)]
+                yield types.CodeAction(_titled(title), kind=_QUICK, command=found, diagnostics=shown)
 
 
 def _of_fixes(
@@ -129,7 +148,7 @@ def _of_pages(state: State, near: Sequence[Diagnostic]) -> Iterator[types.CodeAc
 def _of_comments(state: State, wanted: Wanted, near: Sequence[Diagnostic]) -> Iterator[types.CodeAction]:
     """The comments that silence the findings at a place."""
     for diagnostic in near:
-        if diagnostic.code not in _OWN:
+        if diagnostic.code not in _OWN or diagnostic.code == UNSUPPORTED_VERSION.code:
             title = f"Ignore {diagnostic.code} on this line"
             yield _action("ignore", title, _QUICK, state, wanted, diagnostic)
 

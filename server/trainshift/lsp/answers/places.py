@@ -11,6 +11,7 @@ from trainshift.core.text.edit import Edit
 from trainshift.core.text.source import BOM, Span
 from trainshift.engine.analysis import Analysis
 from trainshift.engine.conversion import Conversion, Note
+from trainshift.engine.own_codes import UNSUPPORTED_VERSION
 from trainshift.lsp.desk import Outdated, State
 from trainshift.lsp.text.documents import Paper, Part
 from trainshift.lsp.wire.uris import uri_of
@@ -93,6 +94,10 @@ class Places:
 
     def at(self, conversion: Conversion) -> dict[str, Any] | None:
         """The place of what stands in a conversion's way, as a note; None if it has none."""
+        runtime = self._whole.runtime if self._whole is not None else None
+        if conversion.code == UNSUPPORTED_VERSION.code and runtime is not None:
+            asks = f"asks for {runtime.asks}"
+            return {**_plain(Note(conversion.code, runtime.line, 1, asks)), "uri": uri_of(runtime.path)}
         if conversion.position is None:
             return None
         note = Note(conversion.code, *conversion.position, conversion.reason, path=conversion.path)

@@ -13,6 +13,7 @@ from trainshift.lsp.desk import OpenProgram, Outdated, State
 from trainshift.lsp.diagnostics import SOURCE
 from trainshift.lsp.session import Session
 from trainshift.lsp.wire.protocol import plain_json
+from trainshift.lsp.wire.uris import path_of
 
 _ACTIONS = {"do", "uri", "version", "round", "span", "code"}
 _SINCE = "the document or a file of its program has changed; ask for the actions again"
@@ -117,24 +118,26 @@ class Answers:
     async def convert(self, *arguments: Any) -> dict[str, Any]:
         """The command that converts a whole file: one argument, its URI or an object that holds it.
 
-        An object whose `apply` is false asks for the edit alone, of which the user is told nothing.
+        An object whose `apply` is false asks for the edit alone, of which the user is told nothing; one whose
+        `ignoreVersions` is true has it converted whatever versions its project asks for.
         """
         from trainshift.lsp.answers.summary import account, conversion_of, title_of, unaccounted
         from trainshift.lsp.whole import refused
 
         given = plain_json(arguments[0]) if arguments else None
         given = given if isinstance(given, dict) else {"uri": given}
-        uri, applies = given.get("uri"), given.get("apply", True)
+        uri, applies, ignores = given.get("uri"), given.get("apply", True), given.get("ignoreVersions", False)
         program = self._session.program_of(uri) if isinstance(uri, str) else None
         if program is None:
             raise JsonRpcInvalidParams(message=f"{uri} is not an open Python document")
-        if not isinstance(applies, bool):
-            raise JsonRpcInvalidParams(message=f"`apply` is {applies!r}, neither true nor false")
+        for name, value in (("apply", applies), ("ignoreVersions", ignores)):
+            if not isinstance(value, bool):
+                raise JsonRpcInvalidParams(message=f"`{name}` is {value!r}, neither true nor false")
         edit, title = None, ""
         try:
             await self._session.surveyed(program)
             state = await self._session.known(program, lambda state: state.has_outline, wants_outline=True)
-            conversion, title = conversion_of(state), title_of(state)
+            conversion, title = conversion_of(state, ignores_versions=ignores), title_of(state)
             told = account(self._session.places(state), conversion)
             if conversion.plan is not None:
                 edit = self._session.edit(state, conversion.plan)
@@ -176,6 +179,21 @@ class Answers:
             )
         else:
             self._say(types.MessageType.Info, explanation(code))
+
+    async def open(self, *arguments: Any) -> None:
+        """The command that shows a line of a file: its URI, and the line's number from 1."""
+        match [plain_json(each) for each in arguments]:
+            case [str(uri), int(line)] if line > 0:
+                place = types.Position(line - 1, 0)
+            case _:
+                raise JsonRpcInvalidParams(message="a URI and the number of a line are needed")
+        if self._session.client.shows_documents:
+            where = types.Range(place, place)
+            await self._session.endpoint.window_show_document_async(
+                types.ShowDocumentParams(uri=uri, external=False, take_focus=True, selection=where)
+            )
+        else:
+            self._say(types.MessageType.Info, f"{path_of(uri)}, line {line}")
 
     def _say(self, kind: types.MessageType, text: str) -> None:
         self._session.endpoint.window_show_message(types.ShowMessageParams(kind, f"Trainshift: {text}"))

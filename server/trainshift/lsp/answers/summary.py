@@ -10,7 +10,7 @@ from trainshift.core.text.edit import Change
 from trainshift.core.text.source import Span
 from trainshift.engine.conversion import Conversion, carry_out
 from trainshift.engine.conversion import whole as whole_or_nothing
-from trainshift.engine.own_codes import SYNTAX_ERROR
+from trainshift.engine.own_codes import SYNTAX_ERROR, UNSUPPORTED_VERSION
 from trainshift.engine.settings import Severity
 from trainshift.lsp.answers.places import Places
 from trainshift.lsp.desk import Outdated, State
@@ -74,13 +74,16 @@ def warnings(state: State) -> int:
     return sum(each.code != SYNTAX_ERROR.code for each in loud)
 
 
-def conversion_of(state: State, chosen: Sequence[Change] | None = None) -> Conversion:
+def conversion_of(
+    state: State, chosen: Sequence[Change] | None = None, *, ignores_versions: bool = False
+) -> Conversion:
     """The conversion of a settled version, or of the statements of some of its changes.
 
-    Raises Outdated if there is a newer version.
+    With `ignores_versions` it does not matter what its project asks for.  Raises Outdated if there is a
+    newer version.
     """
     obstacle = _obstacle(state)
-    if obstacle is not None:
+    if obstacle is not None and not (ignores_versions and obstacle.code == UNSUPPORTED_VERSION.code):
         return obstacle
     if chosen == []:
         return refused(state.paper.source, "no statement here needs a change any more")
@@ -88,7 +91,8 @@ def conversion_of(state: State, chosen: Sequence[Change] | None = None) -> Conve
     whole = state.outline.whole
     if whole.analysis is None:
         raise Outdated
-    conversion = carry_out(whole.analysis, chosen=chosen, runtime=whole.runtime)
+    runtime = None if ignores_versions else whole.runtime
+    conversion = carry_out(whole.analysis, chosen=chosen, runtime=runtime)
     return conversion if state.paper.cells is None else whole_or_nothing(conversion, state.paper.cells)
 
 

@@ -18,6 +18,7 @@ FIX_ALL = "source.fixAll.trainshift"
 
 CONVERT = "trainshift.makeDistributed"
 EXPLAIN = "trainshift.explain"
+OPEN = "trainshift.openLine"
 """The commands."""
 
 LANGUAGES = ("python",)
@@ -45,7 +46,7 @@ def initialize_result(client: Client) -> dict[str, Any]:
         else False,
         "codeLensProvider": {"resolveProvider": False},
         "hoverProvider": True,
-        "executeCommandProvider": {"commands": [CONVERT, EXPLAIN]},
+        "executeCommandProvider": {"commands": [CONVERT, EXPLAIN, OPEN]},
         "workspace": {"workspaceFolders": {"supported": True, "changeNotifications": True}},
     }
     if client.pulls:
