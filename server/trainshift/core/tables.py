@@ -458,6 +458,9 @@ NOT_CALLING = frozenset(
 )  # fmt: skip
 NOT_CALLING_MODULES = ("inspect.", "tensorflow.data.", "functools.partial", "tensorflow.function")
 
+# What takes an open file on to another place in it.
+FILE_READING = frozenset({"read", "read1", "readinto", "readline", "readlines", "seek"})
+
 # What a file tells of itself without being read.
 FILE_QUESTIONS = frozenset({"fileno", "isatty", "readable", "writable", "seekable", "tell"})
 

@@ -134,8 +134,10 @@ def _passed_on(program: Program, called: set[ast.expr]) -> Iterator[Finding]:
     for statement in program.script.statements:
         if _METHOD not in statement.scope.facts.loads:
             continue
-        for node, scope in _expressions(statement):
-            if not isinstance(node, ast.Attribute) or node.attr != _METHOD or node in called:
+        expressions = list(_expressions(statement))
+        asked = {each.value for each, _ in expressions if isinstance(each, ast.Attribute) and _is_about(each)}
+        for node, scope in expressions:
+            if not isinstance(node, ast.Attribute) or node.attr != _METHOD or node in called | asked:
                 continue
             if isinstance(node.ctx, ast.Load) and (
                 _of_receiver(program, node.value, scope, statement) is Verdict.VIOLATED
@@ -145,6 +147,11 @@ def _passed_on(program: Program, called: set[ast.expr]) -> Iterator[Finding]:
                     "its own."
                 )
                 yield Finding("TF08", Verdict.VIOLATED, program.script.span(node, statement), message)
+
+
+def _is_about(node: ast.Attribute) -> bool:
+    """Whether an attribute of a method tells about it, and does not run it: ``step.__doc__``."""
+    return node.attr.startswith("__") and node.attr != "__call__"
 
 
 def _expressions(statement: Statement) -> Iterator[tuple[ast.AST, Scope]]:

@@ -65,7 +65,8 @@ class Deed:
 _Reading = tuple["Deed | None", tuple[Scope, ...]]
 
 _TRAINS = "takes a training step"
-_FILES = (Effect.FILES, "opens or writes a file")
+_FILES = (Effect.FILES, "changes files")
+_OPENS = (Effect.FILES, "opens a file")
 _STATE = (Effect.ACTS, "changes global state")
 _UNSEEN = (Effect.UNKNOWN, "cannot be seen")
 _OPENED = frozenset(tables.OPENING) | tables.WRITING_CONTEXTS
@@ -375,7 +376,7 @@ def _of_library(name: str) -> tuple[Effect, str] | None:
     root, _, _ = name.partition(".")
     last = name.rpartition(".")[2]
     if name in _WRITING:
-        return _FILES
+        return _OPENS if name in _OPENED else _FILES
     if name in tables.PRINTING or name in tables.PROGRESS_BARS:
         return None
     if name in tables.CALLS:
@@ -403,7 +404,7 @@ def _of_method(cls: str, name: str, site: Site) -> tuple[Effect, str] | None:
     """What the method `name` of an object of the library's class (or made by its function) `cls` does."""
     root = cls.partition(".")[0]
     if cls in _OPENED or cls.endswith(".open"):
-        return None if name in tables.FILE_QUESTIONS else _FILES
+        return _of_file(name, site)
     if root == "pathlib" and name in tables.PATH_CHANGING:
         return _FILES
     if root in ("numpy", "random") and name in tables.ARRAY_CHANGING:
@@ -427,6 +428,14 @@ def _of_method(cls: str, name: str, site: Site) -> tuple[Effect, str] | None:
     found = _of_name(name, site)
     known = root in tables.PURE_LIBRARIES and cls != "builtins.super"
     return None if known and found == _UNSEEN and name not in tables.UNSEEN_METHODS else found
+
+
+def _of_file(name: str, site: Site) -> tuple[Effect, str] | None:
+    """What the method `name` of an open file does; one that is opened for this call alone is soon gone."""
+    assert isinstance(site.node.func, ast.Attribute)
+    if name in tables.FILE_READING:
+        return None if isinstance(site.node.func.value, ast.Call) else (Effect.ACTS, "reads on in a file")
+    return None if name in tables.FILE_QUESTIONS else (Effect.FILES, "writes to a file")
 
 
 def _of_name(name: str, site: Site) -> tuple[Effect, str] | None:

@@ -41,6 +41,8 @@ from trainshift.core.text.facts import (
     arguments,
     dotted,
     expression_path,
+    hides_arguments,
+    last_name,
 )
 from trainshift.core.text.source import one_line
 from trainshift.restrictions.facts.holders import Condition, Held, conditions, held_by
@@ -110,8 +112,10 @@ _MAKING = frozenset(
         "from_config",
     }
 )  # fmt: skip
-# Functions of libraries other than TensorFlow that make datasets.
+# Functions of libraries other than TensorFlow that make datasets, of a split; else a dictionary of them.
 _LOADING = frozenset({"tensorflow_datasets.load", "tensorflow_datasets.load.load"})
+# Where they take the split.
+_OF_SPLITS = {"load": 1, "as_dataset": 0}
 _ADDED_OPTIMIZERS = "tensorflow_addons.optimizers."
 # Modules of which a member that is not recorded, or that `getattr` takes, is probably of the kind.
 _MODULES = {
@@ -250,6 +254,8 @@ class Creations:
         called = names.full_names(node.func, scope, statement)
         if called and (called <= _ITERATING or all(map(_is_foreign, called))):
             return _OTHER
+        if self._loads_all(node, scope, statement):
+            return _OTHER
         found = self._of_values(names.values(node, scope, statement))
         if isinstance(node.func, ast.Attribute) and not any(isinstance(each, Library) for each in callee):
             owner = self.kinds(node.func.value, scope, statement)
@@ -268,18 +274,20 @@ class Creations:
         if isinstance(value, Member) and self._script.names.is_a(value.owner, *api.DATASET):
             return MadeKind.OTHER  # such as its `element_spec`
         if isinstance(value, UserInstance):
-            if value.node is None:
-                return MadeKind.OTHER
-            for kind, family in _FAMILIES.items():
-                if self._script.names.is_a(value, *family):
-                    return kind
-            return MadeKind.OTHER
+            return MadeKind.OTHER if value.node is None else self._of_class(value.scope)
         if isinstance(value, Literal | Display | Function | Class):
             return MadeKind.OTHER
         if isinstance(value, Library):
             known = api.canonical(value.name) is not None
             return MadeKind.OTHER if known or _is_foreign(value.name) else MadeKind.UNSEEN
         return MadeKind.UNSEEN
+
+    def _of_class(self, cls: Scope) -> MadeKind:
+        """What an object of a class of the script is, by the library classes that it derives from."""
+        bases = self._script.names.library_bases(cls)
+        kinds = {_of_library(api.canonical(base) or base) for base in bases}
+        known = (kind for kind in (*_FAMILIES, MadeKind.UNSEEN) if kind in kinds)
+        return next(known, MadeKind.OTHER)
 
     # Creations
 
@@ -301,6 +309,8 @@ class Creations:
 
     def _made(self, site: Site) -> tuple[MadeKind, bool] | None:
         """What kind of object the call makes anew, and whether that is certain; None if none."""
+        if self._loads_all(site.node, site.scope, site.statement):
+            return None
         made = [self._makes(value) for value in self._script.names.callee(site)]
         found = {kind for kind, _ in made if kind is not None}
         if len(found) != 1:
@@ -311,16 +321,26 @@ class Creations:
             return None
         return kind, certain
 
+    def _loads_all(self, node: ast.Call, scope: Scope, statement: Statement | None) -> bool:
+        """Whether a call gives a dictionary with a dataset for each split, since it is told of none."""
+        if last_name(node.func) not in _OF_SPLITS or hides_arguments(node):
+            return False
+        if argument(node, _OF_SPLITS[last_name(node.func)], "split") is not None:
+            return False
+        callee = self._script.names.values(node.func, scope, statement)
+        return any(
+            value.name in _LOADING
+            if isinstance(value, Library)
+            else isinstance(value, Member) and self._makes(value)[0] is MadeKind.DATASET
+            for value in callee
+        )
+
     def _makes(self, value: Value) -> tuple[MadeKind | None, bool]:
         if isinstance(value, Library):
             return _makes_of_library(value.name)
         if isinstance(value, Class):
-            for kind, family in _FAMILIES.items():
-                bases = self._script.names.library_bases(value.scope)
-                if any(api.is_subclass(base, *family) for base in bases) or (
-                    kind is MadeKind.OPTIMIZER and any(map(_is_added_optimizer, bases))
-                ):
-                    return kind, True
+            kind = self._of_class(value.scope)
+            return (kind if kind in _FAMILIES else None), True
         elif isinstance(value, Instance) and value.cls == "builtins.getattr" and value.node.args:
             home = self._script.site_of(value.node)
             modules = self._script.names.full_names(value.node.args[0], home.scope, home.statement)
@@ -400,6 +420,11 @@ def _is_added_optimizer(name: str) -> bool:
     return name.startswith(_ADDED_OPTIMIZERS) and last[:1].isupper()
 
 
+def _is_private_optimizer(name: str) -> bool:
+    """Whether a class that is imported from within TensorFlow is the base of its optimizers."""
+    return name.startswith("tensorflow.python.") and name.endswith((".OptimizerV2", "optimizer.Optimizer"))
+
+
 def _is_of_builtins(value: Value) -> bool:
     """Whether the value is made by Python itself, so that its elements are none of the objects."""
     return isinstance(value, Instance) and value.cls.startswith("builtins.")
@@ -418,7 +443,7 @@ def _of_library(cls: str) -> MadeKind:
             return kind
     if cls in _LOADING:
         return MadeKind.DATASET
-    if _is_added_optimizer(cls):
+    if _is_added_optimizer(cls) or _is_private_optimizer(cls):
         return MadeKind.OPTIMIZER
     if _is_foreign(cls) or api.is_class(cls):
         return MadeKind.OTHER
