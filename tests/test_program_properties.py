@@ -1,4 +1,4 @@
-"""What must always hold (SPEC §6 and §7): on every program of several files, and on mutations of them."""
+"""What must always hold (spec.md 6 and 7): on every program of several files, and on mutations of them."""
 
 from __future__ import annotations
 

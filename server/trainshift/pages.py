@@ -18,6 +18,12 @@ def page(code: str) -> str:
     return _LINK_TO_A_FILE.sub(r"\1", path.read_text(encoding="utf-8")) if path else ""
 
 
+def section(doc: str, heading: str) -> str:
+    """The first paragraph below a heading of a code's documentation, in one line; empty without one."""
+    _, found, text = doc.partition(f"\n## {heading}\n\n")
+    return " ".join(text.partition("\n\n")[0].split()) if found else ""
+
+
 @cache
 def page_url(code: str) -> str:
     """Where the page of a code can be opened; empty when there is none."""

@@ -1,1 +1,1 @@
-"""The proof: original and converted scripts are run on real processes and compared (SPEC 6.7)."""
+"""The proof: original and converted scripts are run on real processes and compared (spec.md 6.7)."""

@@ -1,4 +1,4 @@
-"""Judges SPEC 6.7 on what the observer wrote down: one original, two ranks of its conversion."""
+"""Judges spec.md 6.7 on what the observer wrote down: one original, two ranks of its conversion."""
 
 from __future__ import annotations
 

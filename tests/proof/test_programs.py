@@ -1,4 +1,4 @@
-"""Every converted program of fixtures/programs is true: SPEC 6.7, on two real processes of Horovod.
+"""Every converted program of fixtures/programs is true: spec.md 6.7, on two real processes of Horovod.
 
 What is not converted, though it shares modules with the program, does in one process what it did before.
 """

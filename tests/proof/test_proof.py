@@ -1,4 +1,4 @@
-"""Every converted fixture is true: SPEC 6.7, on two real processes of Horovod.
+"""Every converted fixture is true: spec.md 6.7, on two real processes of Horovod.
 
 A folder of fixtures/scripts that holds before.py and after.py is proved.  Its proof.json may name the
 `arguments` that both are run with, or those of several `runs`, one for each mode of the script, and the

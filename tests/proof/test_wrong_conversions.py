@@ -71,9 +71,9 @@ WRONG = [
         "not-broadcast",
         ("            hvd.broadcast_variables(generator_optimizer.variables(), root_rank=0)\n", ""),
     ),
-    # Correction C4: the first trace sets the flags, the trace that runs has no broadcast.
+    # spec.md 5.4: the first trace sets the flags, the trace that runs has no broadcast.
     wrong("broadcast-traced-away", "gan", "not-broadcast weights-differ", (INIT_SCOPE, "if True:")),
-    # Correction C3: the iterator is read before the optimizer gets it, or after.
+    # spec.md 5.3: the iterator is read before the optimizer gets it, or after.
     wrong(
         "zip-spent-before",
         "classifier",
@@ -103,7 +103,7 @@ WRONG = [
         ("        hvd.broadcast_variables(optimizer.variables(), root_rank=0)\n", ""),
         ("gradients, loss = ", "hvd.broadcast_variables(optimizer.variables(), 0)\n    gradients, loss = "),
     ),
-    # Correction C15: this wrap reduces nothing.
+    # spec.md 5.15: this wrap reduces nothing.
     wrong(
         "wrapped-after-the-gradient",
         "classifier",
@@ -243,7 +243,7 @@ WRONG = [
         (PLATEAU, f"if hvd.rank() == 0:\n    {PLATEAU}"),
     ),
     wrong("metrics-not-averaged", "fit", "metrics-differ", (AVERAGE, "[]")),
-    # Correction C8: the seeds append the user's list, on the root.
+    # spec.md 5.8: a literal reading appends the user's list, on the root.
     wrong(
         "callbacks-on-root",
         "fit",

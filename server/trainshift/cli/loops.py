@@ -260,7 +260,7 @@ def _program_entry(read: _Read) -> dict[str, object]:
 
 
 def _lattice(patterns: Sequence[str]) -> str:
-    """The element of SPEC §2's lattice: none, the one pattern, or "several"."""
+    """The element of spec.md 2: none, the one pattern, or "several"."""
     return patterns[0] if len(patterns) == 1 else "several" if patterns else "none"
 
 

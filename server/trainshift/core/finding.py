@@ -11,7 +11,7 @@ from trainshift.core.text.source import Span
 
 
 class Verdict(Enum):
-    """How a finding is judged (SPEC §1, §3); what is `ok` gives no finding.
+    """How a finding is judged (spec.md 1 and 3); what is `ok` gives no finding.
 
     VIOLATED breaks the restriction; HARMLESS breaks its letter, but no rewrite can come out
     otherwise for it; UNKNOWN means that the script does not show enough to tell.

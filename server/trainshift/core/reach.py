@@ -2,7 +2,7 @@
 
 A file's own statements run when it is imported, those behind its ``__main__`` guard do not.  A function or a
 class runs where code that runs reads its name; so does a method, unless a library calls it by itself
-(SPEC §7, P5).
+(spec.md 7.5).
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ TALKING = frozenset(
 )
 SILENT = TALKING - {"tensorflow.keras.utils.Progbar"}
 
-# What every rank does where it stands in a training loop, and no rewrite keeps to one (correction C24).
+# What every rank does where it stands in a training loop, and no rewrite keeps to one (spec.md 5.24).
 ON_EVERY_RANK = {
     "builtins.input": "waits for input",
     "builtins.exit": "may end its script while the others train on",

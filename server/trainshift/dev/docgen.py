@@ -22,16 +22,13 @@ from trainshift.transforms.rule import Transform
 
 ROOT = Path(__file__).parents[3]
 PAGES = ROOT / "server" / "docs" / "rules"
-SPEC = ROOT / "server" / "docs" / "spec.md"
 README = ROOT / "README.md"
 MANIFEST = ROOT / "vscode-extension" / "package.json"
-# What is code, or a heading, and else a seed or a correction.
-_CODE_OR_REFERENCE = re.compile(r"^```(?:.*\n)*?```$|^ {4}.*$|^#.*$|`[^`]*`|\b(S[123]|C\d+)\b", re.M)
 # How many examples of each kind a page shows; the fixture has them all.
 _EXAMPLES = {"violated": 3, "ok": 2, "harmless": 2, "unknown": 2}
 _HEADINGS = {
-    "violated": "Reported as violated",
-    "ok": "Not reported",
+    "violated": "Wrong",
+    "ok": "Right",
     "harmless": "Harmless",
     "unknown": "Unknown",
 }
@@ -39,8 +36,8 @@ _HEADINGS = {
 
 def pages() -> dict[str, str]:
     """The text of every page by its code."""
-    found = {rule.code: _linked("\n".join(_restriction(rule))) for rule in RESTRICTIONS}
-    found |= {rule.code: _linked("\n".join(_transform(rule))) for rule in TRANSFORMS}
+    found = {rule.code: "\n".join(_restriction(rule)) for rule in RESTRICTIONS}
+    found |= {rule.code: "\n".join(_transform(rule)) for rule in TRANSFORMS}
     return found | {each.code: f"# {each.code} {each.name}\n\n{each.doc}" for each in OWN_CODES}
 
 
@@ -92,10 +89,8 @@ def _restriction(rule: Restriction) -> Iterator[str]:
             label = Settings().severity_of(rule.code, verdict).label
             by_severity.setdefault(label, []).append(verdict.value)
     severities = ", ".join(f"{label} when {' or '.join(when)}" for label, when in by_severity.items())
-    doc, seeds = _without_seeds(rule.doc)
     yield f"# {rule.code} {rule.name}\n"
-    yield doc
-    yield f"Severity: {severities}.\n"
+    yield rule.doc
     for kind, number in _EXAMPLES.items():
         chosen = sorted(
             (each for each in examples if _kind(each) == kind),
@@ -105,14 +100,15 @@ def _restriction(rule: Restriction) -> Iterator[str]:
             yield f"## {_HEADINGS[kind]}\n"
         for each in chosen:
             yield from _shown(each)
-    yield "## Suppress it\n"
+    yield "## How to silence it\n"
     yield (
         f"`# trainshift: ignore[{rule.code}]` at the end of the line silences one finding, "
         f"`# trainshift: ignore-file[{rule.code}]` those of the file. In the settings, "
         f'`ignore = ["{rule.code}"]` switches the code off, and `severity.{rule.code} = "error"` makes it '
         "louder.\n"
     )
-    yield from _sources(fixture, seeds)
+    yield f"By default: {severities}.\n"
+    yield from _more(fixture)
 
 
 def _shown(example: Example) -> Iterator[str]:
@@ -137,9 +133,8 @@ def _shown(example: Example) -> Iterator[str]:
 def _transform(rule: Transform) -> Iterator[str]:
     fixture = _fixture("transforms", rule)
     examples = [each for each in _examples(fixture) if "python before" in each.blocks]
-    doc, seeds = _without_seeds(rule.doc)
     yield f"# {rule.code} {rule.name}\n"
-    yield doc
+    yield rule.doc
     changed = [each for each in examples if "python after" in each.blocks][:2]
     refused = [each for each in examples if {"withheld", "refused"} & set(each.blocks)][:2]
     for heading, chosen in (("What changes", changed), ("What is left alone", refused)):
@@ -157,22 +152,20 @@ def _transform(rule: Transform) -> Iterator[str]:
             for kind in ("withheld", "refused"):
                 if kind in each.blocks:
                     yield _code("text", each.blocks[kind])
-    yield from _sources(fixture, seeds)
-
-
-def _linked(page: str) -> str:
-    """The page with links to the seeds and corrections that its prose names."""
-    return _CODE_OR_REFERENCE.sub(
-        lambda match: f"[{match[1]}](../spec.md#{match[1].lower()})" if match[1] else match[0], page
+    yield "## How to silence it\n"
+    yield (
+        "The setting `trainshift.hints` switches the hints in an editor off. A conversion makes this change "
+        "wherever it is needed.\n"
     )
+    yield from _more(fixture)
 
 
-def _sources(fixture: Path, seeds: str) -> Iterator[str]:
-    yield "## Where it comes from\n"
-    yield f"{seeds}\n"
+def _more(fixture: Path) -> Iterator[str]:
+    yield "## More\n"
     if fixture.is_file():
         link = f"../../../{fixture.relative_to(ROOT).as_posix()}"
-        yield f"All examples, which are its tests: [{fixture.name}]({link}).\n"
+        yield f"- All examples, which are its tests: [{fixture.name}]({link})"
+    yield "- How scripts are checked and converted: [the specification](../spec.md)\n"
 
 
 def _fixture(folder: str, rule: Restriction | Transform) -> Path:
@@ -187,12 +180,6 @@ def _kind(example: Example) -> str:
     """The verdict of its only kind of finding, "ok" without one, "" when they are mixed."""
     found = verdicts(example.blocks.get("findings", "")) or {"ok"}
     return found.pop() if len(found) == 1 else ""
-
-
-def _without_seeds(doc: str) -> tuple[str, str]:
-    """The docstring without its last paragraph, which says where the rule comes from; and that one."""
-    text, mark, seeds = doc.rpartition("\n\nSeeds: ")
-    return (f"{text.strip()}\n", f"Seeds: {' '.join(seeds.split())}") if mark else (doc, "")
 
 
 def _sentence(heading: str) -> str:

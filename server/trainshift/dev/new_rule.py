@@ -60,11 +60,15 @@ TRANSFORM = Kind(
     TRANSFORMS,
     '''"""{title}.
 
-What is changed in a script, and why, in a few sentences.
-
     before                                  after
 
-Seeds: none.
+## Why it matters
+
+What you would see on two GPUs without it.
+
+## How it is done
+
+What is changed in a script, and what is left alone.
 """
 
 from __future__ import annotations
@@ -98,17 +102,19 @@ RESTRICTION = Kind(
     RESTRICTIONS,
     '''"""{title}.
 
-What goes wrong in a rewrite where this does not hold, in a few sentences.
+    wrong                                   right
 
-Violated: what breaks it.
+## Why it matters
 
-Harmless: what breaks its letter, but changes no rewrite.
+What you would see on two GPUs where it does not hold.
 
-Unknown: what the script does not show.
+## What to do
 
-By hand: what to do about it.
+How to write it instead.
 
-Seeds: none.
+## What is reported
+
+What breaks it, and what is fine, harmless or unknown.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Programs: which files start the programs that a file belongs to, and whether these agree (SPEC §7).
+"""Programs: which files start the programs that a file belongs to, and whether these agree (spec.md 7).
 
 A start file is one that no other file imports, or that has code behind a ``__main__`` guard.  Files of tests
 import what they test, and start no program.

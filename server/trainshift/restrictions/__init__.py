@@ -1,4 +1,4 @@
-"""The fifteen restrictions (SPEC §3), in the order in which they are documented and reported."""
+"""The fifteen restrictions (spec.md 3), in the order in which they are documented and reported."""
 
 from trainshift.restrictions import (
     tf01_import_not_at_top,

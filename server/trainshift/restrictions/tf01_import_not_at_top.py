@@ -3,25 +3,28 @@
     BATCH = 32                                  import tensorflow as tf
     import tensorflow as tf                     BATCH = 32
 
-What each rank sets up before anything else (`hvd.init()`, its own GPU) goes below the imports at the top
-and names what they bind. An import of TensorFlow that comes later, or in a function, may come after
-code that already has to know its rank, or may not be there for it.
+## Why it matters
 
-Violated is an import below the first other statement, or in a block, a function or a class, of what the
-rules look for: TensorFlow and what makes its datasets and optimizers, Keras, `os`, or a file of the
-workspace that uses TensorFlow.
+If TensorFlow is imported later, Horovod's set-up may run before it. On two GPUs both processes then end up
+on the same one.
 
-At the top are imports after the docstring, comments and `from __future__`, under `if TYPE_CHECKING:`, and
-in `try: import ... except ImportError:`; also those below what sets Horovod up.
+Each process starts Horovod and takes its own GPU below the imports at the top.
 
-Harmless is a late import of anything else (`json`, `matplotlib`, Horovod); also one that follows
-statements which only set environment variables, `warnings` or logging, often on purpose, since TensorFlow
-reads them when it is imported.
+## What to do
 
-By hand: move the import to the end of the imports at the top. One that must come after something else,
-such as `os.environ[...]`, stays below it.
+Move the import to the end of the imports at the top. One that needs something before it, such as
+`os.environ[...]`, stays below that.
 
-Seeds: S1 restriction 1; S2 restriction 1; S3 restriction 1.
+## What is reported
+
+An import below the first other statement, or in a block, a function or a class, of TensorFlow, Keras, `os`,
+what makes datasets and optimizers, or a file of the project that uses TensorFlow.
+
+Fine are imports after the docstring, comments and `from __future__`, under `if TYPE_CHECKING:`, in `try:
+import ... except ImportError:`, and below Horovod's set-up.
+
+Harmless is a late import of anything else (`json`, `matplotlib`, Horovod), and one below statements that
+only set environment variables, `warnings` or logging.
 """
 
 from __future__ import annotations

@@ -3,29 +3,32 @@
     tf2 = tf                                    optimizer = tf.keras.optimizers.Adam(1e-3)
     optimizer = tf2.keras.optimizers.Adam(1e-3)
 
-The rules find optimizers, datasets and tapes as members of the module that an import names, and what
-they write uses that name. If the module has another name too, an optimizer made through it may keep its
-learning rate and its own gradients on each rank; if the import's name means something else in places,
-code that is written there for each rank does not find TensorFlow.
+## Why it matters
 
-Violated where anything but an import binds the module: an assignment in any form (`self.tf = tf`, a
-tuple, `:=`, a loop, a container), `importlib.import_module("tensorflow")`, a parameter that it is passed
-to or is the default of. Violated too where the import's name is bound to something else, in the module
-or as a local name of a scope that uses TensorFlow.
+What is made through another name may be missed. On two GPUs that optimizer keeps its learning rate, and each
+process its own gradients.
 
-A local of the same name in a scope that uses no TensorFlow is another variable, and no violation. To pass
-the module to a function of a library (`print(tf)`, `getattr(tf, name)`) binds nothing. An alias of a
-submodule (`K = tf.keras.backend`, `tf1 = tf.compat.v1`) is TF03.
+Trainshift finds optimizers, datasets and tapes as members of the module that an import names.
 
-Harmless is what holds the name only where TensorFlow is missing: `tf = None` under `except ImportError:`,
-in the other branch of a condition, or before the import.
+## What to do
 
-Unknown: a module whose name the script computes (`importlib.import_module(name)`), a function that nobody
-sees and that is handed the module, and a parameter of the import's name that is used like TensorFlow.
+Use the import's name everywhere, and give other values other names.
 
-By hand: use the import's name everywhere, and give other values other names.
+## What is reported
 
-Seeds: S1 restriction 2; S2 restriction 2; S3 restriction 2.
+Any other way to bind the module: an assignment (`self.tf = tf`, a tuple, `:=`, a loop, a container),
+`importlib.import_module("tensorflow")`, a parameter that it is passed to or is the default of. Also the
+import's name where it means something else, in the module or as a local name of a scope that uses
+TensorFlow.
+
+Fine is a local name in a scope that uses no TensorFlow, and passing the module to a function of a library.
+An alias of a submodule (`K = tf.keras.backend`, `tf1 = tf.compat.v1`) is TF03.
+
+Harmless is what holds the name only where TensorFlow is missing: `tf = None` under `except ImportError:`, in
+the other branch of a condition, or before the import.
+
+Unknown is a module whose name the script computes, a function without source that is given the module, and a
+parameter of the import's name that is used like TensorFlow.
 """
 
 from __future__ import annotations

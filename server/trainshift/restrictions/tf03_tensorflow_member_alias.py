@@ -1,31 +1,32 @@
 """Members of TensorFlow must be renamed by imports only.
 
-    Adam = tf.keras.optimizers.Adam             optimizer = tf.keras.optimizers.Adam(1e-3)
-    optimizer = Adam(1e-3)
+    Adam = tf.keras.optimizers.Adam             from tensorflow.keras.optimizers import Adam
+    optimizer = Adam(1e-3)                      optimizer = Adam(1e-3)
 
-Which optimizer is made, which data are read and which model is trained is read off the members of
-TensorFlow that a script uses. Behind a second name such a member may go unnoticed: an optimizer whose
-learning rate is not scaled, a tape that reduces nothing, a loop whose steps are not divided, on each
-rank for itself. An import is no such second name: `from tensorflow.keras.optimizers import Adam` is fine.
+## Why it matters
 
-Violated where a rule looks through the member: Keras, its optimizers, models, applications, callbacks
-and backend, `tf.data`, `tf.train`, `tf.summary`, `tf.estimator`, `tf.compat.v1`, `tf.distribute`,
-`tf.config`, and what makes a dataset, an optimizer, a schedule, a model, a callback, a checkpoint, a
-session or a summary writer; `tf.GradientTape`, `tf.function`, `tf.print`. `K = tf.keras.backend` is
-among them since the learning rate is set through it (`K.set_value(optimizer.lr, rate)`) and the session
-is had from it (`K.get_session()`). A member in a container (`{"adam": tf.keras.optimizers.Adam}`) has
-another name too.
+Behind a second name an optimizer, a tape or a dataset may be missed. On two GPUs its rate is not scaled, its
+gradients are not averaged, or each process takes all of its steps.
 
-Harmless are members that no rule looks at: layers, losses, metrics, dtypes, mathematics, constants such
-as `tf.data.AUTOTUNE`, and an alias for type checkers only. A member that is passed as an argument is no
-alias, nor is a harmless one that is the default of a parameter (`activation=tf.nn.relu`), nor what calling
-it gives.
+## What to do
+
+Write the member where it is used, or import it under that name.
+
+## What is reported
+
+A second name for what the conversion looks for: Keras, its optimizers, models, applications, callbacks and
+backend, `tf.data`, `tf.train`, `tf.summary`, `tf.estimator`, `tf.compat.v1`, `tf.distribute`, `tf.config`,
+`tf.GradientTape`, `tf.function`, `tf.print`, and whatever makes a dataset, an optimizer, a schedule, a
+model, a callback, a checkpoint, a session or a summary writer. A member in a container (`{"adam":
+tf.keras.optimizers.Adam}`) has another name too.
+
+Fine is a member that is passed as an argument, a harmless one that is a default (`activation=tf.nn.relu`),
+and what calling a member gives.
+
+Harmless are layers, losses, metrics, dtypes, mathematics, constants such as `tf.data.AUTOTUNE`, and an alias
+for type checkers only.
 
 Unknown is a member whose name the script computes, as in `getattr(tf.keras.optimizers, name)`.
-
-By hand: write the member out where it is used, or import it under the name.
-
-Seeds: S1 restriction 3; S2 restriction 3; S3 restriction 3.
 """
 
 from __future__ import annotations

@@ -3,25 +3,29 @@
     print("loss", train_step(x))            loss = train_step(x)
                                             print("loss", loss)
 
-In a distributed script rank 0 alone prints. What the arguments of `print` or `tf.print` do besides
-giving a value would then be done on rank 0 only: a training step that the other ranks do not take leaves
-them waiting for ever, an element that they do not draw sets their data apart.
+## Why it matters
 
-An argument does something when it assigns (`:=`), awaits or yields, and when it calls what is known to act:
-`next`, `input`, `open`, a method that changes its object (`append`, `pop`, `assign`, `update_state`), a call
-that trains, or a function of the workspace whose body does any of it. A function that changes only what
-it has made itself does nothing. So does a `print` with `file=` an open file: it writes; `sys.stdout` and
-`sys.stderr` are what is printed to anyway.
+Only rank 0 will print, so only rank 0 runs the arguments. A training step in there hangs on two GPUs: rank 0
+waits for the other rank's gradients.
 
-Harmless and not reported: builtins, methods of strings, arrays and tensors, NumPy, `time`, TensorFlow's
-functions, the call of a model, `result()` of a metric, f-strings and comprehensions of these.
+With `next(...)` the two go on with different data.
 
-Unknown is a call that nobody can see: a function of a library that is not known, a method whose name
-says nothing, and `evaluate` and `predict` of a model.
+## What to do
 
-Fix: bind the argument to a variable on the line before, and print the variable.
+Assign the value on the line before, and print the variable.
 
-Seeds: S1 restriction 4; S2 restriction 4.
+## What is reported
+
+An argument that assigns (`:=`), awaits or yields, or that calls something with side effects: `next`,
+`input`, `open`, a method that changes its object (`append`, `pop`, `assign`, `update_state`), a call that
+trains, or a function of the project whose body does one of these. Also a `print` with `file=` an open file.
+
+Fine are builtins, methods of strings, arrays and tensors, NumPy, `time`, TensorFlow's functions, the call of
+a model, `result()` of a metric, f-strings and comprehensions of these, a function that changes only what it
+has made itself, and `file=sys.stdout` or `sys.stderr`.
+
+Unknown is a function of a library that Trainshift does not know, a method whose name says nothing, and
+`evaluate` and `predict` of a model.
 """
 
 from __future__ import annotations

@@ -3,37 +3,38 @@
     iterator = iter(tf.data.Dataset.range(8))       dataset = tf.data.Dataset.range(8)
                                                     iterator = iter(dataset)
 
-A rewrite remembers what each name stands for: the rate of an optimizer is scaled, the optimizer is wrapped
-and its variables are broadcast, and the batches of a dataset are divided among the ranks, all by the name.
-An object without a name of its own, with two names, or a name that is given two objects, is changed in one
-place and used unchanged in the other, so that the ranks train apart. `name = call(...)` is the form that is
-understood, with methods chained to the call; unpacking a call (`(train, test), info = tfds.load(...)`) is
-such an assignment too.
+## Why it matters
 
-Violated: a creation inside another call, in a container, returned, iterated, used without a name
-(`Adam().minimize(loss)`), as a `with` item, as a default, in `a = b = Adam()`; a second creation for one
-name; and a second name (`opt2 = opt`, `opt = self.optimizer`).
+An object without a name, or with two, may be changed in one place and used unchanged in another. On two GPUs
+the two models then drift apart.
 
-Harmless: an annotated assignment, an attribute (`self.optimizer = Adam()`, `self.optimizer = optimizer`), an
-optimizer written inside `compile(...)`, a creation that nothing keeps, and a name that is put in a container
-or passed to a function of the script, whose parameter is its second name. A name that is passed to a library
-(`model.compile(optimizer=optimizer)`, `zip(a, b)`, `iter(dataset)`,
-`tf.train.Checkpoint(optimizer=optimizer)`) gets no second name in the script and is not reported.
+The conversion follows an object by its name: it scales and wraps an optimizer, broadcasts its variables, and
+shares a dataset's batches.
 
-Not reported either: a dataset derived from another (`return ds.batch(2)`, `Dataset.zip((a, b))`), an
-optimizer wrapped around another (`opt = LossScaleOptimizer(opt)`), the call of a function of the script that
-returns one (the creation is inside), a name that is returned, and branches that each create the one object,
-which are TF07.
+## What to do
 
-Unknown: a call that may create one, or a name that may hold one, where the script does not show the class,
-such as `train(getattr(tf.keras.optimizers, name)())`.
+Create each object in an assignment of its own, `name = call(...)`, and use that name throughout.
 
-The fixes name the creation on the line before, split `a, b = Adam(), SGD()`, or use the first name for the
-second. They are offered only where nothing else is evaluated earlier than before.
+## What is reported
 
-By hand: create each object in an assignment of its own and use that name throughout.
+A creation inside another call, in a container, returned, iterated, used without a name
+(`Adam().minimize(loss)`), in a `with`, as a default, or in `a = b = Adam()`; a second creation for one name;
+and a second name (`opt2 = opt`, `opt = self.optimizer`).
 
-Seeds: S1 restriction 5; S2 restriction 5.
+Fine is a chain of methods, unpacking a call (`(train, test), info = tfds.load(...)`), a dataset derived from
+another (`return ds.batch(2)`), an optimizer wrapped around another (`opt = LossScaleOptimizer(opt)`), a name
+that is returned or passed to a library (`zip(a, b)`, `tf.train.Checkpoint(optimizer=optimizer)`), and the
+call of a function of the script that returns one. Branches that each create the object are TF07.
+
+Harmless is an annotated assignment, an attribute (`self.optimizer = Adam()`), an optimizer written inside
+`compile(...)`, a creation that nothing keeps, and a name that is put in a container or passed to a function
+of the script.
+
+Unknown is a call that may create one, or a name that may hold one, such as
+`train(getattr(tf.keras.optimizers, name)())`.
+
+The fixes assign the creation on the line before, split `a, b = Adam(), SGD()`, or use the first name for the
+second, where that changes nothing about what is evaluated when.
 """
 
 from __future__ import annotations

@@ -3,22 +3,28 @@
     ds = tf.data.Dataset.range(8)               ds = tf.data.Dataset.range(8)
     ds = list(ds.as_numpy_iterator())           values = list(ds.as_numpy_iterator())
 
-A rewrite remembers what each name stands for: the batches of a dataset are divided among the ranks, an
-optimizer is scaled, wrapped and broadcast. Where a name has become a list, an iterator or a number, the edit
-that is right for the first meaning is wrong for the second. It is fine for the name to hold another object
-of the two kinds (`db = db.batch(32)`, `opt = LossScaleOptimizer(opt)`,
-`opt = hvd.DistributedOptimizer(opt)`), to have held `None` before, or to hold something else in a branch that
-excludes the first. An iterator over a dataset (`iter(ds)`) is not a dataset.
+## Why it matters
 
-Unknown: the new value comes from a function that the script does not show, such as an imported
-`preprocess(ds)`.
+The edit that is right for the first value breaks the second. On two GPUs you would see an error, or data cut
+in half.
 
-The fix gives the second value a name of its own, where every later use plainly means the second value: both
-assignments stand in one block, one after the other, and no function or branch that may mean either reads it.
+The conversion follows a dataset or an optimizer by its name, which must not hold a list, an iterator or a
+number later.
 
-By hand: rename the second value wherever it is meant.
+## What to do
 
-Seeds: S1 restriction 6; S2 restriction 6.
+Give the second value a name of its own.
+
+## What is reported
+
+An assignment that gives the name something else. An iterator over a dataset (`iter(ds)`) is not a dataset.
+
+Fine is another object of the two kinds (`db = db.batch(32)`, `opt = LossScaleOptimizer(opt)`), a name that
+was `None` before, and something else in a branch that excludes the first.
+
+Unknown is a value from a function whose code is not in the project, such as an imported `preprocess(ds)`.
+
+The fix renames the second value where every later use plainly means it.
 """
 
 from __future__ import annotations

@@ -5,25 +5,27 @@
     else:
         optimizer = tf.keras.optimizers.Adam(0.001)
 
-A rewrite scales the optimizer's rate, wraps it and broadcasts its variables, and divides a dataset's batches.
-Of an object that only some runs create, or that a loop creates again and again, the text does not tell which
-one the training loop uses: a rank that takes another branch, or an object made anew after the broadcast, has
-variables that no other rank has. Conditions are `if`, `match`, loops, `try`, conditional expressions, the
-later operands of `and` and `or`, and comprehensions, as far as the function that creates. `with` is none,
-and neither is `if __name__ == "__main__":`. The header of a `for` is evaluated once, so what it creates is
-not repeated. Deriving from an object that exists (`if shuffle: ds = ds.shuffle(9)`) and wrapping one
-(`if fp16: opt = LossScaleOptimizer(opt)`) create nothing.
+## Why it matters
 
-Harmless: a block that has the form of a condition but always runs, such as `if True:`, a `try` without
-`except`, or a `finally`.
+If two processes take different branches, or a loop creates the object again, their optimizers do not match.
+On two GPUs the job hangs, or the models drift apart.
 
-Unknown: a call that may create one, but whose class the script does not show, such as
-`getattr(tf.keras.optimizers, name)()`.
+## What to do
 
-By hand: choose the arguments by the condition and create the object once, at the top of the function that
-trains; or give each configuration a function of its own that creates it.
+Create the object once, at the top of the function that trains, and let the condition choose its arguments.
+Or give each configuration a function of its own.
 
-Seeds: S1 restriction 7; S2 restriction 7.
+## What is reported
+
+A creation under `if`, `match`, a loop, `try`, a conditional expression, after `and` or `or`, or in a
+comprehension.
+
+Fine is `with`, `if __name__ == "__main__":`, the header of a `for`, deriving from an object that exists (`if
+shuffle: ds = ds.shuffle(9)`), and wrapping one (`if fp16: opt = LossScaleOptimizer(opt)`).
+
+Harmless is a block that always runs, such as `if True:`, a `try` without `except`, or a `finally`.
+
+Unknown is a call that may create one, such as `getattr(tf.keras.optimizers, name)()`.
 """
 
 from __future__ import annotations

@@ -3,22 +3,30 @@
     return opt.apply_gradients(pairs)       result = opt.apply_gradients(pairs)
                                             return result
 
-Every rank starts with its own weights. The rewrite broadcasts rank 0's to all others once, right after the
-first optimizer step, in lines that follow the statement of the step. There is no such place after a
-`return`, inside a larger expression, in a condition, a lambda or a comprehension: the ranks would train
-apart.
+## Why it matters
 
-A whole statement and the whole right side of an assignment (annotated and augmented ones too) are right.
-So is what a class of the script calls by that name: in an optimizer's own `apply_gradients`, the call of
-`super().apply_gradients(...)` is a part of the definition and no training step. The method itself, passed
-on without a call (`strategy.run(opt.apply_gradients, ...)`), is a step that no rule sees.
+After a `return` or inside an expression there is no line that could copy rank 0's weights to the others. On
+two GPUs you would train two different models.
 
-Unknown is a call on a receiver that may not be an optimizer.
+Every process starts with its own random weights, and the conversion copies rank 0's right after the first
+step.
 
-Fix: give it a statement of its own; inside an expression only if nothing is evaluated before it that the
+## What to do
+
+Give `apply_gradients` a statement of its own.
+
+## What is reported
+
+A call in a `return`, a larger expression, a condition, a lambda or a comprehension, and the method itself
+passed on without a call (`strategy.run(opt.apply_gradients, ...)`).
+
+Fine is a whole statement and the whole right side of an assignment. So is `super().apply_gradients(...)` in
+an optimizer's own `apply_gradients`, which is no training step.
+
+Unknown is a call on something that may not be an optimizer.
+
+The fix gives it a statement of its own; inside an expression only if nothing is evaluated before it that the
 step could change.
-
-Seeds: S1 restriction 8; S2 restriction 8.
 """
 
 from __future__ import annotations

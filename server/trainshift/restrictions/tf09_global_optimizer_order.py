@@ -7,24 +7,25 @@
                                                 ...
     optimizer = tf.keras.optimizers.Adam()      optimizer.apply_gradients(pairs)
 
-A script is read from top to bottom, and a function with it: which optimizer a global name means inside of
-it is known only if the name was bound before, and once. Under data parallelism that object's learning
-rate is scaled and its variables are broadcast; if the function steps another one, its ranks start apart.
+## Why it matters
 
-A definition that comes after the function is reported, also one that a function makes under `global`, and
-so is a name that is bound again: at the top of the script, in a loop, or under `global`. A wrap such as
-`optimizer = LossScaleOptimizer(optimizer)` binds again. Bindings of which only one is ever made (the
-branches of an `if`) are no change, nor is Horovod's wrap, `hvd.DistributedOptimizer(optimizer)`. The
-finding stands where the function first uses the optimizer.
+The conversion scales one optimizer and broadcasts its variables. If the function steps another one, that one
+is neither scaled nor broadcast, and on two GPUs the models drift apart.
 
-Harmless: an attribute of the optimizer is set (`optimizer.learning_rate = 1e-4`); it stays the same object.
+## What to do
 
-Unknown is a name of which nobody can see that it holds an optimizer, but that is used as one
-(`apply_gradients`, `minimize`, `compile(optimizer=...)`).
+Move the definition above the first function that uses it, and assign it once.
 
-Fix: move the definition up, above the first function that uses it.
+## What is reported
 
-Seeds: S1 restriction 9; S2 restriction 9.
+A definition after the function, also one under `global`, and a name that is assigned again: at the top of
+the script, in a loop, or under `global`. `optimizer = LossScaleOptimizer(optimizer)` assigns it again.
+
+Fine are branches of which only one assigns, and Horovod's own wrap, `hvd.DistributedOptimizer(optimizer)`.
+
+Harmless is an attribute that is set (`optimizer.learning_rate = 1e-4`): it stays the same optimizer.
+
+Unknown is a name that may hold an optimizer and is used as one.
 """
 
 from __future__ import annotations

@@ -3,29 +3,30 @@
     tf.train.Checkpoint(model=model).save(path)     checkpoint = tf.train.Checkpoint(model=model)
                                                     checkpoint.save(path)
 
-What a checkpoint or a checkpoint manager writes is written by rank 0 only, or ranks overwrite each other's
-files; what it restores, rank 0 restores before the broadcast. A rewrite finds these calls by the name of the
-object, so that a checkpoint without a name of its own, with two names, or a name that is given two
-checkpoints, may be guarded in one place and not in the other.
+## Why it matters
 
-Violated: a creation inside another call (`CheckpointManager(tf.train.Checkpoint(...), path, 3)`), in a
-container, returned, used without a name (`tf.train.Checkpoint(...).restore(path)`), as a default, in `a = b
-= Checkpoint(...)`; a second creation for one name; and a second name (`saver = checkpoint`).
+A checkpoint without a name, or with two, may be kept to rank 0 in one place and not in another. On two GPUs
+both processes then write the same files, and may leave a broken one.
 
-Harmless: an annotated assignment, an attribute (`self.checkpoint = tf.train.Checkpoint(...)`,
-`self.checkpoint = checkpoint`), a creation that nothing keeps, and a name that is put in a container or
-passed to a function of the script. A name that is passed to a library (`CheckpointManager(checkpoint, path,
-3)`) gets no second name in the script and is not reported. Nor are the call of a function of the script that
-returns one (the creation is inside), a name that is returned, and branches that each create the one object.
+## What to do
 
-Unknown: a call that may create one, or a name that may hold one, where the script does not show the class.
+Create each checkpoint in an assignment of its own and use that name throughout.
 
-The fixes name the creation on the line before, or use the first name for the second, where nothing else is
-evaluated earlier than before.
+## What is reported
 
-By hand: create each checkpoint in an assignment of its own and use that name throughout.
+A creation inside another call (`CheckpointManager(tf.train.Checkpoint(...), path, 3)`), in a container,
+returned, used without a name, as a default, or in `a = b = Checkpoint(...)`; a second creation for one name;
+and a second name (`saver = checkpoint`).
 
-Seeds: S1 restriction 10; S2 restriction 10.
+Fine is a name that is returned or passed to a library (`CheckpointManager(checkpoint, path, 3)`), the call
+of a function of the script that returns one, and branches that each create the one object.
+
+Harmless is an annotated assignment, an attribute (`self.checkpoint = tf.train.Checkpoint(...)`), a creation
+that nothing keeps, and a name that is put in a container or passed to a function of the script.
+
+Unknown is a call that may create one, or a name that may hold one.
+
+The fixes assign the creation on the line before, or use the first name for the second.
 """
 
 from __future__ import annotations

@@ -1,17 +1,27 @@
 """A program must have its training loops in one file.
 
-The rewrite works on one file at a time: it sets up Horovod, wraps the tape or the optimizer and
-broadcasts there. When a script trains in one file and a file that it imports trains too, converting one
-of the two leaves ranks that train apart, and converting both sets up Horovod twice.
+    import pretrain                             # pretrain.py is a script of its own
+    pretrain.run()
+    model.fit(data)                             model.fit(data)
 
-A program is one script and what it calls in the files that it imports. Two scripts that do not import
-each other are two programs. A loop behind an imported file's own `if __name__ == "__main__":` is not part
-of the importing program, and neither is one in a function that the program never calls. A module that
-cannot be found is not looked into. Unknown: what is fitted in the other file may be no Keras model.
+## Why it matters
 
-By hand: keep one training loop per program, and move the other into a script of its own.
+A script is converted together with the files that it imports. If you convert one file alone, a loop in
+another one is left as it was: on two GPUs it trains a different model in each process.
 
-Seeds: S2 §3.1 restriction 1, S3 §3.1 restriction 1.
+## What to do
+
+Convert the whole program, or move the second loop into a script of its own.
+
+## What is reported
+
+A script that trains, and imports a file that trains too.
+
+Fine are two scripts that do not import each other, a loop behind an imported file's own `if __name__ ==
+"__main__":`, and one in a function that the program never calls. A module that cannot be found is not looked
+into.
+
+Unknown is a loop in the other file that may train no Keras model.
 """
 
 from __future__ import annotations

@@ -1,19 +1,31 @@
 """Every training loop must be of a type that can be converted.
 
-The rules are made for a loop of `tf.GradientTape` and `apply_gradients`, Keras' `fit`, an
-Estimator and the sessions of TensorFlow 1. In any other loop they do not see where the gradients are, so
-nothing averages them and the ranks train apart: `tf.distribute` reduces gradients itself and collides with
-Horovod, `optimizer.minimize(...)` of TensorFlow 2 hides its tape, and weights that are assigned by hand
-pass by the optimizer.
+    with tf.distribute.MirroredStrategy().scope():      model = make_model()
+        model = make_model()                            model.fit(data)
+    model.fit(data)
 
-Harmless: two types of loop in one program, for different models; both kinds of Horovod import are then
-used. One model that is trained by both is TL03. Unknown: gradients that come out of nowhere, and a `fit`
-of something that is not seen to be a Keras model.
+## Why it matters
 
-By hand: remove the strategy; replace `minimize` by a tape and `apply_gradients`; let an optimizer
-apply the gradients.
+The gradients of any other loop cannot be averaged. On two GPUs each process trains a model of its own; under
+`tf.distribute` they are averaged twice.
 
-Seeds: S2 §3.1 restriction 2, S3 §3.1 restriction 2.
+Converted are loops with a `tf.GradientTape` and `apply_gradients`, Keras' `fit`, Estimators, and TensorFlow
+1's sessions.
+
+## What to do
+
+Remove the strategy; replace `minimize` by a tape and `apply_gradients`; let an optimizer apply the
+gradients.
+
+## What is reported
+
+A loop under `tf.distribute`, `optimizer.minimize(...)` of TensorFlow 2, weights that are updated by hand,
+and a library that hides its `fit`.
+
+Harmless are two types of loop for different models: each is converted by its own rules. One model that is
+trained by both is TL03.
+
+Unknown are gradients that come from somewhere else, and a `fit` of something that may be no Keras model.
 """
 
 from __future__ import annotations

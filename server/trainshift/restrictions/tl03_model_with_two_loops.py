@@ -1,17 +1,31 @@
 """Each model must be trained by one type of loop.
 
-A tape's gradients are averaged by wrapping the tape, those of `fit` by wrapping the optimizer. A model
-that is trained both ways gets both: its optimizer is wrapped for `fit` and then also applies gradients that
-the tape has averaged already, or the broadcast of one loop undoes what the other has learnt.
+    model.fit(data, epochs=1)                   model.fit(data, epochs=3)
+    for x, y in data:
+        train_step(x, y)  # a tape
 
-Two models with one loop each are fine, however different the loops (see TL02). A custom `train_step` with
-`fit` is one loop. Harmless: only one of the two loops runs, since they stand in two branches of an `if` or a
-`match`, or in functions that are called there; each is converted by its own rules. Unknown: two types of loop
-in a program, and it cannot be seen which model each trains.
+## Why it matters
 
-By hand: train each model by `fit` alone (with a custom `train_step` if need be), or by a tape alone.
+A model that is trained both ways is wrapped both ways. On two GPUs its gradients are averaged twice or not
+at all.
 
-Seeds: S2 §3.1 restriction 3, S3 §3.1 restriction 3.
+A tape's gradients are averaged by wrapping the tape, those of `fit` by wrapping the optimizer, and each loop
+has a broadcast of its own.
+
+## What to do
+
+Train each model by `fit` alone, with a custom `train_step` if need be, or by a tape alone.
+
+## What is reported
+
+One model in two types of loop.
+
+Fine are two models with one loop each, and a custom `train_step` with `fit`.
+
+Harmless is a model with two loops of which only one runs, in two branches of an `if` or a `match`, or in
+functions that are called there.
+
+Unknown are two types of loop that may train one model.
 """
 
 from __future__ import annotations

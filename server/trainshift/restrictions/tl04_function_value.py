@@ -1,18 +1,26 @@
 """A function that trains must be called by its name, not passed on as a value.
 
-Whoever is handed a training function may call it in a thread, never, or on one rank only, and the
-calls that every rank must make together then no longer meet: the ranks wait for each other, or train
-apart. The training loop is also looked for through calls by name, so that it may be missed.
+    steps = {"train": train}                    train(data)
+    steps[mode](data)
 
-Violated: a function that is or reaches a training loop is assigned to a variable, stored in a list or a
-dictionary, made a default argument, or passed as an argument, bound methods (`model.fit`) and lambdas
-included, and `step = make_step()` where `make_step` returns one. Harmless: any other function of the script
-(`ds.map(preprocess)`), and the `model_fn` and `input_fn` of an Estimator. Not at all: decorators, and
-`app.run(main)`, which is a call of `main`.
+## Why it matters
 
-By hand: call the function by its name (`@tf.function` above it does what `tf.function(train_step)` does).
+What is handed the function may call it in one process only, and on two GPUs the other one then waits
+forever. The conversion may also miss the call.
 
-Seeds: S2 §3.1 restriction 4, S3 §3.1 restriction 4.
+## What to do
+
+Call the function by its name. `@tf.function` above it does what `tf.function(train_step)` does.
+
+## What is reported
+
+A function that trains and is assigned to a variable, stored in a list or a dictionary, made a default, or
+passed as an argument, bound methods (`model.fit`) and lambdas included; and `step = make_step()` where that
+returns one.
+
+Fine are decorators, and `app.run(main)`, which calls `main`.
+
+Harmless is any other function (`ds.map(preprocess)`), and the `model_fn` and `input_fn` of an Estimator.
 """
 
 from __future__ import annotations

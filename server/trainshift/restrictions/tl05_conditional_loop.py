@@ -1,23 +1,32 @@
 """Training loops must run unconditionally.
 
-Every rank must train the same steps, because each step waits for the gradients of all ranks. Under a
-condition that comes out differently on one rank (a file that only one machine has, a local loss, the
-rank itself) the others wait for ever, and what is set up before the loop may not have happened.
+    if loss_is_high:                            if not os.path.exists("data"):
+        model.fit(data)                             raise SystemExit("no data")
+                                                model.fit(data)
 
-A condition that all ranks agree on (a literal, an argument of the command line, the environment, a
-file that configures the run) makes no difference to the conversion, and the finding says so.
+## Why it matters
 
-Violated: the loop, the definition of its function, or a call that reaches it, stands under `if`, `match`,
-`except`, in a conditional expression or behind `and`/`or`. Not a condition: `if __name__ == "__main__":`, the
-body of a `try`, another loop around it, and an `if` inside the loop that skips a step. A `fit` is a loop in
-itself, so an `if` around it counts even inside another loop.
+Each step waits for the gradients of all processes. If the condition differs on one of two GPUs (a file that
+only one machine has, a local loss, the rank itself), the other one waits forever.
 
-Unknown: a `fit` under a condition, of something that is not seen to be a Keras model.
+## What to do
 
-By hand: train at the top level or in a function that is called unconditionally, and leave the script
-before (`raise SystemExit`) where there is nothing to train.
+Train at the top level, or in a function that is called unconditionally. Leave the script before (`raise
+SystemExit`) if there is nothing to train.
 
-Seeds: S2 §3.1 restriction 5, S3 §3.1 restriction 5.
+## What is reported
+
+A loop, the definition of its function, or a call that reaches it, under `if`, `match`, `except`, in a
+conditional expression, or after `and` or `or`. A `fit` is a loop in itself, so an `if` around it counts even
+inside another loop.
+
+A condition that all ranks agree on (a literal, an argument of the command line, the environment, a file that
+configures the run) changes nothing about the conversion, and the finding says so.
+
+Fine is `if __name__ == "__main__":`, the body of a `try`, another loop around it, and an `if` inside the
+loop that skips a step.
+
+Unknown is a `fit` under a condition, of something that may be no Keras model.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Broadcast flags: which optimizer steps need a broadcast, and the flag that makes it happen once.
 
-One flag for each step (correction C11).  A step that always serves one optimizer has a Boolean; a
+One flag for each step (spec.md 5.11).  A step that always serves one optimizer has a Boolean; a
 step that may serve several, or that a trace may repeat, has a set of the optimizers it has served.
 """
 

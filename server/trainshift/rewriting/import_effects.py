@@ -1,6 +1,6 @@
 """Import effects: which files of a program touch a device, or ask for rank or size, when they are imported.
 
-The set-up of Horovod has to come before the import of such a file (SPEC §7, P2).
+The set-up of Horovod has to come before the import of such a file (spec.md 7.2).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Roles: what the callbacks of a `fit`, or the hooks of a session, are there for, and on which ranks (C8)."""
+"""Roles: what the callbacks of a `fit` or the hooks of a session do, and on which ranks (spec.md 5.8)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Prerequisites: the Horovod import, `hvd.init()`, GPU pinning and flags, as edits that changes share.
 
 Names and places depend on the whole script and not on which change comes first, so that changes
-made one after another end in the same text as all of them at once (SPEC §4).
+made one after another end in the same text as all of them at once (spec.md 4).
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Prerequisites:
 
     @cached_property
     def modules(self) -> dict[str, str]:
-        """The names of the modules of Horovod that the script has or needs: its own (C14), or fresh ones."""
+        """The names of Horovod's modules that the script has or needs: its own, or fresh (spec.md 5.14)."""
         named = {
             module: found[0]
             for module in (TENSORFLOW, KERAS)
@@ -86,7 +86,7 @@ class Prerequisites:
 
     @cached_property
     def tf(self) -> str:
-        """The module-level name of the TensorFlow module (correction C10)."""
+        """The module-level name of the TensorFlow module (spec.md 5.10)."""
         return self._tensorflow[0]
 
     @cached_property

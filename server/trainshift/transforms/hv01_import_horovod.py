@@ -1,9 +1,5 @@
 """Imports Horovod, starts it and gives each rank its own GPU.
 
-Every other rewrite needs `hvd`, and `hvd.init()` must run before a device is touched. The import
-follows the TensorFlow import; `hvd.init()`, the pinning and the broadcast flags follow the last
-import at the top of the script, so that no import comes after code.
-
     import tensorflow as tf                 import tensorflow as tf
     import numpy as np                      import horovod.tensorflow as hvd
                                             import numpy as np
@@ -16,13 +12,19 @@ import at the top of the script, so that no import comes after code.
                                                 tf.config.experimental.set_visible_devices(
                                                     gpus[hvd.local_rank()], 'GPU')
 
-An `import horovod.tensorflow as H` of the script's own is used as it is; names that are taken are
-avoided.
+## Why it matters
 
-A `tf.distribute` strategy that one branch of an `if` makes and another does without is left alone, and
-reported: Horovod is for the branch without it.
+Without it both processes take the first GPU and run out of memory, or train without knowing of each other.
 
-Seeds: S1, S2, S3 `trans_S[[import]]`; corrections C10, C13, C14.
+## How it is done
+
+The import follows the TensorFlow import. `hvd.init()`, the choice of the GPU and the broadcast flags follow
+the last import at the top, before anything touches a device.
+
+An `import horovod.tensorflow as H` of your own is used as it is, and names that are taken are avoided.
+
+A `tf.distribute` strategy in one branch of an `if` is left alone and reported: Horovod is for the other
+branch.
 """
 
 from __future__ import annotations

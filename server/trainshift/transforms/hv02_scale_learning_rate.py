@@ -3,29 +3,32 @@
     optimizer = Adam(1e-3)                  optimizer = Adam(1e-3 * hvd.size())
     optimizer = Adam()                      optimizer = Adam(learning_rate=0.001 * hvd.size())
 
-A step with averaged gradients covers `hvd.size()` batches, and the rate follows the size of the
-batch. Whatever the optimizer, the rate is found by its real position, by `learning_rate=` or `lr=`; a
-rate that is not given is the optimizer's default. A schedule is scaled inside, where its rates are
-written, because a schedule times a number is a TypeError:
+## Why it matters
+
+On two GPUs a step covers two batches, so there are half as many steps. With the old rate the model learns
+half as much in an epoch.
+
+## How it is done
+
+The rate is found by its position, `learning_rate=` or `lr=`, for any optimizer. If none is given, the
+optimizer's default is scaled. A schedule is scaled inside, because it cannot be multiplied:
 
     rate = ExponentialDecay(0.1, 100, 0.9)  rate = ExponentialDecay(0.1 * hvd.size(), 100, 0.9)
     optimizer = SGD(rate)                   optimizer = SGD(rate)
 
-A schedule class of the script's own is scaled in what its `__call__` returns, the function of a
-`LearningRateScheduler` in what it returns. Rates that are set while training
-(`optimizer.learning_rate = x`, `optimizer.lr.assign(x)`) are scaled too, unless they derive from the
-rate itself. What is the one in one case and the other in another is scaled case by case:
+A schedule class of your own is scaled in what its `__call__` returns, the function of a
+`LearningRateScheduler` in what it returns. Rates that are set while training (`optimizer.learning_rate = x`,
+`optimizer.lr.assign(x)`) are scaled too, unless they derive from the rate itself. Each case is scaled by
+itself:
 
     def schedule(epoch, lr):                def schedule(epoch, lr):
         if epoch == 5:                          if epoch == 5:
             lr = 0.01                               lr = 0.01 * hvd.size()
         return lr                               return lr
 
-What a schedule counts steps by is not divided, which a decision says where the script gives a number of
-steps. A legacy optimizer that asks a function or a variable for its rate no longer does when Horovod has
-made it anew: withheld. So is a rate of which the cases cannot be told apart.
-
-Seeds: S1, S2 `trans_S[[Adam]]`; corrections C5, C6, C7, C9, C20, C22.
+The steps that a schedule counts by are not divided; the report says so. A rate whose cases cannot be told
+apart is left alone, and so is a function or variable that a legacy optimizer asks for its rate, since
+Horovod remakes that optimizer.
 """
 
 from __future__ import annotations

@@ -4,36 +4,37 @@
     model.compile(optimizer, "mse")         optimizer = hvd.DistributedOptimizer(optimizer)
                                             model.compile(optimizer, "mse")
 
-An optimizer is wrapped where it is made, whichever way it takes from there to the `compile` of a model that
-is fitted: right after the assignment that names it, or in place where it has no name. In a
-`LossScaleOptimizer` the inner one is wrapped. The optimizer of a model whose `train_step` uses a tape of its
-own stays as it is, since Horovod would not average there: its tape is wrapped (HV04).
+## Why it matters
 
-Where a script fits in one mode and uses a tape in another, as an `if`, a `match` or the like decides, both
-may have one optimizer. It is wrapped where the mode that fits compiles:
+Without the wrap each of two GPUs trains on its own gradients. You would see two losses that have nothing to
+do with each other, and save one of two models.
+
+## How it is done
+
+An optimizer is wrapped where it is made: right after its assignment, or in place if it has no name. In a
+`LossScaleOptimizer` the inner one is wrapped. A model whose `train_step` has its own tape keeps its
+optimizer, since Horovod would not average there: its tape is wrapped (HV04).
+
+A script may fit in one mode and use a tape in another, with one optimizer for both. It is then wrapped where
+the mode that fits compiles:
 
     optimizer = Adam(1e-3)                  optimizer = Adam(1e-3 * hvd.size())
     if args.keras:                          if args.keras:
         model.compile(optimizer, "mse")         optimizer = hvd.DistributedOptimizer(optimizer)
         model.fit(dataset)                      model.compile(optimizer, "mse")
 
-It is wrapped where it is made if more than this `compile` sees it, such as a checkpoint, or a `compile` for
-all modes. The wrap averages nothing of what a tape's loop gives to `apply_gradients`; there the tape does.
-An optimizer that may serve both in one run is refused.
+If a checkpoint or a `compile` for all modes sees it too, it is wrapped where it is made. In a tape's loop
+the wrap averages nothing; the tape does. An optimizer that may serve both in one run is refused.
 
-In a TensorFlow 1 graph it is the optimizers whose `minimize` or `compute_gradients` makes the training
-operation, and those that a ready-made Estimator is given. A wrap averages nothing of what `tf.gradients`
-gives to `apply_gradients`, so that these gradients are averaged where they are taken:
+In a TensorFlow 1 graph this is for the optimizers of `minimize` and `compute_gradients`, and of ready-made
+Estimators. Gradients of `tf.gradients` are averaged where they are taken:
 
-    grads = tf.gradients(loss, tvars)       grads = [grad if grad is None else hvd.allreduce(grad) \
-for grad in tf.gradients(loss, tvars)]
+    grads = tf.gradients(loss, tvars)       grads = [grad if grad is None else hvd.allreduce(grad) for grad \
+in tf.gradients(loss, tvars)]
 
-Horovod's wrap makes the optimizer anew from its configuration, and with it a schedule of a class of the
-script's own: the class is registered with Keras, and gets a `get_config` where it has none. That gives what
-the constructor was given, which is kept where no attribute holds it as it is. Where that may be a tensor or
-another schedule, a `from_config` reads it back.
-
-Seeds: S2 `trans_S[[Adam]]`; corrections C20, C22, C23.
+Horovod's wrap remakes the optimizer from its configuration, a schedule of your own included. So its class is
+registered with Keras and gets a `get_config` if it has none, and a `from_config` where a value may be a
+tensor or another schedule.
 """
 
 from __future__ import annotations

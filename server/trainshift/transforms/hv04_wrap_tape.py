@@ -5,18 +5,21 @@
     grads = tape.gradient(loss, weights)    tape = hvd.DistributedGradientTape(tape)
                                             grads = tape.gradient(loss, weights)
 
-The wrap comes after the `with` and before the tape's first `.gradient`; one that comes later reduces
-nothing. Where `.gradient` is called inside the `with`, or in another function, the tape is wrapped
-where it is made: `with hvd.DistributedGradientTape(tf.GradientTape()) as tape`. (A wrap in the middle
-of the `with` cannot stop the recording, which `.gradient` does.) A tape that is used for other gradients
-too is wrapped at the call. A tape that feeds no optimizer step (a gradient penalty, a saliency map) is
-left alone, because averaging its gradients would change what is computed.
+## Why it matters
 
-Horovod takes a list of variables only: `tape.gradient(x, w)` becomes `tape.gradient(x, [w])[0]`,
-dictionaries and nested lists go through `tf.nest`. `.jacobian`, `unconnected_gradients=` and XLA
-(`jit_compile=True`) are not supported by Horovod's tape and are refused.
+Without the wrap each of two GPUs trains on its own gradients. You would see two losses that have nothing to
+do with each other, and save one of two models.
 
-Seeds: S1 `trans_S[[with]]`; corrections C15, C20, C21.
+## How it is done
+
+The wrap stands after the `with` and before the first `.gradient`; a later one averages nothing. If
+`.gradient` is called inside the `with` or in another function, the tape is wrapped where it is made: `with
+hvd.DistributedGradientTape(tf.GradientTape()) as tape`. A tape that is also used for other gradients is
+wrapped at the call. A tape that feeds no optimizer (a gradient penalty, a saliency map) is left alone.
+
+Horovod takes a list of variables: `tape.gradient(x, w)` becomes `tape.gradient(x, [w])[0]`, dictionaries and
+nested lists go through `tf.nest`. `.jacobian`, `unconnected_gradients=` and XLA (`jit_compile=True`) do not
+work with Horovod's tape and are refused.
 """
 
 from __future__ import annotations
@@ -138,7 +141,7 @@ def _change(
 
 
 def _sources(program: Program, gradient: Gradient) -> tuple[str, list[Edit], str]:
-    """Fit the call to Horovod's tape (correction C21): a reason against it, edits, and a doubt."""
+    """Fit the call to Horovod's tape (spec.md 5.21): a reason against it, edits, and a doubt."""
     call, script = gradient.site.node, program.script
     method = gradient.site.name
     if method != "gradient":

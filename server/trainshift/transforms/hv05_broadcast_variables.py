@@ -11,14 +11,20 @@ becomes
             hvd.broadcast_variables(optimizer.variables(), root_rank=0)
         hvd_broadcast_done = True
 
-Ranks start from different weights; without this they train apart. After the first step the
-optimizer's slots exist and are broadcast too. Each `apply_gradients` has a flag of its own. Inside a
-function the broadcast stands in `tf.init_scope()`, so that it also happens when the function is
-traced. Where the model cannot be told, the variables of the pairs are broadcast, from a list, because
-a `zip` can be read once only. A step that may serve several optimizers, or that AutoGraph may turn
-into a graph loop, keeps a set of the optimizers it has served instead of a Boolean.
+## Why it matters
 
-Seeds: S1, S2 `trans_S[[apply_gradients]]`; corrections C1 to C4, C11, C16, C17, C19, C20.
+Every process starts with its own random weights. Without the broadcast two GPUs average the gradients of two
+different models, and neither learns well.
+
+## How it is done
+
+After the first step the optimizer has its variables, so they are broadcast with the model's. Each
+`apply_gradients` has a flag of its own. In a function the broadcast is in `tf.init_scope()`, so that it also
+happens when the function is traced.
+
+If the model is not known, the variables of the pairs are broadcast, from a list, because a `zip` can be read
+only once. A step that may serve several optimizers, or that AutoGraph may turn into a graph loop, keeps a
+set of the optimizers that it has served instead of a flag.
 """
 
 from __future__ import annotations

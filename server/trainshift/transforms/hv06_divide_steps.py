@@ -5,14 +5,21 @@
 
     model.fit(ds, steps_per_epoch=500)      model.fit(ds, steps_per_epoch=500 // hvd.size())
 
-Each rank takes a step with its own batch, so that a step covers `hvd.size()` batches. So for the `steps` and
-`max_steps` of an Estimator, and for the `last_step` and `num_steps` of a `StopAtStepHook`. Only a `take` that
-feeds a training loop is divided: a preview such as `next(iter(ds.take(1)))` must not become empty, and an
-evaluation is the same on every rank, as are `validation_steps`. A `take` beside a `skip` of as many elements
-splits the data and counts no steps. All ranks must take the same number of steps: a loop that a rank may
-leave by values of its own, such as its loss, is reported.
+## Why it matters
 
-Seeds: S1 `trans_E[[take]]`; corrections C5, C9, C20.
+A step on two GPUs covers two batches. Without the division both take all steps: twice the work, and no time
+saved.
+
+## How it is done
+
+Also divided are `steps` and `max_steps` of an Estimator, and `last_step` and `num_steps` of a
+`StopAtStepHook`.
+
+Only a `take` that feeds a training loop is divided. A preview (`next(iter(ds.take(1)))`), an evaluation,
+`validation_steps`, and a `take` beside a `skip` of as many elements stay.
+
+All ranks must take the same number of steps. A loop that a rank may leave by its own values, such as its
+loss, is reported.
 """
 
 from __future__ import annotations

@@ -3,20 +3,24 @@
     print(loss)                             if hvd.rank() == 0:
                                                 print(loss)
 
-So do `tf.print`, the logging calls and the progress bars of tqdm. A print inside an
-expression becomes a conditional expression. Where an argument does something that every rank must do
-(a training step, `next`, an `assign`), it is evaluated on every rank and printed on one:
+## Why it matters
+
+On two GPUs you would see every line twice.
+
+## How it is done
+
+The same for `tf.print`, logging calls and the progress bars of tqdm. A print inside an expression becomes a
+conditional expression. If an argument does something that every rank must do (a training step, `next`, an
+`assign`), it runs on every rank:
 
     print(train_step(x))                    printed = train_step(x)
                                             if hvd.rank() == 0:
                                                 print(printed)
 
-TensorFlow is told to log its progress (`tf.logging.set_verbosity(tf.logging.INFO)`) on rank 0 only.
+TensorFlow 1 logs its progress (`tf.logging.set_verbosity(tf.logging.INFO)`) on rank 0 only.
 
-A `print` of the script's own is not the builtin and is left alone. `input()`, `plt.show()` and `exit()` in a
-training loop are left alone too, and reported: every rank does them.
-
-Seeds: S1, S2 `trans_S[[print]]`; corrections C20, C24.
+A `print` of your own is left alone. So are `input()`, `plt.show()` and `exit()` in a training loop, which
+are reported: every rank runs them.
 """
 
 from __future__ import annotations

@@ -11,25 +11,27 @@ tf.summary.create_noop_writer()
 
     log = open("log.txt", "w")              log = open("log.txt" if hvd.rank() == 0 else os.devnull, "w")
 
-All ranks would write the same paths at the same time. Weights are loaded on rank 0 only too: the
-broadcast after the first step brings them to the others, and where that may be over, a new one does. So
-for a checkpoint that is restored once training has begun, which the other ranks have not written.
+## Why it matters
 
-Where every rank reads what the script itself has written before, the others wait for rank 0 by a broadcast:
+On two GPUs both processes would write the same files at the same time, and may leave a broken one.
+
+## How it is done
+
+Weights are loaded on rank 0 only, too: the broadcast after the first step brings them to the others. If
+training may have begun before, there is a new broadcast. The same for a checkpoint that is restored.
+
+If every rank reads what the script has written before, the others wait for rank 0:
 
     model.save("m.h5")                      if hvd.rank() == 0:
     model = load_model("m.h5")                  model.save("m.h5")
                                             hvd.broadcast(0, root_rank=0)
                                             model = load_model("m.h5")
 
-A `FileWriter` of TensorFlow 1 is none on other ranks, and what is done with it is guarded too:
+A `FileWriter` of TensorFlow 1 is `None` on other ranks, and its uses are guarded too:
 
     writer = tf.summary.FileWriter(d)       writer = tf.summary.FileWriter(d) if hvd.rank() == 0 else None
     writer.add_summary(summary, step)       if hvd.rank() == 0:
                                                 writer.add_summary(summary, step)
-
-Seeds: S1 `trans_S[[checkpoint.save]]`, S2 `write`, `summary`, `save_weights`, `load_weights`;
-corrections C12, C20.
 """
 
 from __future__ import annotations

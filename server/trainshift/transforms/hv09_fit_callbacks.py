@@ -5,20 +5,24 @@
 becomes
 
     model.fit(x, y, callbacks=[hvd.callbacks.BroadcastGlobalVariablesCallback(0), \
-hvd.callbacks.MetricAverageCallback(), EarlyStopping(), \
-*([ModelCheckpoint("best.h5")] if hvd.rank() == 0 else [])], verbose=1 if hvd.rank() == 0 else 0)
+hvd.callbacks.MetricAverageCallback(), EarlyStopping(), *([ModelCheckpoint("best.h5")] if hvd.rank() == 0 \
+else [])], verbose=1 if hvd.rank() == 0 else 0)
 
-The broadcast comes first. Where a callback reads metrics, their average over the ranks comes next, so that
-every rank stops, or lowers its rate, at the same time. Callbacks that steer the training stay on every rank;
-those that only write, such as `ModelCheckpoint` and `TensorBoard`, are kept to rank 0 where they are put into
-the list, be it in another place of the script. The order of the script's own callbacks is kept. One that
-cannot be seen stays on every rank. What a callback class of the script's own prints and writes is guarded
-inside it.
+## Why it matters
 
-Keras draws its progress bars on every rank: `evaluate`, `predict` and `Progbar` are silenced likewise. A
-`verbose` of the script's own stays what it is on rank 0.
+Without the broadcast two GPUs start from different weights. With `EarlyStopping` on local metrics one of
+them stops first, and the other waits forever.
 
-Seeds: S2 `trans_S[[fit]]`; corrections C8, C9, C14, C20.
+## How it is done
+
+The broadcast comes first. If a callback reads metrics, their average over the ranks comes next, so that all
+ranks stop, or lower their rate, at the same time. Callbacks that steer training stay on every rank. Those
+that only write, such as `ModelCheckpoint` and `TensorBoard`, are kept to rank 0 where they are put into the
+list. The order of your callbacks stays. An unknown one runs on every rank. What a callback class of your own
+prints and writes is guarded inside it.
+
+Keras draws its progress bars on every rank, so `evaluate`, `predict` and `Progbar` are silenced likewise. A
+`verbose` of your own stays as it is on rank 0.
 """
 
 from __future__ import annotations

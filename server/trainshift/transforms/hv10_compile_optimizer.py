@@ -7,12 +7,18 @@ becomes
     optimizer = hvd.DistributedOptimizer(tf.keras.optimizers.Adam(learning_rate=0.001 * hvd.size()))
     model.compile(optimizer, loss="mse")
 
-So for every name that Keras accepts, for the default (`rmsprop`) and for an optimizer that is made among the
-arguments. A model whose `train_step` uses a tape of its own gets a scaled optimizer that is not wrapped. A
-name that is not written in the script, or hidden in `**` arguments, is refused: without the wrap every rank
-would train by itself. So is `jit_compile=True`, in which Horovod's reduction does not run.
+## Why it matters
 
-Seeds: S2 `trans_S[[compile]]`; corrections C6, C9, C10, C14, C20, C23.
+An optimizer that only Keras makes cannot be wrapped. Without the wrap each of two GPUs trains on its own
+gradients, and you save one of two models.
+
+## How it is done
+
+This is for every name that Keras accepts, for the default (`rmsprop`), and for an optimizer that is made
+among the arguments. A model whose `train_step` has its own tape gets a scaled optimizer that is not wrapped.
+
+A name that is hidden in `**` arguments is refused. So is `jit_compile=True`, in which Horovod cannot
+average.
 """
 
 from __future__ import annotations

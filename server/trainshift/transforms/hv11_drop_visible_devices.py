@@ -4,20 +4,23 @@
     os.environ.update({"CUDA_VISIBLE_DEVICES": "0", "TF_CPP_MIN_LOG_LEVEL": "3"})
     tf.config.set_visible_devices(gpus[0], "GPU")
 
-The statements go, and of the second only the entry; their comments stay. A block that would be left empty
-gets `pass`. It makes no difference where a choice stands, in a function or under a condition, nor which of
-the ways to set the variable it takes; the environment that a script hands to another process is its own. A
-script is refused if it chooses in a way that cannot be taken out.
+## Why it matters
 
-A rank has one GPU, which is `/gpu:0` to it: a script that places operations on another one by `tf.device`, or
-builds a tower on each of several, is refused.
+With the choice both processes use the same GPU: they run out of memory, or share one while the other is
+idle.
 
-A limit of memory is no choice, and stays. Where it is that of one GPU by its number, it becomes that of the
-rank's:
+## How it is done
+
+The statements go, and of the second only the entry. Comments stay, and an emptied block gets `pass`. It does
+not matter where the choice is made. The environment that a script hands to another process is left alone. If
+the choice cannot be taken out, the script is refused.
+
+To a rank its GPU is `/gpu:0`. A script that places operations on another one by `tf.device`, or builds a
+tower on each of several, is refused.
+
+A limit of memory stays. If it is that of one GPU by its number, it becomes that of the rank's:
 
     tf.config.set_logical_device_configuration(gpus[0], ...)     gpus[hvd.local_rank()]
-
-Seeds: S2, S3 `trans_S[[os.environ['CUDA_VISIBLE_DEVICES'] = e]]`; correction C18.
 """
 
 from __future__ import annotations

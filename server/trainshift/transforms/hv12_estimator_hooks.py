@@ -11,12 +11,19 @@ gpu_options=tf.compat.v1.GPUOptions(visible_device_list=str(hvd.local_rank()))))
     estimator.train(input_fn, steps=1000 // hvd.size(), hooks=[hvd.BroadcastGlobalVariablesHook(0), \
 *([logging_hook] if hvd.rank() == 0 else [])])
 
-So for the `TrainSpec` of `train_and_evaluate`, for the hooks of an `EstimatorSpec` and for a `RunConfig`.
-Hooks are treated as those of monitored sessions (HV14). Ranks without a `model_dir` use a temporary directory
-of their own, and evaluate and predict from it.
+## Why it matters
 
-The optimizer of a ready-made Estimator (`DNNClassifier`, say) is wrapped where it is made (HV03). One that is
-named, or left to the default, is made here with the rate that this stands for, scaled:
+Without it two GPUs start from different weights, and both processes write their checkpoints into one
+directory.
+
+## How it is done
+
+The same for the `TrainSpec` of `train_and_evaluate`, the hooks of an `EstimatorSpec` and a `RunConfig`.
+Hooks are treated as in HV14. Ranks without a `model_dir` use a temporary directory of their own, and
+evaluate and predict from it.
+
+The optimizer of a ready-made Estimator (`DNNClassifier`) is wrapped where it is made (HV03). One that is
+named, or the default, is made here with its rate, scaled:
 
     e = DNNClassifier(u, c, optimizer='Adam')
 
@@ -26,8 +33,6 @@ becomes
     e = DNNClassifier(u, c, optimizer=optimizer)
 
 An Estimator that takes no optimizer is refused, since its gradients could not be averaged.
-
-Seeds: S3 `trans_S[[train]]`; corrections C6, C8, C9, C10, C20.
 """
 
 from __future__ import annotations

@@ -1,20 +1,25 @@
 """Pins TensorFlow 1 sessions to the GPU of their rank, and broadcasts what they initialize.
 
-    sess = tf.Session()                     sess = tf.Session(config=tf.ConfigProto(gpu_options=\
-tf.GPUOptions(visible_device_list=str(hvd.local_rank()))))
+    sess = tf.Session()                     sess = \
+tf.Session(config=tf.ConfigProto(gpu_options=tf.GPUOptions(visible_device_list=str(hvd.local_rank()))))
     sess.run(init)                          sess.run(init)
                                             sess.run(hvd.broadcast_global_variables(0))
 
-The configuration that a script gives its session is kept, whatever its name: the GPU is named where its
-`ConfigProto` is made. The broadcast follows every statement that runs an initializer, however that is spelled
-(`init.run()`, `tf.global_variables_initializer().run(session=sess)`, `sess.run([init, local_init])`), and
-every `Saver.restore`, in the graph of the session. An initializer of some variables is followed by a
-broadcast of these. A session that trains without either is refused: the ranks would train apart.
+## Why it matters
 
-In a graph, gradients that `tf.gradients` gives to `apply_gradients` go past the wrap of the optimizer. HV03
-averages them where they are taken.
+Without it both processes take all GPUs, and start from different weights: you would train two models that
+only share their gradients.
 
-Seeds: none, as they know no session; Horovod's documentation. Corrections C9, C10, C20.
+## How it is done
+
+A configuration of your own is kept, whatever its name: the GPU is added where its `ConfigProto` is made. The
+broadcast follows every statement that runs an initializer, however it is spelled (`init.run()`,
+`tf.global_variables_initializer().run(session=sess)`, `sess.run([init, local_init])`), and every
+`Saver.restore`. An initializer of some variables is followed by a broadcast of these. A session that trains
+without either is refused.
+
+Gradients that `tf.gradients` gives to `apply_gradients` pass by the wrap of the optimizer; HV03 averages
+them where they are taken.
 """
 
 from __future__ import annotations

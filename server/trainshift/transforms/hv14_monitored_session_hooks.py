@@ -10,12 +10,18 @@ hooks=[hvd.BroadcastGlobalVariablesHook(0), StopAtStepHook(last_step=n // hvd.si
 *([LoggingTensorHook(t, every_n_iter=9)] if hvd.rank() == 0 else [])], \
 config=tf.ConfigProto(gpu_options=tf.GPUOptions(visible_device_list=str(hvd.local_rank())))) as sess:
 
-The broadcast comes first. Hooks that steer the training stay on every rank, those that only log or write
-are kept to rank 0 where they are put into the list, and one that cannot be seen stays on every rank. So for
-`SingularMonitoredSession`, for `MonitoredSession` and for the session creator that it is given. A
-configuration of the script's own is pinned where it is made (HV13).
+## Why it matters
 
-Seeds: none, as they know no monitored session; Horovod's documentation. Corrections C8, C9, C10, C20.
+Without it two GPUs start from different weights, and both processes write their checkpoints into one
+directory.
+
+## How it is done
+
+The broadcast comes first. Hooks that steer the training stay on every rank. Those that only log or write are
+kept to rank 0 where they are put into the list, and an unknown one runs on every rank.
+
+The same for `SingularMonitoredSession`, `MonitoredSession` and the session creator that it is given. A
+configuration of your own is pinned where it is made (HV13).
 """
 
 from __future__ import annotations

@@ -177,7 +177,7 @@ def returns(name: str) -> str | None:
 
 @cache
 def keras_optimizer(name: str) -> str | None:
-    """The class that Keras makes of an optimizer's name, in whatever case; None if there is none (C10)."""
+    """The class that Keras makes of an optimizer's name, in any case; None without one (spec.md 5.10)."""
     for cls in _data()["classes"]:
         module, _, last = cls.rpartition(".")
         if module == "tensorflow.keras.optimizers" and last.lower() == name.lower() != "optimizer":

@@ -1,6 +1,6 @@
 """Names and values: what an expression stands for, as a set that may hold "unknown".
 
-This is σ of SPEC §1: rules ask what an expression resolves to, whatever its spelling, and get
+This is σ of spec.md 1: rules ask what an expression resolves to, whatever its spelling, and get
 every value that it may have.  A name may be dotted (``self.optimizer``), come in as a parameter,
 out of a call, a container or a tuple.  Nothing is imported and nothing is run.
 """

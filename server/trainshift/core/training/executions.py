@@ -29,7 +29,7 @@ class Executions:
     # Custom steps
 
     def custom_model(self, scope: Scope, seen: frozenset[Scope] = frozenset()) -> Scope | None:
-        """The model class of the script whose `fit` alone runs the code (C23); None if there is none."""
+        """The model class of the script whose `fit` alone runs the code (spec.md 5.23), or None."""
         function = scope.function()
         while function is not None and function not in seen:
             owner = function.owner()

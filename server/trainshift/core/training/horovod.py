@@ -1,6 +1,6 @@
 """What a script already knows of Horovod: its import, what runs on the root rank only, what is scaled.
 
-Correction C20: statements that are distributed already are recognised here and left alone.
+spec.md 5.20: statements that are distributed already are recognised here and left alone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Loop kinds: the ways to train, and what a training loop is known by.
 
-The pattern of a loop is an element of the lattice of SPEC §2; `loop_reader.py` finds the loops of one script,
-`loops.py` joins them over a program.
+The patterns of loops are those of spec.md 2; `loop_reader.py` finds the loops of one script, and `loops.py`
+joins them over a program.
 """
 
 from __future__ import annotations

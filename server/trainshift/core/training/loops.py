@@ -1,6 +1,6 @@
 """Training loops: what trains in a program, by which pattern, and which model, optimizer and tape.
 
-This is the training-loop identification of SPEC §2 (S2 §3, S3 §3).  A program is one script and what
+This is the training-loop identification of spec.md 2.  A program is one script and what
 it calls in the files that it imports.  The summary of a function is the set of the patterns that run
 when it is called: none is the lattice's bottom, two or more are its top.
 """

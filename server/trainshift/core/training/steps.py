@@ -1,6 +1,6 @@
 """Steps: the optimizer steps of a script, the tapes that feed them, and what they train.
 
-A tape belongs to a training loop when its gradients reach an `apply_gradients` (SPEC §2); a tape
+A tape belongs to a training loop when its gradients reach an `apply_gradients` (spec.md 2); a tape
 whose gradients do not, such as that of a gradient penalty, is left alone.
 """
 

@@ -15,7 +15,7 @@ from trainshift.lsp.answers.codes import CODES
 from trainshift.lsp.desk import State
 from trainshift.lsp.diagnostics import place_of
 from trainshift.lsp.text.documents import Part
-from trainshift.pages import page_url
+from trainshift.pages import page_url, section
 
 _CODE = re.compile(r"\b(?:TF|TL|HV|TS)\d\d\b")
 # Why Trainshift writes what: by the last part of the name of what Horovod offers.
@@ -87,13 +87,13 @@ def _mentioned(part: Part, state: State, offset: int) -> Iterator[str]:
 
 
 def explanation(code: str) -> str:
-    """The first paragraphs of a code's page, Markdown, with a link to the rest."""
+    """What a code means, why it matters and what to do, a line each, with a link to its page; Markdown."""
     found = CODES[code]
-    paragraphs = found.doc.strip().split("\n\n")
-    prose = [each.replace("\n", " ") for each in paragraphs if not each.startswith(" ")]
-    url = page_url(code)
-    link = f"\n\n[More about {code}]({url})" if url else ""
-    return f"**{code}** `{found.name}`: " + "\n\n".join(prose[:2]) + link
+    doc, url = found.doc, page_url(code)
+    lines = [f"**{code}** {found.title}", section(doc, "Why it matters"), section(doc, "What to do")]
+    if url:
+        lines.append(f"[More about {code}]({url})")
+    return "\n\n".join(filter(None, lines))
 
 
 def _constructs(state: State, offset: int) -> Iterator[tuple[str, Span]]:

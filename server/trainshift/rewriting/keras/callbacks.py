@@ -1,4 +1,4 @@
-"""Callbacks: which of those that a `fit` is given every rank needs, and which rank 0 alone (C8)."""
+"""Callbacks: which of those that a `fit` is given every rank needs, and which rank 0 alone (spec.md 5.8)."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Fit:
     certain: bool
 
     def given(self, name: str) -> ast.expr | None:
-        """The argument `name`, by keyword or by its real position (correction C9)."""
+        """The argument `name`, by keyword or by its real position (spec.md 5.9)."""
         return method_argument(self.site, name)
 
 
@@ -52,7 +52,7 @@ class Compile:
     """A `compile` of a model that is fitted.
 
     `optimizer` is its argument, None if there is none.  `own_tape` is the class whose `train_step` takes
-    the gradients by a tape of its own (correction C23), so that the optimizer must not be wrapped.
+    the gradients by a tape of its own (spec.md 5.23), so that the optimizer must not be wrapped.
     """
 
     site: Site

@@ -2,7 +2,7 @@
 
 An optimizer is followed from where it trains (the `compile` of a fitted model) back to the call that makes
 it, through names, containers and functions; that call is where it is wrapped.  Of a wrapper such as
-`LossScaleOptimizer` it is the inner one (correction C22).
+`LossScaleOptimizer` it is the inner one (spec.md 5.22).
 """
 
 from __future__ import annotations

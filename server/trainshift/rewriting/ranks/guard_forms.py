@@ -244,7 +244,7 @@ class GuardForms:
         return ""
 
     def _is_read(self, node: ast.Assign) -> bool:
-        """Whether what the assignment binds is read anywhere (correction C12)."""
+        """Whether what the assignment binds is read anywhere (spec.md 5.12)."""
         targets = [target.id if isinstance(target, ast.Name) else "" for target in node.targets]
         return any(not name or self._script.loads(name) > 0 for name in targets)
 

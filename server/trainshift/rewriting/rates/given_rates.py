@@ -112,7 +112,7 @@ class GivenRates:
         signature = api.constructor(cls)
         parameter = signature.parameter("learning_rate") if signature is not None else None
         if signature is None or parameter is None:
-            return []  # A wrapper such as LossScaleOptimizer (C22): the inner one is seen by itself.
+            return []  # A wrapper such as LossScaleOptimizer (spec.md 5.22): the inner one is seen by itself.
         old = argument(site.node, None, "lr")
         ignored = api.is_subclass(cls, *_IGNORING_LR)
         if old is not None and not ignored:

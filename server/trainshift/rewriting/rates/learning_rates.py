@@ -1,7 +1,7 @@
 """Learning rates: every place of a script where the size of an optimizer's rate is written.
 
 A rate is followed from the optimizer's constructor to where its number stands: in place, in the
-schedule that computes it (correction C7), in the variable or function that holds it.  Where it is the one in
+schedule that computes it (spec.md 5.7), in the variable or function that holds it.  Where it is the one in
 one case and another in another, each case is scaled where it is written.
 """
 
