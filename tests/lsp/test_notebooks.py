@@ -406,6 +406,7 @@ async def test_the_outline_tells_the_cell_of_each_loop(puller: Session) -> None:
         "program": "",
         "files": [],
         "warnings": 1,
+        "usesTensorflow": True,
     }
     assert await puller.outline(notebook.uri) == {**wanted, "version": None}
     notebook.write(2, MODEL + "\n")

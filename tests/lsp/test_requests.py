@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from pygls.exceptions import JsonRpcException
 from lsp.commands import SCRIPTS, run, text_of
 from lsp.raw import EXIT, INITIALIZED, SHUTDOWN, initialize, talk
 from lsp.session import PULLING, Document, Session, serve
+from trainshift.lsp.wire.uris import path_of
 from trainshift.pages import page
 
 NOTHING = {"changes": 0, "program": "", "files": []}
@@ -72,7 +74,10 @@ async def test_an_outline_tells_that_there_is_nothing_to_convert(puller: Session
     bare = puller.open("import tensorflow as tf\n")
     found = await puller.outline(bare.uri)
     assert found.pop("reason").startswith("no training loop")
+    assert found.pop("usesTensorflow")
     assert found == {**NOTHING, "version": 1, "loops": [], "status": "nothing found", "warnings": 0}
+    other = await puller.outline(puller.open("print(1)\n").uri)
+    assert not other["usesTensorflow"]
     done = puller.open(text_of(SCRIPTS / "mnist_tape" / "after.py"))
     found = await puller.outline(done.uri)
     assert [each["name"] for each in found["loops"]] == ["GradientTape"]
@@ -92,6 +97,7 @@ async def test_the_outline_of_a_broken_text_keeps_the_loops_and_promises_nothing
         "reason": "the file cannot be read as Python",
         **NOTHING,
         "warnings": 1,
+        "usesTensorflow": True,
     }
     assert [each.code for each in await puller.pulled(document)][:1] == ["TS00"]
     never_read = puller.open("x = (")
@@ -100,6 +106,7 @@ async def test_the_outline_of_a_broken_text_keeps_the_loops_and_promises_nothing
         "version": 1,
         "loops": [],
         "warnings": 0,
+        "usesTensorflow": False,
     }
 
 
@@ -179,6 +186,33 @@ async def test_the_codes_are_those_of_the_command_line(puller: Session) -> None:
         assert each["url"].endswith(f"/{each['code']}.md")
         assert page(each["code"])
     assert await puller.request(RULES, {}) == found
+
+
+# The files that use TensorFlow
+
+
+async def test_the_scripts_are_those_that_use_tensorflow(tmp_path: Path) -> None:
+    """Of all folders, as they are on the disk when they are asked for; what is ignored is no script."""
+    texts = {
+        "train.py": "import tensorflow as tf\n",
+        "pkg/model.py": "from keras import layers\n",
+        "notes.py": "print(1)\n",
+        "train.txt": "import tensorflow as tf\n",
+        "venv/lib.py": "import tensorflow as tf\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+
+    async def found() -> list[str]:
+        uris = await session.request("trainshift/scripts", {})
+        return sorted(Path(path_of(uri)).relative_to(tmp_path).as_posix() for uri in uris)
+
+    async with serve(folders=[tmp_path]) as session:
+        assert await found() == ["pkg/model.py", "train.py"]
+        (tmp_path / "notes.py").write_text("import tensorflow as tf\n", encoding="utf-8")
+        (tmp_path / "train.py").unlink()
+        assert await found() == ["notes.py", "pkg/model.py"]
 
 
 async def test_a_request_may_come_without_parameters() -> None:

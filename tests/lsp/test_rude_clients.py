@@ -30,6 +30,7 @@ REQUESTS = (
     "workspace/executeCommand",
     "trainshift/outline",
     "trainshift/rules",
+    "trainshift/scripts",
     "no/such/method",
 )
 

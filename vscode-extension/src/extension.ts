@@ -11,6 +11,7 @@ import { LoopStatus } from "./loops";
 import { explain, Pages } from "./pages";
 import { APPLY, DISCARD, Preview, REVEAL } from "./preview";
 import { MAKE_DISTRIBUTED, OPEN_LINE } from "./protocol";
+import { Scripts } from "./scripts";
 import { Server } from "./server";
 import { serverStatus } from "./status";
 import { WorkspaceCheck } from "./workspaceCheck";
@@ -29,7 +30,8 @@ export function activate(context: vscode.ExtensionContext): void {
   const running = new Server(context.extensionUri, interpreters, log);
   const check = new WorkspaceCheck(running);
   const pages = new Pages();
-  const loops = new LoopStatus(running);
+  const scripts = new Scripts(running);
+  const loops = new LoopStatus(running, scripts);
   const restart = () => void running.restart();
   const preview = new Preview();
   const converter = new Converter(running, preview, pages);
@@ -60,6 +62,7 @@ export function activate(context: vscode.ExtensionContext): void {
     }),
     serverStatus(running),
     loops,
+    scripts,
     pages,
     preview,
     check,

@@ -5,6 +5,7 @@ import { LSPErrorCodes, ResponseError } from "vscode-languageclient/node";
 
 import { inFront, placed, reveal } from "./documents";
 import { MAKE_DISTRIBUTED, Outline, OutlineRequest } from "./protocol";
+import { Scripts } from "./scripts";
 import { Server } from "./server";
 import { counted } from "./words";
 
@@ -26,7 +27,10 @@ export class LoopStatus implements vscode.Disposable {
   private timer: NodeJS.Timeout | undefined;
   private asking: vscode.CancellationTokenSource | undefined;
 
-  constructor(private readonly server: Server) {
+  constructor(
+    private readonly server: Server,
+    private readonly scripts: Scripts,
+  ) {
     this.item.name = "Trainshift Training Loops";
     this.item.command = "trainshift.showLoops";
     const soon = () => this.soon();
@@ -88,6 +92,9 @@ export class LoopStatus implements vscode.Disposable {
       const outline = document && (await this.outline(document, asking.token));
       if (asking === this.asking) {
         this.display(outline);
+        if (outline) {
+          this.scripts.note(document.uri, outline.usesTensorflow);
+        }
       }
     } catch (error) {
       // Where the version has passed, what is shown stays until the next one is known.

@@ -46,6 +46,7 @@ export interface Outline {
   readonly reason: string;
   readonly changes: number;
   readonly warnings: number;
+  readonly usesTensorflow: boolean;
 }
 
 /** A code, and the URI of its page. */
@@ -59,4 +60,6 @@ export interface Rule {
 export const OutlineRequest = new RequestType<{ textDocument: { uri: string } }, Outline | null, void>(
   "trainshift/outline",
 );
+/** The URIs of the Python files in the workspace's folders that use TensorFlow. */
+export const ScriptsRequest = new RequestType<object, string[], void>("trainshift/scripts");
 export const RulesRequest = new RequestType<object, Rule[], void>("trainshift/rules");

@@ -237,6 +237,11 @@ def _check(
             facts.dissolve()
 
 
+def has_signs(text: str) -> bool:
+    """Whether a file seems to use TensorFlow; one that does not may still import what trains."""
+    return _SIGNS.search(text) is not None
+
+
 def judge(
     program: Program,
     settings: Settings,
@@ -247,7 +252,7 @@ def judge(
 
     `pause` is called again and again, and may raise to give the check up.
     """
-    if not _SIGNS.search(program.script.source.text) and not program.fact(Loops).all:
+    if not has_signs(program.script.source.text) and not program.fact(Loops).all:
         return Judgement(())
     result = find(program, _codes(settings), pause)
     if settings.is_on(UNSUPPORTED_VERSION.code) and program.fact(Loops).own:

@@ -28,7 +28,15 @@ from trainshift.lsp.project import is_python
 from trainshift.lsp.session import Session
 from trainshift.lsp.text.documents import Paper, paper_of, plain
 from trainshift.lsp.text.notebooks import Notebook, change_of
-from trainshift.lsp.wire.capabilities import CONVERT, EXPLAIN, OPEN, OUTLINE, RULES, initialize_result
+from trainshift.lsp.wire.capabilities import (
+    CONVERT,
+    EXPLAIN,
+    OPEN,
+    OUTLINE,
+    RULES,
+    SCRIPTS,
+    initialize_result,
+)
 from trainshift.lsp.wire.logs import ClientLog
 from trainshift.lsp.wire.protocol import Endpoint, Protocol, plain_json
 from trainshift.lsp.wire.uris import path_of
@@ -328,6 +336,7 @@ class Server:
             types.TEXT_DOCUMENT_HOVER: self.answers.hover,
             OUTLINE: self.answers.outline,
             RULES: self.answers.rules,
+            SCRIPTS: self.answers.scripts,
         }
         for method, handler in handlers.items():
             self.endpoint.feature(method)(_function(handler))

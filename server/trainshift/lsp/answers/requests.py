@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcContentModified, JsonRpcException, JsonRpcInvalidParams
@@ -15,6 +16,9 @@ from trainshift.lsp.session import Session
 from trainshift.lsp.wire.protocol import plain_json
 from trainshift.lsp.wire.uris import path_of
 
+if TYPE_CHECKING:
+    from trainshift.lsp.answers.scripts import Scripts
+
 _ACTIONS = {"do", "uri", "version", "round", "span", "code"}
 _SINCE = "the document or a file of its program has changed; ask for the actions again"
 _CHANGED = "the document or a file of its program has changed meanwhile"
@@ -25,6 +29,8 @@ class Answers:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._scripts: Scripts | None = None
+        self._searching = asyncio.Lock()
 
     async def actions(self, params: types.CodeActionParams) -> list[types.CodeAction] | None:
         """The menu of a place."""
@@ -226,6 +232,16 @@ class Answers:
             return summary(state, uri, self._session.places(state))
         except Outdated:
             raise JsonRpcContentModified(message=_CHANGED) from None
+
+    async def scripts(self, params: Any) -> list[str]:
+        """The request for the files of the workspace that use TensorFlow, whatever its parameters."""
+        from trainshift.lsp.answers.scripts import Scripts
+
+        self._scripts = self._scripts or Scripts()
+        async with self._searching:
+            return await asyncio.to_thread(
+                self._scripts.using_tensorflow, list(self._session.project.folders)
+            )
 
     def rules(self, params: Any) -> list[dict[str, str]]:
         """The request for everything that has a code, whatever its parameters."""

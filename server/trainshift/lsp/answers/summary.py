@@ -8,6 +8,7 @@ from typing import Any
 
 from trainshift.core.text.edit import Change
 from trainshift.core.text.source import Span
+from trainshift.engine.checking import has_signs
 from trainshift.engine.conversion import Conversion, carry_out
 from trainshift.engine.conversion import whole as whole_or_nothing
 from trainshift.engine.own_codes import SYNTAX_ERROR, UNSUPPORTED_VERSION
@@ -43,6 +44,7 @@ def summary(state: State, uri: str, places: Places) -> dict[str, Any]:
         if whole is not None and places.paper is None
         else [],
         "warnings": warnings(state),
+        "usesTensorflow": has_signs(state.paper.text),
     }
 
 

@@ -26,6 +26,7 @@ LANGUAGES = ("python",)
 
 OUTLINE = "trainshift/outline"
 RULES = "trainshift/rules"
+SCRIPTS = "trainshift/scripts"
 """The requests that are no other server's."""
 
 
