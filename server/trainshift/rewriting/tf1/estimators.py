@@ -10,12 +10,15 @@ from dataclasses import dataclass
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
-from trainshift.core.names.values import Library, Literal
+from trainshift.core.names.flow import calls_behind
+from trainshift.core.names.values import Function, Library, Literal, UserInstance, Value
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Site, argument, hides_arguments
+from trainshift.core.text.facts import Scope, Site, argument, hides_arguments
+from trainshift.core.text.source import one_line
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
+from trainshift.rewriting.tf1.graphs import Graphs
 
 _V1 = "tensorflow.compat.v1."
 _CUSTOM = ("tensorflow.estimator.Estimator", "tensorflow.compat.v1.estimator.Estimator")
@@ -100,8 +103,8 @@ class Estimators:
 
     @cached_property
     def optimizers(self) -> list[tuple[ast.expr, Site]]:
-        """The optimizers, not names of such, that ready-made Estimators are given."""
-        found = []
+        """The optimizers, not names of such, that ready-made Estimators and heads are given."""
+        found = [(given, site) for site, given in self._specs]
         for made in self.made:
             named = {each.word for each in made.canned}
             for word in self._words(made.cls):
@@ -154,6 +157,8 @@ class Estimators:
                 site, cls, reason=f"{cls.rpartition('.')[2]} is given no optimizer that could be wrapped"
             )
         made = Made(site, cls)
+        if cls in _CUSTOM and (reason := self._hidden_training(made)):
+            return Made(site, cls, reason=reason)
         canned = []
         for word in words:
             given = made.given(word)
@@ -182,6 +187,69 @@ class Estimators:
                 )
             canned.append(Canned(word, given, name, *known))
         return Made(site, cls, tuple(canned))
+
+    # What trains in a `model_fn`
+
+    def _hidden_training(self, made: Made) -> str:
+        """Why it cannot be told that the training of an Estimator is averaged; empty if it can."""
+        given = made.given("model_fn")
+        if given is None:
+            return "Trainshift cannot find its model_fn among the arguments; name it in the call"
+        text = one_line(self._script.text(given, made.site))
+        values = self._names.site_values(given, made.site)
+        functions = [self._function(value) for value in values]
+        if not functions or None in functions:
+            return f"Trainshift cannot find the function {text}, which trains; keep it in this project"
+        if not all(function is not None and self._averages(function) for function in functions):
+            return f"Trainshift cannot find the optimizer of {text}; keep what makes it in this project"
+        return ""
+
+    def _function(self, value: Value) -> Scope | None:
+        if isinstance(value, UserInstance):
+            return self._names.function_named(value.scope, "__call__")
+        return value.scope if isinstance(value, Function) else None
+
+    def _averages(self, function: Scope) -> bool:
+        """Whether gradients are averaged in a function, in what it calls, or for what it returns."""
+        wanted = self._program.fact(Graphs).averaging.union(site.node for site, _ in self._specs)
+        seen: set[Scope] = set()
+        waiting = [function]
+        while waiting:
+            current = waiting.pop()
+            if current in seen:
+                continue
+            seen.add(current)
+            for site in self._inside.get(current, ()):
+                if site.node in wanted:
+                    return True
+                waiting += self._names.called_functions(site)
+        behind = (calls_behind(self._script, node, function, where) for node, where in function.returns)
+        return any(not wanted.isdisjoint(calls) for calls in behind)
+
+    @cached_property
+    def _inside(self) -> dict[Scope, list[Site]]:
+        """The calls in each function, those of the functions in it among them."""
+        found: dict[Scope, list[Site]] = {}
+        for site in self._script.sites:
+            scope: Scope | None = site.scope
+            while scope is not None:
+                if scope.kind == "function":
+                    found.setdefault(scope, []).append(site)
+                scope = scope.parent
+        return found
+
+    @cached_property
+    def _specs(self) -> list[tuple[Site, ast.expr]]:
+        """The calls by which a head makes the training operation, and the optimizers they are given."""
+        found = []
+        for site in self._script.sites_named("create_estimator_spec") if self.is_used else ():
+            given = argument(site.node, 4, "optimizer")
+            own = any(isinstance(value, Function) for value in self._names.callee(site))
+            if given is not None and not own:
+                found.append((site, given))
+        return found
+
+    # Ready-made Estimators
 
     def _uses(self, made: Made, word: str) -> bool:
         """Whether the part of the model is there that the optimizer is for."""

@@ -81,6 +81,13 @@ class Graphs:
         ]
 
     @cached_property
+    def averaging(self) -> frozenset[ast.Call]:
+        """The calls at which the gradients of a graph are averaged, or will be."""
+        found = {site.node for _, site in self.optimizers}
+        found |= {site.node for site in self._program.fact(Horovod).calls("allreduce", "grouped_allreduce")}
+        return frozenset(found.union(self._taking))
+
+    @cached_property
     def gradients(self) -> tuple[list[Site], list[HiddenGradients]]:
         """The calls of `tf.gradients` to average, and the steps of which the gradients cannot be seen."""
         found: dict[Site, None] = {}
