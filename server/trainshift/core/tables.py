@@ -188,6 +188,8 @@ WRITING_IF_GIVEN = {
 
 # Functions that ranks may all call at once when they are given this argument.
 HARMLESS_IF_GIVEN = {"os.makedirs": "exist_ok"}
+# What makes a folder, and fails if it is there.
+MAKING_FOLDERS = frozenset({"os.makedirs", "os.mkdir"})
 
 # Methods of TensorFlow's objects that write (or, for weights, load on one rank before the broadcast).
 MODEL_WRITING = frozenset({"save", "save_weights", "load_weights", "summary", "export"})

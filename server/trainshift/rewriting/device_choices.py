@@ -23,6 +23,7 @@ from trainshift.core.training.loops import Loops
 _SETTING = ("os.putenv", "os.environ.setdefault", "os.environ.__setitem__")
 _UPDATING = "os.environ.update"
 _METHODS = frozenset(name.rpartition(".")[2] for name in (*_SETTING, _UPDATING))
+_NONE = ("-1", "")
 _READING = ("get", "getenv", "pop")
 _BARE = "this chooses GPUs itself, which would undo one GPU per rank; give it a statement of its own"
 _SHARED = "the dictionary chooses GPUs other than by rank, and is used elsewhere too: leave its entry out"
@@ -222,7 +223,30 @@ class DeviceChoices:
         return "os.environ" in self._names.full_names(node, statement.scope, statement)
 
     def _pinned(self, value: ast.expr, statement: Statement) -> bool:
-        return self._horovod.pinned(value, statement.scope, statement)
+        """Whether a choice is one by rank, or one of no GPU that stays."""
+        return self._does_without(value, statement) or self._horovod.pinned(value, statement.scope, statement)
+
+    def _does_without(self, value: ast.expr, statement: Statement) -> bool:
+        """Whether a choice is of no GPU, by a script that is told to do without, or that launches others."""
+        none = isinstance(value, ast.Constant) and value.value in _NONE
+        told = any(isinstance(each.node, ast.If) for each in statement.ancestors())
+        return none and (told or self._horovod.starts_in_functions)
+
+    @cached_property
+    def of_none(self) -> list[Statement]:
+        """The statements that hide all GPUs, and stay."""
+        return [
+            statement
+            for statement in self._script.statements
+            if isinstance(statement.node, ast.Assign)
+            and self._does_without(statement.node.value, statement)
+            and any(
+                isinstance(each, ast.Subscript)
+                and self._is_environment(each.value, statement)
+                and self._is_variable(each.slice, statement.scope, statement)
+                for each in statement.node.targets
+            )
+        ]
 
     @cached_property
     def is_read(self) -> bool:

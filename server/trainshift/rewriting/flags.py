@@ -154,7 +154,7 @@ class Flags:
         """Whether the script broadcasts what the step trains."""
         if self._own_flag(step.statement) is not None:
             return True
-        if any(self._horovod.calls("BroadcastGlobalVariablesHook")):
+        if any(self._horovod.calls("BroadcastGlobalVariablesHook")) or self._horovod.is_elastic:
             return True
         return any(self._covers(site, step) for site in self._horovod.calls(*_BROADCASTS))
 

@@ -9,6 +9,11 @@ from trainshift.core.program import Program
 from trainshift.core.text.facts import arguments
 from trainshift.core.training.horovod import Horovod
 
+# What a configuration of TensorFlow 1 names the GPUs by.
+DEVICES = "visible_device_list"
+# What is given one for all that runs without a session of the script's own.
+_CONFIGURING = ("set_session", "enable_eager_execution")
+
 
 class Pinning:
     """How a program chooses the GPU of a rank."""
@@ -24,7 +29,23 @@ class Pinning:
             given = arguments(site.node)
             if any(self._horovod.pinned(each, site.scope, site.statement) for each in given[:1]):
                 return True
-        return self.by_environment
+        return self.by_environment or self._by_configuration
+
+    @cached_property
+    def _by_configuration(self) -> bool:
+        """Whether a configuration names the rank's GPU, by which TensorFlow 1 is set up as a whole."""
+        if next(self._script.sites_named(*_CONFIGURING), None) is None:
+            return False
+        pinned = self._horovod.pinned
+        return any(
+            each.binding.value is not None
+            and pinned(each.binding.value, each.binding.scope, each.binding.statement)
+            for each in self._script.attribute_bindings(DEVICES)
+        ) or any(
+            word.arg == DEVICES and pinned(word.value, site.scope, site.statement)
+            for site in self._script.sites_named("GPUOptions")
+            for word in site.node.keywords
+        )
 
     @cached_property
     def by_environment(self) -> bool:

@@ -34,6 +34,7 @@ from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit, Withheld
 from trainshift.core.text.facts import Site
 from trainshift.core.training.executions import Executions
+from trainshift.core.training.horovod import Horovod
 from trainshift.rewriting.edits.list_edits import keep_to_root, left, placed, put_first, run, titled
 from trainshift.rewriting.edits.rank_guards import guard_changes, only_argument
 from trainshift.rewriting.keras.callbacks import AVERAGE, BROADCAST, CallbackLists, Callbacks
@@ -78,7 +79,7 @@ def _fit(program: Program, callbacks: Callbacks) -> Change | Withheld | None:
         return Withheld("HV09", span, reason, True)
     edits: list[Edit] = []
     added: dict[str, str] = {}
-    if not callbacks.has(BROADCAST):
+    if not callbacks.has(BROADCAST) and not program.fact(Horovod).is_elastic:
         first = [f"{program.at(site).fact(Prerequisites).hvd_keras}.callbacks.{BROADCAST}(0)"]
         if callbacks.reads_metrics and not callbacks.has(AVERAGE):
             first.append(f"{program.at(site).fact(Prerequisites).hvd_keras}.callbacks.{AVERAGE}()")

@@ -15,6 +15,8 @@ The statements go, and of the second only the entry. Comments stay, and an empti
 not matter where the choice is made. The environment that a script hands to another process is left alone. If
 the choice cannot be taken out, the script is refused.
 
+A condition under which a script hides all GPUs (`"-1"`), to train on the CPU, stays.
+
 To a rank its GPU is `/gpu:0`. A script that places operations on another one by `tf.device`, or builds a
 tower on each of several, is refused.
 
@@ -34,6 +36,7 @@ from trainshift.core.text.edit import Change, Edit, Remark, Withheld
 from trainshift.core.text.expressions import does_more
 from trainshift.core.text.facts import Statement
 from trainshift.core.text.source import Span, one_line
+from trainshift.core.training.loops import Loops
 from trainshift.rewriting.device_choices import Choices, DeviceChoices, Entry
 from trainshift.rewriting.device_places import DevicePlaces, Where
 from trainshift.rewriting.edits.entries import without
@@ -41,6 +44,10 @@ from trainshift.rewriting.pinning import Pinning
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
+_TOO_LATE = (
+    "this hides the GPUs too late once they are given to the ranks; "
+    "set CUDA_VISIBLE_DEVICES=-1 for the command to train on CPUs"
+)
 _TITLE = "Leave the choice of GPU to the rank"
 
 
@@ -62,6 +69,9 @@ def propose(program: Program) -> Proposals:
             span = program.script.span(hidden.node, hidden.statement)
             yield Withheld("HV11", span, hidden.reason, True)
     yield from _unseen_places(program)
+    if not program.fact(Pinning).is_done and program.fact(Loops).runs_eagerly:
+        for statement in choices.of_none:
+            yield Remark("HV11", program.script.statement_span(statement), _TOO_LATE)
     # Where the environment shows a rank its own GPU alone, that is the first.
     limited = [] if program.fact(Pinning).by_environment else choices.limited
     for index, statement in limited:

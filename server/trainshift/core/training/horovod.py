@@ -19,6 +19,8 @@ TENSORFLOW = "horovod.tensorflow"
 KERAS = "horovod.tensorflow.keras"
 # What else gives a script the names of one of the two: Horovod for standalone Keras.
 _ALSO = {KERAS: ("horovod.keras",)}
+# What Horovod's elastic training keeps in step on all ranks, variables and all.
+_ELASTIC = ("KerasState", "TensorFlowKerasState", "TensorFlowState")
 
 _SETTING_UP = ("init", "local_rank")
 # What the flag of a broadcast is at first.
@@ -54,6 +56,11 @@ class Horovod:
         """Whether any Horovod module is imported, anywhere in the script."""
         return any(binding.full_name.partition(".")[0] == "horovod" for binding in self._script.imports)
 
+    @cached_property
+    def is_elastic(self) -> bool:
+        """Whether the script trains by a state that Horovod broadcasts, as ranks come and go."""
+        return bool(self.calls(*_ELASTIC))
+
     def is_call(self, site: Site, *functions: str) -> bool:
         """Whether the call is ``hvd.<function>()`` for one of `functions`."""
         return self._function(site.node.func, site.scope, site.statement) in functions
@@ -78,6 +85,23 @@ class Horovod:
             if name.startswith("horovod."):
                 return name.rpartition(".")[2]
         return ""
+
+    @cached_property
+    def starts_in_functions(self) -> bool:
+        """Whether the script itself starts Horovod, and in functions alone, as for ``horovod.run(main)``."""
+        return all(site.scope.function() is not None for site in self._starts) and bool(self._starts)
+
+    def is_started_below(self, site: Site) -> bool:
+        """Whether the script itself starts Horovod after a call: in functions, or further down its own."""
+        function = site.scope.function()
+        own = [each for each in self._starts if each.scope.function() is function]
+        span = self._script.span
+        above = any(span(site.node, site) < span(each.node, each) for each in own)
+        return self.starts_in_functions and (function is None or above)
+
+    @cached_property
+    def _starts(self) -> list[Site]:
+        return self.calls("init")
 
     def sets_up(self, statement: Statement, above: Sequence[Statement]) -> bool:
         """Whether the statement starts Horovod or gives a rank its GPU, and calls nothing else.

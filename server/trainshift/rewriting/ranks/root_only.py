@@ -24,13 +24,17 @@ from trainshift.core.names.values import (
     Value,
 )
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Site, Statement, argument
+from trainshift.core.text.facts import Site, Statement, argument, last_name
 from trainshift.core.training.executions import LOOPS, of_super
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.rewriting.keras.fits import Fits
 from trainshift.rewriting.ranks import summary_writers as writers
 from trainshift.rewriting.ranks.guard_forms import Form, GuardForms, RootCall, RootKind, is_context_manager
+from trainshift.rewriting.rates.learning_rates import LearningRates
+
+# What is raised where a folder is there already.
+_FORGIVING = ("FileExistsError", "OSError", "EnvironmentError", "IOError", "Exception", "BaseException")
 
 
 class RootOnly:
@@ -44,7 +48,8 @@ class RootOnly:
     @cached_property
     def calls(self) -> list[RootCall]:
         """Every call to keep to rank 0 that is not kept to it already, in text order."""
-        found = [call for site in self._candidates() if (call := self._read(site)) is not None]
+        candidates = [site for site in self._candidates() if not self._is_before_start(site)]
+        found = [call for site in candidates if (call := self._read(site)) is not None]
         whole = (Form.GUARD, Form.RELOAD)
         guarded = {call.site.statement for call in found if call.form in whole and not call.reason}
         kept: list[RootCall] = []
@@ -59,6 +64,13 @@ class RootOnly:
                 seen.add(statement)
             kept.append(call)
         return kept
+
+    def _is_before_start(self, site: Site) -> bool:
+        """Whether the script starts Horovod itself after the call, and no rate needs it earlier."""
+        if not self._horovod.is_started_below(site):
+            return False
+        rates, _ = self._program.fact(LearningRates).all
+        return all(rate.statement.scope.kind != "module" for rate in rates)
 
     @cached_property
     def shared(self) -> list[tuple[Site, str]]:
@@ -150,10 +162,10 @@ class RootOnly:
             hidden = None in keywords or "disable" in keywords
             return None if hidden else (RootKind.PRINT, Form.DISABLE, "")
         if name in tables.WRITING:
-            needed = tables.WRITING_IF_GIVEN.get(name)
-            if (needed is not None and needed not in keywords) or tables.HARMLESS_IF_GIVEN.get(
-                name
-            ) in keywords:
+            needed, harmless = tables.WRITING_IF_GIVEN.get(name), tables.HARMLESS_IF_GIVEN.get(name)
+            if (needed is not None and needed not in keywords) or harmless in keywords:
+                return None
+            if name in tables.MAKING_FOLDERS and _is_forgiven(site.statement):
                 return None
             return RootKind.WRITE, Form.GUARD, ""
         if name in tables.VERBOSITY:
@@ -282,6 +294,19 @@ class RootOnly:
         values = self._script.names.site_values(mode, site) if mode is not None else ()
         shown = [value.value for value in values if isinstance(value, Literal)]
         return any(isinstance(each, str) and not set(each).isdisjoint("wax+") for each in shown)
+
+
+def _is_forgiven(statement: Statement) -> bool:
+    """Whether the statement is tried, and what fails if another rank was there before is handled."""
+    below = statement
+    for above in statement.ancestors():
+        if isinstance(above.node, ast.Try) and below.branch == "body":
+            for handler in above.node.handlers:
+                kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+                if any(kind is None or last_name(kind) in _FORGIVING for kind in kinds):
+                    return True
+        below = above
+    return False
 
 
 def _is_import_fallback(statement: Statement) -> bool:

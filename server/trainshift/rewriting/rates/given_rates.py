@@ -11,6 +11,7 @@ from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.values import Class, Instance, Library, Value
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Scope, Site, argument, arguments, hides_arguments, last_name
+from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import Steps, is_plain
 from trainshift.rewriting.keras.fits import Fits
 from trainshift.rewriting.rates.rate_cases import NAMES, RateCases
@@ -117,6 +118,8 @@ class GivenRates:
         ignored = api.is_subclass(cls, *_IGNORING_LR)
         if old is not None and not ignored:
             return [GivenRate(old)]
+        if old is not None and self._program.fact(Horovod).scaled(old, site.scope, site.statement):
+            return []  # Scaled by the script itself, for a TensorFlow that reads it.
         doubt = "this optimizer has ignored lr= since TensorFlow 2.11, so its default rate is scaled"
         given = argument(site.node, signature.position("learning_rate"), "learning_rate")
         if given is not None:

@@ -269,7 +269,8 @@ class RateCases:
         for each in kinds:
             kind |= each if reading.form in _CHOICES else each & (SETTLED | RateKind.UNSEEN)
         if reading.form in _CHOICES:
-            return kind
+            # What a script scales by in one case, it chose in the others too: ``size() if wide else 1``.
+            return kind & ~RATES if kind & RateKind.FACTOR else kind
         if all(each & WRITTEN for each in kinds):
             kind |= RateKind.NUMBER
         if reading.form is _Form.SUM:
@@ -425,7 +426,7 @@ class RateCases:
         if last_name(node.func) in _BRANCHING and self._branches(site):
             return _Reading(place, _Form.CASES, tuple(self._branches(site)))
         if self._horovod.is_call(site, "size", "local_size"):
-            return _Reading(place, _Form.CASES, own=RateKind.SCALED)
+            return _Reading(place, _Form.CASES, own=RateKind.SCALED | RateKind.FACTOR)
         if self.member(place) is not None and self.is_rate(place):
             return _Reading(place, _Form.CASES, own=RateKind.CURRENT)
         if self._reads_variable(site):

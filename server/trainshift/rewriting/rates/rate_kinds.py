@@ -22,6 +22,7 @@ class RateKind(Flag):
     SCALED = auto()  # derived from ``hvd.size()``
     UNSEEN = auto()  # what an unknown function makes of the current rate
     BELOW = auto()  # derived from what is scaled further back
+    FACTOR = auto()  # a number of ranks by itself, which the script chooses to scale by
 
 
 SETTLED = RateKind.CURRENT | RateKind.SCALED | RateKind.BELOW

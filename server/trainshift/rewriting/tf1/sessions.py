@@ -16,12 +16,11 @@ from trainshift.core.names.values import Instance, Library, Literal, Member, Val
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Site, Statement, argument, hides_arguments
 from trainshift.core.training.horovod import Horovod
-from trainshift.rewriting.pinning import Pinning
+from trainshift.rewriting.pinning import DEVICES, Pinning
 from trainshift.rewriting.prerequisites import Prerequisites
 
 _V1 = "tensorflow.compat.v1"
 _PROTO, _OPTIONS = f"{_V1}.ConfigProto", f"{_V1}.GPUOptions"
-_DEVICES = "visible_device_list"
 MONITORING = f"{_V1}.train.MonitoredTrainingSession"
 RUN_CONFIG = "tensorflow.estimator.RunConfig"
 # What takes a configuration: the name of its parameter.
@@ -140,7 +139,9 @@ class Sessions:
         made = self._script.site_of(proto.node)
         assigned = [pin for pin in self._assigned(proto) if pin.value is not None]
         if assigned:
-            return [pin for pin in assigned if not self._is_pinned(pin)]
+            others = [pin for pin in assigned if not self._is_pinned(pin)]
+            # What names none beside what names the rank's is for a run without GPUs.
+            return others if len(others) == len(assigned) else [pin for pin in others if not _names_none(pin)]
         options = argument(made.node, None, "gpu_options")
         if options is None:
             if hides_arguments(made.node):
@@ -154,9 +155,9 @@ class Sessions:
         for value in known:
             site = self._script.site_of(value.node)
             own = [pin for pin in self._assigned(value) if pin.value is not None]
-            given = argument(site.node, None, _DEVICES)
+            given = argument(site.node, None, DEVICES)
             if not own and given is None and hides_arguments(site.node):
-                return f"its {_DEVICES} may be hidden in ** arguments"
+                return f"its {DEVICES} may be hidden in ** arguments"
             pins += own or [Pin(site.statement, site, given)]
         return [pin for pin in pins if not self._is_pinned(pin)]
 
@@ -165,7 +166,7 @@ class Sessions:
 
     def _assigned(self, owner: Instance) -> Iterator[Pin]:
         """Where the devices of a `ConfigProto` or `GPUOptions` are set after it has been made."""
-        for attribute in self._script.attribute_bindings(_DEVICES):
+        for attribute in self._script.attribute_bindings(DEVICES):
             binding, base = attribute.binding, attribute.base
             if isinstance(base, ast.Attribute) and base.attr == "gpu_options":
                 base = base.value
@@ -196,6 +197,10 @@ _ONLY_V1 = frozenset(
         "train.WorkerSessionCreator",
     )
 )  # fmt: skip
+
+
+def _names_none(pin: Pin) -> bool:
+    return isinstance(pin.value, ast.Constant) and pin.value.value == ""
 
 
 def _is_run_config(value: Value) -> bool:
