@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
@@ -38,7 +37,7 @@ from trainshift.core.training.horovod import Horovod
 from trainshift.rewriting.keras.fits import Fits
 from trainshift.rewriting.rates.given_rates import GivenRate, GivenRates
 from trainshift.rewriting.rates.rate_cases import RateCases
-from trainshift.rewriting.rates.rate_kinds import SETTLED, RateKind, Settled, computes
+from trainshift.rewriting.rates.rate_kinds import SETTLED, RateKind, computes
 from trainshift.rewriting.rates.rate_places import HiddenRate, Rate
 from trainshift.rewriting.rates.rate_settings import ASSIGNING, RateSetting, RateSettings
 from trainshift.rewriting.rates.schedulers import PLATEAU, Schedulers
@@ -54,8 +53,7 @@ _MOST_ROUNDS = 100
 class _Found:
     rates: dict[object, Rate] = field(default_factory=dict)
     hidden: dict[tuple[ast.expr, str], HiddenRate] = field(default_factory=dict)
-    # Whether something is changed in a source; the others are scaled by the script itself.
-    sources: dict[Value, bool] = field(default_factory=dict)
+    sources: dict[Value, None] = field(default_factory=dict)
 
 
 class LearningRates:
@@ -140,32 +138,21 @@ class LearningRates:
             else:
                 return
 
-    def _settled_below(self, rate: Rate) -> dict[ast.expr, RateKind]:
+    def _settled_below(self, rate: Rate) -> frozenset[ast.expr]:
         """What the rate comes from that is scaled: another rate, or what a scaled schedule gives."""
         if rate.node is None:
-            return {}
-        found: dict[ast.expr, RateKind] = {}
+            return frozenset()
         place = Occurrence(rate.node, rate.scope, rate.statement)
-        for each in (*self._cases.reached(place), place):
-            if each.node in self._found.rates and each is not place:
-                found[each.node] = RateKind.BELOW
-            elif source := self._source_of(each):
-                found[each.node] = RateKind.BELOW if self._found.sources[source] else RateKind.SCALED
-        return found
+        reached = list(self._cases.reached(place))
+        found = {each.node for each in reached if each.node in self._found.rates}
+        return frozenset(found.union(each.node for each in (*reached, place) if self._is_of_source(each)))
 
-    def _source_of(self, place: Occurrence) -> Value | None:
-        """The scaled schedule, variable or function that an expression makes or is given by."""
-        node = place.node
-        if not isinstance(node, ast.Call):
-            return None
-        called = self._names.values(node.func, place.scope, place.statement)
-        return next(
-            (
-                value
-                for value in self._found.sources
-                if value in called or (isinstance(value, Instance) and value.node is node)
-            ),
-            None,
+    def _is_of_source(self, place: Occurrence) -> bool:
+        """Whether the expression makes, or is given by, a schedule, variable or function that is scaled."""
+        node, sources = place.node, self._found.sources
+        return isinstance(node, ast.Call) and (
+            any(isinstance(value, Instance) and value.node is node for value in sources)
+            or any(value in sources for value in self._names.values(node.func, place.scope, place.statement))
         )
 
     # Constructors
@@ -244,7 +231,7 @@ class LearningRates:
 
     # From an expression to where its number stands
 
-    def _follow(self, place: Occurrence, settled: Settled = MappingProxyType({})) -> None:
+    def _follow(self, place: Occurrence, settled: frozenset[ast.expr] = frozenset()) -> None:
         """Scale a rate where it stands; if it may be several things, each of them, where it is written."""
         seen: set[ast.expr] = set()
         waiting = [place]
@@ -254,7 +241,7 @@ class LearningRates:
                 seen.add(each.node)
                 waiting += reversed(self._follow_once(each, settled))
 
-    def _follow_once(self, place: Occurrence, settled: Settled) -> list[Occurrence]:
+    def _follow_once(self, place: Occurrence, settled: frozenset[ast.expr]) -> list[Occurrence]:
         """Scale a rate if that can be done in one place, else give the cases to follow."""
         kinds = self._cases.kinds(place, settled) or RateKind.NUMBER
         values = self._names.values(place.node, place.scope, place.statement)
@@ -317,10 +304,9 @@ class LearningRates:
     def _scale_source(self, value: Value, site: Site | None) -> None:
         if value in self._found.sources:
             return
-        self._found.sources[value] = False
+        self._found.sources[value] = None
         before = set(self._found.rates)
         self._scale_inside(value, site)
-        self._found.sources[value] = len(self._found.rates) > len(before)
         self._mark(before, True, self._counting(value))
 
     def _mark(self, before: set[object], computed: bool, counting: str) -> None:

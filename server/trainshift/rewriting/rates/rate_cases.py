@@ -10,7 +10,6 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
-from types import MappingProxyType
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
@@ -41,7 +40,6 @@ from trainshift.rewriting.rates.rate_kinds import (
     SETTLED,
     WRITTEN,
     RateKind,
-    Settled,
     computes,
     kind_of_values,
 )
@@ -101,15 +99,15 @@ class RateCases:
 
     # Questions
 
-    def kinds(self, place: Occurrence, settled: Settled = MappingProxyType({})) -> RateKind:
-        """Everything that the expression may be; what is `settled` is taken to be what that says."""
+    def kinds(self, place: Occurrence, settled: frozenset[ast.expr] = frozenset()) -> RateKind:
+        """Everything that the expression may be; what is `settled` is scaled further back."""
         if settled:
             return self._solve(place, settled, {})[self._reading(place)]
         if self._reading(place) not in self._kinds:
             self._kinds.update(self._solve(place, settled, self._kinds))
         return self._kinds[self._reading(place)]
 
-    def cases(self, place: Occurrence, settled: Settled = MappingProxyType({})) -> list[Occurrence]:
+    def cases(self, place: Occurrence, settled: frozenset[ast.expr] = frozenset()) -> list[Occurrence]:
         """The parts that may have to be scaled one by one; none if the expression cannot be taken apart."""
         reading = self._reading(place)
         if reading.form is _Form.SUM and self.kinds(place, settled) & RateKind.BELOW:
@@ -243,7 +241,7 @@ class RateCases:
         return list(found)
 
     def _solve(
-        self, place: Occurrence, settled: Settled, known: dict[_Reading, RateKind]
+        self, place: Occurrence, settled: frozenset[ast.expr], known: dict[_Reading, RateKind]
     ) -> dict[_Reading, RateKind]:
         """The kinds of the expression and of all that it comes from: they grow until nothing changes."""
         readings = [each for each in self._closure(place) if each not in known]
@@ -257,7 +255,7 @@ class RateCases:
         while changed:
             changed = False
             for reading in reversed(readings):
-                kind = settled.get(reading.place.node) or self._joined(reading, kind_of)
+                kind = RateKind.BELOW if reading.place.node in settled else self._joined(reading, kind_of)
                 changed = changed or kind != found[reading]
                 found[reading] = kind
         return found

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Mapping
 from enum import Flag, auto
-from typing import TypeAlias
 
 from trainshift.core.names import api
 from trainshift.core.names.values import Function, Instance, UserInstance, Value
@@ -28,10 +25,6 @@ class RateKind(Flag):
 SETTLED = RateKind.CURRENT | RateKind.SCALED | RateKind.BELOW
 RATES = RateKind.NUMBER | RateKind.SOURCE
 WRITTEN = RATES | RateKind.NOTHING
-
-
-Settled: TypeAlias = Mapping[ast.expr, RateKind]
-"""Expressions that are scaled elsewhere: by the script itself, or by what is changed."""
 
 
 def computes(value: Value) -> bool:
