@@ -95,8 +95,17 @@ class Averaging:
 
     def _of_estimator(self, loop: Loop) -> Iterator[Flaw]:
         """What is wrong with the training of an Estimator, unless the script has steps of its own."""
-        if not (self._minimizers or self._program.fact(Steps).steps or any(map(self._averages, loop.models))):
+        if any(map(self._averages, (*loop.models, *self._of_heads))):
+            return
+        if not (self._minimizers or self._program.fact(Steps).steps):
             yield Flaw("the optimizer of this Estimator does not average its gradients", loop.sites[0])
+
+    @cached_property
+    def _of_heads(self) -> list[Occurrence]:
+        """The optimizers that heads of Estimators are given."""
+        specs = self._script.sites_named("create_estimator_spec")
+        given = [(argument(site.node, 4, "optimizer"), site) for site in specs]
+        return [at(node, site) for node, site in given if node is not None]
 
     @cached_property
     def _compiled(self) -> list[Occurrence]:
