@@ -173,7 +173,7 @@ async def test_each_file_shows_its_own_part(puller: Session, folder: Path, name:
     assert outline["files"] == [(folder / each).as_uri() for each in ("train.py", "model.py", "steps.py")]
     titles = [lens.command.title for lens in await puller.lenses(document) if lens.command]
     loop = "GradientTape loop · Make distributed"
-    assert [title.partition(" · 1 warning")[0] for title in titles] == ([loop] if name == "train.py" else [])
+    assert [each for each in titles if each != "1 warning"] == ([loop] if name == "train.py" else [])
 
 
 @pytest.mark.parametrize("name", ["train.py", "model.py", "steps.py"])

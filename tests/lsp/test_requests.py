@@ -60,7 +60,8 @@ async def test_an_outline_names_the_loops_of_all_forms(puller: Session) -> None:
     ]
     # It says what the lenses say, and counts what they count.
     titles = [each.command.title for each in await puller.lenses(document) if each.command]
-    assert titles == [f"{each['name']} loop · Make distributed · 1 warning" for each in first["loops"]]
+    assert titles[::2] == [f"{each['name']} loop · Make distributed" for each in first["loops"]]
+    assert titles[1::2] == ["1 warning"] * len(first["loops"])
     assert first["warnings"] == 1
     # It is of the version that is there when it is asked for.
     puller.write(document, f"\n{TWO_FORMS}")

@@ -13,28 +13,33 @@ import {
 } from "vscode-languageclient/node";
 
 import { cellNumber, inFront, isLookedAt, nameOf, notebookOf, placed, reveal } from "./documents";
-import { explain, Pages } from "./pages";
+import { explain } from "./pages";
 import { Preview } from "./preview";
 import {
   Conversion,
   MAKE_DISTRIBUTED,
   Note,
   RulesRequest,
+  RUN,
   STATEMENT_KIND,
   UNSUPPORTED_VERSION,
 } from "./protocol";
 import { Server } from "./server";
+import { moved, Section, Summary, warningsIn } from "./summary";
 import { asSentence, capitalized, counted } from "./words";
 
 /** So often files are opened that turn out to belong to a program. */
 const MOST_TURNS = 3;
+
+const SHOW_SUMMARY = "Show Summary";
+const RUN_IT = "Run With Horovod…";
 
 /** Converts documents as a whole, and says what came of it. */
 export class Converter {
   constructor(
     private readonly server: Server,
     private readonly preview: Preview,
-    private readonly pages: Pages,
+    private readonly summary: Summary,
   ) {}
 
   /**
@@ -58,11 +63,11 @@ export class Converter {
     try {
       conversion = await planned(client, uri, name, ignoresVersions(given));
     } catch (error) {
-      void this.tell("warning", `${name} could not be read: ${String(error)}`, name);
+      warn(`${name} could not be read: ${String(error)}`);
       return;
     }
     if (conversion.edit) {
-      await this.propose(client, conversion.program || name, conversion, conversion.edit);
+      await this.propose(client, uri, conversion.program || name, conversion, conversion.edit);
     } else {
       void this.refuse(uri, name, conversion);
     }
@@ -98,6 +103,7 @@ export class Converter {
   /** Show what would be changed in all files, and change it at once if that is wanted. */
   private async propose(
     client: LanguageClient,
+    uri: vscode.Uri,
     name: string,
     conversion: Conversion,
     wanted: WorkspaceEdit,
@@ -110,25 +116,61 @@ export class Converter {
     const [is, has] = conversion.program.includes(" and ") ? ["are", "have"] : ["is", "has"];
     if (!isCurrent(wanted)) {
       const text = `${name} ${has} changed since; nothing was converted. Ask for it again.`;
-      void this.tell("warning", text, name);
+      warn(text);
     } else if (!(await vscode.workspace.applyEdit(edit))) {
-      void this.tell("warning", `${name} ${is} not changed: VS Code has refused the edit.`, name);
+      warn(`${name} ${is} not changed: VS Code has refused the edit.`);
     } else {
-      void this.tell("information", `${name} ${is} distributed: ${outcome(conversion)}.`, name, conversion);
+      void this.conclude(
+        client,
+        uri,
+        name,
+        conversion,
+        edit,
+        `${name} ${is} distributed: ${outcome(conversion)}.`,
+      );
     }
   }
 
-  private async tell(
-    kind: "information" | "warning",
-    text: string,
+  /** Say what was done, and keep the whole of it for the summary. */
+  private async conclude(
+    client: LanguageClient,
+    document: vscode.Uri,
     name: string,
-    conversion?: Conversion,
+    conversion: Conversion,
+    edit: vscode.WorkspaceEdit,
+    text: string,
   ): Promise<void> {
-    const show = kind === "warning" ? vscode.window.showWarningMessage : vscode.window.showInformationMessage;
-    const hasMore = conversion && conversion.changes.length + conversion.withheld.length > 0;
-    const choice = await show(`Trainshift: ${text}`, ...(hasMore ? ["Show Summary"] : []));
-    if (choice !== undefined && conversion) {
-      await this.pages.show(`${name} made distributed`, summary(name, text, conversion));
+    const changed = edit.entries().map(([uri]) => uri);
+    const warnings = await warningsIn(client, changed);
+    const { withheld, decisions, doubts, changes } = conversion;
+    const section = (heading: string, lead: string, notes: readonly Note[]): Section => ({
+      heading,
+      lead,
+      notes: moved(notes, edit),
+    });
+    this.summary.keep({
+      name,
+      document,
+      text,
+      isOneOfSeveral: conversion.program !== "",
+      sections: [
+        section("Left alone", "These may need your attention.", withheld),
+        { heading: "Still warns", lead: "", notes: warnings },
+        section("Decided", "Review these choices.", decisions),
+        section("Assumed", "Please check.", doubts),
+        section("Changed", "", changes),
+      ],
+    });
+    const also = warnings.length > 0 ? ` ${counted(warnings.length, "warning")} left.` : "";
+    const choice = await vscode.window.showInformationMessage(
+      `Trainshift: ${text}${also}`,
+      SHOW_SUMMARY,
+      RUN_IT,
+    );
+    if (choice === SHOW_SUMMARY) {
+      this.summary.show();
+    } else if (choice === RUN_IT) {
+      await vscode.commands.executeCommand(RUN, document.toString());
     }
   }
 }
@@ -171,6 +213,10 @@ export async function makeStatementDistributed(server: Server): Promise<void> {
     problem = `The statement could not be converted: ${error instanceof Error ? error.message : String(error)}`;
   }
   void vscode.window.showInformationMessage(`Trainshift: ${problem}`);
+}
+
+function warn(text: string): void {
+  void vscode.window.showWarningMessage(`Trainshift: ${text}`);
 }
 
 /** The title of a button that leads from one document to a place in it or in another. */
@@ -264,33 +310,4 @@ function outcome(conversion: Conversion): string {
     withheld.length > 0 ? `${counted(withheld.length, "place")} left alone` : "",
   ];
   return parts.filter((part) => part !== "").join(", ");
-}
-
-/** What was done, why, and what was not. */
-function summary(name: string, text: string, conversion: Conversion): string {
-  const sections: [heading: string, lead: string, notes: readonly Note[]][] = [
-    ["Left alone", "These may need your attention.", conversion.withheld],
-    ["Decided", "Where you may want it otherwise.", conversion.decisions],
-    ["Assumed", "Where the script does not show it.", conversion.doubts],
-    ["Changed", "", conversion.changes],
-  ];
-  const shown = sections
-    .filter(([, , notes]) => notes.length > 0)
-    .map(([heading, lead, notes]) => {
-      const items = notes.map((note) => item(note, conversion.program !== ""));
-      return [`## ${heading}`, lead, items.join("\n")].join("\n\n");
-    });
-  return (
-    [`# ${plain(name)}`, plain(text), ...shown, "Lines are those before the conversion."].join("\n\n") + "\n"
-  );
-}
-
-function item(note: Note, isOneOfSeveral: boolean): string {
-  const place = plain(placed(note.uri, note.line, isOneOfSeveral));
-  return `- **${note.rule}** ${place}: ${plain(note.text)}`;
-}
-
-/** A text as Markdown that means nothing but the text. */
-function plain(text: string): string {
-  return text.replaceAll(/[\\`*_{}[\]<>#|!]/g, "\\$&");
 }

@@ -8,12 +8,13 @@ import { reportEnvironment } from "./environmentReport";
 import { runWithHorovod } from "./horovod";
 import { Interpreters, SETTING } from "./interpreter";
 import { LoopStatus } from "./loops";
-import { explain, Pages } from "./pages";
+import { explain } from "./pages";
 import { APPLY, DISCARD, Preview, REVEAL } from "./preview";
-import { MAKE_DISTRIBUTED, OPEN_LINE } from "./protocol";
+import { EXPLAIN, MAKE_DISTRIBUTED, OPEN_LINE, RUN, SHOW_WARNINGS } from "./protocol";
 import { Scripts } from "./scripts";
 import { Server } from "./server";
 import { serverStatus } from "./status";
+import { Summary } from "./summary";
 import { WorkspaceCheck } from "./workspaceCheck";
 
 /** The settings that a running server cannot take over. */
@@ -29,12 +30,12 @@ export function activate(context: vscode.ExtensionContext): void {
   const interpreters = new Interpreters(environment, log);
   const running = new Server(context.extensionUri, interpreters, log);
   const check = new WorkspaceCheck(running);
-  const pages = new Pages();
+  const summary = new Summary();
   const scripts = new Scripts(running);
   const loops = new LoopStatus(running, scripts);
   const restart = () => void running.restart();
   const preview = new Preview();
-  const converter = new Converter(running, preview, pages);
+  const converter = new Converter(running, preview, summary);
   const commands: Record<string, (...given: unknown[]) => unknown> = {
     [MAKE_DISTRIBUTED]: (given) => converter.makeDistributed(given),
     [APPLY]: () => preview.decide(true),
@@ -43,8 +44,10 @@ export function activate(context: vscode.ExtensionContext): void {
     [OPEN_LINE]: (uri, line) => reveal(vscode.Uri.parse(String(uri)), Number(line)),
     "trainshift.makeStatementDistributed": () => makeStatementDistributed(running),
     "trainshift.checkWorkspace": () => check.run(),
-    "trainshift.explain": (code) => explain(running, code),
-    "trainshift.runWithHorovod": () => runWithHorovod(running, interpreters, converter, context.extensionUri),
+    [SHOW_WARNINGS]: () => vscode.commands.executeCommand("workbench.actions.view.problems"),
+    [EXPLAIN]: (code) => explain(running, code),
+    [RUN]: (uri) => runWithHorovod(running, interpreters, converter, context.extensionUri, uri),
+    "trainshift.showSummary": () => summary.show(),
     "trainshift.restart": () => running.restart(),
     "trainshift.showLogs": () => log.show(),
     "trainshift.showLoops": () => loops.choose(),
@@ -63,7 +66,7 @@ export function activate(context: vscode.ExtensionContext): void {
     serverStatus(running),
     loops,
     scripts,
-    pages,
+    summary,
     preview,
     check,
     interpreters,

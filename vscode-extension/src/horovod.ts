@@ -16,19 +16,23 @@ const LAUNCHER = "horovodrun";
 const DEFAULT_PROCESSES = 2;
 const MOST_PROCESSES = 1024;
 
-/** Ask for the number of processes and run the script, once all that it takes is there. */
+/** Ask for the number of processes and run the script at `uri`, else the one in front, once all is there. */
 export async function runWithHorovod(
   server: Server,
   interpreters: Interpreters,
   converter: Converter,
   extension: vscode.Uri,
+  uri?: unknown,
 ): Promise<void> {
   // Key bindings and links in pages do not ask whether a command is enabled.
   if (!vscode.workspace.isTrusted) {
     void vscode.window.showWarningMessage("Trainshift: nothing is run in a workspace that is not trusted.");
     return;
   }
-  const document = vscode.window.activeTextEditor?.document;
+  const document =
+    typeof uri === "string"
+      ? await vscode.workspace.openTextDocument(vscode.Uri.parse(uri))
+      : vscode.window.activeTextEditor?.document;
   if (document?.languageId !== "python" || document.uri.scheme !== "file") {
     void vscode.window.showInformationMessage(
       "Trainshift: open the Python script that is to be run; save it first.",

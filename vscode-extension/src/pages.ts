@@ -1,37 +1,9 @@
-/** Documents that only exist in the editor, Markdown, shown as a preview; and the pages of the codes. */
+/** The pages of the codes. */
 
 import * as vscode from "vscode";
 
 import { RulesRequest } from "./protocol";
 import { Server } from "./server";
-
-const SCHEME = "trainshift";
-
-/** Summaries of conversions and the like; each name has one text, the last that was shown. */
-export class Pages implements vscode.TextDocumentContentProvider, vscode.Disposable {
-  private readonly texts = new Map<string, string>();
-  private readonly changed = new vscode.EventEmitter<vscode.Uri>();
-  private readonly registration = vscode.workspace.registerTextDocumentContentProvider(SCHEME, this);
-
-  readonly onDidChange = this.changed.event;
-
-  dispose(): void {
-    this.registration.dispose();
-    this.changed.dispose();
-  }
-
-  provideTextDocumentContent(uri: vscode.Uri): string {
-    return this.texts.get(uri.path) ?? "This page is of an earlier session; ask for it again.\n";
-  }
-
-  /** Show a Markdown text under a title. */
-  async show(title: string, markdown: string): Promise<void> {
-    const uri = vscode.Uri.from({ scheme: SCHEME, path: `/${title.replaceAll(/[\\/]/g, "-")}.md` });
-    this.texts.set(uri.path, markdown);
-    this.changed.fire(uri);
-    await preview(uri);
-  }
-}
 
 /** A Markdown document as a person reads it; as its text where VS Code's Markdown extension is turned off. */
 async function preview(uri: vscode.Uri): Promise<void> {

@@ -5,7 +5,10 @@ import { Range, RequestType, WorkspaceEdit } from "vscode-languageclient/node";
 /** The kind of the action that converts a statement, and of the command that converts a file. */
 export const STATEMENT_KIND = "refactor.rewrite.distribute";
 export const MAKE_DISTRIBUTED = "trainshift.makeDistributed";
-/** The command that shows a line of a file: a URI, and the line's number from 1. */
+/** The commands that lines and lenses lead to; the last two take a URI, and a line's number from 1. */
+export const EXPLAIN = "trainshift.explain";
+export const RUN = "trainshift.runWithHorovod";
+export const SHOW_WARNINGS = "trainshift.showWarnings";
 export const OPEN_LINE = "trainshift.openLine";
 /** The code of what a project asks for and Horovod does not work with. */
 export const UNSUPPORTED_VERSION = "TS04";

@@ -35,6 +35,7 @@ from trainshift.lsp.wire.capabilities import (
     OUTLINE,
     RULES,
     SCRIPTS,
+    WARNINGS,
     initialize_result,
 )
 from trainshift.lsp.wire.logs import ClientLog
@@ -343,6 +344,7 @@ class Server:
         self.endpoint.command(CONVERT)(_function(self.answers.convert))
         self.endpoint.command(EXPLAIN)(_function(self.answers.explain))
         self.endpoint.command(OPEN)(_function(self.answers.open))
+        self.endpoint.command(WARNINGS)(_function(self.answers.show_warnings))
 
 
 def _end_with(parent: int) -> None:

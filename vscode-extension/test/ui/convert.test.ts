@@ -16,6 +16,7 @@ import {
   resizePanel,
   page,
   status,
+  tab,
   waitForPreview,
 } from "./window";
 
@@ -52,8 +53,16 @@ export const suites: UiSuite[] = [
         await lens(workbench, "Make distributed").waitFor();
         await resizePanel(workbench, 110);
         await workbench.placeCursor(MIDDLE);
+        await lens(workbench, /^2 warnings$/).waitFor();
         await workbench.screenshot("warnings");
         await resizePanel(workbench, 270);
+        await workbench.press("Control+J");
+      });
+
+      it("shows the warnings from the line above a loop", async () => {
+        await workbench.placeCursor(LOOP);
+        await lens(workbench, /^2 warnings$/).click();
+        await workbench.problem("TF03");
         await workbench.press("Control+J");
       });
 
@@ -114,7 +123,17 @@ export const suites: UiSuite[] = [
         await toast.locator(".monaco-button", { hasText: "Show Summary" }).click();
         await page(workbench).locator("h1", { hasText: "train.py" }).waitFor();
         await page(workbench).locator("h2", { hasText: "Changed" }).waitFor();
+        await page(workbench).locator("h2", { hasText: "Still warns" }).waitFor();
+        await page(workbench).locator("a.button", { hasText: "Run With Horovod…" }).waitFor();
         await workbench.screenshot("summary");
+        // Lines are those of the new file, and codes lead to their pages.
+        const line = whole.split("\n").findIndex((each) => each.includes("with tf.GradientTape()")) + 1;
+        const averaged = page(workbench).locator("li", { hasText: "HV04" });
+        await averaged.locator("a", { hasText: `line ${String(line)}` }).click();
+        await status(workbench, `Ln ${String(line)}, Col 1`).waitFor();
+        await workbench.runCommand("Trainshift: Show Summary");
+        await averaged.locator("a", { hasText: "HV04" }).click();
+        await tab(workbench, "HV04").waitFor();
         await workbench.openFile("train.py");
         await workbench.waitForText(whole);
         assert.equal(await workbench.savedText("train.py"), whole);

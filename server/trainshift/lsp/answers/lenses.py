@@ -10,7 +10,7 @@ from trainshift.engine.conversion import Conversion, Status
 from trainshift.lsp.answers.places import Places
 from trainshift.lsp.answers.summary import counted, loops, title_of, warnings
 from trainshift.lsp.desk import State
-from trainshift.lsp.wire.capabilities import CONVERT
+from trainshift.lsp.wire.capabilities import CONVERT, WARNINGS
 
 
 def lenses(state: State, uri: str) -> Iterator[types.CodeLens]:
@@ -18,14 +18,18 @@ def lenses(state: State, uri: str) -> Iterator[types.CodeLens]:
     if state.outline is None:
         return
     loud = warnings(state)
-    also = f" · {counted(loud, 'warning')}" if loud else ""
     doing, tooltip = _doing(state, state.outline.whole.obstacle)
     for part, span, name in loops(state):
         if part.uri == uri:
-            first = types.Position(*part.places(span)[0])
+            place = types.Position(*part.places(span)[0])
+            where = types.Range(place, place)
             # A click converts, or tells why not.
-            command = types.Command(f"{name} loop · {doing}{also}", CONVERT, tooltip, [{"uri": uri}])
-            yield types.CodeLens(types.Range(first, first), command)
+            convert = types.Command(f"{name} loop · {doing}", CONVERT, tooltip, [{"uri": uri}])
+            yield types.CodeLens(where, convert)
+            if loud:
+                title = counted(len(loud), "warning")
+                show = types.Command(title, WARNINGS, "Show what is found in this file", [uri])
+                yield types.CodeLens(where, show)
 
 
 def _doing(state: State, obstacle: Conversion | None) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from pygls.exceptions import JsonRpcContentModified, JsonRpcException, JsonRpcIn
 
 from trainshift.core.text.source import Span
 from trainshift.lsp.desk import OpenProgram, Outdated, State
-from trainshift.lsp.diagnostics import SOURCE
+from trainshift.lsp.diagnostics import SOURCE, place_of
 from trainshift.lsp.session import Session
 from trainshift.lsp.wire.protocol import plain_json
 from trainshift.lsp.wire.uris import path_of
@@ -185,6 +185,21 @@ class Answers:
             )
         else:
             self._say(types.MessageType.Info, explanation(code))
+
+    async def show_warnings(self, *arguments: Any) -> None:
+        """The command that shows the first warning of a document, by its URI; editors may list them all."""
+        from trainshift.lsp.answers.summary import warnings
+
+        uri = arguments[0] if arguments else None
+        program = self._session.program_of(uri) if isinstance(uri, str) else None
+        if program is None:
+            raise JsonRpcInvalidParams(message=f"{uri} is not an open Python document")
+        state = await self._or_modified(program, lambda state: state.is_full)
+        places = [place_of(state.paper, each) for each in warnings(state)]
+        if places:
+            part = state.paper.part_at(places[0].start)
+            (line, _), _ = part.places(places[0])
+            await self.open(part.uri, line + 1)
 
     async def open(self, *arguments: Any) -> None:
         """The command that shows a line of a file: its URI, and the line's number from 1."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from trainshift.core.text.edit import Change
 from trainshift.core.text.source import Span
-from trainshift.engine.checking import has_signs
+from trainshift.engine.checking import Diagnostic, has_signs
 from trainshift.engine.conversion import Conversion, carry_out
 from trainshift.engine.conversion import whole as whole_or_nothing
 from trainshift.engine.own_codes import SYNTAX_ERROR, UNSUPPORTED_VERSION
@@ -43,7 +43,7 @@ def summary(state: State, uri: str, places: Places) -> dict[str, Any]:
         "files": [places.part(path).uri for path in whole.changing]
         if whole is not None and places.paper is None
         else [],
-        "warnings": warnings(state),
+        "warnings": len(warnings(state)),
         "usesTensorflow": has_signs(state.paper.text),
     }
 
@@ -70,10 +70,10 @@ def loops(state: State) -> Iterator[tuple[Part, Span, str]]:
             yield state.paper.part_at(moved.start), moved, name
 
 
-def warnings(state: State) -> int:
-    """How many findings are warnings at least."""
-    loud = [each for each in state.shown if each.severity >= Severity.WARNING]
-    return sum(each.code != SYNTAX_ERROR.code for each in loud)
+def warnings(state: State) -> list[Diagnostic]:
+    """The findings that are warnings at least, but for a syntax error."""
+    loud = (each for each in state.shown if each.severity >= Severity.WARNING)
+    return [each for each in loud if each.code != SYNTAX_ERROR.code]
 
 
 def conversion_of(

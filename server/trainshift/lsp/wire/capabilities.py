@@ -19,6 +19,7 @@ FIX_ALL = "source.fixAll.trainshift"
 CONVERT = "trainshift.makeDistributed"
 EXPLAIN = "trainshift.explain"
 OPEN = "trainshift.openLine"
+WARNINGS = "trainshift.showWarnings"
 """The commands."""
 
 LANGUAGES = ("python",)
@@ -47,7 +48,7 @@ def initialize_result(client: Client) -> dict[str, Any]:
         else False,
         "codeLensProvider": {"resolveProvider": False},
         "hoverProvider": True,
-        "executeCommandProvider": {"commands": [CONVERT, EXPLAIN, OPEN]},
+        "executeCommandProvider": {"commands": [CONVERT, EXPLAIN, OPEN, WARNINGS]},
         "workspace": {"workspaceFolders": {"supported": True, "changeNotifications": True}},
     }
     if client.pulls:
