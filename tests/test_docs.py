@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from trainshift.dev.docgen import MANIFEST, PAGES, README, manifest, pages, readme
+from trainshift.dev.docgen import LISTS, MANIFEST, PAGES, lists, manifest, pages
+from trainshift.engine.checking import check
+from trainshift.engine.conversion import Status, convert
 from trainshift.engine.settings import CODES
 from trainshift.pages import page
 from trainshift.transforms import TRANSFORMS
@@ -58,7 +61,7 @@ def test_each_detail_of_the_specification_is_told_in_the_conformance_table() -> 
 
 @pytest.mark.every_rule
 @pytest.mark.parametrize(
-    ("path", "written"), [(README, readme), (MANIFEST, manifest)], ids=["README", "package.json"]
+    ("path", "written"), [(LISTS, lists), (MANIFEST, manifest)], ids=["codes.md", "package.json"]
 )
 def test_the_lists_of_codes_are_fresh(path: Path, written: Callable[[str], str]) -> None:
     committed = path.read_text(encoding="utf-8")
@@ -67,11 +70,11 @@ def test_the_lists_of_codes_are_fresh(path: Path, written: Callable[[str], str])
 
 @pytest.mark.every_rule
 @pytest.mark.parametrize(
-    ("path", "written"), [(README, readme), (MANIFEST, manifest)], ids=["README", "package.json"]
+    ("path", "written"), [(LISTS, lists), (MANIFEST, manifest)], ids=["codes.md", "package.json"]
 )
 def test_a_list_of_codes_gets_what_it_lacks(path: Path, written: Callable[[str], str]) -> None:
     committed = path.read_text(encoding="utf-8")
-    assert written(re.sub(r"^\| TF03 .*\n| *\"TF03\",\n", "", committed, flags=re.M)) == committed
+    assert written(re.sub(r"^\| \[TF03\].*\n| *\"TF03\",\n", "", committed, flags=re.M)) == committed
 
 
 @pytest.mark.parametrize("code", [code for code in WANTED if code.startswith(("TF", "TL"))])
@@ -80,3 +83,31 @@ def test_the_page_of_a_restriction_shows_wrong_and_right_code(code: str) -> None
     for heading in ("Why it matters", "What to do", "Wrong", "Right", "How to silence it", "More"):
         assert f"\n## {heading}\n" in text
     assert re.search(rf"^\d+:\d+ {code} violated ", text, re.M)
+
+
+ROOT = PAGES.parents[2]
+GUIDES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(PAGES.parent.glob("*.md"))]
+
+
+def test_the_script_of_the_readme_becomes_what_it_shows() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    script, shown = re.findall(r"^```(?:python|diff)\n(.*?)^```$", readme, re.M | re.S)
+    result = convert(script)
+    assert (result.status, result.doubts, result.withheld) == (Status.CONVERTED, (), ())
+    lines = difflib.unified_diff(script.splitlines(True), result.text.splitlines(True))
+    assert "".join(list(lines)[3:]) == shown
+    assert check(script).diagnostics == ()
+
+
+@pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.name)
+def test_links_lead_somewhere(guide: Path) -> None:
+    text = re.sub(r"^```(?:.*\n)*?```$|`[^`\n]*`", "", guide.read_text(encoding="utf-8"), flags=re.M)
+    for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", text):
+        name, _, anchor = link.partition("#")
+        target = guide.parent / name if name else guide
+        assert target.exists(), link
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.M)
+            assert anchor in {re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in headings}, (
+                link
+            )

@@ -145,9 +145,9 @@ def test_a_file_of_settings_that_cannot_be_read(run: Run, script: Path) -> None:
     )
 
 
-def test_the_settings_that_the_readme_shows_are_read(run: Run, script: Path) -> None:
-    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```toml\n(.*?)^```", readme, re.M | re.S)
+def test_the_settings_that_the_documentation_shows_are_read(run: Run, script: Path) -> None:
+    page = (Path(__file__).parents[2] / "server/docs/checking.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```toml\n(.*?)^```", page, re.M | re.S)
     (shown,) = [each for each in blocks if "[tool.trainshift]" in each]
     Path("pyproject.toml").write_text(shown)
     assert status(run) == 1

@@ -1,6 +1,6 @@
-"""A real editor, started with the configuration that README shows and driven from outside.
+"""A real editor, started with the configuration that `server/docs/editors.md` shows and driven from outside.
 
-Each session has a home of its own, so that nothing but README's lines configures the editor.  A test asks
+Each session has a home of its own, so that nothing but the page's lines configures the editor.  A test asks
 the editor through the editor's own remote interface, and waits for what the server brings about.
 """
 
@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
-README = ROOT / "README.md"
+PAGE = ROOT / "server" / "docs" / "editors.md"
 # How long to wait for one thing; the machine may be busy with other tests.
 TIME_LIMIT = 60.0
 PAUSE = 0.05
@@ -38,9 +38,9 @@ class Shown(NamedTuple):
 
 
 def configurations(editor: str) -> list[str]:
-    """The code blocks of an editor's section of README, in order."""
-    section = re.search(rf"^### {editor}\n(.*?)(?=^##|\Z)", README.read_text(encoding="utf-8"), re.M | re.S)
-    assert section is not None, f"README has no section {editor!r}"
+    """The code blocks of an editor's section of `server/docs/editors.md`, in order."""
+    section = re.search(rf"^## {editor}\n(.*?)(?=^##|\Z)", PAGE.read_text(encoding="utf-8"), re.M | re.S)
+    assert section is not None, f"{PAGE.name} has no section {editor!r}"
     return re.findall(r"^```[a-z]+\n(.*?)^```$", section[1], re.M | re.S)
 
 
@@ -55,7 +55,7 @@ class Editor(ABC):
 
     @abstractmethod
     def configure(self) -> None:
-        """Write README's lines to where the editor looks for its settings."""
+        """Write the page's lines to where the editor looks for its settings."""
 
     @abstractmethod
     def command(self) -> list[str | Path]:

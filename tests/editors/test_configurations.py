@@ -1,4 +1,4 @@
-"""What README says of the editors that no test runs."""
+"""What `server/docs/editors.md` says of the editors that no test runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The language server in Emacs with Eglot, with the lines that README gives."""
+"""The language server in Emacs with Eglot, with the lines that `server/docs/editors.md` gives."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Emacs(Editor):
     """Emacs on a terminal, which emacsclient speaks to."""
 
     def configure(self) -> None:
-        """README's lines are its init.el."""
+        """The page's lines are its init.el."""
         (settings,) = configurations("Emacs")
         directory = self.home / ".emacs.d"
         directory.mkdir()

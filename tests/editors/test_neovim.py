@@ -1,4 +1,4 @@
-"""The language server in Neovim, with the lines that README gives for its version."""
+"""The language server in Neovim, with the lines that `server/docs/editors.md` gives."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DRIVER = Path(__file__).with_name("driver.lua")
 
 
 def configuration() -> str:
-    """README's lines: the first block is for Neovim 0.11 and later, the second one for earlier ones."""
+    """The page's lines: the first block is for Neovim 0.11 and later, the second one for earlier ones."""
     new, old = configurations("Neovim")
     banner = subprocess.run(["nvim", "--version"], capture_output=True, text=True, check=True).stdout
     version = re.match(r"NVIM v(\d+)\.(\d+)", banner)
@@ -28,7 +28,7 @@ class Neovim(Editor):
     """Neovim without a terminal, which listens on a socket."""
 
     def configure(self) -> None:
-        """README's lines are its init.lua."""
+        """The page's lines are its init.lua."""
         settings = self.home / "config" / "nvim" / "init.lua"
         settings.parent.mkdir(parents=True)
         settings.write_text(configuration(), encoding="utf-8")

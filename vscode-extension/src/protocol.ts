@@ -1,4 +1,4 @@
-/** What the server answers beyond the protocol; `README.md` of the project, "In an editor", describes it. */
+/** What the server answers beyond the protocol; `server/docs/editors.md` of the project describes it. */
 
 import { Range, RequestType, WorkspaceEdit } from "vscode-languageclient/node";
 

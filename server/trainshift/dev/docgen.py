@@ -1,4 +1,4 @@
-"""Writes what is said of every code: its page, its row in the README, and the settings of the extension.
+"""Writes what is said of every code: its page, its row in the lists, and the settings of the extension.
 
 A page is made of the code's docstring and its fixture. Run by `make docs`; tests say what is stale.
 """
@@ -22,7 +22,7 @@ from trainshift.transforms.rule import Transform
 
 ROOT = Path(__file__).parents[3]
 PAGES = ROOT / "server" / "docs" / "rules"
-README = ROOT / "README.md"
+LISTS = ROOT / "server" / "docs" / "codes.md"
 MANIFEST = ROOT / "vscode-extension" / "package.json"
 # How many examples of each kind a page shows; the fixture has them all.
 _EXAMPLES = {"violated": 3, "ok": 2, "harmless": 2, "unknown": 2}
@@ -41,10 +41,12 @@ def pages() -> dict[str, str]:
     return found | {each.code: f"# {each.code} {each.name}\n\n{each.doc}" for each in OWN_CODES}
 
 
-def readme(text: str) -> str:
-    """The README with one row for every restriction and every rule."""
+def lists(text: str) -> str:
+    """The lists of codes with one row for every restriction and every rule."""
     for heading, rules in (("what must hold", RESTRICTIONS), ("what it does", TRANSFORMS)):
-        rows = "".join(f"| {rule.code} | `{rule.name}` | {rule.title} |\n" for rule in rules)
+        rows = "".join(
+            f"| [{rule.code}](rules/{rule.code}.md) | `{rule.name}` | {rule.title} |\n" for rule in rules
+        )
         head = f"| code | name | {heading} |\n|---|---|---|\n"
         text = re.sub(rf"(?<={re.escape(head)})(?:\|.*\n)*", rows.replace("\\", r"\\"), text)
     return text
@@ -75,7 +77,7 @@ def main() -> None:
             path.unlink()
     for code, text in wanted.items():
         (PAGES / f"{code}.md").write_text(text, encoding="utf-8")
-    for path, written in ((README, readme), (MANIFEST, manifest)):
+    for path, written in ((LISTS, lists), (MANIFEST, manifest)):
         path.write_text(written(path.read_text(encoding="utf-8")), encoding="utf-8")
     print(f"{len(wanted)} pages in {PAGES.relative_to(ROOT)}")
 
