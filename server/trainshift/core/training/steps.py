@@ -15,6 +15,7 @@ from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
 from trainshift.core.names.classes import class_around
 from trainshift.core.names.flow import reaching_calls
+from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.values import WRAPPED_TAPE, Function, Instance, Value, Values
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Binding, Scope, Site, Statement, argument, dotted, last_name
@@ -234,7 +235,28 @@ class Steps:
             for argument in site.node.args
         }
         names = {dotted(part) for part in parts}
-        return bool(watched) and "" not in names and names <= watched
+        if not watched or "" in names or not names <= watched:
+            return False
+        site = gradient.site
+        return not any(self._is_weight(Occurrence(part, site.scope, site.statement)) for part in parts)
+
+    def _is_weight(self, at: Occurrence) -> bool:
+        """Whether an expression is made of a model's variables, or is a variable."""
+        waiting, seen = [at], set()
+        while waiting:
+            each = waiting.pop()
+            if id(each.node) in seen:
+                continue
+            seen.add(id(each.node))
+            read = (part.attr for part in ast.walk(each.node) if isinstance(part, ast.Attribute))
+            values = self._script.names.values(each.node, each.scope, each.statement)
+            if any(attribute in VARIABLE_LISTS for attribute in read) or self._script.names.may_be(
+                values, *api.VARIABLE
+            ):
+                return True
+            step = self._script.names.steps_back(each)
+            waiting += step.sources if step is not None else ()
+        return False
 
     # What a step trains
 

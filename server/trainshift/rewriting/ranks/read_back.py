@@ -14,8 +14,11 @@ from trainshift.core.text.facts import Site, argument, arguments
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loops import Loops
 from trainshift.rewriting.keras.callbacks import CallbackLists
-from trainshift.rewriting.ranks.guard_forms import may_differ
+from trainshift.rewriting.ranks.guard_forms import Form, may_differ
 from trainshift.rewriting.ranks.root_only import RootOnly
+
+# The forms by which a whole statement is left to rank 0.
+_GUARDED = (Form.GUARD, Form.RELOAD)
 
 
 class ReadBack:
@@ -32,11 +35,15 @@ class ReadBack:
             return []
         reads = list(self._reads())
         written = self._written if reads else {}
+        calls = self._program.fact(RootOnly).calls if written else ()
+        # What only rank 0 does it does after what it has written itself.
+        guarded = {call.site.statement for call in calls if call.form in _GUARDED and not call.reason}
         found = [
             (site, path)
             for site, path in reads
             if ast.dump(path) in written
             and written[ast.dump(path)] < self._script.span(site.node, site).start
+            and site.statement not in guarded
             and not self._program.fact(Horovod).site_on_root(site)
             and not self._waits(site)
             and not any(may_differ(above) for above in site.statement.ancestors())
