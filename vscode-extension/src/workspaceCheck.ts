@@ -14,16 +14,31 @@ import { Client } from "./client";
 import { Server } from "./server";
 import { counted } from "./words";
 
-/** The findings of files that are not open; those of open ones are the client's. */
+/**
+ * The findings of files that are not open; those of open ones are the client's.
+ *
+ * What was found in a file stays until it changes on the disk, or all are checked again.
+ */
 export class WorkspaceCheck implements vscode.Disposable {
   private readonly collection = vscode.languages.createDiagnosticCollection("trainshift.workspace");
+  private readonly watcher = vscode.workspace.createFileSystemWatcher("**/*.py", true);
   private readonly disposables: vscode.Disposable[];
+  private found = new Map<string, readonly vscode.Diagnostic[]>();
 
   constructor(private readonly server: Server) {
+    const forget = (uri: vscode.Uri) => {
+      this.found.delete(uri.toString());
+      this.show(uri);
+    };
     this.disposables = [
       this.collection,
-      vscode.workspace.onDidOpenTextDocument(({ uri }) => this.collection.delete(uri)),
-      server.onDidChangeState(() => this.collection.clear()),
+      this.watcher,
+      this.watcher.onDidChange(forget),
+      this.watcher.onDidDelete(forget),
+      vscode.workspace.onDidSaveTextDocument(({ uri }) => forget(uri)),
+      vscode.workspace.onDidOpenTextDocument(({ uri }) => this.show(uri)),
+      vscode.workspace.onDidCloseTextDocument(({ uri }) => this.show(uri)),
+      server.onDidChangeState(() => this.keep([])),
     ];
   }
 
@@ -42,12 +57,12 @@ export class WorkspaceCheck implements vscode.Disposable {
     if (client === undefined || report === undefined) {
       return;
     }
-    await this.show(client, report);
+    await this.take(client, report);
     await vscode.commands.executeCommand("workbench.actions.view.problems");
     void vscode.window.showInformationMessage(`Trainshift: ${countedIn(report)}.`);
   }
 
-  private async show(client: Client, report: WorkspaceDiagnosticReport): Promise<void> {
+  private async take(client: Client, report: WorkspaceDiagnosticReport): Promise<void> {
     const converter = client.protocol2CodeConverter;
     const found: [vscode.Uri, vscode.Diagnostic[]][] = [];
     for (const item of report.items) {
@@ -56,10 +71,22 @@ export class WorkspaceCheck implements vscode.Disposable {
       }
     }
     if (client === this.server.running) {
-      const open = new Set(vscode.workspace.textDocuments.map((each) => each.uri.toString()));
-      this.collection.clear();
-      this.collection.set(found.filter(([uri]) => !open.has(uri.toString())));
+      this.keep(found);
     }
+  }
+
+  private keep(found: readonly [vscode.Uri, readonly vscode.Diagnostic[]][]): void {
+    this.found = new Map(found.map(([uri, each]) => [uri.toString(), each]));
+    this.collection.clear();
+    found.forEach(([uri]) => this.show(uri));
+  }
+
+  /** Show what was found in a file, unless it is open. */
+  private show(uri: vscode.Uri): void {
+    const isOpen = vscode.workspace.textDocuments.some(
+      (each) => !each.isClosed && each.uri.toString() === uri.toString(),
+    );
+    this.collection.set(uri, isOpen ? undefined : this.found.get(uri.toString()));
   }
 }
 

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { PYTHON } from "../harness/paths";
 import type { UiSuite } from "../harness/suite";
-import { PROJECT } from "./project";
+import { FINETUNE, PROJECT } from "./project";
 import { choices, choose, clearToasts, closeEditors, hover, page, tab } from "./window";
 
 const ALIAS = 11;
@@ -58,6 +60,20 @@ export const suites: UiSuite[] = [
         await workbench.problem("keras is another name");
         await workbench.screenshot("workspace");
         await clearToasts(workbench);
+      });
+
+      it("keeps what was found in a file that is opened and closed, until it changes", async () => {
+        await workbench.openFile("finetune.py");
+        await workbench.waitForSquiggle();
+        await closeEditors(workbench);
+        await workbench.openFile("data.py");
+        await workbench.problem("keras is another name");
+        const path = join(workbench.workspace, "finetune.py");
+        await writeFile(path, FINETUNE.replace("keras = tf.keras", "from tensorflow import keras"));
+        const row = workbench.page.locator(".markers-panel .monaco-list-row", {
+          hasText: "keras is another",
+        });
+        await row.first().waitFor({ state: "hidden" });
       });
 
       it("reports the environment", async () => {
