@@ -5,7 +5,7 @@ import { PYTHON } from "../harness/paths";
 import type { UiSuite } from "../harness/suite";
 import { converted } from "../harness/tool";
 import { until } from "../harness/until";
-import { change, closeEditors, waitForPreview } from "./window";
+import { change, choose, closeEditors, status, waitForPreview } from "./window";
 
 const CELLS = [
   "import tensorflow as tf",
@@ -71,6 +71,15 @@ export const suites: UiSuite[] = [
         await workbench.screenshot("notebook statement");
         await workbench.press("Control+Z");
         await page.locator(".cell.code .view-line", { hasText: "hvd.size()" }).waitFor({ state: "hidden" });
+      });
+
+      it("goes to a loop that is chosen in the status bar", async () => {
+        await page.locator(".cell.code .view-line", { hasText: "import tensorflow" }).click();
+        await status(workbench, "Keras · 1 loop").click();
+        await choose(workbench, "Keras loop");
+        await page.locator(".cell.code .monaco-editor.focused", { hasText: "model.fit" }).waitFor();
+        await workbench.screenshot("notebook loop");
+        assert.equal(await page.getByText("Could NOT open editor").count(), 0);
       });
 
       it("converts all cells, after a preview", async () => {
