@@ -62,9 +62,25 @@ class _Slice(Generic[T]):
             key = (id(each.node), id(each.scope))
             if key not in self._seen:
                 self._seen.add(key)
-                self._next = []
-                self._visit(each)
-                waiting += reversed(self._next)
+                if isinstance(each.node, ast.Call):
+                    self.calls.add(each.node)
+                    if each.node in self._wanted:
+                        self.found[self._wanted[each.node]] = None
+                        continue
+                waiting += reversed(self._after(each))
+
+    def _after(self, at: Occurrence) -> tuple[Occurrence, ...]:
+        """What leads to an occurrence, one step back; a script's slices are many, so that it is kept."""
+        memo = self._script.names.memo
+        key = ("flow", id(at.node), id(at.scope), self._through_objects)
+        known = memo.flows.get(key)
+        if known is None:
+            self._next = []
+            self._visit(at)
+            known = tuple(self._next)
+            if memo.is_idle:
+                memo.flows[key] = known
+        return known
 
     def _visit(self, at: Occurrence) -> None:
         node, names = at.node, self._script.names
@@ -86,10 +102,6 @@ class _Slice(Generic[T]):
             self._next += [at.part(each) for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr)]
 
     def _call(self, node: ast.Call, at: Occurrence) -> None:
-        self.calls.add(node)
-        if node in self._wanted:
-            self.found[self._wanted[node]] = None
-            return
         names, site = self._script.names, self._script.site_of(node)
         functions = names.called_functions(site)
         for function in functions:

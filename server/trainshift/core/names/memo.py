@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
 
+from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.values import ANYTHING, NOTHING, Values
 
 Question: TypeAlias = tuple[object, ...]
@@ -29,6 +30,13 @@ class Memo:
         self._until: list[list[Question]] = []
         self._left = most
         self._pause: Callable[[], None] = lambda: None
+        self.flows: dict[Question, tuple[Occurrence, ...]] = {}
+        """What leads to an occurrence, for `flow`, found while no question was open."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no question is open, so that what is found is the last word."""
+        return not self._open
 
     @contextmanager
     def pausing(self, pause: Callable[[], None]) -> Iterator[None]:
