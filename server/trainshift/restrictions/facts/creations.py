@@ -114,6 +114,8 @@ _MAKING = frozenset(
 )  # fmt: skip
 # Functions of libraries other than TensorFlow that make datasets, of a split; else a dictionary of them.
 _LOADING = frozenset({"tensorflow_datasets.load", "tensorflow_datasets.load.load"})
+# Those that are given nothing but datasets.
+_JOINING = frozenset({"zip", "choose_from_datasets", "sample_from_datasets"})
 # Where they take the split.
 _OF_SPLITS = {"load": 1, "as_dataset": 0}
 _ADDED_OPTIMIZERS = "tensorflow_addons.optimizers."
@@ -352,6 +354,8 @@ class Creations:
 
     def _derives(self, site: Site, kind: MadeKind) -> bool:
         """Whether the call is given an object of the kind, around which it makes another."""
+        if kind is MadeKind.DATASET and last_name(site.node.func) in _JOINING:
+            return True
         waiting = arguments(site.node)
         while waiting:
             node = waiting.pop()
