@@ -14,6 +14,7 @@ from pathlib import Path
 
 from trainshift.engine import conversion
 from trainshift.engine.conversion import Conversion, Note, Rewritten, Status
+from trainshift.engine.programs import KeptClaims
 from trainshift.engine.versions.runtime import Runtime
 from trainshift.engine.workspace import ParsedFiles
 
@@ -66,6 +67,7 @@ def convert_program(
     at: tuple[str, int] | None = None,
     only: str = "",
     runtime: Runtime | None = None,
+    claims: KeptClaims | None = None,
 ) -> Conversion:
     """Converts each file of the program as if it were alone; its first file names the loop."""
     texts, unresolved = linked(text, path, files)

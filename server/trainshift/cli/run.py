@@ -118,7 +118,7 @@ def _conversion(document: Document, unit: Unit, request: Request, sources: Sourc
         line = at[1] if at else None
         return conversion.convert(document.text, line=line, runtime=runtime)
     result = conversion.convert_program(
-        document.text, unit.path, sources.parsed, at=at, only=only, runtime=runtime
+        document.text, unit.path, sources.parsed, at=at, only=only, runtime=runtime, claims=sources.claims
     )
     read = [each.path for each in result.files]
     for wanted in filter(None, (only, at[0] if at else "")):

@@ -21,7 +21,7 @@ from trainshift.engine.cells import Cells
 from trainshift.engine.compiling import compiles
 from trainshift.engine.findings import ON_LOOPS, find
 from trainshift.engine.own_codes import SYNTAX_ERROR, UNSUPPORTED_VERSION
-from trainshift.engine.programs import analyze_program
+from trainshift.engine.programs import KeptClaims, analyze_program
 from trainshift.engine.versions.runtime import Runtime
 from trainshift.engine.workspace import ParsedFiles, read_linked
 
@@ -122,14 +122,23 @@ def convert_program(
     at: tuple[str, int] | None = None,
     only: str = "",
     runtime: Runtime | None = None,
+    claims: KeptClaims | None = None,
 ) -> Conversion:
     """Convert the program that the file at the absolute `path` starts, which holds `text`.
 
     The rest is read from `files`.  `at` is a path ("" for the started file's) and a 1-based line, to convert
     one statement alone; `only`, unless it is "", is the path of one file whose part alone is converted.
+    `claims` are those of other programs, kept for a run that converts many.
     """
+    rivals = claims or KeptClaims(files)
     return _convert(
-        text, lambda body: read_linked(body, path, files, MOST_CONVERTED), at, only or None, runtime, files
+        text,
+        lambda body: read_linked(body, path, files, MOST_CONVERTED),
+        at,
+        only or None,
+        runtime,
+        files,
+        lambda script: analyze_program(script, files, claims=rivals.of),
     )
 
 
@@ -140,6 +149,7 @@ def _convert(
     only: str | None,
     runtime: Runtime | None,
     files: ParsedFiles | None = None,
+    analyze: Callable[[Script], Analysis] = analyze_script,
 ) -> Conversion:
     body = text.removeprefix(BOM)
     script = read(body)
@@ -148,7 +158,7 @@ def _convert(
         reason = f"not Python: {script.message}"
         return Conversion(Status.REFUSED, text, reason=reason, position=where, code=SYNTAX_ERROR.code)
     try:
-        analysis = analyze_script(script) if files is None else analyze_program(script, files)
+        analysis = analyze(script)
         conversion = carry_out(analysis, at=at, only=only, runtime=runtime)
         if files is not None:
             conversion = without_gaps(conversion, script, files)

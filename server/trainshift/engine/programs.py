@@ -135,11 +135,29 @@ def claims_from(start: str, files: ParsedFiles, pause: Callable[[], None] = lamb
     return claims
 
 
+class KeptClaims:
+    """What programs claim of the files that they share, each asked once for as long as its files stay."""
+
+    def __init__(self, files: ParsedFiles) -> None:
+        self._files = files
+        self._known: dict[str, tuple[Claims | None, dict[str, Code | None]]] = {}
+
+    def of(self, start: str) -> Claims | None:
+        """What the program that a file starts claims; None where that cannot be read."""
+        known = self._known.get(start)
+        if known is None or any(self._files.read(path) is not code for path, code in known[1].items()):
+            with self._files.noting() as paths:
+                found = claims_from(start, self._files)
+            known = self._known[start] = found, {path: self._files.read(path) for path in paths}
+        return known[0]
+
+
 def analyze_program(
     script: Script,
     files: ParsedFiles,
     pause: Callable[[], None] = lambda: None,
-    claims: Callable[[str], Claims | None] | None = None,
+    *,
+    claims: Callable[[str], Claims | None],
 ) -> Analysis:
     """Every change of the program that a script starts; withheld where programs disagree on a file (P4).
 
@@ -147,14 +165,14 @@ def analyze_program(
     program that a file starts.
     """
     analysis = analyze_script(script, pause)
-    shared = {analysis.place(each.target)[0].path for each in analysis.changes} - {script.path}
+    shared = {path for path, _, _ in _wanted(analysis)}
     if not shared:
         return analysis
     programs = Programs(files)
     starts = dict.fromkeys(start for path in sorted(shared) for start in programs.starts(path))
     found: list[Withheld] = []
     for start in [each for each in starts if each != script.path][:_MOST_RIVALS]:
-        rival = claims(start) if claims is not None else claims_from(start, files, pause)
+        rival = claims(start)
         if rival is not None:
             found += _disagreements(analysis, rival)
     return replace(analysis, withheld=(*analysis.withheld, *found)) if found else analysis

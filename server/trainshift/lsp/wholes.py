@@ -101,7 +101,9 @@ class Wholes:
 
     def _made(self, script: Script, rules: Rules, pause: Callable[[], None]) -> Whole:
         def analyze(script: Script) -> Analysis:
-            return analyze_program(script, self._files, pause, lambda start: self._claims_of(start, pause))
+            return analyze_program(
+                script, self._files, pause, claims=lambda start: self._claims_of(start, pause)
+            )
 
         whole = self._kept[script.path] = whole_of(script, analyze, self._files, rules.runtime)
         return whole

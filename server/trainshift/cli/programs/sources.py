@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 
+from trainshift.engine.programs import KeptClaims
 from trainshift.engine.workspace import ParsedFiles
 from trainshift.host import files
 from trainshift.host.disk import absolute, files_on_disk
@@ -25,6 +26,7 @@ class Sources:
         self._ahead: dict[str, SourceFile | FileProblem] = {}
         self._on_read = on_read
         self.parsed: ParsedFiles = files_on_disk(self._text_of)
+        self.claims = KeptClaims(self.parsed)
 
     def _text_of(self, path: str) -> str | None:
         self._on_read(shown_path(path))

@@ -36,6 +36,8 @@ def _step_names(script: Script) -> set[str]:
 def names_of(script: Script, calls: set[ast.Call]) -> set[str]:
     """The names and attributes that the results of `calls` are bound to, through further assignments."""
     found: set[str] = set()
+    if not calls:
+        return found
     named_after: dict[str, list[str]] = {}
     for name, called, words in (each for facts in script.facts for each in facts.once(_named)):
         if not calls.isdisjoint(called):
