@@ -11,7 +11,7 @@ ONE_RULE = $(if $(RULE),--rule $(RULE))
 # Without the compiled modules that Python keeps, each process of a test would compile all anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test check rule test-rule format fixtures docs api bench ecosystem vsix clean
+.PHONY: help demo test check rule test-rule format fixtures docs site api bench ecosystem vsix clean
 
 help:  ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,7 +55,7 @@ test-tests: $(VENV)/.dev
 test-extension: $(VENV)/.vscode vsix
 	$(call part,cd $(EXTENSION) && $(NPM) run -s check && $(NPM) run -s test)
 
-test-editors: $(VENV)/.dev $(VENV)/.editors vsix
+test-editors: $(VENV)/.dev $(VENV)/.editors $(VENV)/.vscode $(VENV)/.site vsix
 	$(call part,$(BIN)/pytest -m editors)
 
 check: $(VENV)/.dev  ## The quick loop: format, lint, types and the tests that need no TensorFlow.
@@ -91,6 +91,10 @@ fixtures: $(VENV)/.dev  ## Rewrite what the fixtures expect (of one rule: RULE=h
 docs: $(VENV)/.dev  ## Rewrite the pages and the lists of all codes.
 	$(BIN)/python -m trainshift.dev.docgen
 
+site: $(VENV)/.site  ## Build the documentation's site, static and searchable, in build/site.
+	$(BIN)/python -m trainshift.dev.site build/site $(REPOSITORY)
+	@echo "Look at it: $(BIN)/python -m http.server -d build/site"
+
 api: $(VENV)/.proof  ## Regenerate the TensorFlow data from the installed package.
 	$(BIN)/python -m trainshift.dev.generate_api
 
@@ -106,7 +110,7 @@ ecosystem: $(VENV)/.dev  ## Check and convert any public scripts, and compare wi
 	@PYTHONPATH=tests $(BIN)/python -m ecosystem "$(DIR)" $(OPTIONS)
 
 clean:  ## Remove the environment and every cache.
-	rm -rf $(VENV) $(BENCH) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(BENCH) build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	cd $(EXTENSION) && rm -rf bundled dist wheels *.vsix node_modules test/out test/artifacts test/code-server/node_modules
 
 $(VENV)/bin/python:
@@ -119,6 +123,10 @@ $(VENV)/.tool: $(VENV)/bin/python pyproject.toml
 
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml
 	$(BIN)/pip install -q -e '.[dev]'
+	touch $@ $(VENV)/.tool
+
+$(VENV)/.site: $(VENV)/bin/python pyproject.toml
+	$(BIN)/pip install -q -e '.[site]'
 	touch $@ $(VENV)/.tool
 
 # Fixit's server demands an older pygls (~=2.0.0) and click (<8.2) than those that our users get.  In one

@@ -25,10 +25,12 @@ def section(doc: str, heading: str) -> str:
 
 
 @cache
-def page_url(code: str) -> str:
-    """Where the page of a code can be opened; empty when there is none."""
+def page_url(code: str, site: str = "") -> str:
+    """Where the page of a code can be opened, on the site at `site` if that is given; "" for no page."""
     path = _path(code)
-    return path.as_uri() if path else ""
+    if path is None:
+        return ""
+    return f"{site.rstrip('/')}/rules/{code}.html" if site else path.as_uri()
 
 
 @cache

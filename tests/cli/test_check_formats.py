@@ -39,6 +39,13 @@ def sarif(run: Run, *args: str) -> Any:
 
 @pytest.mark.usefixtures("project")
 class TestJson:
+    def test_links_to_the_site(self, run: Run) -> None:
+        Path("trainshift.toml").write_text('docs-url = "https://docs.example.org"\n')
+        found = json.loads(run("check", "--format", "json", "a.py").stdout)
+        urls = {each["url"] for file in found["files"] for each in file["diagnostics"]}
+        assert "https://docs.example.org/rules/TF03.html" in urls
+        assert all(url.startswith("https://docs.example.org/rules/") for url in urls)
+
     def test_describes_a_finding(self, run: Run) -> None:
         result = run("check", "--format", "json", "a.py")
         assert (result.exit_code, result.stderr) == (1, "")

@@ -89,6 +89,20 @@ class TestRules:
         assert hint in result.stderr
 
 
+def test_explain_tells_where_the_page_is_on_the_site(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the project's settings say that there is one."""
+    monkeypatch.chdir(tmp_path)
+    plain = run("explain", "TF03").stdout
+    assert "In a browser" not in plain
+    (tmp_path / "trainshift.toml").write_text('docs-url = "https://docs.example.org/ts/"\n')
+    found = run("explain", "TF03").stdout
+    assert found == f"{plain}\nIn a browser: <https://docs.example.org/ts/rules/TF03.html>\n"
+    (tmp_path / "trainshift.toml").write_text("docs-url = 3\n")
+    assert run("explain", "TF03").exit_code == 2
+
+
 @pytest.mark.parametrize("code", [rule.code for rules in sections().values() for rule in rules])
 def test_every_code_is_explained(run: Run, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert page(code).startswith(f"# {code} ")

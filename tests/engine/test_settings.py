@@ -107,6 +107,8 @@ def test_per_file_ignores_hold_where_their_pattern_matches() -> None:
         ({"severity": {"TF03": True}}, "x: `severity.TF03` must be a severity (off, hint, information,"),
         ({"severity": {"TF03": {"broken": "error"}}}, "x: `severity.TF03.broken` is not a verdict."),
         ({"per-file-ignores": {"a": "TF03"}}, 'x: `per-file-ignores."a"` must be a list of strings'),
+        ({"docs-url": "docs"}, 'x: `docs-url` must be a web address, such as "https://'),
+        ({"docs-url": 3}, "x: `docs-url` must be a web address"),
         ({"exclude": {}}, "x: `exclude` must be a list of strings, not a table."),
     ],
 )

@@ -253,6 +253,29 @@ async def test_patterns_of_the_editor_are_those_of_its_folder(tmp_path: Path) ->
 # Versions
 
 
+async def test_codes_link_to_the_site_that_a_setting_names(tmp_path: Path) -> None:
+    """Of findings and of hints; else to the pages that come with the server."""
+    folder = project(tmp_path / "here")
+    site = "https://docs.example.org/ts"
+    async with serve(folders=[folder]) as session:
+        document = script(session, folder, LOOP.replace("opt = ", "Adam = tf.keras.optimizers.Adam\nopt = "))
+
+        def links(found: list[types.Diagnostic]) -> dict[object, str]:
+            return {each.code: each.code_description.href for each in found if each.code_description}
+
+        found = await session.shown(document, lambda found: {"TF03", "HV04"} <= links(found).keys())
+        assert all(link.startswith("file:///") for link in links(found).values())
+        session.configure({"docsUrl": site})
+        await session.shown(
+            document,
+            lambda found: (
+                {"TF03", "HV04"} <= links(found).keys()
+                and all(link == f"{site}/rules/{code}.html" for code, link in links(found).items())
+            ),
+        )
+        assert f"({site}/rules/TF03.html)" in await session.hover(document, document.text.index("Adam"))
+
+
 async def test_syntax_errors_are_shown_unless_another_tool_shows_them(tmp_path: Path) -> None:
     """A severity of their own decides over that, and what is broken is not converted either way."""
     folder = project(tmp_path / "here")

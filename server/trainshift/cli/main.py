@@ -92,6 +92,7 @@ def explain(ctx: click.Context, code: str) -> None:
       trainshift explain wrap-tape
     """
     from trainshift.cli.rules import UnknownRule, find_rule, print_page
+    from trainshift.host.configuration import ConfigurationProblem, Configurations
 
     try:
         rule = find_rule(code)
@@ -100,7 +101,11 @@ def explain(ctx: click.Context, code: str) -> None:
         raise click.UsageError(
             f"There is no rule {code!r}.{hint} `trainshift rules` lists them all.", ctx
         ) from None
-    print_page(rule)
+    try:
+        settings = Configurations().of("script.py").settings
+    except ConfigurationProblem as problem:
+        raise click.UsageError(str(problem), ctx) from None
+    print_page(rule, settings.docs_url)
 
 
 @cli.command()

@@ -15,7 +15,7 @@ from trainshift import restrictions, transforms
 from trainshift.cli.report import DIFF_STYLES
 from trainshift.cli.terminal import Printer, console_on, wants_colour
 from trainshift.engine.own_codes import OWN_CODES
-from trainshift.pages import page
+from trainshift.pages import page, page_url
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -90,9 +90,11 @@ def print_rules(output_format: str) -> None:
     printer.line(("`trainshift explain CODE` tells more.", "dim"))
 
 
-def print_page(rule: Rule) -> None:
-    """Print the rule's page: rendered on a terminal, as it is written in a pipe."""
+def print_page(rule: Rule, docs_url: str = "") -> None:
+    """Print the rule's page, and its address on the documentation's site; in a pipe as it is written."""
     text = page(rule.code) or f"# {rule.code} {rule.name}\n\n{rule.doc}"
+    if docs_url:
+        text = f"{text.rstrip()}\n\nIn a browser: <{page_url(rule.code, docs_url)}>\n"
     if not _is_shown_to_someone():
         print(text.rstrip("\n"))
         return

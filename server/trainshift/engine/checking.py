@@ -98,11 +98,12 @@ class Diagnostic:
     related: tuple[OtherPlace, ...] = ()
     fix: Change | None = field(default=None, compare=False)
     span: Span | None = field(default=None, compare=False)
+    docs_url: str = ""
 
     @property
     def url(self) -> str:
-        """Where the page of the code is; empty when it is not installed."""
-        return page_url(self.code)
+        """Where the page of the code is, on the site at `docs_url` if that is given; "" for no page."""
+        return page_url(self.code, self.docs_url)
 
     @property
     def is_error_of_ours(self) -> bool:
@@ -267,7 +268,9 @@ def unread(failure: ParseFailure, path: str, settings: Settings) -> CheckReport:
     """The report on a file that is not Python."""
     code, region = SYNTAX_ERROR.code, Region(failure.line, failure.column, failure.line, failure.column)
     severity = settings.severity_of(code, Verdict.VIOLATED)
-    error = Diagnostic(code, _NAMES[code], severity, Verdict.VIOLATED, region, failure.message)
+    error = Diagnostic(
+        code, _NAMES[code], severity, Verdict.VIOLATED, region, failure.message, docs_url=settings.docs_url
+    )
     return CheckReport(path, (error,))
 
 
@@ -296,12 +299,12 @@ def report_on(script: Script, result: Judgement, settings: Settings, path: str) 
         if kind not in loud:
             loud[kind] = settings.severity_of(*kind)
         if loud[kind]:
-            reported.append(_diagnostic(source, path, each, loud[kind]))
+            reported.append(_diagnostic(source, path, each, loud[kind], settings.docs_url))
     failures = [_failure(INTERNAL_ERROR.code, _report_it(defect)) for defect in result.defects]
     return CheckReport(path, (*failures, *reported), number)
 
 
-def _diagnostic(source: Source, path: str, finding: Finding, severity: Severity) -> Diagnostic:
+def _diagnostic(source: Source, path: str, finding: Finding, severity: Severity, docs_url: str) -> Diagnostic:
     related = []
     for each in finding.related:
         if isinstance(each.script, Line):
@@ -320,6 +323,7 @@ def _diagnostic(source: Source, path: str, finding: Finding, severity: Severity)
         tuple(related),
         finding.fix,
         finding.span,
+        docs_url,
     )
 
 

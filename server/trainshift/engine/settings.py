@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -68,7 +69,8 @@ class Settings:
     Codes may be prefixes: "TF" stands for all that begin so.  `severity` maps codes and prefixes to a
     severity by verdict; the longest match decides.  `per_file_ignores` pairs a pattern of files with
     codes; `exclude` are patterns of files that a walk leaves out.  Patterns are those of .gitignore.
-    `given` names the fields that somebody chose.
+    `docs_url` is where the documentation's site is, if anywhere.  `given` names the fields that somebody
+    chose.
     """
 
     select: tuple[str, ...] = ("T",)
@@ -76,6 +78,7 @@ class Settings:
     severity: Mapping[str, SeverityByVerdict] = field(default_factory=dict)
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
     exclude: tuple[str, ...] = ()
+    docs_url: str = ""
     given: frozenset[str] = field(default=frozenset(), compare=False)
 
     def severity_of(self, code: str, verdict: Verdict) -> Severity:
@@ -119,6 +122,7 @@ def read_settings(table: Mapping[str, object], where: str) -> Settings:
         "severity": _severities,
         "per-file-ignores": _per_file_ignores,
         "exclude": _strings,
+        "docs-url": _web_address,
     }
     values: dict[str, object] = {}
     for key, value in table.items():
@@ -148,6 +152,14 @@ def _strings(where: str, key: str, value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise SettingsError(where, key, f"must be a list of strings, not {_kind(value)}.")
     return tuple(value)
+
+
+def _web_address(where: str, key: str, value: object) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"(https?://\S+)?", value):
+        raise SettingsError(
+            where, key, 'must be a web address, such as "https://docs.example.org/trainshift".'
+        )
+    return value
 
 
 def _severities(where: str, key: str, value: object) -> dict[str, SeverityByVerdict]:

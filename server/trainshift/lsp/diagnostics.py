@@ -61,7 +61,7 @@ def items_of(state: State, rules: Rules) -> dict[str, list[Item]]:
         part = state.paper.part_at(span.start)
         found[part.uri].append(_finding(state.paper, part, span, diagnostic, rules))
     if rules.hints:
-        for part, item in _hints(state):
+        for part, item in _hints(state, rules.settings.docs_url):
             found[part.uri].append(item)
     return found
 
@@ -111,7 +111,7 @@ def _finding(paper: Paper, part: Part, span: Span, diagnostic: Diagnostic, rules
 
 
 def _item(where: dict[str, Any], diagnostic: Diagnostic, related: list[dict[str, Any]]) -> Item:
-    item = _bare_item(where, diagnostic.severity, diagnostic.code, diagnostic.message)
+    item = _bare_item(where, diagnostic.severity, diagnostic.code, diagnostic.message, diagnostic.url)
     if related:
         item["relatedInformation"] = related
     if diagnostic.code == UNUSED_SUPPRESSION.code:
@@ -131,32 +131,32 @@ def _related(paper: Paper, part: Part, other: OtherPlace, rules: Rules) -> dict[
     return {"location": where, "message": other.message}
 
 
-def _hints(state: State) -> Iterator[tuple[Part, Item]]:
+def _hints(state: State, docs_url: str) -> Iterator[tuple[Part, Item]]:
     """A hint on the first line of each statement that could be made distributed, for each of its rules."""
     outline = state.outline
     if outline is None:
         return
     if outline.paper.text == state.paper.text and not state.paper.is_notebook:
-        yield from ((state.paper.parts[0], item) for item in _hints_of(outline))
+        yield from ((state.paper.parts[0], item) for item in _hints_of(outline, docs_url))
         return
     if state.paper.is_notebook:
         for target, change in outline.changes:
             span = state.moved(target)
             if span is not None:
                 part = state.paper.part_at(span.start)
-                yield part, _hint(state.paper, part, span, change)
+                yield part, _hint(state.paper, part, span, change, docs_url)
         return
     # Lines that were not edited have the hints that they had, so many lines further on.
     old, new, shift = outline.paper.source, state.paper.source, state.shift
     first, last = old.line_of(shift.start), old.line_of(shift.end)
     distance = len(new.line_starts) - len(old.line_starts)
     part = state.paper.parts[0]
-    for (target, change), item in zip(outline.changes, _hints_of(outline), strict=True):
+    for (target, change), item in zip(outline.changes, _hints_of(outline, docs_url), strict=True):
         line = item["range"]["start"]["line"]
         if first <= line <= last:
             span = shift.span(target)
             if span is not None:
-                yield part, _hint(state.paper, part, span, change)
+                yield part, _hint(state.paper, part, span, change, docs_url)
         elif line < first or not distance:
             yield part, item
         else:
@@ -169,23 +169,25 @@ def _hints(state: State) -> Iterator[tuple[Part, Item]]:
 _HINTS: WeakKeyDictionary[Outline, list[Item]] = WeakKeyDictionary()
 
 
-def _hints_of(outline: Outline) -> list[Item]:
+def _hints_of(outline: Outline, docs_url: str) -> list[Item]:
     """The hints of a plain document's outline."""
     hints = _HINTS.get(outline)
     if hints is None:
         part = outline.paper.parts[0]
-        hints = [_hint(outline.paper, part, target, change) for target, change in outline.changes]
+        hints = [_hint(outline.paper, part, target, change, docs_url) for target, change in outline.changes]
         _HINTS[outline] = hints
     return hints
 
 
-def _hint(paper: Paper, part: Part, span: Span, change: Change) -> Item:
+def _hint(paper: Paper, part: Part, span: Span, change: Change, docs_url: str) -> Item:
     line = Span(span.start, min(span.end, paper.source.line_end(span.start)))
     message = f"Can be made distributed: {change.title[:1].lower()}{change.title[1:]}"
-    return _bare_item(range_of(part, line), Severity.HINT, change.rule, message)
+    return _bare_item(
+        range_of(part, line), Severity.HINT, change.rule, message, page_url(change.rule, docs_url)
+    )
 
 
-def _bare_item(where: dict[str, Any], severity: Severity, code: str, message: str) -> Item:
+def _bare_item(where: dict[str, Any], severity: Severity, code: str, message: str, url: str) -> Item:
     """What every diagnostic has."""
     item = Item(
         {
@@ -196,7 +198,6 @@ def _bare_item(where: dict[str, Any], severity: Severity, code: str, message: st
             "message": message,
         }
     )
-    url = page_url(code)
     if url:
         item["codeDescription"] = {"href": url}
     return item

@@ -25,7 +25,7 @@ _SWITCHES = {
     "ignoreVersions": "ignore_versions",
     "syntaxErrors": "syntax_errors",
 }
-_CHECKER = frozenset({"select", "ignore", "severity", "perFileIgnores", "exclude"})
+_CHECKER = frozenset({"select", "ignore", "severity", "perFileIgnores", "exclude", "docsUrl"})
 
 
 @dataclass(frozen=True)

@@ -48,11 +48,11 @@ _REASONS = {
 }
 
 
-def hover(state: State, part: Part, offset: int) -> types.Hover | None:
+def hover(state: State, part: Part, offset: int, docs_url: str = "") -> types.Hover | None:
     """What there is to say about the code at an offset of the program."""
-    texts = list(dict.fromkeys([*_findings(state, offset), *_mentioned(part, state, offset)]))
+    texts = list(dict.fromkeys([*_findings(state, offset), *_mentioned(part, state, offset, docs_url)]))
     span = None
-    for text, callee in _constructs(state, offset):
+    for text, callee in _constructs(state, offset, docs_url):
         span = callee if not texts else None
         texts.append(text)
     if not texts:
@@ -71,10 +71,10 @@ def _findings(state: State, offset: int) -> Iterator[str]:
     for each in state.shown:
         span = place_of(state.paper, each)
         if span.start <= offset < max(span.end, span.start + 1):
-            yield explanation(each.code)
+            yield explanation(each.code, each.docs_url)
 
 
-def _mentioned(part: Part, state: State, offset: int) -> Iterator[str]:
+def _mentioned(part: Part, state: State, offset: int, docs_url: str) -> Iterator[str]:
     """A code that a comment names at an offset."""
     source = state.paper.source
     start, end = source.line_start(offset), source.line_end(offset)
@@ -83,20 +83,20 @@ def _mentioned(part: Part, state: State, offset: int) -> Iterator[str]:
         return
     for match in _CODE.finditer(source.text, comment, end):
         if match.start() <= offset < match.end() and match[0] in CODES:
-            yield explanation(match[0])
+            yield explanation(match[0], docs_url)
 
 
-def explanation(code: str) -> str:
+def explanation(code: str, docs_url: str = "") -> str:
     """What a code means, why it matters and what to do, a line each, with a link to its page; Markdown."""
     found = CODES[code]
-    doc, url = found.doc, page_url(code)
+    doc, url = found.doc, page_url(code, docs_url)
     lines = [f"**{code}** {found.title}", section(doc, "Why it matters"), section(doc, "What to do")]
     if url:
         lines.append(f"[More about {code}]({url})")
     return "\n\n".join(filter(None, lines))
 
 
-def _constructs(state: State, offset: int) -> Iterator[tuple[str, Span]]:
+def _constructs(state: State, offset: int, docs_url: str) -> Iterator[tuple[str, Span]]:
     """Why a call of Horovod's at an offset is there: the innermost one."""
     outline = state.outline
     if outline is None or outline.whole.analysis is None or outline.paper.text != state.paper.text:
@@ -110,7 +110,7 @@ def _constructs(state: State, offset: int) -> Iterator[tuple[str, Span]]:
         names = facts.names.full_names(site.node.func, site.scope, site.statement)
         if any(name.startswith("horovod.") for name in names):
             code, reason = _reason(facts, site)
-            url = page_url(code)
+            url = page_url(code, docs_url)
             rule = f"[{code}]({url})" if url else code
             title = CODES[code].title
             yield f"`{facts.script.text(site.node.func, site)}`: {reason}\n\n{rule}: {title}", callee

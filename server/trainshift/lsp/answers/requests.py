@@ -277,7 +277,11 @@ class Answers:
         for is_enough in (lambda state: True, lambda state: state.is_settled):
             state = await self._or_modified(program, is_enough)
             part = state.paper.part_of(params.text_document.uri)
-            found = found or (hover(state, part, part.offset(place)) if part is not None else None)
+            found = found or (
+                hover(state, part, part.offset(place), program.rules.settings.docs_url)
+                if part is not None
+                else None
+            )
             if found is not None or state.is_settled:
                 break
         return found

@@ -1,0 +1,140 @@
+"""Builds the documentation's site, static and searchable, of the Markdown that the repository has.
+
+    python -m trainshift.dev.site build/site [REPOSITORY]
+
+REPOSITORY is the address that files which are not on the site are linked to; without one they are named only.
+The page of a code is `rules/TF03.html`, which is where `docs-url` in the settings leads to.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+import shutil
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+ROOT = Path(__file__).parents[3]
+DOCS = ROOT / "server" / "docs"
+# The pages in the order of the menu, by their names on the site; other pages of the documentation follow.
+_PAGES = {
+    "index.md": "README.md",
+    "command-line.md": "server/docs/command-line.md",
+    "checking.md": "server/docs/checking.md",
+    "editors.md": "server/docs/editors.md",
+    "vscode.md": "vscode-extension/README.md",
+    "codes.md": "server/docs/codes.md",
+    "spec.md": "server/docs/spec.md",
+    "changes.md": "CHANGELOG.md",
+    "contributing.md": "CONTRIBUTING.md",
+    "architecture.md": "server/ARCHITECTURE.md",
+}
+_FAMILIES = ("TF", "TL", "TS", "HV")
+# What belongs to an item of a numbered list: GitHub has it indented by 3, Python-Markdown by 4.
+_NUMBERED = re.compile(r"^\d\. .*\n(?:(?: {3}.*)?\n)*", re.M)
+_LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
+_CODE = re.compile(r"^(?P<fence>`{3,}).*?^(?P=fence)$|`[^`\n]+`|^ {4}[^\n]*$", re.M | re.S)
+_THEME = {
+    "name": "material",
+    "font": False,
+    "logo": "media/icon.png",
+    "favicon": "media/icon.png",
+    "features": ["content.code.copy", "navigation.top", "search.highlight", "search.suggest", "toc.follow"],
+    "palette": [
+        {
+            "media": f"(prefers-color-scheme: {scheme})",
+            "scheme": name,
+            "primary": "teal",
+            "toggle": {"icon": icon, "name": f"Switch to {other} mode"},
+        }
+        for scheme, name, icon, other in (
+            ("light", "default", "material/weather-night", "dark"),
+            ("dark", "slate", "material/weather-sunny", "light"),
+        )
+    ],
+}
+
+
+def main() -> None:
+    """Build the site in the folder of the first argument."""
+    build(Path(sys.argv[1]), "".join(sys.argv[2:3]))
+
+
+def build(folder: Path, repository: str = "") -> None:
+    """Build the site in a folder; raises where a page links to nothing."""
+    from mkdocs.commands.build import build as build_site
+    from mkdocs.config import load_config
+
+    with TemporaryDirectory() as scratch:
+        docs = Path(scratch) / "docs"
+        menu = _gather(docs, repository.rstrip("/"))
+        settings = Path(scratch) / "mkdocs.yml"
+        settings.write_text("site_name: Trainshift\n", encoding="utf-8")
+        config = load_config(
+            str(settings),
+            docs_dir=str(docs),
+            site_dir=str(folder.absolute()),
+            repo_url=repository or None,
+            nav=menu,
+            theme=_THEME,
+            use_directory_urls=False,
+            strict=True,
+            validation={"links": {"anchors": "warn"}},
+            plugins=["search"],
+            markdown_extensions=["admonition", "pymdownx.highlight", "pymdownx.superfences", "toc"],
+        )
+        build_site(config)
+
+
+def _gather(docs: Path, repository: str) -> list[dict[str, Any]]:
+    """Put the pages and pictures into a folder, as they are on the site; the menu."""
+    rules = sorted(
+        (path.name for path in (DOCS / "rules").glob("*.md")),
+        key=lambda name: (_FAMILIES.index(name[:2]), name),
+    )
+    pages = _PAGES | {path.name: f"server/docs/{path.name}" for path in sorted(DOCS.glob("*.md"))}
+    places = pages | {f"rules/{name}": f"server/docs/rules/{name}" for name in rules}
+    on_the_site = {path: name for name, path in places.items()} | {"server/docs/rules": "codes.md"}
+    for name, path in places.items():
+        text = (ROOT / path).read_text(encoding="utf-8")
+        (docs / name).parent.mkdir(parents=True, exist_ok=True)
+        (docs / name).write_text(_moved(text, path, name, on_the_site, repository), encoding="utf-8")
+    shutil.copytree(ROOT / "vscode-extension" / "media", docs / "media")
+    menu: list[dict[str, Any]] = [{_heading(docs / name): name} for name in pages]
+    menu.append({"Pages of all codes": [{name[:-3]: f"rules/{name}"} for name in rules]})
+    return menu
+
+
+def _moved(text: str, path: str, name: str, on_the_site: dict[str, str], repository: str) -> str:
+    """The text of a file with the links that hold on the site, where it is called `name`."""
+    home, new_home = posixpath.dirname(path), posixpath.dirname(name)
+
+    def link(match: re.Match[str]) -> str:
+        mark, words, target, anchor = match[1], match[2], match[3], match[4] or ""
+        if ":" in target:
+            return match[0]
+        whole = posixpath.normpath(posixpath.join(home, target))
+        place = on_the_site.get(whole) or whole.partition("vscode-extension/")[2] * bool(mark)
+        if place:
+            return f"{mark}[{words}]({posixpath.relpath(place, new_home or '.')}{anchor})"
+        return f"[{words}]({repository}/blob/HEAD/{whole}{anchor})" if repository else words
+
+    found, at = [], 0
+    for code in _CODE.finditer(text):
+        found += [_LINK.sub(link, text[at : code.start()]), code[0]]
+        at = code.end()
+    moved = "".join([*found, _LINK.sub(link, text[at:])])
+    return _NUMBERED.sub(lambda item: re.sub("^ {3}", "    ", item[0], flags=re.M), moved)
+
+
+def _heading(page: Path) -> str:
+    """The first heading of a page."""
+    return page.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("NO_MKDOCS_2_WARNING", "1")
+    main()

@@ -1,0 +1,85 @@
+"""The documentation's site: built of the repository's Markdown, and looked at in a browser."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from trainshift.dev.docgen import pages
+from trainshift.dev.site import build
+from trainshift.pages import page_url
+
+pytestmark = pytest.mark.editors
+
+LOOK = Path(__file__).parent / "site.mjs"
+EXTENSION = Path(__file__).parent.parent.parent / "vscode-extension" / "package.json"
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves files and says nothing."""
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site; a link that leads to nothing would have failed."""
+    folder = tmp_path_factory.mktemp("site")
+    build(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(folder: Path) -> Iterator[str]:
+    """Where the site is served."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_a_reader_finds_what_is_looked_for(address: str) -> None:
+    """By search and by links; pictures are there, and nothing is loaded from anywhere else."""
+    command = ["node", str(LOOK), address, str(EXTENSION)]
+    looked = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert looked.returncode == 0, looked.stderr
+    seen = json.loads(looked.stdout)
+    assert seen["title"].startswith("Trainshift")
+    assert seen["pictures"]
+    assert all(width > 100 for width in seen["pictures"])
+    assert seen["found"].endswith("/rules/HV02.html")
+    assert "Why it matters" in seen["headings"]
+    assert seen["steps"] >= 5
+    assert (seen["outside"], seen["failed"]) == ([], [])
+
+
+def test_each_code_has_its_page_where_findings_link_to(folder: Path) -> None:
+    """And the menu names it."""
+    listed = (folder / "codes.html").read_text(encoding="utf-8")
+    for code in pages():
+        place = page_url(code, "https://docs.example.org/").removeprefix("https://docs.example.org/")
+        assert f"{code} " in (folder / place).read_text(encoding="utf-8")
+        assert f'href="rules/{code}.html"' in listed
+
+
+def test_what_is_not_on_the_site_is_linked_in_the_repository(tmp_path: Path, folder: Path) -> None:
+    """Where its address is known; else it is named only."""
+    build(tmp_path, "https://git.example.org/trainshift/")
+    pattern = re.compile(r'href="([^"]*fixtures/restrictions/tf03[^"]*)"')
+    with_repository = pattern.findall((tmp_path / "rules" / "TF03.html").read_text(encoding="utf-8"))
+    assert with_repository
+    assert {each.partition("/fixtures/")[0] for each in with_repository} == {
+        "https://git.example.org/trainshift/blob/HEAD"
+    }
+    without = (folder / "rules" / "TF03.html").read_text(encoding="utf-8")
+    assert "tf03_tensorflow_member_alias.md" in without
+    assert pattern.findall(without) == []
