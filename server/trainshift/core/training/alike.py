@@ -12,9 +12,27 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import UNKNOWN, Function, Instance, Library, Member, Value
+from trainshift.core.names.values import (
+    UNKNOWN,
+    Class,
+    Function,
+    Instance,
+    Library,
+    Member,
+    Module,
+    UserInstance,
+    Value,
+)
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Binding, Scope, Statement, arguments, is_main_guard, root_name
+from trainshift.core.text.facts import (
+    Binding,
+    Scope,
+    Statement,
+    arguments,
+    is_main_guard,
+    last_name,
+    root_name,
+)
 from trainshift.core.training.executions import LOOPS
 
 # What a run is started with, and what gives it: all that begins with one of these.
@@ -36,6 +54,10 @@ _PURE = frozenset(
         "sorted", "str", "sum", "tuple", "type", "zip",
     )
 )  # fmt: skip
+# Methods, of paths say, that ask a rank's own disk.
+_OF_DISK = frozenset(
+    {"exists", "glob", "is_dir", "is_file", "iterdir", "open", "read_bytes", "read_text", "stat"}
+)
 # Launchers tell each process its own number by variables with this in their names.
 _OF_ONE_RANK = "RANK"
 _LEAVING = (ast.Break, ast.Continue, ast.Raise, ast.Return)
@@ -90,6 +112,8 @@ class Alike:
     def _is_same_call(self, node: ast.Call, at: Occurrence) -> bool:
         if any(_OF_ONE_RANK in str(each.value) for each in node.args if isinstance(each, ast.Constant)):
             return False
+        if last_name(node.func) in _OF_DISK:
+            return False
         if self._is_setting(at):
             return True
         callees = self._names.values(node.func, at.scope, at.statement)
@@ -114,8 +138,13 @@ class Alike:
 
     def _is_bound_alike(self, at: Occurrence) -> bool:
         """Whether a name or an attribute has its value from what is the same."""
-        if isinstance(at.node, ast.Attribute) and self.is_same(at.part(at.node.value)):
-            return True
+        if isinstance(at.node, ast.Attribute):
+            if self.is_same(at.part(at.node.value)):
+                return True
+            # A library may set the attributes of its objects: `model.stop_training`.
+            owners = self._names.values(at.node.value, at.scope, at.statement)
+            if not owners or not all(isinstance(each, UserInstance | Class | Module) for each in owners):
+                return False
         bindings = self._names.bindings(at)
         if bindings and all(each.kind == "element" for each in bindings):
             return all(map(self._is_same_element, bindings))
