@@ -100,7 +100,7 @@ Other rules convert it; nothing in it is for this one.
 RESTRICTION = Kind(
     "restrictions",
     RESTRICTIONS,
-    '''"""{title}.
+    '''"""{title} must be right.
 
     wrong                                   right
 
