@@ -523,7 +523,8 @@ async def test_the_edit_alone_is_what_convert_makes_of_it(puller: Session, name:
             }
             for each in told[theirs]
         ]
-        assert answer[mine] == wanted, mine
+        found = [{key: value for key, value in each.items() if key != "optional"} for each in answer[mine]]
+        assert found == wanted, mine
     puller.close(document)
 
 
@@ -598,3 +599,28 @@ async def test_the_command_needs_an_editor_that_applies_edits() -> None:
         assert answer["applied"] is False
         assert answer["reason"] in session.messages[-1].message
         assert session.edits == []
+
+
+async def test_prints_can_be_left_out_one_by_one_and_nothing_else(puller: Session) -> None:
+    document = mnist(puller)
+
+    async def planned(left: list[dict[str, object]]) -> tuple[list[tuple[str, int]], str]:
+        given = {"uri": document.uri, "apply": False, "leaveOut": left}
+        answer = await puller.run("trainshift.makeDistributed", given)
+        edit = structured(answer["edit"])
+        text = puller.texts_after(edit)[document.uri]
+        return [(each["rule"], each["line"]) for each in answer["changes"]], text
+
+    answer = await puller.run("trainshift.makeDistributed", {"uri": document.uri, "apply": False})
+    everything = answer["changes"]
+    optional = [each for each in everything if each.get("optional")]
+    assert {each["rule"] for each in optional} == {"HV07"}
+    last = optional[-1]
+    changes, text = await planned([last])
+    assert changes == [(each["rule"], each["line"]) for each in everything if each is not last]
+    assert document.text.splitlines()[last["line"] - 1] in text.splitlines()
+    # What is not optional is not left out.
+    assert (await planned(everything))[0] == [
+        (each["rule"], each["line"]) for each in everything if not each.get("optional")
+    ]
+    assert (await planned([]))[1] == converted(MNIST)

@@ -9,12 +9,11 @@ import {
   ExecuteCommandRequest,
   LanguageClient,
   TextDocumentEdit,
-  WorkspaceEdit,
 } from "vscode-languageclient/node";
 
 import { cellNumber, inFront, isLookedAt, nameOf, notebookOf, placed, reveal } from "./documents";
 import { explain } from "./pages";
-import { Preview } from "./preview";
+import { Preview, Proposal } from "./preview";
 import {
   Conversion,
   MAKE_DISTRIBUTED,
@@ -59,15 +58,16 @@ export class Converter {
       return;
     }
     const name = nameOf(uri);
+    const ignoreVersions = ignoresVersions(given);
     let conversion: Conversion;
     try {
-      conversion = await planned(client, uri, name, ignoresVersions(given));
+      conversion = await planned(client, uri, name, { ignoreVersions });
     } catch (error) {
       warn(`${name} could not be read: ${String(error)}`);
       return;
     }
     if (conversion.edit) {
-      await this.propose(client, uri, conversion.program || name, conversion, conversion.edit);
+      await this.propose(client, uri, conversion.program || name, conversion, ignoreVersions);
     } else {
       void this.refuse(uri, name, conversion);
     }
@@ -105,29 +105,32 @@ export class Converter {
     client: LanguageClient,
     uri: vscode.Uri,
     name: string,
-    conversion: Conversion,
-    wanted: WorkspaceEdit,
+    first: Conversion,
+    ignoreVersions: boolean,
   ): Promise<void> {
-    const edit = await client.protocol2CodeConverter.asWorkspaceEdit(wanted);
+    const proposed = async (conversion: Conversion): Promise<Proposal | undefined> => {
+      const { edit } = conversion;
+      return edit
+        ? { conversion, edit: await client.protocol2CodeConverter.asWorkspaceEdit(edit) }
+        : undefined;
+    };
+    const renew = async (leaveOut: readonly Note[]) =>
+      proposed(await planned(client, uri, name, { ignoreVersions, leaveOut }));
     const rules = await client.sendRequest(RulesRequest, {});
-    if (isCurrent(wanted) && !(await this.preview.ask(name, edit, conversion, rules))) {
+    const proposal = await (isCurrent(first) ? proposed(first) : renew([]));
+    const chosen = proposal && (await this.preview.ask(name, proposal, rules, renew));
+    if (chosen === undefined) {
       return;
     }
+    const { conversion, edit } = chosen;
     const [is, has] = conversion.program.includes(" and ") ? ["are", "have"] : ["is", "has"];
-    if (!isCurrent(wanted)) {
-      const text = `${name} ${has} changed since; nothing was converted. Ask for it again.`;
-      warn(text);
+    if (!isCurrent(conversion)) {
+      warn(`${name} ${has} changed since; nothing was converted. Ask for it again.`);
     } else if (!(await vscode.workspace.applyEdit(edit))) {
       warn(`${name} ${is} not changed: VS Code has refused the edit.`);
     } else {
-      void this.conclude(
-        client,
-        uri,
-        name,
-        conversion,
-        edit,
-        `${name} ${is} distributed: ${outcome(conversion)}.`,
-      );
+      const text = `${name} ${is} distributed: ${outcome(conversion)}.`;
+      void this.conclude(client, uri, name, conversion, edit, text);
     }
   }
 
@@ -227,27 +230,29 @@ function titleOf(place: vscode.Uri, line: number, from: vscode.Uri): string {
   return isNear ? `Go to ${where}` : `Open ${nameOf(place)}`;
 }
 
+/** How a conversion may differ from the usual one. */
+interface Wish {
+  readonly ignoreVersions?: boolean;
+  /** Optional changes that are not to be made. */
+  readonly leaveOut?: readonly Note[];
+}
+
 /** What converting a document would come to; nothing is changed. */
-export function plan(client: LanguageClient, uri: vscode.Uri, ignoreVersions = false): Promise<Conversion> {
+export function plan(client: LanguageClient, uri: vscode.Uri, wish: Wish = {}): Promise<Conversion> {
   return client.sendRequest(ExecuteCommandRequest.type, {
     command: MAKE_DISTRIBUTED,
-    arguments: [{ uri: uri.toString(), apply: false, ignoreVersions }],
+    arguments: [{ uri: uri.toString(), apply: false, ...wish }],
   }) as Promise<Conversion>;
 }
 
 /** As `plan`, with progress in the status bar, and with all files open, so that each one has a version. */
-function planned(
-  client: LanguageClient,
-  uri: vscode.Uri,
-  name: string,
-  ignoreVersions: boolean,
-): Promise<Conversion> {
+function planned(client: LanguageClient, uri: vscode.Uri, name: string, wish: Wish): Promise<Conversion> {
   const options = { location: vscode.ProgressLocation.Window, title: `Trainshift: reading ${name}` };
   const work = async (): Promise<Conversion> => {
-    let conversion = await plan(client, uri, ignoreVersions);
+    let conversion = await plan(client, uri, wish);
     for (let turn = 0; turn < MOST_TURNS && closedIn(conversion).length > 0; turn += 1) {
       await Promise.all(closedIn(conversion).map((each) => vscode.workspace.openTextDocument(each)));
-      conversion = await plan(client, uri, ignoreVersions);
+      conversion = await plan(client, uri, wish);
     }
     return conversion;
   };
@@ -292,9 +297,10 @@ function ignoresVersions(given: unknown): boolean {
   );
 }
 
-/** Whether the documents are still of the versions that an edit was worked out for. */
-function isCurrent({ documentChanges = [] }: WorkspaceEdit): boolean {
+/** Whether the documents are still of the versions that a conversion was worked out for. */
+function isCurrent({ edit }: Conversion): boolean {
   const open = vscode.workspace.textDocuments;
+  const documentChanges = edit?.documentChanges ?? [];
   return documentChanges.filter(TextDocumentEdit.is).every(({ textDocument: { uri, version } }) => {
     const document = open.find((each) => each.uri.toString() === vscode.Uri.parse(uri).toString());
     return document?.version === version;

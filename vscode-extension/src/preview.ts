@@ -4,6 +4,7 @@ import * as vscode from "vscode";
 
 import { cellNumber, nameOf, placed } from "./documents";
 import { Conversion, Note, Rule } from "./protocol";
+import { moved } from "./summary";
 import { counted } from "./words";
 
 const VIEW = "trainshift.preview";
@@ -20,6 +21,8 @@ export const REVEAL = "trainshift.revealChange";
 interface Row {
   readonly item: vscode.TreeItem;
   readonly rows: readonly Row[];
+  /** The change that it is about, where it is one. */
+  readonly note?: Note;
 }
 
 /** A document, and the two sides that show what it would become. */
@@ -30,35 +33,58 @@ interface Pair {
   readonly texts: readonly [uri: vscode.Uri, text: string][];
 }
 
+/** What a conversion would do, for the documents as they are. */
+export interface Proposal {
+  readonly edit: vscode.WorkspaceEdit;
+  readonly conversion: Conversion;
+}
+
+/** Works out a proposal anew, without some changes that are optional; undefined where there is none. */
+export type Renew = (leftOut: readonly Note[]) => Promise<Proposal | undefined>;
+
 interface Shown {
   readonly title: string;
-  readonly pairs: readonly Pair[];
-  readonly texts: ReadonlyMap<string, string>;
+  readonly renew: Renew;
+  readonly rules: readonly Rule[];
   readonly decide: (isApplied: boolean) => void;
+  proposal: Proposal;
+  pairs: readonly Pair[];
+  texts: ReadonlyMap<string, string>;
+  leftOut: readonly Note[];
 }
+
+const PAUSE_MS = 300;
 
 /** Shows one conversion at a time, until the person has decided. */
 export class Preview
   implements vscode.TextDocumentContentProvider, vscode.TreeDataProvider<Row>, vscode.Disposable
 {
   private readonly rowsChanged = new vscode.EventEmitter<void>();
+  private readonly textChanged = new vscode.EventEmitter<vscode.Uri>();
   private readonly view: vscode.TreeView<Row>;
   private readonly disposables: vscode.Disposable[];
   private rows: readonly Row[] = [];
   private shown: Shown | undefined;
   private number = 0;
   private turn = 0;
-  private last: Promise<boolean> = Promise.resolve(false);
+  private last: Promise<Proposal | undefined> = Promise.resolve(undefined);
+  private timer: NodeJS.Timeout | undefined;
+  private renewals = 0;
 
   readonly onDidChangeTreeData = this.rowsChanged.event;
+  readonly onDidChange = this.textChanged.event;
 
   constructor() {
-    this.view = vscode.window.createTreeView(VIEW, { treeDataProvider: this, showCollapseAll: true });
+    const options = { treeDataProvider: this, showCollapseAll: true, manageCheckboxStateManually: true };
+    this.view = vscode.window.createTreeView(VIEW, options);
     // Of a diff of an earlier session the right side is lost.
     void vscode.window.tabGroups.close(tabsOf(TITLE));
     this.disposables = [
       this.rowsChanged,
+      this.textChanged,
       this.view,
+      this.view.onDidChangeCheckboxState(({ items }) => this.choose(items)),
+      vscode.workspace.onDidChangeTextDocument((event) => this.edited(event)),
       vscode.workspace.registerTextDocumentContentProvider(SCHEME, this),
       vscode.window.tabGroups.onDidChangeTabs(({ closed }) => {
         const title = this.shown?.title;
@@ -71,6 +97,7 @@ export class Preview
   }
 
   dispose(): void {
+    clearTimeout(this.timer);
     this.shown?.decide(false);
     this.disposables.forEach((each) => void each.dispose());
   }
@@ -87,17 +114,12 @@ export class Preview
     return [...(row?.rows ?? this.rows)];
   }
 
-  /** Whether the person wants a conversion of what is called `name`; closing the diff says no. */
-  ask(
-    name: string,
-    edit: vscode.WorkspaceEdit,
-    conversion: Conversion,
-    rules: readonly Rule[],
-  ): Promise<boolean> {
+  /** What the person wants of a conversion of what is called `name`, if anything; closing the diff says no. */
+  ask(name: string, proposal: Proposal, rules: readonly Rule[], renew: Renew): Promise<Proposal | undefined> {
     this.shown?.decide(false);
     const turn = ++this.turn;
-    const mine = this.last.then(() => this.run(turn, name, edit, conversion, rules));
-    this.last = mine.catch(() => false);
+    const mine = this.last.then(() => this.run(turn, name, proposal, rules, renew));
+    this.last = mine.catch(() => undefined);
     return mine;
   }
 
@@ -121,31 +143,27 @@ export class Preview
   private async run(
     turn: number,
     name: string,
-    edit: vscode.WorkspaceEdit,
-    conversion: Conversion,
+    proposal: Proposal,
     rules: readonly Rule[],
-  ): Promise<boolean> {
-    const pairs = await Promise.all(edit.entries().map(([uri, edits]) => this.pair(uri, edits)));
+    renew: Renew,
+  ): Promise<Proposal | undefined> {
+    const pairs = await this.pairs(proposal);
     if (turn !== this.turn) {
-      return false;
+      return undefined;
     }
-    const texts = new Map(pairs.flatMap((pair) => pair.texts).map(([uri, text]) => [uri.toString(), text]));
     const title = `${name}${TITLE}`;
-    const decided = new Promise<boolean>((decide) => (this.shown = { title, pairs, texts, decide }));
-    this.rows = [
-      actionRow(`Apply ${counted(conversion.changes.length, "Change")}`, "check", APPLY, turn),
-      actionRow("Discard", "discard", DISCARD, turn),
-      ...rowsOf(conversion, rules, conversion.program !== ""),
-    ];
-    this.rowsChanged.fire();
+    let shown: Shown | undefined;
+    const decided = new Promise<boolean>((decide) => {
+      shown = { title, renew, rules, decide, proposal, pairs, texts: textsOf(pairs), leftOut: [] };
+      this.fill(shown, turn);
+    });
     this.view.description = name;
-    this.view.message = introduction(conversion, pairs);
     await vscode.commands.executeCommand("setContext", CONTEXT, true);
     try {
       await vscode.commands.executeCommand(`${VIEW}.focus`);
       // VS Code gives no answer where another editor takes the place of the diff before it is there.
       await Promise.race([decided, showDiff(title, pairs).then(() => this.tidy(title))]);
-      return await decided;
+      return (await decided) ? shown?.proposal : undefined;
     } finally {
       this.shown = undefined;
       if (this.view.visible) {
@@ -157,6 +175,83 @@ export class Preview
     }
   }
 
+  /** List what a conversion would do. */
+  private fill(shown: Shown, turn = this.turn): void {
+    const { conversion } = shown.proposal;
+    this.shown = shown;
+    this.rows = [
+      actionRow(`Apply ${counted(conversion.changes.length, "Change")}`, "check", APPLY, turn),
+      actionRow("Discard", "discard", DISCARD, turn),
+      ...rowsOf(conversion, shown.rules, conversion.program !== "", shown.leftOut),
+    ];
+    this.rowsChanged.fire();
+    this.view.message = introduction(conversion, shown.pairs);
+  }
+
+  /** The person has ticked changes, or left them out. */
+  private choose(items: readonly [Row, vscode.TreeItemCheckboxState][]): void {
+    if (this.shown !== undefined) {
+      const left = new Set(this.shown.leftOut);
+      for (const [row, state] of items) {
+        for (const each of left) {
+          if (isSame(each, row.note)) left.delete(each);
+        }
+        if (row.note !== undefined && state === vscode.TreeItemCheckboxState.Unchecked) left.add(row.note);
+      }
+      this.shown.leftOut = [...left];
+      void this.refresh();
+    }
+  }
+
+  /** A document has changed while its conversion is shown: what was shown is out of date. */
+  private edited({ document, contentChanges }: vscode.TextDocumentChangeEvent): void {
+    const shown = this.shown;
+    const isOurs = shown?.pairs.some((pair) => pair.document.toString() === document.uri.toString());
+    if (shown === undefined || isOurs !== true || contentChanges.length === 0) {
+      return;
+    }
+    const edit = new vscode.WorkspaceEdit();
+    edit.set(
+      document.uri,
+      contentChanges.map(({ range, text }) => vscode.TextEdit.replace(range, text)),
+    );
+    shown.leftOut = moved(shown.leftOut, edit);
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => void this.refresh(), PAUSE_MS);
+  }
+
+  /** Show what the conversion would do now. */
+  private async refresh(): Promise<void> {
+    const shown = this.shown;
+    const renewal = ++this.renewals;
+    const proposal = await shown?.renew(shown.leftOut).catch(() => undefined);
+    if (shown === undefined || this.shown !== shown || renewal !== this.renewals) {
+      return;
+    }
+    if (proposal === undefined) {
+      this.view.message = "The files have changed, and cannot be converted as they are now.";
+      return;
+    }
+    const pairs = await this.pairs(proposal, shown.pairs);
+    if (this.shown === shown && renewal === this.renewals) {
+      Object.assign(shown, { proposal, pairs, texts: textsOf(pairs) });
+      this.fill(shown);
+      pairs.flatMap(({ texts }) => texts).forEach(([uri]) => this.textChanged.fire(uri));
+    }
+  }
+
+  /** The two sides of each document; those of before are shown already, and stay. */
+  private async pairs({ edit }: Proposal, before: readonly Pair[] = []): Promise<Pair[]> {
+    const edits = new Map(edit.entries().map(([uri, each]) => [uri.toString(), each]));
+    const shown = before.map((pair) => {
+      const own = edits.get(pair.document.toString()) ?? [];
+      edits.delete(pair.document.toString());
+      return this.pair(pair.document, own, pair);
+    });
+    const others = [...edits].map(([uri, each]) => this.pair(vscode.Uri.parse(uri), each));
+    return Promise.all([...shown, ...others]);
+  }
+
   /** Close the diff of a conversion that is decided, also one that comes late. */
   private async tidy(title: string): Promise<void> {
     if (this.shown?.title !== title) {
@@ -164,9 +259,14 @@ export class Preview
     }
   }
 
-  private async pair(uri: vscode.Uri, edits: readonly vscode.TextEdit[]): Promise<Pair> {
+  private async pair(uri: vscode.Uri, edits: readonly vscode.TextEdit[], shown?: Pair): Promise<Pair> {
     const document = await vscode.workspace.openTextDocument(uri);
     const text = edited(document, edits);
+    if (shown !== undefined) {
+      const [after, before] = [shown.after, shown.before];
+      const left: Pair["texts"] = before === uri ? [] : [[before, document.getText()]];
+      return { ...shown, texts: [...left, [after, text]] };
+    }
     const cell = cellNumber(uri.toString());
     const query = String(++this.number);
     if (cell === undefined) {
@@ -228,14 +328,29 @@ function edited(document: vscode.TextDocument, edits: readonly vscode.TextEdit[]
   return [...parts, text.slice(done)].join("");
 }
 
-function rowsOf(conversion: Conversion, rules: readonly Rule[], areSeveral: boolean): Row[] {
+function textsOf(pairs: readonly Pair[]): Map<string, string> {
+  return new Map(pairs.flatMap((pair) => pair.texts).map(([uri, text]) => [uri.toString(), text]));
+}
+
+function isSame(one: Note, other: Note | undefined): boolean {
+  return one.rule === other?.rule && one.uri === other.uri && one.line === other.line;
+}
+
+function rowsOf(
+  conversion: Conversion,
+  rules: readonly Rule[],
+  areSeveral: boolean,
+  leftOut: readonly Note[],
+): Row[] {
   const titles = new Map(rules.map((rule) => [rule.code, rule]));
-  const codes = [...new Set(conversion.changes.map((note) => note.rule))].sort();
+  const out = leftOut.filter((note) => !conversion.changes.some((each) => isSame(each, note)));
+  const changes = [...conversion.changes, ...out].sort((one, other) => one.line - other.line);
+  const codes = [...new Set(changes.map((note) => note.rule))].sort();
   const byRule = codes.map((code) => {
-    const notes = conversion.changes.filter((note) => note.rule === code);
+    const notes = changes.filter((note) => note.rule === code);
     const reasons = [...conversion.decisions, ...conversion.doubts].filter((note) => note.rule === code);
     return ruleRow(code, titles.get(code)?.title ?? "", [
-      ...notes.map((note) => noteRow(note, "edit", areSeveral)),
+      ...notes.map((note) => changeRow(note, areSeveral, out.includes(note))),
       ...reasons.map((note) => noteRow(note, "info", areSeveral)),
     ]);
   });
@@ -267,6 +382,17 @@ function headRow(label: string, description: string, rows: readonly Row[]): Row 
   item.description = description;
   item.tooltip = `${label} (${description})`;
   return { item, rows };
+}
+
+/** A row of a change, with a box to leave it out where all others are right without it. */
+function changeRow(note: Note, isOneOfSeveral: boolean, isLeftOut: boolean): Row {
+  const row = noteRow(note, "edit", isOneOfSeveral);
+  if (note.optional) {
+    const { Checked, Unchecked } = vscode.TreeItemCheckboxState;
+    row.item.checkboxState = isLeftOut ? Unchecked : Checked;
+    delete row.item.iconPath;
+  }
+  return { ...row, note };
 }
 
 function noteRow(note: Note, icon: string, isOneOfSeveral: boolean): Row {

@@ -20,6 +20,8 @@ export interface Note {
   readonly column?: number;
   readonly uri?: string;
   readonly text: string;
+  /** Of a change: all others are right without it. */
+  readonly optional?: boolean;
 }
 
 /** What a conversion does, or why there is none (`reason`, with no `edit`). */

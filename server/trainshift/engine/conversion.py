@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -45,7 +45,7 @@ class Note:
     `line` and `column` are 1-based; the column counts code points.  `rule` is a code such as
     ``HV05``, or an empty string where no rule is concerned (a syntax error, say).  In a notebook they are
     those of a `cell`, counted from 1.  `path` is the file of the program that they are in, "" for the
-    one that is started.
+    one that is started.  `optional` tells of a change that all others are right without it.
     """
 
     rule: str
@@ -54,6 +54,7 @@ class Note:
     text: str
     cell: int | None = None
     path: str = ""
+    optional: bool = False
 
 
 @dataclass(frozen=True)
@@ -217,12 +218,14 @@ def carry_out(
     at: tuple[str, int] | None = None,
     only: str | None = None,
     chosen: Sequence[Change] | None = None,
+    without: Collection[Note] = (),
     runtime: Runtime | None = None,
 ) -> Conversion:
     """The conversion that an analysis leads to, of the whole program, or of one part of it.
 
     That part is the statement `at` a path and a 1-based line, or those of the analysis' changes that are
-    `chosen`, with all that they rely on in other files; or what is changed in the one file `only`.
+    `chosen`, with all that they rely on in other files; or what is changed in the one file `only`.  The whole
+    may be `without` changes that are optional, by the notes on them.
     """
     found = obstacle(analysis, runtime)
     if found is not None:
@@ -239,7 +242,10 @@ def carry_out(
         return _result(analysis, Status.REFUSED, reason, wrong.span)
     if chosen is not None:
         return _apply(analysis, chosen, (), only)
-    return _apply(analysis, analysis.changes, analysis.remarks, only)
+    changes = [
+        each for each in analysis.changes if not each.optional or _applied(analysis, each) not in without
+    ]
+    return _apply(analysis, changes, analysis.remarks, only)
 
 
 def obstacle(analysis: Analysis, runtime: Runtime | None = None) -> Conversion | None:
@@ -366,7 +372,7 @@ def _apply(
     return Conversion(
         Status.CONVERTED,
         rewritten[0].text,
-        applied=_notes(analysis, ordered, lambda change: (change.title,)),
+        applied=tuple(_applied(analysis, each) for each in ordered),
         decisions=_decisions(analysis, ordered, remarks),
         doubts=(*_notes(analysis, ordered, lambda change: change.doubts), *unsure),
         withheld=_withheld(analysis),
@@ -429,6 +435,11 @@ def _rewritten(script: Script, edits: Sequence[Edit]) -> Iterator[str]:
             at += 1
         if at > first:
             yield apply(text, (edit.moved(-start) for edit in edits[first:at]))
+
+
+def _applied(analysis: Analysis, change: Change) -> Note:
+    note = _note(analysis, change.rule, change.target, change.title)
+    return replace(note, optional=change.optional)
 
 
 def _notes(

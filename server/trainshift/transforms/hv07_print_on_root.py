@@ -26,12 +26,13 @@ are reported: every rank runs them.
 from __future__ import annotations
 
 import ast
+from functools import partial
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Edit, Remark, Side
 from trainshift.core.text.expressions import assigned
-from trainshift.rewriting.edits.rank_guards import conditional, guard, guard_changes
+from trainshift.rewriting.edits.rank_guards import conditional, guard, guard_changes, stands_alone
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.ranks.guard_forms import Form, RootCall, RootKind
 from trainshift.rewriting.ranks.root_only import RootOnly
@@ -46,7 +47,8 @@ def propose(program: Program) -> Proposals:
         Form.BIND: _bind,
         Form.DISABLE: _disable,
     }
-    yield from guard_changes(program, "HV07", (RootKind.PRINT,), forms, "Print on rank 0 only")
+    kinds, title = (RootKind.PRINT,), "Print on rank 0 only"
+    yield from guard_changes(program, "HV07", kinds, forms, title, partial(stands_alone, program))
     for site, what in program.fact(RootOnly).shared:
         text = f"{program.script.text(site.node.func, site)}(...) stays in the loop: every rank {what}"
         yield Remark("HV07", program.script.statement_span(site.statement), text)

@@ -38,6 +38,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
+from functools import partial
 
 from trainshift.core import tables
 from trainshift.core.layout import Layout
@@ -46,12 +47,20 @@ from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit
 from trainshift.core.text.facts import Site, argument
 from trainshift.core.text.source import Span
-from trainshift.rewriting.edits.rank_guards import conditional, guard, guard_changes, on_root, or_none
+from trainshift.rewriting.edits.rank_guards import (
+    conditional,
+    guard,
+    guard_changes,
+    on_root,
+    or_none,
+    stands_alone,
+)
 from trainshift.rewriting.edits.session_broadcasts import broadcast, initialize
 from trainshift.rewriting.keras.wraps import Wraps
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.ranks.guard_forms import Form, GuardForms, RootCall, RootKind
 from trainshift.rewriting.ranks.read_back import ReadBack
+from trainshift.rewriting.ranks.root_only import RootOnly
 from trainshift.rewriting.tf1.initializations import Initializations
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
@@ -71,12 +80,20 @@ def propose(program: Program) -> Proposals:
         Form.RELOAD: _reload,
     }
     native = _native_saves(program)
-    for change in guard_changes(program, "HV08", (RootKind.WRITE,), forms, "Write on rank 0 only"):
+    saves = partial(_is_save_among_saves, program)
+    for change in guard_changes(program, "HV08", (RootKind.WRITE,), forms, "Write on rank 0 only", saves):
         if isinstance(change, Change) and change.target in native:
             change = replace(change, decisions=(_UNREADABLE,))
         yield change
     for site, path in program.fact(ReadBack).all:
         yield _wait(program, site, path)
+
+
+def _is_save_among_saves(program: Program, call: RootCall) -> bool:
+    """Whether a call saves something, and no write of the program gives another what it needs."""
+    writes = [each for each in program.fact(RootOnly).calls if each.kind is RootKind.WRITE]
+    alone = all(each.form is Form.GUARD and each.site.name.startswith("save") for each in writes)
+    return alone and stands_alone(program, call)
 
 
 def _native_saves(program: Program) -> set[Span]:

@@ -50,6 +50,7 @@ export const suites: HostSuite[] = [
       "first.py": SCRIPT,
       "refused.py": REFUSED,
       "second.py": OTHER,
+      "stale.py": SCRIPT,
       "statement.py": SCRIPT,
       "twice.py": SCRIPT,
     },
@@ -134,6 +135,22 @@ export const suites: HostSuite[] = [
         await preview("edited.py");
         assert.equal(document.getText(), SCRIPT.replace("STEPS = 40", "STEPS = 41"));
         await decide("discardPreview");
+      });
+
+      it("shows what it would do now, once a file has changed", async () => {
+        const document = await show("stale.py");
+        await preview("stale.py");
+        const [tab] = previews();
+        assert.ok(tab?.input instanceof vscode.TabInputTextDiff);
+        const after = await vscode.workspace.openTextDocument(tab.input.modified);
+        const before = after.getText();
+        await replace(document, "STEPS = 40", "STEPS = 41\nmore = 1");
+        await until("the preview is another one", () => after.getText() !== before);
+        await decide("applyPreview");
+        await until("the file is converted", () => document.getText() === after.getText());
+        await document.save();
+        assert.match(document.getText(), /STEPS = 41\nmore = 1\n[^]*hvd\.DistributedGradientTape/);
+        assert.equal(document.getText().includes("STEPS = 40"), false);
       });
 
       for (const name of ["refused.py", "distributed.py"]) {

@@ -6,7 +6,17 @@ import type { Workbench } from "../harness/browser";
 import { PYTHON } from "../harness/paths";
 import type { UiSuite } from "../harness/suite";
 import { PROJECT } from "./project";
-import { clearToasts, closeEditors, discard, page, status, tab, waitForPreview } from "./window";
+import {
+  change,
+  clearToasts,
+  closeEditors,
+  discard,
+  page,
+  resizePanel,
+  status,
+  tab,
+  waitForPreview,
+} from "./window";
 
 const REFUSED = `import tensorflow as tf
 
@@ -104,6 +114,31 @@ export const suites: UiSuite[] = [
         await shown.locator(".monaco-button", { hasText: "Convert Anyway" }).click();
         await waitForPreview(workbench);
         await discard(workbench);
+      });
+
+      it("leaves out a print, and nothing that others rely on", async () => {
+        await workbench.openFile("train.py");
+        await workbench.runCommand("Trainshift: Make Distributed");
+        await waitForPreview(workbench);
+        await resizePanel(workbench, 560);
+        const box = ".custom-view-tree-node-item-checkbox";
+        const print = change(workbench, /Print on rank 0 only\s*line 40/);
+        await print.locator(box).click();
+        await change(workbench, /^Apply 6 Changes/).waitFor();
+        await workbench.screenshot("left out");
+        for (const each of ["Average the gradients", "Broadcast what"]) {
+          assert.equal(await change(workbench, each).locator(box).count(), 0);
+        }
+        await change(workbench, /^Apply 6 Changes/).click();
+        await workbench.toast(/train\.py is distributed: 6 changes/);
+        await workbench.openFile("train.py");
+        const text = await workbench.editorText();
+        assert.match(text, /\nprint\(f"\{time\.time\(\) - start/);
+        assert.match(text, /DistributedGradientTape/);
+        await workbench.runCommand("File: Revert File");
+        await workbench.press("Control+J");
+        await resizePanel(workbench, 270);
+        await workbench.press("Control+J");
       });
 
       it("says that a statement has nothing to convert", async () => {

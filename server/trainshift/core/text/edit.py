@@ -53,7 +53,7 @@ class Change:
     `target` is the statement's span.  `requires` are the edits that this change shares with
     others (the Horovod import, a flag, a line split); equal ones collapse in a merge.
     `doubts` say what was assumed because the script does not show it; `decisions` what the rule
-    decided that its user may want otherwise.
+    decided that its user may want otherwise.  `optional` tells that all others are right without it.
     """
 
     rule: str
@@ -63,6 +63,7 @@ class Change:
     requires: tuple[Edit, ...] = ()
     doubts: tuple[str, ...] = ()
     decisions: tuple[str, ...] = ()
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)

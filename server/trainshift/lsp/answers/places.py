@@ -126,4 +126,5 @@ class Places:
 
 
 def _plain(note: Note) -> dict[str, Any]:
-    return {"rule": note.rule, "line": note.line, "column": note.column, "text": note.text}
+    told = {"rule": note.rule, "line": note.line, "column": note.column, "text": note.text}
+    return {**told, "optional": True} if note.optional else told

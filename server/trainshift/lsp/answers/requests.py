@@ -125,7 +125,8 @@ class Answers:
         """The command that converts a whole file: one argument, its URI or an object that holds it.
 
         An object whose `apply` is false asks for the edit alone, of which the user is told nothing; one whose
-        `ignoreVersions` is true has it converted whatever versions its project asks for.
+        `ignoreVersions` is true has it converted whatever versions its project asks for.  `leaveOut` are
+        changes as they were answered, of those that are optional.
         """
         from trainshift.lsp.answers.summary import account, conversion_of, title_of, unaccounted
         from trainshift.lsp.whole import refused
@@ -139,12 +140,19 @@ class Answers:
         for name, value in (("apply", applies), ("ignoreVersions", ignores)):
             if not isinstance(value, bool):
                 raise JsonRpcInvalidParams(message=f"`{name}` is {value!r}, neither true nor false")
+        left_out = given.get("leaveOut", [])
+        if not isinstance(left_out, list):
+            raise JsonRpcInvalidParams(message="`leaveOut` has to be a list of optional changes")
         edit, title = None, ""
         try:
             await self._session.surveyed(program)
             state = await self._session.known(program, lambda state: state.has_outline, wants_outline=True)
-            conversion, title = conversion_of(state, ignores_versions=ignores), title_of(state)
-            told = account(self._session.places(state), conversion)
+            places, title = self._session.places(state), title_of(state)
+            conversion = conversion_of(state, ignores_versions=ignores)
+            left = [each for each in conversion.applied if each.optional and places.told(each) in left_out]
+            if left:
+                conversion = conversion_of(state, without=left, ignores_versions=ignores)
+            told = account(places, conversion)
             if conversion.plan is not None:
                 edit = self._session.edit(state, conversion.plan)
         except Outdated:

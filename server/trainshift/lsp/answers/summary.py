@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from trainshift.core.text.edit import Change
 from trainshift.core.text.source import Span
 from trainshift.engine.checking import Diagnostic, has_signs
-from trainshift.engine.conversion import Conversion, carry_out
+from trainshift.engine.conversion import Conversion, Note, carry_out
 from trainshift.engine.conversion import whole as whole_or_nothing
 from trainshift.engine.own_codes import SYNTAX_ERROR, UNSUPPORTED_VERSION
 from trainshift.engine.settings import Severity
@@ -77,12 +77,16 @@ def warnings(state: State) -> list[Diagnostic]:
 
 
 def conversion_of(
-    state: State, chosen: Sequence[Change] | None = None, *, ignores_versions: bool = False
+    state: State,
+    chosen: Sequence[Change] | None = None,
+    *,
+    without: Collection[Note] = (),
+    ignores_versions: bool = False,
 ) -> Conversion:
     """The conversion of a settled version, or of the statements of some of its changes.
 
-    With `ignores_versions` it does not matter what its project asks for.  Raises Outdated if there is a
-    newer version.
+    The whole may be `without` some changes that are optional.  With `ignores_versions` it does not matter
+    what its project asks for.  Raises Outdated if there is a newer version.
     """
     obstacle = _obstacle(state)
     if obstacle is not None and not (ignores_versions and obstacle.code == UNSUPPORTED_VERSION.code):
@@ -94,7 +98,7 @@ def conversion_of(
     if whole.analysis is None:
         raise Outdated
     runtime = None if ignores_versions else whole.runtime
-    conversion = carry_out(whole.analysis, chosen=chosen, runtime=runtime)
+    conversion = carry_out(whole.analysis, chosen=chosen, without=without, runtime=runtime)
     return conversion if state.paper.cells is None else whole_or_nothing(conversion, state.paper.cells)
 
 

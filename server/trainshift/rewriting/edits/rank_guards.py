@@ -11,6 +11,7 @@ from trainshift.core.text import expressions as framed
 from trainshift.core.text.edit import Change, Edit, Withheld
 from trainshift.core.text.expressions import ELEMENT, Frame
 from trainshift.core.text.facts import Site, Statement, expression_path
+from trainshift.core.training.effects import Effects
 from trainshift.core.training.horovod import Horovod
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.ranks.guard_forms import Form, RootCall, RootKind
@@ -23,6 +24,7 @@ def guard_changes(
     kinds: tuple[RootKind, ...],
     forms: Mapping[Form, Callable[[Program, RootCall], tuple[Edit, ...]]],
     title: str,
+    is_optional: Callable[[RootCall], bool] = lambda call: False,
 ) -> Iterator[Change | Withheld]:
     """The changes for the root calls of some kinds that have one of `forms`."""
     for call in program.fact(RootOnly).calls:
@@ -42,7 +44,20 @@ def guard_changes(
         requires = program.fact(Layout).isolate(call.site.statement) if alone else ()
         doubts = (call.doubt,) if call.doubt else ()
         edits = forms[call.form](program, call)
-        yield Change(rule, title, target, edits, requires, doubts)
+        yield Change(rule, title, target, edits, requires, doubts, optional=is_optional(call))
+
+
+def stands_alone(program: Program, call: RootCall) -> bool:
+    """Whether every rank could make a call as well: its arguments do nothing, and are None on none."""
+    given = (*call.site.node.args, *(word.value for word in call.site.node.keywords))
+    read = {part.id for each in given for part in ast.walk(each) if isinstance(part, ast.Name)}
+    for other in program.fact(RootOnly).calls:
+        if other.kind is RootKind.WRITE and other.form is Form.CONDITIONAL:
+            node = other.site.statement.node
+            targets = node.targets if isinstance(node, ast.Assign) else [None]
+            if not all(isinstance(each, ast.Name) and each.id not in read for each in targets):
+                return False
+    return all(program.fact(Effects).of_expression(each) is None for each in given)
 
 
 def conditional(program: Program, call: RootCall, otherwise: str) -> tuple[Edit, ...]:
