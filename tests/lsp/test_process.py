@@ -21,6 +21,7 @@ KINDS = [
     "refactor.rewrite.distribute",
     "source.makeDistributed.trainshift",
     "notebook.source.makeDistributed.trainshift",
+    "source.fixAll.trainshift",
 ]
 OPEN: Json = {
     "method": "textDocument/didOpen",
@@ -53,7 +54,12 @@ def test_a_client_that_says_nothing_gets_what_needs_nothing() -> None:
     assert said["hoverProvider"] is True
     assert said["codeLensProvider"] == {"resolveProvider": False}
     assert said["executeCommandProvider"] == {
-        "commands": ["trainshift.makeDistributed", "trainshift.explain"]
+        "commands": [
+            "trainshift.makeDistributed",
+            "trainshift.explain",
+            "trainshift.openLine",
+            "trainshift.showWarnings",
+        ]
     }
     assert said["workspace"] == {"workspaceFolders": {"supported": True, "changeNotifications": True}}
     (selector,) = said["notebookDocumentSync"]["notebookSelector"]
