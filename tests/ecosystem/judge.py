@@ -54,7 +54,7 @@ class Outcome:
 
     `status` is that of its conversion where it starts a program; else it says why it has none.  `reason` is
     that of a refusal, `crash` what failed of ours, `unclean` what must not be of a result.  `checked` and
-    `converted` are seconds, `memory` (MB) is the most that its process had until then.
+    `converted` are seconds of the processor, `memory` (MB) is the most that its process had until then.
     """
 
     status: str
@@ -87,9 +87,9 @@ class Outcome:
 def judge(path: str) -> Outcome:
     """Check and convert the file at `path`; never raises for what it holds."""
     item = Input(path)
-    started = time.perf_counter()
+    started = time.process_time()
     check = check_file(Job(item, path))
-    checked = time.perf_counter() - started
+    checked = time.process_time() - started
     findings = tuple(
         Found(
             each.code,
@@ -118,10 +118,10 @@ def judge(path: str) -> Outcome:
 
 def _converted(path: str, outcome: Outcome) -> Outcome:
     """The outcome with what the conversion of the file comes to."""
-    started = time.perf_counter()
+    started = time.process_time()
     document = read_document(Input(path), path)
     result = _conversion(document, home(path))
-    outcome = replace(outcome, converted=time.perf_counter() - started)
+    outcome = replace(outcome, converted=time.process_time() - started)
     if result is None:
         return replace(outcome, status=MODULE)
     ours = f"convert: {result.reason}" if "internal error" in result.reason else ""

@@ -25,7 +25,7 @@ def figures(found: Outcomes) -> Iterator[str]:
     times = sorted((each.seconds, path) for path, each in found.items() if each.seconds)
     if times:
         median = statistics.median(seconds for seconds, _ in times)
-        yield f"seconds of check and conversion: median {median:.2f}"
+        yield f"seconds of the processor for check and conversion: median {median:.2f}"
         yield from (f"  {seconds:6.2f}  {path}" for seconds, path in reversed(times[-3:]))
         memory, path = max((each.memory, path) for path, each in found.items())
         yield f"memory: at most {memory} MB ({path})"
