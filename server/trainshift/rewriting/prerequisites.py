@@ -13,10 +13,11 @@ from dataclasses import replace
 from trainshift.core import tables
 from trainshift.core.layout import Layout
 from trainshift.core.lazy import cached_property
+from trainshift.core.names.libraries import is_common
 from trainshift.core.names.script import Script
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Edit
-from trainshift.core.text.facts import Binding, Statement
+from trainshift.core.text.facts import Binding, Statement, root_name
 from trainshift.core.training.horovod import KERAS, TENSORFLOW, Horovod
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
@@ -301,7 +302,25 @@ class Prerequisites:
                         if self._is_leading(binding):
                             return name, binding.statement
                         later = later or name
+        if not later and (starred := self._starred_tensorflow):
+            return starred
         return later or self._script.fresh("tf", self._tensorflow_names), None
+
+    @cached_property
+    def _starred_tensorflow(self) -> tuple[str, Statement] | None:
+        """A name of TensorFlow that a star import at the top of the script gives, and that import."""
+        stars = [
+            each
+            for each in self._leading
+            if isinstance(each.node, ast.ImportFrom) and each.node.names[0].name == "*"
+        ]
+        for site in self._script.sites if stars else ():
+            name = root_name(site.node.func)
+            if name is None or self._script.names.lookup(name.id, site.scope, site.statement)[1]:
+                continue
+            if self._script.names.full_names(name, site.scope, site.statement) == {"tensorflow"}:
+                return name.id, stars[-1]
+        return None
 
     @cached_property
     def _tensorflow_names(self) -> set[str]:
@@ -328,16 +347,56 @@ class Prerequisites:
         return None
 
     def _insert_imports(self, lines: list[str]) -> list[Edit]:
+        """Insert imports below those of TensorFlow; of these, what can stand above all else stands there."""
+        early = [line for line in lines if not line.startswith("import horovod")]
+        anchor = self._imported_below
+        last = anchor if anchor is not None else next(reversed(self._leading), None)
+        if last is None or last in self._introduction:
+            early = []
+        elif self._may_set_environment(last):
+            early = [line for line in early if line.startswith("import os")]
+        late = [line for line in lines if line not in early]
+        edits = self._insert_at_top(early) if early else []
+        if not late:
+            return edits
+        if anchor is not None:
+            return [*edits, *self._layout.isolate(anchor), self._layout.after(anchor, late)]
+        return [*edits, *self._insert_at_start(late)]
+
+    @cached_property
+    def _imported_below(self) -> Statement | None:
+        """The import at the top of the script that others are inserted below."""
         known = [s for s in self._script.statements if s.scope.kind == "module" and _imports(s, "horovod")]
         known = [each for each in known if self._top(each) in self._leading]
         for anchor in reversed(known) if known else self._preferred(self._importing_tensorflow):
             top = self._top(anchor)
             if top in self._leading:
-                return [*self._layout.isolate(top), self._layout.after(top, lines)]
-        last = self._last_import
-        if last is not None:
-            return [*self._layout.isolate(last), self._layout.after(last, lines)]
-        return self._insert_at_start(lines)
+                return top
+        return self._last_import
+
+    def _may_set_environment(self, last: Statement) -> bool:
+        """Whether code down to a statement may set the environment, which TensorFlow's import reads."""
+        below = self._leading[len(self._introduction) : self._leading.index(last) + 1]
+        inside = {each for top in below for each in top.walk()}
+        names = self._script.names
+        called = [
+            names.full_names(site.node.func, site.scope, site.statement)
+            for site in self._script.sites
+            if site.statement in inside
+        ]
+        imported = [frozenset({each.full_name}) for each in self._script.imports if each.statement in inside]
+        return any("os.environ" in self._script.text(top.node, top) for top in below) or not all(
+            each and all(map(is_common, each)) and not any(name.startswith("os.") for name in each)
+            for each in (*called, *imported)
+        )
+
+    def _insert_at_top(self, lines: list[str]) -> list[Edit]:
+        """Insert below the imports that nothing else stands above."""
+        above = self._introduction
+        if above:
+            return [*self._layout.isolate(above[-1]), self._layout.after(above[-1], lines)]
+        first = self._script.top[0]
+        return [*self._layout.isolate(first), self._layout.before(first, lines, -10)]
 
     def _preferred(self, anchors: list[Statement]) -> list[Statement]:
         own = self._tensorflow[1]
