@@ -46,7 +46,7 @@ export function activate(context: vscode.ExtensionContext): void {
     "trainshift.checkWorkspace": () => check.run(),
     [SHOW_WARNINGS]: () => vscode.commands.executeCommand("workbench.actions.view.problems"),
     [EXPLAIN]: (code) => explain(running, code),
-    [RUN]: (uri) => runWithHorovod(running, interpreters, converter, context.extensionUri, uri),
+    [RUN]: (uri) => runWithHorovod(running, interpreters, converter, context, uri),
     "trainshift.showSummary": () => summary.show(),
     "trainshift.restart": () => running.restart(),
     "trainshift.showLogs": () => log.show(),

@@ -10,18 +10,17 @@ import { nameOf } from "./documents";
 import { Probe, probe } from "./installation";
 import { Interpreter, Interpreters } from "./interpreter";
 import { Server } from "./server";
+import { askForLaunch } from "./launch";
 import { runInTerminal } from "./terminal";
 
 const LAUNCHER = "horovodrun";
-const DEFAULT_PROCESSES = 2;
-const MOST_PROCESSES = 1024;
 
 /** Ask for the number of processes and run the script at `uri`, else the one in front, once all is there. */
 export async function runWithHorovod(
   server: Server,
   interpreters: Interpreters,
   converter: Converter,
-  extension: vscode.Uri,
+  context: vscode.ExtensionContext,
   uri?: unknown,
 ): Promise<void> {
   // Key bindings and links in pages do not ask whether a command is enabled.
@@ -46,17 +45,17 @@ export async function runWithHorovod(
     return;
   }
   const interpreter = await interpreters.forScript(document.uri);
-  const launcher = await launcherOf(interpreter, extension);
+  const launcher = await launcherOf(interpreter, context.extensionUri);
   if (launcher === undefined || !(await isReady(server, converter, document))) {
     return;
   }
-  const number = await askForProcesses(document);
-  if (number === undefined || !(await document.save()) || !(await savedModules())) {
+  const given = await askForLaunch(document.uri, context.workspaceState);
+  if (given === undefined || !(await document.save()) || !(await savedModules())) {
     return;
   }
   const script = document.uri.fsPath;
   const cwd = vscode.workspace.getWorkspaceFolder(document.uri)?.uri.fsPath ?? dirname(script);
-  const command = [launcher, "-np", number, ...interpreter.command, script] as const;
+  const command = [launcher, ...given.options, ...interpreter.command, script, ...given.parameters] as const;
   await runInTerminal(`${LAUNCHER} ${nameOf(document.uri)}`, [command], cwd);
 }
 
@@ -66,19 +65,6 @@ async function savedModules(): Promise<boolean> {
     (document) => document.isDirty && document.languageId === "python" && document.uri.scheme === "file",
   );
   return (await Promise.all(unsaved.map((document) => document.save()))).every(Boolean);
-}
-
-async function askForProcesses(document: vscode.TextDocument): Promise<string | undefined> {
-  return vscode.window.showInputBox({
-    title: `Run ${nameOf(document.uri)} With Horovod`,
-    prompt: "Number of processes; usually one for each GPU",
-    value: String(DEFAULT_PROCESSES),
-    ignoreFocusOut: true,
-    validateInput: (text) =>
-      /^[1-9]\d*$/.test(text) && Number(text) <= MOST_PROCESSES
-        ? undefined
-        : `A whole number from 1 to ${MOST_PROCESSES}`,
-  });
 }
 
 /** A script that is not distributed would be trained by each process for itself: offer to convert it first. */

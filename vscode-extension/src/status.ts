@@ -1,4 +1,4 @@
-/** The server's state, in the language status of Python documents. */
+/** The server's state, in the language status of Python documents; where it is down, in the status bar too. */
 
 import * as vscode from "vscode";
 
@@ -27,6 +27,16 @@ export function serverStatus(server: Server): vscode.Disposable {
         ? { title: "Restart Server", command: "trainshift.restart" }
         : { title: "Show Logs", command: "trainshift.showLogs" };
   };
-  show(server.state);
-  return vscode.Disposable.from(item, server.onDidChangeState(show));
+  const down = vscode.window.createStatusBarItem("trainshift.down", vscode.StatusBarAlignment.Right, 102);
+  down.name = "Trainshift Is Down";
+  down.backgroundColor = new vscode.ThemeColor("statusBarItem.errorBackground");
+  down.command = "trainshift.restart";
+  const tell = (state: State) => {
+    show(state);
+    down.text = `$(error) Trainshift: ${state.text}`;
+    down.tooltip = `${state.detail ?? "The language server is down."} Click to try again.`;
+    down[state.kind === "failed" ? "show" : "hide"]();
+  };
+  tell(server.state);
+  return vscode.Disposable.from(item, down, server.onDidChangeState(tell));
 }

@@ -1,6 +1,6 @@
 /** How many of what, in words. */
-export function counted(number: number, what: string): string {
-  return `${number} ${what}${number === 1 ? "" : "s"}`;
+export function counted(number: number, what: string, plural = "s"): string {
+  return `${number} ${what}${number === 1 ? "" : plural}`;
 }
 
 /** A text with a capital letter at its beginning. */

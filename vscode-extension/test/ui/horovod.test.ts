@@ -7,7 +7,7 @@ import { PYTHON } from "../harness/paths";
 import type { UiSuite } from "../harness/suite";
 import { until } from "../harness/until";
 import { DATA, TRAIN } from "./project";
-import { change, waitForPreview } from "./window";
+import { change, choices, choose, waitForPreview } from "./window";
 
 const COMMAND = "Trainshift: Run With Horovod…";
 const SITE = "import site, sysconfig; print(sysconfig.get_path('purelib'))";
@@ -79,6 +79,9 @@ export const suites: UiSuite[] = [
         await workbench.runCommand(COMMAND);
         const input = page.locator(".quick-input-widget input[type=text]");
         const message = page.locator(".quick-input-widget .quick-input-message");
+        await choices(workbench);
+        await workbench.screenshot("launch");
+        await choose(workbench, "Processes…");
         await until("the number is asked for", async () => (await input.inputValue()) === "2");
         for (const refused of ["0", "x", "1025"]) {
           await input.fill(refused);
@@ -89,6 +92,19 @@ export const suites: UiSuite[] = [
         await until("3 is taken", async () => /usually one for each GPU/.test(await message.innerText()));
         await workbench.screenshot("processes");
         await workbench.press("Enter");
+        for (const [label, wrong, right] of [
+          ["Arguments…", "--name 'a", "--name 'a b' --epochs 3"],
+          ["Hosts…", "here", "localhost:2, server2:4"],
+        ] as const) {
+          await choose(workbench, label);
+          await until("it is asked for", async () => (await input.inputValue()) === "");
+          await input.fill(wrong);
+          await until("it is refused", async () => /missing|NAME:NUMBER/.test(await message.innerText()));
+          await input.fill(right);
+          await until("it is taken", async () => !/missing|NAME:NUMBER/.test(await message.innerText()));
+          await workbench.press("Enter");
+        }
+        await choose(workbench, "Run on 3 Processes");
         await page.locator(".part.panel .terminal-wrapper, .part.panel .terminal").first().waitFor();
         const given = await until("it has run", () =>
           readFile(join(bin, "arguments"), "utf8").catch(() => undefined),
@@ -100,8 +116,20 @@ export const suites: UiSuite[] = [
         );
         await workbench.screenshot("run");
         const script = join(workbench.workspace, "train.py");
-        assert.deepEqual(given.trimEnd().split("\n"), ["-np", "3", join(bin, "python"), script]);
+        assert.deepEqual(given.trimEnd().split("\n"), [
+          ...["-np", "3", "-H", "localhost:2,server2:4"],
+          ...[join(bin, "python"), script, "--name", "a b", "--epochs", "3"],
+        ]);
         assert.match(await readFile(script, "utf8"), /hvd\.init/);
+      });
+
+      it("remembers how a script was run", async () => {
+        await workbench.openFile("train.py");
+        await workbench.runCommand(COMMAND);
+        const rows = (await choices(workbench)).join("\n");
+        await workbench.screenshot("remembered");
+        assert.match(rows, /Run on 3 Processes[^]*--name 'a b' --epochs 3[^]*localhost:2, server2:4/);
+        await workbench.press("Escape");
       });
     },
   },

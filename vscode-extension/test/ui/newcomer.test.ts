@@ -1,6 +1,8 @@
 /** What a newcomer meets: refusals, nothing to do, what is to be done first. */
 
 import assert from "node:assert/strict";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import type { Locator } from "playwright-core";
 import type { Workbench } from "../harness/browser";
 import { PYTHON } from "../harness/paths";
@@ -148,6 +150,20 @@ export const suites: UiSuite[] = [
         const toast = await workbench.toast("Nothing to convert in this statement.");
         await workbench.screenshot("nothing to convert");
         assert.doesNotMatch(await toast.innerText(), /refactor/);
+      });
+
+      it("says in the status bar that the server is down, until it is there again", async () => {
+        const folder = join(workbench.workspace, ".vscode");
+        await mkdir(folder);
+        const settings = { "trainshift.interpreter": ["${workspaceFolder}/nothing"] };
+        await writeFile(join(folder, "settings.json"), JSON.stringify(settings));
+        const down = status(workbench, "Trainshift: No Python");
+        await down.waitFor();
+        await workbench.screenshot("down");
+        await writeFile(join(folder, "settings.json"), "{}");
+        await down.waitFor({ state: "hidden" });
+        await workbench.openFile("conditional.py");
+        await workbench.waitForSquiggle();
       });
     },
   },

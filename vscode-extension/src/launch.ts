@@ -1,0 +1,147 @@
+/** How a script is run with Horovod: asked for in one menu, and remembered for each script. */
+
+import * as vscode from "vscode";
+
+import { nameOf } from "./documents";
+import { counted } from "./words";
+
+const MOST_PROCESSES = 1024;
+const HOST = /^[\w.-]+:[1-9]\d*$/;
+
+/** What `horovodrun` is given besides the script: texts, as a person enters them. */
+export interface Launch {
+  readonly processes: string;
+  readonly parameters: string;
+  /** Hosts with the number of processes that each may run, such as "a:4,b:4"; "" for this machine. */
+  readonly hosts: string;
+}
+
+/** The arguments of `horovodrun`, and those of the script. */
+export interface Command {
+  readonly options: readonly string[];
+  readonly parameters: readonly string[];
+}
+
+const USUAL: Launch = { processes: "2", parameters: "", hosts: "" };
+
+/** One of the entries of the menu: what it is about, and what is wrong with an answer, if anything. */
+interface Entry {
+  readonly key: keyof Launch;
+  readonly icon: string;
+  readonly label: string;
+  readonly prompt: string;
+  readonly shown: (launch: Launch) => string;
+  readonly fault: (text: string) => string | undefined;
+}
+
+const ENTRIES: readonly Entry[] = [
+  {
+    key: "processes",
+    icon: "server-process",
+    label: "Processes",
+    prompt: "Number of processes; usually one for each GPU",
+    shown: ({ processes }) => processes,
+    fault: (text) =>
+      /^[1-9]\d*$/.test(text) && Number(text) <= MOST_PROCESSES
+        ? undefined
+        : `A whole number from 1 to ${MOST_PROCESSES}`,
+  },
+  {
+    key: "parameters",
+    icon: "terminal",
+    label: "Arguments",
+    prompt: "Arguments of the script, such as --epochs 3",
+    shown: ({ parameters }) => parameters || "none",
+    fault: (text) => (split(text) === undefined ? "A quotation mark is missing" : undefined),
+  },
+  {
+    key: "hosts",
+    icon: "vm",
+    label: "Hosts",
+    prompt: "Hosts and how many processes each may run, such as server1:4,server2:4; empty for this machine",
+    shown: ({ hosts }) => hosts || "this machine",
+    fault: (text) =>
+      text === "" || text.split(",").every((each) => HOST.test(each.trim()))
+        ? undefined
+        : "NAME:NUMBER, with commas between hosts",
+  },
+];
+
+/** Ask how to run a script, beginning with how it was run last; undefined where the person thinks better of it. */
+export async function askForLaunch(script: vscode.Uri, memory: vscode.Memento): Promise<Command | undefined> {
+  const place = `trainshift.launch ${script.toString()}`;
+  let launch: Launch = { ...USUAL, ...memory.get<Launch>(place) };
+  for (;;) {
+    const run = {
+      label: `$(play) Run on ${counted(Number(launch.processes), "Process", "es")}`,
+      entry: undefined,
+    };
+    const items = ENTRIES.map((entry) => ({
+      label: `$(${entry.icon}) ${entry.label}…`,
+      description: entry.shown(launch),
+      entry,
+    }));
+    const title = `Run ${nameOf(script)} With Horovod`;
+    const options = { title, ignoreFocusOut: true, placeHolder: "Run it, or choose what is to be otherwise" };
+    const chosen = await vscode.window.showQuickPick([run, ...items], options);
+    if (chosen === undefined) {
+      return undefined;
+    }
+    if (chosen.entry === undefined) {
+      const fault = shortage(launch);
+      if (fault === undefined) {
+        await memory.update(place, launch);
+        return commandOf(launch);
+      }
+      void vscode.window.showWarningMessage(`Trainshift: ${fault}`);
+      continue;
+    }
+    const { key, label, prompt, fault } = chosen.entry;
+    const given = await vscode.window.showInputBox({
+      title: `${title}: ${label}`,
+      prompt,
+      value: launch[key],
+      ignoreFocusOut: true,
+      validateInput: (text) => fault(text.trim()),
+    });
+    launch = { ...launch, [key]: given?.trim() ?? launch[key] };
+  }
+}
+
+function commandOf({ processes, parameters, hosts }: Launch): Command {
+  const named = hosts === "" ? [] : ["-H", hosts.replaceAll(/\s/g, "")];
+  return { options: ["-np", processes, ...named], parameters: split(parameters) ?? [] };
+}
+
+function shortage({ processes, hosts }: Launch): string | undefined {
+  const places = hosts.split(",").map((each) => Number(each.split(":")[1] ?? 0));
+  const sum = places.reduce((one, other) => one + other, 0);
+  return hosts !== "" && sum < Number(processes)
+    ? `the hosts run ${counted(sum, "process", "es")} at most; ${processes} are wanted.`
+    : undefined;
+}
+
+/** A text as the words that a shell would make of it; undefined where a quotation mark is missing. */
+export function split(text: string): string[] | undefined {
+  const words: string[] = [];
+  let word: string | undefined;
+  let quote = "";
+  for (let at = 0; at < text.length; at += 1) {
+    const sign = text.charAt(at);
+    if (sign === quote) {
+      quote = "";
+    } else if (quote === "" && /["']/.test(sign)) {
+      quote = sign;
+      word ??= "";
+    } else if (sign === "\\" && quote !== "'") {
+      at += 1;
+      word = (word ?? "") + text.charAt(at);
+    } else if (quote === "" && /\s/.test(sign)) {
+      words.push(...(word === undefined ? [] : [word]));
+      word = undefined;
+    } else {
+      word = (word ?? "") + sign;
+    }
+  }
+  return quote === "" ? [...words, ...(word === undefined ? [] : [word])] : undefined;
+}
