@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { type Browser, chromium, type Locator, type Page } from "playwright-core";
 import { ARTIFACTS, CHROMIUM } from "./paths";
 import { TIME_LIMIT, until } from "./until";
@@ -189,6 +190,22 @@ export class Workbench {
     const path = join(ARTIFACTS, `${name}.png`);
     await mkdir(dirname(path), { recursive: true });
     await this.page.screenshot({ path, animations: "disabled" });
+  }
+
+  /** Keep a picture for documentation: of the editors and the panel alone, in a window as wide as text can be read. */
+  async picture(name: string, width: number): Promise<void> {
+    const { page } = this;
+    await page.setViewportSize({ ...SIZE, width });
+    await page.mouse.move(20, 420); // Nothing is there that would tell what it is.
+    await sleep(1_000);
+    const boxes = await Promise.all(
+      [".part.editor", ".part.panel"].map((part) => page.locator(part).boundingBox()),
+    );
+    const [top, bottom] = boxes;
+    if (!top || !bottom) throw new Error("no panel is shown");
+    const clip = { ...top, height: bottom.y + bottom.height - top.y };
+    await page.screenshot({ path: join(ARTIFACTS, `${name}.png`), animations: "disabled", clip });
+    await page.setViewportSize(SIZE);
   }
 
   async keepConsole(folder: string): Promise<void> {

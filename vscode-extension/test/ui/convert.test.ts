@@ -54,7 +54,7 @@ export const suites: UiSuite[] = [
         await resizePanel(workbench, 110);
         await workbench.placeCursor(MIDDLE);
         await lens(workbench, /^2 warnings$/).waitFor();
-        await workbench.screenshot("warnings");
+        await workbench.picture("warnings", 1280);
         await resizePanel(workbench, 270);
         await workbench.press("Control+J");
       });
@@ -116,7 +116,8 @@ export const suites: UiSuite[] = [
           await change(workbench, rule).waitFor();
           await change(workbench, place).waitFor();
         }
-        await workbench.screenshot("preview");
+        await workbench.screenshot("preview, wide");
+        await workbench.picture("preview", 900);
         await change(workbench, /^Apply \d+ Changes/).click();
         const toast = await workbench.toast(/train\.py is distributed: \d+ changes/);
         await workbench.screenshot("converted");

@@ -67,10 +67,7 @@ export const suites: UiSuite[] = [
         await page(workbench).locator("h1", { hasText: "Trainshift for VS Code" }).waitFor();
         const images = page(workbench).locator("img[alt]");
         for (const number of [0, 1]) {
-          await until(
-            "a picture is there",
-            async () => (await images.nth(number).evaluate(widthOf)) === 1280,
-          );
+          await until("a picture is there", async () => (await images.nth(number).evaluate(widthOf)) > 600);
         }
         await workbench.screenshot("extension");
       });
