@@ -40,6 +40,8 @@ def unrun_step(program: Program) -> tuple[Site, str] | None:
     known |= {step.site for step in program.fact(Steps).steps if step.gradients or step.reduced}
     for site in program.script.sites_named(*STEPPING):
         if site not in known and _makes_operation(program, site):
+            if unseen := unseen_training(program):
+                return unseen
             reason = "this makes a training operation, but Trainshift cannot find the session that runs it; "
             return site, f"{reason}convert the script that does"
     return None
@@ -52,10 +54,10 @@ def _makes_operation(program: Program, site: Site) -> bool:
         return any(name.startswith("tensorflow.contrib.") for name in called)
     if not isinstance(function, ast.Attribute) or program.fact(Steps).is_optimizers_own(site.scope):
         return False
-    if any(isinstance(value, Function) for value in names.callee(site)):
-        return False
     if names.may_be(names.site_values(function.value, site), _TF1_OPTIMIZER):
         return True
+    if any(isinstance(value, Function) for value in names.callee(site)):
+        return False
     step = next((each for each in program.fact(Steps).steps if each.site is site), None)
     return step is not None and program.fact(Graphs).takes_gradients_of(step)
 
