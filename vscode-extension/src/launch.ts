@@ -82,7 +82,7 @@ export async function askForLaunch(script: vscode.Uri, memory: vscode.Memento): 
       entry,
     }));
     const title = `Run ${nameOf(script)} With Horovod`;
-    const options = { title, ignoreFocusOut: true, placeHolder: "Run it, or choose what is to be otherwise" };
+    const options = { title, ignoreFocusOut: true, placeHolder: "Run it, or change how" };
     const chosen = await vscode.window.showQuickPick([run, ...items], options);
     if (chosen === undefined) {
       return undefined;

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from trainshift.core.finding import Finding, Line, Verdict
 from trainshift.core.names.script import Script
@@ -22,15 +22,16 @@ from trainshift.engine.findings import Judgement, find
 from trainshift.engine.own_codes import INTERNAL_ERROR, OWN_CODES, SYNTAX_ERROR, UNSUPPORTED_VERSION
 from trainshift.engine.settings import RESTRICTION_CODES, SUPPRESSIBLE_CODES, Settings, Severity
 from trainshift.engine.suppressions import problems, read_suppressions, suppress
-from trainshift.engine.versions.runtime import Runtime
-from trainshift.engine.versions.unsupported import unsupported
 from trainshift.engine.workspace import ParsedFiles, read_linked
 from trainshift.pages import page_url
 from trainshift.restrictions import RESTRICTIONS
 
+if TYPE_CHECKING:
+    from trainshift.engine.versions.runtime import Runtime
+
 log = logging.getLogger(__name__)
 B = TypeVar("B", bound=Body)
-Demanded: TypeAlias = Callable[[], Runtime | None]
+Demanded: TypeAlias = "Callable[[], Runtime | None]"
 """Gives what a script's project demands of the versions that it runs on, if anything."""
 
 _NAMES = {rule.code: rule.name for rule in RESTRICTIONS} | {each.code: each.name for each in OWN_CODES}
@@ -259,6 +260,8 @@ def judge(
     if settings.is_on(UNSUPPORTED_VERSION.code) and program.fact(Loops).own:
         runtime = demanded()
         if runtime is not None and runtime.too_new:
+            from trainshift.engine.versions.unsupported import unsupported
+
             found = (*result.found, unsupported(program, runtime))
             return replace(result, found=tuple(sorted(found, key=lambda each: (each.span, each.code))))
     return result
