@@ -18,8 +18,10 @@ from trainshift.cli.check import Job, check_file
 from trainshift.cli.documents import Document, NotebookDocument, read_document
 from trainshift.cli.programs.sources import home
 from trainshift.core.finding import Verdict
+from trainshift.core.program import Program
 from trainshift.engine import checking, conversion
 from trainshift.engine.conversion import Conversion, Status
+from trainshift.engine.findings import find
 from trainshift.engine.programs import Programs, is_test
 from trainshift.engine.workspace import ParsedFiles
 from trainshift.host.disk import files_on_disk
@@ -202,8 +204,10 @@ def _violations(
 
 
 def _violated(text: str, path: str, files: ParsedFiles | None) -> Counter[str]:
-    report = checking.check(text, path=path, files=files)
-    return Counter(each.code for each in report.diagnostics if each.verdict is Verdict.VIOLATED)
+    program = checking.program_of(text, path, files)
+    if not isinstance(program, Program):
+        return Counter()
+    return Counter(each.code for each in find(program).found if each.verdict is Verdict.VIOLATED)
 
 
 def _memory() -> int:
