@@ -40,6 +40,8 @@ class Beginning:
 
     def flaws(self) -> Iterator[Flaw]:
         """The loops of which the ranks start from weights of their own."""
+        if self._horovod.is_elastic:
+            return
         reason = "nothing gives all ranks the same weights before they train"
         for loop in self._program.fact(Loops).own:
             if loop.pattern is Pattern.GRAD_TAPE:
