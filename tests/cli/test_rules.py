@@ -50,7 +50,7 @@ class TestRules:
             "\n"
             "The check itself\n"
             "\n"
-            "`trainshift explain CODE` tells more.\n"
+            "`trainshift explain CODE` says more.\n"
         )
 
     def test_as_json(self, run: Run) -> None:

@@ -87,7 +87,7 @@ def print_rules(output_format: str) -> None:
         for rule in rules:
             printer.line((rule.code, "bold cyan"), (f"  {rule.name:<{width}}  ", "bold"), (rule.title, ""))
         printer.line()
-    printer.line(("`trainshift explain CODE` tells more.", "dim"))
+    printer.line(("`trainshift explain CODE` says more.", "dim"))
 
 
 def print_page(rule: Rule, docs_url: str = "") -> None:

@@ -114,7 +114,7 @@ def _conversion(document: Document, unit: Unit, request: Request, sources: Sourc
     only = home(request.only) if request.only else ""
     if not unit.path:
         if only:
-            raise FileProblem("is one text and no program of several files, so there is no --only")
+            raise FileProblem("is a single script or notebook; --only needs a program of several files")
         line = at[1] if at else None
         return conversion.convert(document.text, line=line, runtime=runtime)
     result = conversion.convert_program(
@@ -141,7 +141,7 @@ def _statement(document: Document, unit: Unit, request: Request, sources: Source
     if path == (unit.path or home(unit.item.path)):
         return unit.path, document.line_at(at.cell, at.line)
     if not unit.path:
-        raise FileProblem(f"is one text and no program of several files, so there is no {named} (--at)")
+        raise FileProblem(f"is a single script or notebook, and has no {named} (--at)")
     code = sources.parsed.read(path)
     if code is None:
         raise FileProblem("cannot be read as Python (--at)", path=named)

@@ -182,7 +182,7 @@ def main(arguments: Sequence[str]) -> int:
     for path, text in files.items():
         print(f"{'changed' if (ROOT / path).exists() else 'new    '} {path}")
         (ROOT / path).write_text(text, encoding="utf-8")
-    print("CONTRIBUTING.md tells how to go on from here.")
+    print("CONTRIBUTING.md says how to go on.")
     return 0
 
 

@@ -26,15 +26,22 @@ SYNTAX_ERROR = OwnCode(
     "syntax-error",
     """The file cannot be read as Python.
 
-Nothing else is said of such a file, since silence would read as "verified"; only an editor goes on showing
-what it found before, until the file can be read again. The exit status is 2.
+## Why it matters
 
-No comment can suppress it. `TS00 = "off"` or `TS = "off"` in the settings turns it off; `check` then says
-that the file was not checked, and its exit status is 0. To leave a file out altogether use `--exclude`, or
-`exclude` in the settings.
+Trainshift can say nothing else about the file. Silence would read as "nothing found", so the exit status is
+2.
 
-VS Code does not show it where another extension for Python shows syntax errors already, unless the setting
-`trainshift.syntaxErrors` is on.
+## What to do
+
+Correct the syntax, or leave the file out with `--exclude` or `exclude` in the settings.
+
+## How to silence it
+
+`TS00 = "off"` or `TS = "off"` among the severities; no comment can suppress it. `check` then says that the
+file was not checked, and the exit status is 0.
+
+VS Code does not show it where another extension for Python shows syntax errors, unless the setting
+`trainshift.syntaxErrors` is on. An editor keeps showing what it found before, until the file can be read.
 """,
 )
 UNUSED_SUPPRESSION = OwnCode(
@@ -42,11 +49,17 @@ UNUSED_SUPPRESSION = OwnCode(
     "unused-suppression",
     """A suppression comment suppresses nothing.
 
-The finding is gone, or the comment is on another line. If it stays, it hides the next finding there. The fix
-removes the comment, or its unused codes.
+## Why it matters
 
-A code that is switched off does not count as unused. A comment without codes is judged only while every
-restriction is on.
+The finding is gone, or the comment is on another line. If it stays, it hides the next finding there.
+
+## What to do
+
+Remove the comment, or its unused codes. The fix does so.
+
+## What is not reported
+
+A code that is switched off, and a comment without codes unless every restriction is on.
 """,
 )
 UNKNOWN_SUPPRESSION = OwnCode(
@@ -54,7 +67,13 @@ UNKNOWN_SUPPRESSION = OwnCode(
     "unknown-suppression",
     """A suppression comment names a code that does not exist, or cannot be read.
 
-It suppresses nothing, although it looks as if it did. Correct the code, or remove the comment.
+## Why it matters
+
+It suppresses nothing, although it looks as if it did.
+
+## What to do
+
+Correct the code, or remove the comment.
 """,
 )
 INTERNAL_ERROR = OwnCode(
@@ -62,8 +81,13 @@ INTERNAL_ERROR = OwnCode(
     "internal-error",
     """A restriction failed on this file, which is a defect of Trainshift.
 
-The other restrictions were checked. What this one would find is unknown, so the exit status is 2. Please
-report it with the script.
+## Why it matters
+
+The other restrictions were checked. What this one would find is unknown, so the exit status is 2.
+
+## What to do
+
+Please report it with the script.
 """,
 )
 UNSUPPORTED_VERSION = OwnCode(
@@ -71,16 +95,22 @@ UNSUPPORTED_VERSION = OwnCode(
     "unsupported-version",
     """The project asks for a TensorFlow or Keras that Horovod does not work with.
 
-Horovod 0.28.1 works with TensorFlow 2.12 to 2.15, which bring Keras 2. From TensorFlow 2.16 on it is Keras 3,
-which breaks Horovod's tape and its callbacks. So `convert` leaves the scripts of such a project alone.
+## Why it matters
 
-Nothing is reported where the project allows an older version too, or asks for none.
+Horovod 0.28.1 works with TensorFlow 2.12 to 2.15. From 2.16 on, Keras 3 breaks its tape and its callbacks.
 
-To convert, ask for an older version in the file that is named, such as `tensorflow>=2.12,<2.16`. To convert
-anyway, use `--ignore-versions`, or the setting `trainshift.ignoreVersions` of your editor.
+## What to do
 
-To silence it, put `# trainshift: ignore[TS04]` at the import, or `TS04 = "off"` among the severities of your
-settings.
+Ask for an older version in the file that is named, for example `tensorflow>=2.12,<2.16`. Until then `convert`
+leaves the scripts alone.
+
+To convert anyway, use `--ignore-versions`, or the setting `trainshift.ignoreVersions` of your editor.
+
+## How to silence it
+
+`# trainshift: ignore[TS04]` at the import, or `TS04 = "off"` among the severities.
+
+Nothing is reported if the project allows an older version too, or asks for none.
 """,
 )
 

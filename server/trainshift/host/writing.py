@@ -298,7 +298,7 @@ def _refuse_outside(target: str, root: str) -> None:
     inside = os.path.join(os.path.realpath(root), "")
     if not target.startswith(inside):
         raise FileProblem(
-            f"is a link to {target}, outside of {root}, where nothing is written; nothing was written. "
+            f"is a link to {target}, outside of {root}; nothing was written. "
             "Put a copy in place of the link, or use -o DIR"
         )
 

@@ -98,7 +98,7 @@ def whole_of(
             analysis = analyze(script)
             found = _obstacle(analysis, script, files, runtime)
         except Exception as error:
-            log.exception("what could be made distributed cannot be told")
+            log.exception("the conversion of an open program failed")
             deep = isinstance(error, RecursionError)
             reason = "the code is nested too deeply to be read" if deep else f"an internal error: {error}"
             known = refused(script.source, reason)

@@ -24,7 +24,7 @@ class Role(Enum):
     STEERS = "steers training, or keeps what the script may read"
     WRITES = "shows or writes something"
     OWN = "is of a class of the script's own"
-    UNKNOWN = "cannot be seen"
+    UNKNOWN = "is unknown"
     HOROVOD = "is Horovod's own"
 
 

@@ -66,7 +66,7 @@ _RESTARTS = (
 
 _DIRECTORY = (
     "only rank 0 uses model_dir; the others train, evaluate and predict from a temporary directory, and "
-    "begin anew where rank 0 resumes: give a run with max_steps a fresh model_dir"
+    "start over where rank 0 resumes: give a run with max_steps a new model_dir"
 )
 
 

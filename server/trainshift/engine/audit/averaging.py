@@ -68,7 +68,7 @@ class Averaging:
             return
         if not taken:
             yield Flaw(
-                "where the gradients of this step come from cannot be seen; check that they are averaged",
+                "Trainshift cannot find the gradients of this step; check that they are averaged",
                 step.site,
                 certain=False,
             )
@@ -88,7 +88,9 @@ class Averaging:
         optimizers = loop.optimizers or self._compiled
         if not optimizers:
             yield Flaw(
-                "the optimizer of this model cannot be seen; check that it is wrapped", site, certain=False
+                "Trainshift cannot find the optimizer of this model; check that it is wrapped",
+                site,
+                certain=False,
             )
         elif not all(map(self._averages, optimizers)):
             yield Flaw("the optimizer of this model does not average its gradients", site)

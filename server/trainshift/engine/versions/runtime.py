@@ -52,7 +52,7 @@ class _Reach(Enum):
     """Which versions a demand allows."""
 
     FITTING = "none that is too new"
-    TOO_NEW = "only such that are too new"
+    TOO_NEW = "only versions that are too new"
     BOTH = "some of each"
 
 

@@ -319,7 +319,7 @@ async def _all_fixed(session: Session, program: OpenProgram, code: str) -> types
     after = await session.fixed(program, settings, least)
     edits = [each for part, text in zip(paper.parts, after, strict=True) for each in differences(part, text)]
     if not edits:
-        raise NotPossible("nothing is to be mended any more")
+        raise NotPossible("there is nothing left to fix")
     return plain_edit(edits, session.client)
 
 
