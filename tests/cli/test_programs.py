@@ -258,7 +258,7 @@ class TestWrite:
         result = run("convert", "--write", "project/train.py")
         assert result.exit_code == 2
         assert result.stderr.startswith("project/train.py: error: project/model.py is a link to ")
-        assert "where nothing is written" in result.stderr
+        assert "; nothing was written. Put a copy" in result.stderr
         assert (project / "train.py").read_text() == TRAIN
         assert (program / "model.py").read_text() == MODEL
         assert run("convert", "project/train.py", "-o", "out").exit_code == 0
@@ -390,7 +390,7 @@ class TestParts:
     def test_are_not_for_standard_input(self, run: Run, here: Path, args: tuple[str, ...]) -> None:
         result = run("convert", *args, "-", input=b"import tensorflow as tf\n")
         assert result.exit_code == 2
-        assert "<stdin>: error: is one text" in result.stderr
+        assert "<stdin>: error: is a single script or notebook" in result.stderr
 
 
 class TestDirectory:
