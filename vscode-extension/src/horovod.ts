@@ -97,7 +97,7 @@ async function launcherOf(interpreter: Interpreter, extension: vscode.Uri): Prom
     found = await probe(interpreter, extension);
   } catch {
     void vscode.window.showErrorMessage(
-      `Trainshift: ${interpreter.command.join(" ")} is no Python that can be run.`,
+      `Trainshift: Python was not found at ${interpreter.command.join(" ")}. Select an interpreter.`,
     );
     return undefined;
   }
