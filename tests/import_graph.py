@@ -40,6 +40,8 @@ LAYERS = (
 # Where a check of a script begins, and what a conversion alone may load.
 CHECKER = "engine.checking"
 CONVERSION = ("rewriting", "transforms", "engine.conversion")
+# By which a check asks the conversion, loaded only where something is found that may have an effect on it.
+ASKING = "engine.effects.asking"
 
 
 @cache
@@ -106,13 +108,13 @@ def upward() -> list[tuple[str, str]]:
     ]
 
 
-def reached(start: str) -> set[str]:
-    """Every module that is loaded, or may be, when a module is used."""
+def reached(start: str, *without: str) -> set[str]:
+    """Every module that is loaded, or may be, when a module is used and none of some others."""
     found: set[str] = set()
     waiting = [start]
     while waiting:
         name = waiting.pop()
-        if name not in found:
+        if name not in found and name not in without:
             found.add(name)
             waiting += graph().get(name, ())
     return found

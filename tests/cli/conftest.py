@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from cli import fake_engine, fake_restrictions
 from trainshift.cli.main import cli
-from trainshift.engine import conversion, findings
+from trainshift.engine import conversion, findings, settings
 
 SCRIPT = "import tensorflow as tf\nx = 1\nprint(x)\n"
 CONVERTED = "import tensorflow as tf\nimport horovod.tensorflow as hvd\nx = 1\nif hvd.rank() == 0: print(x)\n"
@@ -33,6 +33,8 @@ def run(here: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setattr(conversion, "convert", fake_engine.convert)
     monkeypatch.setattr(conversion, "convert_program", fake_engine.convert_program)
     monkeypatch.setattr(findings, "RESTRICTIONS", fake_restrictions.RULES)
+    # The conversion that is faked does nothing because of a finding, so the letter decides.
+    monkeypatch.setattr(settings, "LETTER", settings.EFFECT)
 
     def invoke(*args: str, input: bytes | None = None) -> Result:
         result = CliRunner().invoke(cli, args, input=input)

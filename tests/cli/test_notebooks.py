@@ -210,15 +210,17 @@ class TestConvert:
 
 class TestCheck:
     def test_tells_cell_line_and_column(self, checked: Path) -> None:
-        result = run("check", "nb.ipynb")
+        result = run("check", "--strict", "nb.ipynb")
         assert result.exit_code == 1
         assert "\n  cell 3:2:1 TF03 warning Adam is another name" in result.stdout
         assert "      | Adam = tf.keras.optimizers.Adam  # 🎉\n      | ~~~~\n" in result.stdout
-        assert run("check", "-q", "nb.ipynb").stdout.startswith("nb.ipynb:cell 3:2:1: TF03 warning: ")
-        assert "TF03" in run("check", "--statistics", "nb.ipynb").stdout
+        assert run("check", "--strict", "-q", "nb.ipynb").stdout.startswith(
+            "nb.ipynb:cell 3:2:1: TF03 warning: "
+        )
+        assert "TF03" in run("check", "--strict", "--statistics", "nb.ipynb").stdout
 
     def test_json_has_cells_and_lines(self, checked: Path) -> None:
-        (file,) = json.loads(run("check", "--format", "json", "nb.ipynb").stdout)["files"]
+        (file,) = json.loads(run("check", "--strict", "--format", "json", "nb.ipynb").stdout)["files"]
         (found,) = file["diagnostics"]
         where = {"line": 2, "column": 1, "end_line": 2, "end_column": 5, "cell": 3}
         assert where.items() <= found.items()
@@ -231,7 +233,7 @@ class TestCheck:
     ) -> None:
         text = json.dumps(document(CHECKED, **options), **style)
         checked.write_text(text, encoding="utf-8")
-        log = json.loads(run("check", "--format", "sarif", "nb.ipynb").stdout)
+        log = json.loads(run("check", "--strict", "--format", "sarif", "nb.ipynb").stdout)
         jsonschema.validate(log, SCHEMA)
         (found,) = log["runs"][0]["results"]
         (location,) = found["locations"]
@@ -244,20 +246,20 @@ class TestCheck:
         for each in reversed(change["replacements"]):
             start, end = _offsets(text, each["deletedRegion"])
             fixed = fixed[:start] + each["insertedContent"]["text"] + fixed[end:]
-        shown = run("check", "--format", "github", "nb.ipynb").stdout
+        shown = run("check", "--strict", "--format", "github", "nb.ipynb").stdout
         where = f"line={region['startLine']},col={region['startColumn']},"
         assert shown.startswith(f"::warning file=nb.ipynb,{where}")
         assert "title=TF03 tensorflow-member-alias (cell 3%2C line 2)::" in shown
-        assert run("check", "--fix", "nb.ipynb").exit_code == 0
+        assert run("check", "--strict", "--fix", "nb.ipynb").exit_code == 0
         assert sources(checked.read_text(encoding="utf-8")) == sources(fixed)
 
     def test_fix_writes_cells_and_diff_shows_them(self, checked: Path) -> None:
         before = checked.read_text(encoding="utf-8")
-        diff = run("check", "--diff", "nb.ipynb").stdout
+        diff = run("check", "--strict", "--diff", "nb.ipynb").stdout
         assert "+++ b/nb.ipynb:cell 3" in diff
         assert "\n-opt = Adam(1e-3)\n+opt = tf.keras.optimizers.Adam(1e-3)\n" in diff
         assert checked.read_text(encoding="utf-8") == before
-        assert run("check", "--fix", "nb.ipynb").stdout.startswith(
+        assert run("check", "--strict", "--fix", "nb.ipynb").stdout.startswith(
             "Fixed 1 (1 TF03). Nothing found in 1 file now"
         )
         written = checked.read_text(encoding="utf-8")
@@ -267,28 +269,28 @@ class TestCheck:
             "x = 1\n# 🎉",
             "opt = tf.keras.optimizers.Adam(1e-3)",
         ]
-        stream = run("check", "--fix", "-", "--stdin-filename", "x.ipynb", stdin=before.encode())
+        stream = run("check", "--strict", "--fix", "-", "--stdin-filename", "x.ipynb", stdin=before.encode())
         assert stream.stdout_bytes == written.encode()
 
     def test_comments_and_settings_hold(self, checked: Path) -> None:
         (checked.parent / "trainshift.toml").write_text('[per-file-ignores]\n"*.ipynb" = ["TF03"]\n')
-        assert run("check", "nb.ipynb").exit_code == 0
+        assert run("check", "--strict", "nb.ipynb").exit_code == 0
         data = checked.read_bytes()
-        assert run("check", "-", "--stdin-filename", "sub/x.ipynb", stdin=data).exit_code == 0
-        assert run("check", "--isolated", "nb.ipynb").exit_code == 1
+        assert run("check", "--strict", "-", "--stdin-filename", "sub/x.ipynb", stdin=data).exit_code == 0
+        assert run("check", "--strict", "--isolated", "nb.ipynb").exit_code == 1
         silent = ALIAS.replace("# 🎉", "# trainshift: ignore[TF03]")
         checked.write_text(notebook([CHECKED[0], ("code", silent)]))
-        assert run("check", "--isolated", "nb.ipynb").exit_code == 0
+        assert run("check", "--strict", "--isolated", "nb.ipynb").exit_code == 0
 
     def test_a_comment_of_another_language_silences_nothing(self, checked: Path) -> None:
         shell = ("code", "%%bash\necho 1 # trainshift: ignore-file")
         checked.write_text(notebook([*CHECKED, shell]))
-        assert run("check", "nb.ipynb").exit_code == 1
+        assert run("check", "--strict", "nb.ipynb").exit_code == 1
 
     def test_standard_input_is_known_by_name_or_by_what_it_holds(self, checked: Path) -> None:
         data = checked.read_bytes()
-        assert "cell 3:2:1 TF03" in run("check", "-", stdin=data).stdout
-        named = run("check", "-", "--stdin-filename", "x.ipynb", stdin=data).stdout
+        assert "cell 3:2:1 TF03" in run("check", "--strict", "-", stdin=data).stdout
+        named = run("check", "--strict", "-", "--stdin-filename", "x.ipynb", stdin=data).stdout
         assert named.startswith("x.ipynb\n  cell 3:2:1 TF03")
 
     def test_what_a_process_hands_on_is_whole(self, checked: Path) -> None:
@@ -344,7 +346,7 @@ class TestOtherLanguages:
         made["cells"].insert(0, {**made["cells"][0], "source": ["select ("]})
         made["cells"][0]["metadata"] = {"vscode": {"languageId": "sql"}}
         (here / "nb.ipynb").write_text(json.dumps(made))
-        assert "cell 4:2:1 TF03" in run("check", "nb.ipynb").stdout
+        assert "cell 4:2:1 TF03" in run("check", "--strict", "nb.ipynb").stdout
 
 
 def test_a_notebook_without_code_is_quiet(here: Path) -> None:

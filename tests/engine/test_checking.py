@@ -12,16 +12,19 @@ from cli.fake_restrictions import RULES
 from trainshift.core.finding import Verdict
 from trainshift.engine import checking, findings
 from trainshift.engine.checking import Region, check, fix
-from trainshift.engine.settings import Settings, Severity
+from trainshift.engine.effects import asking
+from trainshift.engine.settings import LETTER, Settings, Severity
 from trainshift.engine.workspace import files_in_memory
 
 HEAD = "import tensorflow as tf\n"
+BY_LETTER = Settings(restrictions=LETTER)
 
 
 def test_a_check_leaves_next_to_nothing_to_be_searched_for() -> None:
     """A search of a script's facts takes longer than half its check, so they go at once."""
     text = script(300)
     parts = sum(1 for _ in ast.walk(ast.parse(text)))
+    assert asking  # so that loading it leaves nothing behind
     check(text)
     gc.collect()
     gc.disable()
@@ -40,7 +43,7 @@ def rules(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("rules")
 class TestDiagnostics:
     def test_places_are_one_based_code_points(self) -> None:
-        (found,) = check(f"{HEAD}é = '😀', bad(x)\n", path="/a.py").diagnostics
+        (found,) = check(f"{HEAD}é = '😀', bad(x)\n", BY_LETTER, path="/a.py").diagnostics
         assert found.region == Region(2, 10, 2, 16)
         assert (found.code, found.name) == ("TF03", "tensorflow-member-alias")
         assert (found.severity, found.verdict) == (Severity.WARNING, Verdict.VIOLATED)
@@ -49,7 +52,7 @@ class TestDiagnostics:
 
     def test_settings_decide_what_is_reported(self) -> None:
         text = HEAD + "bad()\nfine()\nmaybe()\n"
-        assert [each.severity.label for each in check(text).diagnostics] == [
+        assert [each.severity.label for each in check(text, BY_LETTER).diagnostics] == [
             "warning",
             "information",
             "information",

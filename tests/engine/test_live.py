@@ -14,11 +14,12 @@ from trainshift.core.text.source import BOM, Source, Span
 from trainshift.engine.checking import CheckReport, Diagnostic, check
 from trainshift.engine.live import Live, Shift
 from trainshift.engine.own_codes import SYNTAX_ERROR
-from trainshift.engine.settings import Settings, read_settings
+from trainshift.engine.settings import LETTER, Settings, read_settings
 from trainshift.engine.workspace import files_in_memory
 from typist import Typist
 
-SETTINGS = Settings()
+# What the effects of findings are is told to a `Live` by who knows it; here the letter decides.
+SETTINGS = Settings(restrictions=LETTER)
 WHOLE = {folder.name: (folder / "before.py").read_text(encoding="utf-8") for folder in SCRIPTS}
 CASES = {case.name: case.text for case in TRANSFORM_CASES} | {
     case.name: case.script for case in FINDING_CASES

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from trainshift.core.finding import Verdict
-from trainshift.engine.settings import Settings, SettingsError, Severity, read_codes, read_settings
+from trainshift.core.finding import Effect, Verdict
+from trainshift.engine.settings import LETTER, Settings, SettingsError, Severity, read_codes, read_settings
 
 VIOLATED, HARMLESS, UNKNOWN = Verdict.VIOLATED, Verdict.HARMLESS, Verdict.UNKNOWN
 
@@ -15,8 +15,13 @@ def severities(settings: Settings, code: str = "TF03") -> tuple[Severity, ...]:
 
 
 def test_the_defaults_are_those_of_the_specification() -> None:
-    information = Severity.INFORMATION
-    assert severities(Settings()) == (Severity.WARNING, information, information)
+    information, hint = Severity.INFORMATION, Severity.HINT
+    assert severities(Settings()) == (information, hint, hint)
+    assert severities(Settings(restrictions=LETTER)) == (Severity.WARNING, information, information)
+    loud = [
+        Settings().severity_of("TF03", verdict, Effect.DOUBTS) for verdict in (VIOLATED, HARMLESS, UNKNOWN)
+    ]
+    assert loud == [Severity.WARNING, hint, Severity.WARNING]
     assert severities(read_settings({}, "x")) == severities(Settings())
     assert Settings().severity_of("TS01", VIOLATED) is Severity.WARNING
 
@@ -29,7 +34,7 @@ def test_the_defaults_are_those_of_the_specification() -> None:
         ("off", (Severity.OFF, Severity.OFF, Severity.OFF)),
         (
             {"unknown": "error", "harmless": "off"},
-            (Severity.WARNING, Severity.OFF, Severity.ERROR),
+            (Severity.INFORMATION, Severity.OFF, Severity.ERROR),
         ),
     ],
 )

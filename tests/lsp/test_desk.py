@@ -27,7 +27,8 @@ from trainshift.engine.settings import Settings, read_settings
 from trainshift.engine.workspace import files_in_memory
 from trainshift.lsp import desk
 from trainshift.lsp.answers.summary import conversion_of
-from trainshift.lsp.desk import Desk, OpenProgram, Outdated, Rules, State, Superseded
+from trainshift.lsp.desk import Desk, OpenProgram, Outdated, State, Superseded
+from trainshift.lsp.options import Rules
 from trainshift.lsp.text.documents import Paper, paper_of, plain
 from trainshift.lsp.whole import whole_of
 from trainshift.lsp.wholes import Wholes

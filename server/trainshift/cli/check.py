@@ -26,7 +26,7 @@ from trainshift.cli.terminal import ProgressBar
 from trainshift.engine import checking
 from trainshift.engine.cells import Spot
 from trainshift.engine.programs import Programs
-from trainshift.engine.settings import Settings, Severity
+from trainshift.engine.settings import LETTER, Settings, Severity
 from trainshift.engine.workspace import ParsedFiles
 from trainshift.host.configuration import Configurations
 from trainshift.host.disk import absolute, files_on_disk
@@ -74,7 +74,8 @@ class CheckRequest:
     """What the user asked for.
 
     `select` (None when not given) and `ignore` are codes or prefixes of codes; `stdin_name` is what
-    standard input is called, and whose settings it gets.  Findings below `least` are not fixed.
+    standard input is called, and whose settings it gets.  Harmless findings below `least` are not fixed;
+    with `is_strict` severity goes by the letter of the restrictions.
     """
 
     paths: tuple[str, ...]
@@ -88,6 +89,7 @@ class CheckRequest:
     fail_on: Severity | None = Severity.WARNING
     jobs: int = 1
     show_progress: bool = True
+    is_strict: bool = False
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,8 @@ def _jobs(request: CheckRequest) -> Iterator[Job]:
         if not item.named and configuration.excludes(item.path):
             continue
         settings = configuration.for_file(name, request.select, request.ignore)
+        if request.is_strict:
+            settings = replace(settings, restrictions=LETTER)
         yield Job(item, name, settings, request.action, request.least)
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 class _CheckCommand(SectionedCommand):
     sections = {  # noqa: RUF012
-        "What to check": ("select", "ignore", "exclude", "config", "isolated", "stdin_filename"),
+        "What to check": ("select", "ignore", "strict", "exclude", "config", "isolated", "stdin_filename"),
         "What to do with the fixes": ("fix", "diff"),
         "What to print, and the exit status": (
             "format_",
@@ -51,6 +51,11 @@ class _CheckCommand(SectionedCommand):
     multiple=True,
     help="Ignore these codes, besides those of the settings. Repeatable.",
 )
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Warn of every violated restriction, also where the conversion copes with it.",
+)
 @exclude
 @click.option("--config", metavar="FILE", help="Use these settings for every script.")
 @click.option("--isolated", is_flag=True, help="Ignore settings files.")
@@ -59,7 +64,7 @@ class _CheckCommand(SectionedCommand):
     metavar="FILE",
     help="The name of standard input ('-'), for messages and settings.",
 )
-@click.option("--fix", is_flag=True, help="Fix warnings in place, and report the rest.")
+@click.option("--fix", is_flag=True, help="Fix what is violated, in place, and report the rest.")
 @click.option("--diff", is_flag=True, help="Show what --fix would change, and write nothing.")
 @click.option(
     "--format",
@@ -80,7 +85,7 @@ class _CheckCommand(SectionedCommand):
 @color
 @click.option("-q", "--quiet", is_flag=True, help="One line per finding, and no summary.")
 @click.option(
-    "-v", "--verbose", is_flag=True, help="Show informational findings too, and let --fix fix them."
+    "-v", "--verbose", is_flag=True, help="Show findings without effect too, and let --fix fix them all."
 )
 @click.option(
     "--jobs", metavar="N", type=click.IntRange(min=1), help="Processes to use; by default one per core."
@@ -89,8 +94,9 @@ class _CheckCommand(SectionedCommand):
 def check(ctx: click.Context, /, **options: Any) -> None:
     """Find what makes a script hard to distribute.
 
-    PATH is a script, a notebook, a directory, or '-' for standard input. -v also shows findings that are
-    only informational. Nothing is written without --fix.
+    PATH is a script, a notebook, a directory, or '-' for standard input. Warnings are what the conversion
+    refuses, withholds or doubts something for; -v shows the other findings too. Nothing is written
+    without --fix.
 
     Settings come from the nearest trainshift.toml, or pyproject.toml with a [tool.trainshift] table, above
     each script. `# trainshift: ignore[TF03]` silences a finding on its line,
@@ -121,6 +127,7 @@ class _Options:
     paths: tuple[str, ...]
     select: tuple[str, ...]
     ignore: tuple[str, ...]
+    strict: bool
     exclude: tuple[str, ...]
     config: str | None
     isolated: bool
@@ -177,6 +184,7 @@ def _check(given: _Options) -> int:
             given.threshold,
             given.jobs or os.cpu_count() or 1,
             show_progress=not given.quiet,
+            is_strict=given.strict,
         )
         announce_standard_input(given.paths)
         return run_check(request, reporter)

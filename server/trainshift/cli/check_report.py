@@ -117,7 +117,7 @@ class Totals:
         for each in result.diagnostics:
             self.severities[each.severity] += 1
             self.codes[each.code, each.name, each.verdict] += 1
-            self.fixable += each.fix is not None and each.severity >= self.least
+            self.fixable += each.is_mended(self.least)
 
     def as_json(self) -> dict[str, object]:
         """The sums for programs."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, IntEnum
 
 from trainshift.core.names.script import Script
 from trainshift.core.text.edit import Change
@@ -20,6 +20,15 @@ class Verdict(Enum):
     VIOLATED = "violated"
     HARMLESS = "harmless"
     UNKNOWN = "unknown"
+
+
+class Effect(IntEnum):
+    """What the conversion of the program does because of a finding (SPEC §9), the worst last."""
+
+    NONE = 0
+    DOUBTS = 1
+    WITHHOLDS = 2
+    REFUSES = 3
 
 
 @dataclass(frozen=True, slots=True)

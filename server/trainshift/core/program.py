@@ -76,12 +76,21 @@ class Program:
         All of it refers to each other, and Python's search for what nobody refers to would take longer than
         half a check.  What was read stays.
         """
-        script, programs = self.script, [self, *self._linked.values()]
-        scripts = [script] if script.workspace is None else script.workspace.scripts
-        held = [fact for program in programs for fact in program._facts.values() if hasattr(fact, "__dict__")]
-        for each in (*held, *programs, *(other.names for other in scripts), script.workspace, script):
+        script, workspace = self.script, self.script.workspace
+        scripts = [script] if workspace is None else workspace.scripts
+        names = [other.names for other in scripts]
+        self.forget_facts()
+        for each in (*names, workspace, script):
             if each is not None:
                 vars(each).clear()
+
+    def forget_facts(self) -> None:
+        """As `forget`, but for the scripts of the files, which are somebody else's."""
+        script, programs = self.script, [self, *self._linked.values()]
+        own = () if script in script.scripts else (script.names, script)
+        held = [fact for program in programs for fact in program._facts.values() if hasattr(fact, "__dict__")]
+        for each in (*held, *programs, *own):
+            vars(each).clear()
 
     def elsewhere(self, script: Script) -> Script | None:
         """The script, or None if it is the program's first: where a related place stands."""

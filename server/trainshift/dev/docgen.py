@@ -109,7 +109,10 @@ def _restriction(rule: Restriction) -> Iterator[str]:
         f'`ignore = ["{rule.code}"]` switches the code off, and `severity.{rule.code} = "error"` makes it '
         "louder.\n"
     )
-    yield f"By default: {severities}.\n"
+    yield (
+        "By default: warning when the conversion refuses, withholds or doubts something because of it; "
+        f"else {severities}.\n"
+    )
     yield from _more(fixture)
 
 

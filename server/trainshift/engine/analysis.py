@@ -83,28 +83,38 @@ def analyze(text: str, cache: FactsCache | None = None) -> Analysis | ParseFailu
     return script if isinstance(script, ParseFailure) else analyze_script(script)
 
 
-def analyze_script(script: Script, pause: Callable[[], None] = lambda: None) -> Analysis:
+def analyze_script(
+    script: Script, pause: Callable[[], None] = lambda: None, relying_on: frozenset[str] | None = None
+) -> Analysis:
     """Run every rule on a script, and on all that it is linked to; one that fails does not sink the others.
 
-    `pause` is called again and again, and may raise to give the analysis up.
+    `pause` is called again and again, and may raise to give the analysis up.  With `relying_on` those rules
+    alone are run that rely on one of these restrictions.
     """
     linked = [script] if script.workspace is None else script.workspace.reachable
     program = Program(Joined(linked) if len(linked) > 1 else script)
     try:
         with program.names.memo.pausing(pause):
-            return _analyze(program, pause)
+            return _analyze(program, pause, _relying(relying_on))
     except BaseException:  # It was given up, and nobody has the program.
         program.forget()
         raise
 
 
-def _analyze(program: Program, pause: Callable[[], None]) -> Analysis:
+def _relying(codes: frozenset[str] | None) -> tuple[Transform, ...]:
+    """The rules that rely on one of some restrictions; all of them for None."""
+    if codes is None:
+        return TRANSFORMS
+    return tuple(rule for rule in TRANSFORMS if any(guard.code in codes for guard in rule.guards))
+
+
+def _analyze(program: Program, pause: Callable[[], None], rules: tuple[Transform, ...]) -> Analysis:
     outlook = look(program)
     defects: list[str] = []
     proposed: list[tuple[Transform, Change]] = []
     withheld: list[Withheld] = []
     remarks: list[Remark] = []
-    for rule in TRANSFORMS if outlook.convertible else ():
+    for rule in rules if outlook.convertible else ():
         pause()
         try:
             for proposal in rule.propose(program):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
-from trainshift.core.finding import Finding, Line, Verdict
+from trainshift.core.finding import Effect, Finding, Line, Verdict
 from trainshift.core.names.script import Script
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, merge
@@ -18,6 +18,7 @@ from trainshift.core.text.statements import ParseFailure
 from trainshift.core.training.loops import Loops
 from trainshift.engine.cells import Body, Plain
 from trainshift.engine.compiling import compiles
+from trainshift.engine.effects.outcomes import effect_of
 from trainshift.engine.findings import Judgement, find
 from trainshift.engine.own_codes import INTERNAL_ERROR, OWN_CODES, SYNTAX_ERROR, UNSUPPORTED_VERSION
 from trainshift.engine.settings import RESTRICTION_CODES, SUPPRESSIBLE_CODES, Settings, Severity
@@ -33,6 +34,10 @@ log = logging.getLogger(__name__)
 B = TypeVar("B", bound=Body)
 Demanded: TypeAlias = "Callable[[], Runtime | None]"
 """Gives what a script's project demands of the versions that it runs on, if anything."""
+Weigh: TypeAlias = Callable[[Finding], Effect]
+
+COPES = "The conversion copes with it."
+"""What the message of a violated finding ends in from which nothing follows."""
 
 _NAMES = {rule.code: rule.name for rule in RESTRICTIONS} | {each.code: each.name for each in OWN_CODES}
 # A script that holds none of these and trains in no other file has nothing that a rewrite could touch, so
@@ -85,7 +90,8 @@ class OtherPlace:
 class Diagnostic:
     """A finding as it is reported.
 
-    `code` is a restriction's (TF03) or the checker's own (TS01).  `fix` is a change to the text that
+    `code` is a restriction's (TF03) or the checker's own (TS01).  `effect` is None where the conversion
+    was not asked.  `fix` is a change to the text that
     was checked, `span` the region as offsets in it; a failure has neither.  They
     do not tell one diagnostic from another.
     """
@@ -97,9 +103,15 @@ class Diagnostic:
     region: Region
     message: str
     related: tuple[OtherPlace, ...] = ()
+    effect: Effect | None = None
     fix: Change | None = field(default=None, compare=False)
     span: Span | None = field(default=None, compare=False)
     docs_url: str = ""
+
+    def is_mended(self, least: Severity) -> bool:
+        """Whether fixes from a severity on mend it: what is harmless alone is not worth an edit."""
+        is_broken = self.verdict is Verdict.VIOLATED and self.severity >= Severity.INFORMATION
+        return self.fix is not None and (is_broken or self.severity >= least)
 
     @property
     def url(self) -> str:
@@ -199,7 +211,7 @@ def fixed(
 ) -> Fixed[B]:
     """The program after the fixes of what `check` reports, made again and again until none is left.
 
-    Only findings of severity `least` and above are mended: what is harmless is not worth an edit.  The
+    Mended is what is violated, and what is of severity `least` or above.  The
     body is as it was if the result would not parse, or not compile; the report then says so.
     """
     first = report = check(body.text, settings, path, files, demanded)
@@ -207,7 +219,7 @@ def fixed(
     now = body
     for _ in range(_MOST_PASSES):
         plan = merge(
-            each.fix for each in report.diagnostics if each.fix is not None and each.severity >= least
+            each.fix for each in report.diagnostics if each.fix is not None and each.is_mended(least)
         )
         after = now.edited(plan.edits)
         if after == now:
@@ -232,7 +244,9 @@ def _check(
         return unread(program, path, settings)
     read = program.script.facts
     try:
-        return report_on(program.script, judge(program, settings, demanded=demanded), settings, path)
+        judgement = judge(program, settings, demanded=demanded)
+        weigh = weighing(program, judgement, settings, files)
+        return report_on(program.script, judgement, settings, path, weigh)
     finally:
         program.forget()
         for facts in read:
@@ -267,6 +281,30 @@ def judge(
     return result
 
 
+def matter(findings: Iterable[Finding], settings: Settings) -> frozenset[str]:
+    """The codes of those findings whose severity depends on what the conversion does because of them."""
+    kinds = {(each.code, each.verdict) for each in findings if each.verdict is not Verdict.HARMLESS}
+    return frozenset(
+        code
+        for code, verdict in kinds
+        if settings.severity_of(code, verdict) != settings.severity_of(code, verdict, Effect.DOUBTS)
+    )
+
+
+def weighing(
+    program: Program, judgement: Judgement, settings: Settings, files: ParsedFiles | None
+) -> Weigh | None:
+    """Tells the effects of findings by asking the conversion; None where they do not matter."""
+    codes = matter(judgement.found, settings)
+    if not codes:
+        return None
+    # The rules of the conversion are loaded only where they have a say.
+    from trainshift.engine.effects.asking import outcomes_around
+
+    outcomes = outcomes_around(program.script, files, codes)
+    return lambda finding: effect_of(finding, outcomes)
+
+
 def unread(failure: ParseFailure, path: str, settings: Settings) -> CheckReport:
     """The report on a file that is not Python."""
     code, region = SYNTAX_ERROR.code, Region(failure.line, failure.column, failure.line, failure.column)
@@ -281,8 +319,13 @@ def _codes(settings: Settings) -> frozenset[str]:
     return frozenset(code for code in RESTRICTION_CODES if settings.is_on(code))
 
 
-def report_on(script: Script, result: Judgement, settings: Settings, path: str) -> CheckReport:
-    """What is reported of findings: those that no comment silences, as loud as the settings say."""
+def report_on(
+    script: Script, result: Judgement, settings: Settings, path: str, weigh: Weigh | None = None
+) -> CheckReport:
+    """What is reported of findings: those that no comment silences, as loud as the settings say.
+
+    `weigh` tells what the conversion does because of a finding; without, nobody has asked it.
+    """
     source = script.source
     comments = read_suppressions(source)
     found: Iterable[Finding] = result.found
@@ -295,19 +338,22 @@ def report_on(script: Script, result: Judgement, settings: Settings, path: str) 
             (*outcome.kept, *problems(source, comments, outcome.used, SUPPRESSIBLE_CODES, judged)),
             key=lambda each: (each.span, each.code),
         )
-    loud: dict[tuple[str, Verdict], Severity] = {}
+    loud: dict[tuple[str, Verdict, Effect], Severity] = {}
     reported = []
     for each in found:
-        kind = each.code, each.verdict
+        effect = weigh(each) if weigh is not None and each.verdict is not Verdict.HARMLESS else None
+        kind = each.code, each.verdict, effect or Effect.NONE
         if kind not in loud:
             loud[kind] = settings.severity_of(*kind)
         if loud[kind]:
-            reported.append(_diagnostic(source, path, each, loud[kind], settings.docs_url))
+            reported.append(_diagnostic(source, path, each, loud[kind], effect, settings.docs_url))
     failures = [_failure(INTERNAL_ERROR.code, _report_it(defect)) for defect in result.defects]
     return CheckReport(path, (*failures, *reported), number)
 
 
-def _diagnostic(source: Source, path: str, finding: Finding, severity: Severity, docs_url: str) -> Diagnostic:
+def _diagnostic(
+    source: Source, path: str, finding: Finding, severity: Severity, effect: Effect | None, docs_url: str
+) -> Diagnostic:
     related = []
     for each in finding.related:
         if isinstance(each.script, Line):
@@ -316,14 +362,16 @@ def _diagnostic(source: Source, path: str, finding: Finding, severity: Severity,
             continue
         home = (each.script.path, each.script.source) if each.script else (path, source)
         related.append(OtherPlace(home[0], Region.of(home[1], each.span), each.message))
+    is_broken = finding.verdict is Verdict.VIOLATED and finding.code in RESTRICTION_CODES
     return Diagnostic(
         finding.code,
         _NAMES[finding.code],
         severity,
         finding.verdict,
         Region.of(source, finding.span),
-        finding.message,
+        f"{finding.message} {COPES}" if is_broken and effect is Effect.NONE else finding.message,
         tuple(related),
+        effect,
         finding.fix,
         finding.span,
         docs_url,

@@ -26,10 +26,13 @@ from trainshift.engine.checking import (
     Demanded,
     Diagnostic,
     Region,
+    Weigh,
     check_failed,
     judge,
+    matter,
     report_on,
     unread,
+    weighing,
 )
 from trainshift.engine.findings import Judgement
 from trainshift.engine.settings import Settings
@@ -122,16 +125,28 @@ class Live:
         settings: Settings,
         pause: Callable[[], None] = lambda: None,
         demanded: Demanded = lambda: None,
+        weigh: Weigh | None = None,
+        *,
+        asks: bool = False,
     ) -> CheckReport:
-        """What `check` says of a version; `pause` may raise to give up."""
+        """What `check` says of a version, as far as `weigh` tells the effects of what is found.
+
+        With `asks` the conversion is asked for them.  `pause` may raise to give up.
+        """
         try:
-            return self._in_full(source, settings, pause, demanded)
+            return self._in_full(source, settings, pause, demanded, weigh, asks)
         except Exception as error:
             self._full = None
             return check_failed(error, self.path, settings)
 
     def _in_full(
-        self, source: Source, settings: Settings, pause: Callable[[], None], demanded: Demanded
+        self,
+        source: Source,
+        settings: Settings,
+        pause: Callable[[], None],
+        demanded: Demanded,
+        weigh: Weigh | None,
+        asks: bool,
     ) -> CheckReport:
         read = self._read(source)
         if isinstance(read, ParseFailure):
@@ -144,9 +159,26 @@ class Live:
             self._full = _Full(source.text, chunks, result, settings)
             if script.workspace is not None:
                 self.linked = script.workspace.paths - {self.path}
-            return report_on(script, result, settings, self.path)
+            if asks:
+                weigh = weighing(program, result, settings, self.files)
+            return report_on(script, result, settings, self.path, weigh)
         finally:
             program.forget()
+
+    def weighed(self, source: Source, settings: Settings, weigh: Weigh) -> CheckReport | None:
+        """What `check` says of the version that was checked in full, by effects that are known since then.
+
+        None where they do not matter.
+        """
+        full = self._full
+        if full is None or full.text != source.text or full.settings != settings:
+            return None
+        if not matter(full.result.found, settings):
+            return None
+        script = Script(Code(source, full.chunks))
+        report = report_on(script, full.result, settings, self.path, weigh)
+        Program(script).forget()
+        return report
 
     def by_itself(self, source: Source) -> Script | None:
         """The script without the files that it imports; None if it is not Python."""
@@ -182,7 +214,7 @@ class Live:
         with self._reading:
             return parse(source.text, self._cache)
 
-    def at_once(self, source: Source, settings: Settings) -> CheckReport | None:
+    def at_once(self, source: Source, settings: Settings, weigh: Weigh | None = None) -> CheckReport | None:
         """What is said of a version before it is checked in full; None if that cannot be told quickly."""
         full = self._full
         if full is None or full.settings != settings:
@@ -191,12 +223,14 @@ class Live:
             chunks = self._chunks(source)
             if isinstance(chunks, ParseFailure):
                 return unread(chunks, self.path, settings)
-            return self._at_once(source, chunks, full)
+            return self._at_once(source, chunks, full, weigh)
         except Exception:
             log.exception("the statements that changed could not be checked alone")
             return None
 
-    def _at_once(self, source: Source, chunks: list[Chunk], full: _Full) -> CheckReport | None:
+    def _at_once(
+        self, source: Source, chunks: list[Chunk], full: _Full, weigh: Weigh | None
+    ) -> CheckReport | None:
         moves = _Moves(full.text, source.text)
         first, old_last, new_last = _changed(full.chunks, chunks)
         old, new = full.chunks[first:old_last], chunks[first:new_last]
@@ -221,7 +255,7 @@ class Live:
         found = sorted(kept.values(), key=lambda each: (each.span, each.code))
         program = Program(Script(Code(source, chunks)))
         result = replace(full.result, found=tuple(found))
-        report = report_on(program.script, result, settings, self.path)
+        report = report_on(program.script, result, settings, self.path, weigh)
         program.forget()  # It holds a text that the next edit has no use for.
         return report
 

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from enum import IntEnum
 from typing import TypeAlias
 
-from trainshift.core.finding import Verdict
+from trainshift.core.finding import Effect, Verdict
 from trainshift.engine.own_codes import (
     SYNTAX_ERROR,
     UNKNOWN_SUPPRESSION,
@@ -43,11 +43,18 @@ class Severity(IntEnum):
 
 SEVERITIES = {severity.label: severity for severity in Severity}
 SeverityByVerdict: TypeAlias = Mapping[Verdict, Severity]
-_DEFAULT: SeverityByVerdict = {
+_BY_LETTER: SeverityByVerdict = {
     Verdict.VIOLATED: Severity.WARNING,
     Verdict.HARMLESS: Severity.INFORMATION,
     Verdict.UNKNOWN: Severity.INFORMATION,
 }
+_WITHOUT_EFFECT: SeverityByVerdict = {
+    Verdict.VIOLATED: Severity.INFORMATION,
+    Verdict.HARMLESS: Severity.HINT,
+    Verdict.UNKNOWN: Severity.HINT,
+}
+LETTER, EFFECT = "letter", "effect"
+"""What the severity of a finding goes by, unless somebody chose one for its code."""
 _DEFAULTS: Mapping[str, SeverityByVerdict] = {
     SYNTAX_ERROR.code: dict.fromkeys(Verdict, Severity.ERROR),
     # What is said of the project, which the script cannot mend.
@@ -69,8 +76,9 @@ class Settings:
     Codes may be prefixes: "TF" stands for all that begin so.  `severity` maps codes and prefixes to a
     severity by verdict; the longest match decides.  `per_file_ignores` pairs a pattern of files with
     codes; `exclude` are patterns of files that a walk leaves out.  Patterns are those of .gitignore.
-    `docs_url` is where the documentation's site is, if anywhere.  `given` names the fields that somebody
-    chose.
+    `docs_url` is where the documentation's site is, if anywhere.  `restrictions` tells what decides where
+    nobody chose: the LETTER of a restriction, or the EFFECT that a finding has on the conversion.  `given`
+    names the fields that somebody chose.
     """
 
     select: tuple[str, ...] = ("T",)
@@ -79,9 +87,10 @@ class Settings:
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
     exclude: tuple[str, ...] = ()
     docs_url: str = ""
+    restrictions: str = EFFECT
     given: frozenset[str] = field(default=frozenset(), compare=False)
 
-    def severity_of(self, code: str, verdict: Verdict) -> Severity:
+    def severity_of(self, code: str, verdict: Verdict, effect: Effect = Effect.NONE) -> Severity:
         """How loud a finding is; OFF also for a code that is not selected, or is ignored.
 
         A file that cannot be read is told of whatever is selected, since nothing else is said of it.
@@ -93,7 +102,10 @@ class Settings:
             chosen = self.severity.get(code[:length])
             if chosen is not None and verdict in chosen:
                 return chosen[verdict]
-        return _DEFAULTS.get(code, _DEFAULT)[verdict]
+        if code in RESTRICTION_CODES and self.restrictions != LETTER:
+            is_weighty = effect and verdict is not Verdict.HARMLESS
+            return Severity.WARNING if is_weighty else _WITHOUT_EFFECT[verdict]
+        return _DEFAULTS.get(code, _BY_LETTER)[verdict]
 
     def over(self, base: Settings) -> Settings:
         """These settings, and those of `base` where nobody chose."""
@@ -123,6 +135,7 @@ def read_settings(table: Mapping[str, object], where: str) -> Settings:
         "per-file-ignores": _per_file_ignores,
         "exclude": _strings,
         "docs-url": _web_address,
+        "restrictions": _measure,
     }
     values: dict[str, object] = {}
     for key, value in table.items():
@@ -162,6 +175,12 @@ def _web_address(where: str, key: str, value: object) -> str:
     return value
 
 
+def _measure(where: str, key: str, value: object) -> str:
+    if value not in (LETTER, EFFECT):
+        raise SettingsError(where, key, f'must be "{EFFECT}" or "{LETTER}", not {value!r}.')
+    return str(value)
+
+
 def _severities(where: str, key: str, value: object) -> dict[str, SeverityByVerdict]:
     table = _table(where, key, value)
     return {
@@ -180,7 +199,7 @@ def _by_verdict(where: str, key: str, value: object) -> SeverityByVerdict:
     chosen = _severity(where, key, value)
     return {
         verdict: chosen if verdict is Verdict.VIOLATED else min(chosen, usual)
-        for verdict, usual in _DEFAULT.items()
+        for verdict, usual in _BY_LETTER.items()
     }
 
 

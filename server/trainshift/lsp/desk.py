@@ -14,21 +14,22 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from trainshift.core.finding import Effect, Finding
 from trainshift.core.lazy import cached_property
-from trainshift.core.text.source import Source, Span
-from trainshift.engine.checking import CheckReport, Diagnostic
+from trainshift.core.text.source import Span
+from trainshift.engine.checking import CheckReport, Diagnostic, Weigh
+from trainshift.engine.effects.outcomes import Outcome, effect_of
 from trainshift.engine.live import Live, Shift, kept
 from trainshift.engine.own_codes import SYNTAX_ERROR
-from trainshift.engine.settings import Settings
+from trainshift.lsp.options import Rules
 from trainshift.lsp.text.documents import Paper
 
 if TYPE_CHECKING:
     from trainshift.core.program import Program
-    from trainshift.engine.versions.runtime import Runtime
     from trainshift.lsp.outline import Outline
 
 log = logging.getLogger(__name__)
@@ -55,23 +56,6 @@ class Superseded(BaseException):
 
 class Outdated(Exception):
     """A newer version has come, or the program was closed, before the answer to a question was ready."""
-
-
-@dataclass(frozen=True)
-class Rules:
-    """What decides how a program is judged, besides its text.
-
-    `files` is the same as long as no file that holds settings or requirements has changed.
-    """
-
-    settings: Settings = field(default_factory=Settings)
-    enable: bool = True
-    hints: bool = True
-    code_lens: bool = True
-    ignores_versions: bool = False
-    files: object = None
-    source_of: Callable[[str], Source | None] = field(default=lambda path: None, compare=False)
-    runtime: Callable[[], Runtime | None] = field(default=lambda: None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -119,6 +103,17 @@ class State:
     def moved(self, span: Span) -> Span | None:
         """Where a stretch of the outline's text is in this version; None if it was edited."""
         return self.shift.span(span) if self.outline is not None else None
+
+    def weigh(self, finding: Finding) -> Effect:
+        """What the conversion does because of a finding, as far as the outline tells."""
+        return effect_of(finding, self._outcomes)
+
+    @cached_property
+    def _outcomes(self) -> tuple[Outcome, ...]:
+        """What the conversion does in this version."""
+        known = self.outline.outcomes if self.outline is not None else ()
+        moved = ((each, self.moved(each.span)) for each in known)
+        return tuple(each._replace(span=span) for each, span in moved if span is not None)
 
     @cached_property
     def shift(self) -> Shift:
@@ -223,7 +218,8 @@ class Desk:
     def at_once(self, program: OpenProgram) -> State | None:
         """Judge the present version by what the edit changed; None if the thread judges it at once."""
         paper, rules, number = program.paper, program.rules, program.round
-        report = None if program.is_prompt else program.live.at_once(paper.source, rules.settings)
+        weigh = _weigh(program, paper)
+        report = None if program.is_prompt else program.live.at_once(paper.source, rules.settings, weigh)
         if report is None:
             with self._changed:
                 program._due = time.monotonic()
@@ -413,7 +409,8 @@ class Desk:
     def _check(self, program: OpenProgram, number: int) -> None:
         paper, rules = program.paper, program.rules
         began = time.perf_counter()
-        report = program.live.in_full(paper.source, rules.settings, self._pause, rules.runtime)
+        weigh = _weigh(program, paper)
+        report = program.live.in_full(paper.source, rules.settings, self._pause, rules.runtime, weigh)
         program._took = time.perf_counter() - began
         state = _state(program, paper, report, is_full=True)
         if program.is_short and not state.is_settled:
@@ -426,7 +423,9 @@ class Desk:
         if outline.starts != program.starts:  # That became known just now.
             outline.whole.is_dated = True
         program._wants_outline = False
-        self._tell(program, replace(state, outline=outline), number)
+        state = replace(state, outline=outline)
+        report = program.live.weighed(state.paper.source, program.rules.settings, state.weigh)
+        self._tell(program, replace(state, report=report) if report is not None else state, number)
 
     def _tidy(self) -> None:
         """Collect what nobody needs any more, and let what is left alone until the next time.
@@ -459,6 +458,12 @@ class Desk:
             if future.set_running_or_notify_cancel():
                 future.set_result(state)
         return True
+
+
+def _weigh(program: OpenProgram, paper: Paper) -> Weigh | None:
+    """Tells effects in a new version by the outline of an earlier one, if there is one."""
+    outline = _outline(program)
+    return State(paper, CheckReport("", ()), False, outline).weigh if outline is not None else None
 
 
 def _state(program: OpenProgram, paper: Paper, report: CheckReport, *, is_full: bool) -> State:

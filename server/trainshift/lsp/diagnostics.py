@@ -18,7 +18,8 @@ from trainshift.core.text.source import Span
 from trainshift.engine.checking import Diagnostic, OtherPlace, Region
 from trainshift.engine.own_codes import UNUSED_SUPPRESSION
 from trainshift.engine.settings import Severity
-from trainshift.lsp.desk import Rules, State
+from trainshift.lsp.desk import State
+from trainshift.lsp.options import Rules
 from trainshift.lsp.text.documents import Paper, Part, paper_of
 from trainshift.lsp.text.positions import Place
 from trainshift.lsp.wire.uris import path_of, uri_of

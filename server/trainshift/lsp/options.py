@@ -7,12 +7,17 @@ same findings; the editor decides what the file leaves open, and what only an ed
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
+from trainshift.core.text.source import Source
 from trainshift.engine.own_codes import SYNTAX_ERROR
 from trainshift.engine.settings import Settings, SettingsError, read_settings
 from trainshift.host.configuration import Configuration, check_patterns
+
+if TYPE_CHECKING:
+    from trainshift.engine.versions.runtime import Runtime
 
 SECTION = "trainshift"
 _WHERE = f"{SECTION} (editor settings)"
@@ -104,3 +109,20 @@ def read_options(section: object) -> tuple[Options, list[str]]:
 
 def _kebab(key: str) -> str:
     return re.sub(r"(?<!^)([A-Z])", lambda match: f"-{match[1].lower()}", key)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What decides how a program is judged, besides its text.
+
+    `files` is the same as long as no file that holds settings or requirements has changed.
+    """
+
+    settings: Settings = field(default_factory=Settings)
+    enable: bool = True
+    hints: bool = True
+    code_lens: bool = True
+    ignores_versions: bool = False
+    files: object = None
+    source_of: Callable[[str], Source | None] = field(default=lambda path: None, compare=False)
+    runtime: Callable[[], Runtime | None] = field(default=lambda: None, compare=False)

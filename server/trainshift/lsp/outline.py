@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from trainshift.core.text.edit import Change
 from trainshift.core.text.source import Span
+from trainshift.engine.effects.outcomes import Outcome
 from trainshift.lsp.text.documents import Paper
 from trainshift.lsp.whole import Whole
 
@@ -16,7 +17,7 @@ class Outline:
 
     `starts` are the files that start its programs, as far as somebody has looked for them; it is converted
     with the first one whose program trains.  Spans are the document's own, changes those of the whole.  What
-    is withheld has its rule and its reason.
+    is withheld has its rule and its reason, and `outcomes` are what the conversion does in the document.
     """
 
     paper: Paper
@@ -26,6 +27,7 @@ class Outline:
     changes: tuple[tuple[Span, Change], ...]
     withheld: tuple[tuple[Span, str, str], ...]
     loops: tuple[tuple[Span, str], ...]
+    outcomes: tuple[Outcome, ...]
 
 
 def outline_of(paper: Paper, path: str, starts: tuple[str, ...], whole: Whole) -> Outline:
@@ -38,4 +40,5 @@ def outline_of(paper: Paper, path: str, starts: tuple[str, ...], whole: Whole) -
         tuple((place.span, change) for place, change in whole.changes if place.path == path),
         tuple((place.span, each.rule, each.reason) for place, each in whole.withheld if place.path == path),
         tuple((place.span, name) for place, name in whole.loops if place.path == path),
+        tuple(each for each in whole.outcomes if each.path == path),
     )

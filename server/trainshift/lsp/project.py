@@ -18,8 +18,8 @@ from trainshift.host.disk import files_under, text_on_disk
 from trainshift.host.files import FileProblem
 from trainshift.host.walk import collect
 from trainshift.lsp import diagnostics
-from trainshift.lsp.desk import OpenProgram, Rules, State
-from trainshift.lsp.options import SECTION, Chosen, Options, read_options
+from trainshift.lsp.desk import OpenProgram, State
+from trainshift.lsp.options import SECTION, Chosen, Options, Rules, read_options
 from trainshift.lsp.text.documents import Paper, paper_of, plain
 from trainshift.lsp.wire.capabilities import LANGUAGES
 from trainshift.lsp.wire.uris import path_of, uri_of
@@ -291,7 +291,8 @@ class Scan:
             return None
         paper = paper_of(plain(uri, None, text, self._encoding))
         live = Live(path, self._project.files)
-        report = live.in_full(paper.source, rules.settings, demanded=rules.runtime)
+        with self._project.files.noting() as noted:
+            report = live.in_full(paper.source, rules.settings, demanded=rules.runtime, asks=True)
         items = diagnostics.items_of(State(paper, report, True, None), rules)[uri]
-        self._project._scanned[path] = Scanned(stamp, live.linked, items)
+        self._project._scanned[path] = Scanned(stamp, live.linked | noted, items)
         return items

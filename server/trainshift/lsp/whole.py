@@ -16,6 +16,8 @@ from trainshift.core.training.loop_kinds import Loop, Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.engine.analysis import Analysis
 from trainshift.engine.conversion import Conversion, Status, obstacle, without_gaps
+from trainshift.engine.effects.asking import outcomes_of
+from trainshift.engine.effects.outcomes import Outcome
 from trainshift.engine.own_codes import UNSUPPORTED_VERSION
 from trainshift.engine.versions.runtime import Runtime
 from trainshift.engine.workspace import ParsedFiles
@@ -48,6 +50,7 @@ class Whole:
     `changing` are the files that a conversion changes, if need be one that ignores what versions are asked
     for.  `paths` are all files that were looked into.
     `loops` are the headers of training loops, or the calls that train, with what each is called.
+    `outcomes` tell the effects of findings.
     """
 
     sources: dict[str, Source]
@@ -59,6 +62,7 @@ class Whole:
     withheld: tuple[tuple[Place, Withheld], ...] = ()
     loops: tuple[tuple[Place, str], ...] = ()
     changing: tuple[str, ...] = ()
+    outcomes: tuple[Outcome, ...] = ()
     is_dated: bool = False
 
     @property
@@ -115,6 +119,7 @@ def whole_of(
         tuple((_place(analysis, each.target), each) for each in analysis.withheld),
         tuple(_loops(analysis)),
         _changing(analysis, wanted),
+        outcomes_of(analysis),
     )
 
 

@@ -10,16 +10,15 @@ from collections.abc import Callable, Collection
 from trainshift.core.names.script import Script
 from trainshift.core.names.workspace import MOST_CONVERTED
 from trainshift.engine.analysis import Analysis, analyze_script
+from trainshift.engine.effects.asking import MOST_STARTS
 from trainshift.engine.programs import Claims, Programs, analyze_program, claims_from, claims_of
 from trainshift.engine.workspace import ParsedFiles, linked
-from trainshift.lsp.desk import OpenProgram, Rules
+from trainshift.lsp.desk import OpenProgram
+from trainshift.lsp.options import Rules
 from trainshift.lsp.outline import Outline, outline_of
 from trainshift.lsp.text.documents import Paper
 from trainshift.lsp.whole import Whole, refused, whole_of
 from trainshift.lsp.wire.uris import path_of
-
-# So many programs that a file belongs to are looked at for one that trains.
-_MOST_STARTS = 4
 
 
 class Wholes:
@@ -63,7 +62,7 @@ class Wholes:
         """What could be made distributed in a document, as a part of its program."""
         path, starts = "" if paper.is_notebook else path_of(program.uri), program.starts
         idle = None
-        for start in starts[:_MOST_STARTS]:
+        for start in starts[:MOST_STARTS]:
             whole = self._started_by(start, pause) if start != path else None
             # Of a program that is too large, or was read too early, the document is no part.
             if whole is None or path not in whole.sources or whole.sources[path].text != paper.text:

@@ -123,17 +123,17 @@ def _conditions(program: Program, loop: Loop, site: Site, whole: bool) -> Iterat
             seen.add((first, function))
             waiting += [(caller, whole, first) for caller in program.fact(Loops).callers(function)]
     for first, every in ways.items():
-        if first is None or program.script.home(first.site.scope) is not program.script:
+        if first is None or program.script.text_of(first.site.scope) is not program.script:
             continue
         differ = [each for each in every if not each.alike]
-        here = [each for each in differ if program.script.home(each.site.scope) is program.script]
+        here = [each for each in differ if program.script.text_of(each.site.scope) is program.script]
         told = next(iter(here), first)
         yield replace(first, what=told.what, at=told.at, alike=not differ)
 
 
 def _around(program: Program, loop: Loop, site: Site, whole: bool) -> tuple[list[_Condition], bool]:
     """The conditions around a call in its function, outwards, and whether it then stands for a whole loop."""
-    script = program.script.home(site.scope)
+    script = program.script.text_of(site.scope)
     place = script.span(site.node, site)
     found: list[_Condition] = []
 

@@ -131,7 +131,7 @@ def _of_fixes(
 
 def _all_fixes(state: State, wanted: Wanted) -> Iterator[types.CodeAction]:
     """What `trainshift check --fix` mends; a client may ask for it whenever a document is saved."""
-    if any(each.fix is not None and each.severity >= Severity.WARNING for each in state.report.diagnostics):
+    if any(each.is_mended(Severity.WARNING) for each in state.report.diagnostics):
         yield _action("fixAll", "Fix all", FIX_ALL, state, wanted)
 
 

@@ -14,7 +14,7 @@ from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import LOOKED_FOR, Loops
 from trainshift.core.training.steps import Step, Steps
 from trainshift.core.training.what_trains import WhatTrains
-from trainshift.engine.starred import hidden_fit, hidden_start
+from trainshift.engine.outlook.starred import hidden_fit, hidden_start
 from trainshift.engine.unseen import unrun_step, unseen_run, unseen_training
 from trainshift.rewriting.device_places import DevicePlaces, Where
 from trainshift.rewriting.keras.fits import Fits

@@ -1,0 +1,70 @@
+"""Effects: what the conversion of a program does because of a finding (SPEC §9).
+
+A finding is worth a warning if the conversion refuses, withholds or doubts something because of it.  That
+is asked of the conversion itself: of the rules that rely on the restriction, at the place of the finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from trainshift.core.finding import Effect
+from trainshift.core.names.script import Script
+from trainshift.core.names.workspace import MOST_CONVERTED
+from trainshift.core.text.source import Span
+from trainshift.engine.analysis import Analysis, analyze_script
+from trainshift.engine.effects.outcomes import Outcome
+from trainshift.engine.findings import ALL_CODES
+from trainshift.engine.programs import Programs
+from trainshift.engine.workspace import ParsedFiles, linked
+from trainshift.transforms import TRANSFORMS
+
+# So many programs that a file belongs to are looked at for one that trains.
+MOST_STARTS = 4
+_GUARDED = {rule.code: frozenset(guard.code for guard in rule.guards) for rule in TRANSFORMS}
+
+
+def outcomes_of(analysis: Analysis) -> tuple[Outcome, ...]:
+    """What the conversion of a program refuses, withholds and doubts, by place."""
+    return tuple(
+        Outcome(script.path, place, codes, effect)
+        for span, codes, effect in _done(analysis)
+        for script, place in (analysis.place(span),)
+    )
+
+
+def _done(analysis: Analysis) -> Iterator[tuple[Span, frozenset[str], Effect]]:
+    outlook = analysis.outlook
+    if outlook.refused and outlook.at is not None:
+        yield outlook.at, ALL_CODES, Effect.REFUSES
+    for withheld in analysis.withheld:
+        effect = Effect.REFUSES if withheld.essential else Effect.WITHHOLDS
+        yield withheld.target, _GUARDED[withheld.rule], effect
+    for change in analysis.changes:
+        if change.doubts:
+            yield change.target, _GUARDED[change.rule], Effect.DOUBTS
+
+
+def outcomes_around(script: Script, files: ParsedFiles | None, codes: Collection[str]) -> tuple[Outcome, ...]:
+    """What a conversion does in a script because of findings of some `codes`.
+
+    That is the conversion of the first program that trains of those which it is part of, as `files` tell.
+    """
+    # What nothing imports starts the one program that it is part of.
+    is_part = files is not None and files.naming(script.path)
+    starts = Programs(files).starts(script.path) if files is not None and is_part else ()
+    for start in starts[:MOST_STARTS]:
+        code = files.read(start) if files is not None and start != script.path else None
+        found = _outcomes(linked(code, start, files, MOST_CONVERTED), codes) if code is not None else None
+        if found is not None:
+            return tuple(each for each in found if each.path == script.path)
+    return tuple(each for each in _outcomes(script, codes) or () if each.path == script.path)
+
+
+def _outcomes(script: Script, codes: Collection[str]) -> tuple[Outcome, ...] | None:
+    """What a conversion of the program that a script starts does; None where it does not train."""
+    analysis = analyze_script(script, relying_on=frozenset(codes))
+    trains = analysis.outlook.convertible or analysis.outlook.refused
+    found = outcomes_of(analysis) if trains else None
+    analysis.program.forget_facts()
+    return found

@@ -1,0 +1,101 @@
+"""Effects: how loud a finding is follows from what the conversion does because of it (SPEC §9)."""
+
+from __future__ import annotations
+
+import pytest
+
+from fixtures import SCRIPTS
+from trainshift.core.finding import Effect, Verdict
+from trainshift.engine.checking import COPES, Diagnostic, check
+from trainshift.engine.conversion import convert
+from trainshift.engine.settings import LETTER, Settings, Severity
+from trainshift.engine.workspace import files_in_memory
+
+LOOP = """\
+import os, random
+import tensorflow as tf
+
+keras = tf.keras
+model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+optimizer = tf.keras.optimizers.SGD(0.1)
+
+
+def step(x, y):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((model(x) - y) ** 2)
+    grads = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply_gradients(zip(grads, model.trainable_variables))
+
+
+"""
+PARTED = LOOP + "if random.random() < 0.5:\n    for x, y in data:\n        step(x, y)\n"
+AGREED = LOOP + "if os.environ.get('TRAIN'):\n    for x, y in data:\n        step(x, y)\n"
+BUILT = "import tensorflow as tf\n\nkeras = tf.keras\nlayers = [keras.layers.Dense(1)]\n"
+STRATEGY = LOOP + (
+    "strategy = tf.distribute.MirroredStrategy()\n"
+    "with strategy.scope():\n    for x, y in data:\n        strategy.run(step, (x, y))\n"
+)
+
+
+def found(text: str, code: str, settings: Settings | None = None) -> list[Diagnostic]:
+    return [each for each in check(text, settings).diagnostics if each.code == code]
+
+
+def test_what_the_conversion_copes_with_is_information_and_says_so() -> None:
+    assert not convert(LOOP + "for x, y in data:\n    step(x, y)\n").doubts
+    (alias,) = found(LOOP + "for x, y in data:\n    step(x, y)\n", "TF03")
+    assert (alias.verdict, alias.effect) == (Verdict.VIOLATED, Effect.NONE)
+    assert alias.severity is Severity.INFORMATION
+    assert alias.message.endswith(COPES)
+
+
+def test_what_the_conversion_doubts_is_a_warning() -> None:
+    assert convert(PARTED).doubts
+    (loop,) = found(PARTED, "TL05")
+    assert (loop.effect, loop.severity) == (Effect.DOUBTS, Severity.WARNING)
+    assert COPES not in loop.message
+    assert not any(each.severity >= Severity.WARNING for each in check(AGREED).diagnostics)
+
+
+def test_what_the_conversion_refuses_is_a_warning() -> None:
+    assert convert(STRATEGY).reason
+    (loop, *_) = found(STRATEGY, "TL02")
+    assert (loop.effect, loop.severity) == (Effect.REFUSES, Severity.WARNING)
+
+
+def test_a_module_that_does_not_train_has_no_warnings() -> None:
+    (alias,) = found(BUILT, "TF03")
+    assert (alias.effect, alias.severity) == (Effect.NONE, Severity.INFORMATION)
+
+
+def test_a_module_is_judged_by_the_program_that_it_is_part_of() -> None:
+    train = "from loop import train\n\ntrain()\n"
+    loop = PARTED.replace("if random", "def train():\n  if random").replace("\n    for", "\n      for")
+    loop = loop.replace("\n        step", "\n          step")
+    files = files_in_memory({"/p/train.py": train, "/p/loop.py": loop})
+    diagnostics = check(loop, None, "/p/loop.py", files).diagnostics
+    (parted,) = [each for each in diagnostics if each.code == "TL05"]
+    assert (parted.effect, parted.severity) == (Effect.DOUBTS, Severity.WARNING)
+
+
+def test_by_the_letter_the_conversion_is_not_asked() -> None:
+    settings = Settings(restrictions=LETTER)
+    (alias,) = found(LOOP, "TF03", settings)
+    assert (alias.effect, alias.severity) == (None, Severity.WARNING)
+    assert COPES not in alias.message
+
+
+def test_what_somebody_chose_decides() -> None:
+    settings = Settings(severity={"TF03": {Verdict.VIOLATED: Severity.ERROR}})
+    (alias,) = found(LOOP, "TF03", settings)
+    assert alias.severity is Severity.ERROR
+
+
+@pytest.mark.parametrize("folder", SCRIPTS, ids=lambda folder: folder.name)
+def test_a_script_that_is_converted_without_a_doubt_has_no_warning(folder) -> None:  # type: ignore[no-untyped-def]
+    text = (folder / "before.py").read_bytes().decode("utf-8-sig")
+    conversion = convert(text)
+    loud = [each for each in check(text).diagnostics if each.severity >= Severity.WARNING]
+    if not conversion.doubts and not conversion.withheld and not conversion.reason:
+        assert not loud
+    assert all(each.effect for each in loud if each.code.startswith("T") and each.code < "TS")
