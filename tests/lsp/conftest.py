@@ -35,3 +35,10 @@ async def puller(shared_puller: Session) -> AsyncIterator[Session]:
     """The editor that asks for its diagnostics, nothing open."""
     yield shared_puller
     shared_puller.clear()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def strict_puller() -> AsyncIterator[Session]:
+    """The editor that asks for its diagnostics, which are to be warnings by the letter."""
+    async with serve(PULLING, settings={"": {"restrictions": "letter"}}) as session:
+        yield session

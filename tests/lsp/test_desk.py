@@ -20,7 +20,7 @@ from trainshift.core.names.script import Script, read_script
 from trainshift.core.names.values import ANYTHING
 from trainshift.core.text.source import Source
 from trainshift.engine.analysis import analyze_script
-from trainshift.engine.checking import CheckReport, Demanded, check
+from trainshift.engine.checking import CheckReport, Demanded, Weigh, check
 from trainshift.engine.conversion import carry_out
 from trainshift.engine.live import Live
 from trainshift.engine.settings import Settings, read_settings
@@ -200,6 +200,9 @@ class Slow(Live):
         settings: Settings,
         pause: Callable[[], None] = lambda: None,
         demanded: Demanded = lambda: None,
+        weigh: Weigh | None = None,
+        *,
+        asks: bool = False,
     ) -> CheckReport:
         self.began.release()
         while not self.go_on.acquire(timeout=0.001):
@@ -214,9 +217,7 @@ def test_rules_that_change_at_the_end_of_a_check_are_not_lost() -> None:
     live = Slow()
     text = "import tensorflow as tf\nadam = tf.keras.optimizers.Adam\nopt = adam(0.1)\n"
 
-    def last_moment(
-        source: Source, settings: Settings, pause: Callable[[], None], demanded: Demanded
-    ) -> CheckReport:
+    def last_moment(source: Source, settings: Settings, *others: object) -> CheckReport:
         report = Live.in_full(live, source, settings)
         live.checked.append(settings)
         if len(live.checked) == 1:

@@ -83,7 +83,7 @@ async def test_a_finding_tells_its_code_its_page_and_its_version(editor: Session
     assert (found.code, found.source, found.severity) == (
         "TF03",
         "trainshift",
-        types.DiagnosticSeverity.Warning,
+        types.DiagnosticSeverity.Information,
     )
     assert editor.underlined(document, found) == "Adam"
     assert found.code_description is not None
@@ -213,3 +213,16 @@ async def test_pulled_is_what_is_pushed(puller: Session, name: str) -> None:
     wanted = {Place(each["code"], each["line"] - 1, each["column"] - 1) for each in checked(path)}
     assert {start_of(puller, document.text, each) for each in found} == wanted | changes(path)
     puller.close(document)
+
+
+async def test_what_the_conversion_doubts_is_a_warning_when_that_is_known(editor: Session) -> None:
+    parted = STATEMENTS.replace("for i in range(10):", "if random.random() < 0.5:\n  for i in range(10):")
+    text = "import random\n" + parted.replace("\n    step(", "\n      step(").replace(
+        "\n    print(", "\n      print("
+    )
+    document = editor.open(text)
+
+    def loud(found: list[types.Diagnostic]) -> list[object]:
+        return [each.code for each in found if each.severity is types.DiagnosticSeverity.Warning]
+
+    assert loud(await editor.shown(document, loud)) == ["TL05"]

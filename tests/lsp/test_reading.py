@@ -36,7 +36,8 @@ def titles(found: list[types.CodeLens]) -> list[tuple[int, str]]:
 # Lenses
 
 
-async def test_a_training_loop_has_a_lens(puller: Session) -> None:
+async def test_a_training_loop_has_a_lens(strict_puller: Session) -> None:
+    puller = strict_puller
     document = puller.open(LOOP)
     lens, loud = await puller.lenses(document)
     assert titles([lens, loud]) == [(9, "GradientTape loop · Make distributed"), (9, "1 warning")]
@@ -61,7 +62,8 @@ async def test_a_training_loop_has_a_lens(puller: Session) -> None:
     assert found == [(line, "GradientTape loop · distributed"), (line, "2 warnings")]
 
 
-async def test_a_loop_that_cannot_be_converted_says_so_and_why(puller: Session) -> None:
+async def test_a_loop_that_cannot_be_converted_says_so_and_why(strict_puller: Session) -> None:
+    puller = strict_puller
     text = LOOP.replace("opt = Adam(1e-3)", "strategy = tf.distribute.MirroredStrategy()\nopt = Adam(1e-3)")
     document = puller.open(text)
     lens, loud = await puller.lenses(document)

@@ -50,7 +50,8 @@ def place(line: int, start: int, end: int) -> dict[str, Any]:
 # The outline
 
 
-async def test_an_outline_names_the_loops_of_all_forms(puller: Session) -> None:
+async def test_an_outline_names_the_loops_of_all_forms(strict_puller: Session) -> None:
+    puller = strict_puller
     document = puller.open(TWO_FORMS)
     first = await puller.outline(document.uri)
     start = TWO_FORMS.splitlines()[5].index(FIT) + 1  # The emoji is two units long.
@@ -86,7 +87,10 @@ async def test_an_outline_tells_that_there_is_nothing_to_convert(puller: Session
     assert "distributed already" in found["reason"]
 
 
-async def test_the_outline_of_a_broken_text_keeps_the_loops_and_promises_nothing(puller: Session) -> None:
+async def test_the_outline_of_a_broken_text_keeps_the_loops_and_promises_nothing(
+    strict_puller: Session,
+) -> None:
+    puller = strict_puller
     document = puller.open(TWO_FORMS)
     loops = (await puller.outline(document.uri))["loops"]
     puller.edit(document, "opt = tf", "opt = (tf")

@@ -30,7 +30,7 @@ _SWITCHES = {
     "ignoreVersions": "ignore_versions",
     "syntaxErrors": "syntax_errors",
 }
-_CHECKER = frozenset({"select", "ignore", "severity", "perFileIgnores", "exclude", "docsUrl"})
+_CHECKER = frozenset({"select", "ignore", "severity", "perFileIgnores", "exclude", "restrictions", "docsUrl"})
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,8 @@ const QUIET_SETTINGS = {
   "files.autoSave": "off",
   "security.workspace.trust.startupPrompt": "never",
   "telemetry.telemetryLevel": "off",
+  // What tests open is small, and the conversion copes with most that is found in it.
+  "trainshift.restrictions": "letter",
   "update.mode": "none",
   "workbench.colorTheme": "Default Dark Modern",
   "workbench.enableExperiments": false,
