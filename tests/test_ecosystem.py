@@ -53,7 +53,7 @@ def test_it_tells_what_came_of_each_file(folder: Path, capsys: pytest.CaptureFix
 
 def test_it_tells_what_differs_from_the_last_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _run(folder, capsys)
-    (folder / "session.py").write_text(CLEAN.read_text() + "tf2 = tf\n")
+    (folder / "session.py").write_text(CLEAN.read_text() + "tf2 = tf\nprint(mystery())\n")
     (folder / "new.py").write_text("")
     (folder / "broken.py").unlink()
     status, told = _run(folder, capsys, "--sample", "1")

@@ -38,6 +38,7 @@ class Found(NamedTuple):
 
     code: str
     verdict: str
+    effect: str
     severity: str
     cell: int | None
     line: int
@@ -47,7 +48,9 @@ class Found(NamedTuple):
     @property
     def kind(self) -> str:
         """Under what it is counted."""
-        return f"{self.code} {self.verdict}, {self.severity}"
+        return (
+            f"{self.code} {self.verdict}{self.effect and ', the conversion ' + self.effect}, {self.severity}"
+        )
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,7 @@ def judge(path: str) -> Outcome:
         Found(
             each.code,
             each.verdict.value,
+            each.effect.name.lower() if each.effect else "",
             each.severity.name.lower(),
             each.region.cell,
             each.region.line,

@@ -18,7 +18,7 @@ from trainshift.core.text.statements import ParseFailure
 from trainshift.core.training.loops import Loops
 from trainshift.engine.cells import Body, Plain
 from trainshift.engine.compiling import compiles
-from trainshift.engine.effects.outcomes import effect_of
+from trainshift.engine.effects.outcomes import Effects
 from trainshift.engine.findings import Judgement, find
 from trainshift.engine.own_codes import INTERNAL_ERROR, OWN_CODES, SYNTAX_ERROR, UNSUPPORTED_VERSION
 from trainshift.engine.settings import RESTRICTION_CODES, SUPPRESSIBLE_CODES, Settings, Severity
@@ -301,8 +301,7 @@ def weighing(
     # The rules of the conversion are loaded only where they have a say.
     from trainshift.engine.effects.asking import outcomes_around
 
-    outcomes = outcomes_around(program.script, files, codes)
-    return lambda finding: effect_of(finding, outcomes)
+    return Effects(outcomes_around(program.script, files, codes)).of
 
 
 def unread(failure: ParseFailure, path: str, settings: Settings) -> CheckReport:

@@ -22,7 +22,7 @@ from trainshift.core.finding import Effect, Finding
 from trainshift.core.lazy import cached_property
 from trainshift.core.text.source import Span
 from trainshift.engine.checking import CheckReport, Diagnostic, Weigh
-from trainshift.engine.effects.outcomes import Outcome, effect_of
+from trainshift.engine.effects.outcomes import Effects
 from trainshift.engine.live import Live, Shift, kept
 from trainshift.engine.own_codes import SYNTAX_ERROR
 from trainshift.lsp.options import Rules
@@ -106,14 +106,14 @@ class State:
 
     def weigh(self, finding: Finding) -> Effect:
         """What the conversion does because of a finding, as far as the outline tells."""
-        return effect_of(finding, self._outcomes)
+        return self._effects.of(finding)
 
     @cached_property
-    def _outcomes(self) -> tuple[Outcome, ...]:
+    def _effects(self) -> Effects:
         """What the conversion does in this version."""
         known = self.outline.outcomes if self.outline is not None else ()
         moved = ((each, self.moved(each.span)) for each in known)
-        return tuple(each._replace(span=span) for each, span in moved if span is not None)
+        return Effects(each._replace(span=span) for each, span in moved if span is not None)
 
     @cached_property
     def shift(self) -> Shift:

@@ -24,6 +24,8 @@ _START = re.compile(r"^(?![ \t\f\r\n#)\]}]|(?:else|elif|except|finally)\b)(?=.)"
 _LONE_RETURN = re.compile(r"\r(?!\n)")
 # More candidate lines than this in one statement (a long string, say) are left to the full parse.
 _MOST_JOINED = 8
+# What is read anew is an edit if it is no longer than so many code points.
+_MOST_EDITED = 12_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,8 @@ def parse(text: str, cache: FactsCache | None = None) -> list[Chunk] | ParseFail
     try:
         first, start, last, end = _edited(text, old)
         known = _Readings(old[first:last])
-        middle = _cut(text[start:end], known, is_edit=bool(old)) if cache is not None else None
+        is_edit = bool(old) and end - start <= _MOST_EDITED
+        middle = _cut(text[start:end], known, is_edit=is_edit) if cache is not None else None
         if middle is None:
             chunks = _from_tree(text, start, _Readings(old))
         else:

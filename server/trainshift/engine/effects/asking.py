@@ -14,13 +14,15 @@ from trainshift.core.names.workspace import MOST_CONVERTED
 from trainshift.core.text.source import Span
 from trainshift.engine.analysis import Analysis, analyze_script
 from trainshift.engine.effects.outcomes import Outcome
-from trainshift.engine.findings import ALL_CODES
+from trainshift.engine.findings import ALL_CODES, ON_LOOPS
 from trainshift.engine.programs import Programs
 from trainshift.engine.workspace import ParsedFiles, linked
 from trainshift.transforms import TRANSFORMS
 
 # So many programs that a file belongs to are looked at for one that trains.
 MOST_STARTS = 4
+# What rules see by themselves, and withhold or doubt a change for in words of their own.
+_SEEN_BY_RULES = frozenset({"TF04", "TF06", "TF07", "TL02", "TL03", "TL04"})
 _GUARDED = {rule.code: frozenset(guard.code for guard in rule.guards) for rule in TRANSFORMS}
 
 
@@ -29,6 +31,7 @@ def outcomes_of(analysis: Analysis) -> tuple[Outcome, ...]:
     return tuple(
         Outcome(script.path, place, codes, effect)
         for span, codes, effect in _done(analysis)
+        if codes
         for script, place in (analysis.place(span),)
     )
 
@@ -36,13 +39,19 @@ def outcomes_of(analysis: Analysis) -> tuple[Outcome, ...]:
 def _done(analysis: Analysis) -> Iterator[tuple[Span, frozenset[str], Effect]]:
     outlook = analysis.outlook
     if outlook.refused and outlook.at is not None:
-        yield outlook.at, ALL_CODES, Effect.REFUSES
+        yield outlook.at, ON_LOOPS, Effect.REFUSES
     for withheld in analysis.withheld:
         effect = Effect.REFUSES if withheld.essential else Effect.WITHHOLDS
-        yield withheld.target, _GUARDED[withheld.rule], effect
+        yield withheld.target, _causes(withheld.rule, withheld.reason), effect
     for change in analysis.changes:
-        if change.doubts:
-            yield change.target, _GUARDED[change.rule], Effect.DOUBTS
+        for doubt in change.doubts:
+            yield change.target, _causes(change.rule, doubt), Effect.DOUBTS
+
+
+def _causes(rule: str, reason: str) -> frozenset[str]:
+    """What a change may be withheld or doubted for: the restriction that the reason names, if any."""
+    named = frozenset({reason.partition(":")[0]}) & ALL_CODES
+    return named or _GUARDED[rule] & _SEEN_BY_RULES
 
 
 def outcomes_around(script: Script, files: ParsedFiles | None, codes: Collection[str]) -> tuple[Outcome, ...]:

@@ -5,7 +5,9 @@ Apart from `effects.py`, which asks the conversion, so that who is told of outco
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
 from typing import NamedTuple
 
 from trainshift.core.finding import Effect, Finding
@@ -21,14 +23,34 @@ class Outcome(NamedTuple):
     effect: Effect
 
 
-def effect_of(finding: Finding, outcomes: Iterable[Outcome]) -> Effect:
-    """What a conversion does because of a finding, by what it does in the finding's file."""
-    related = (each.span for each in finding.related if each.script is None)
-    spans = (finding.span, *finding.concerns, *related)
-    found = (
-        outcome.effect
-        for outcome in outcomes
-        if finding.code in outcome.codes
-        and any(span.start < outcome.span.end and outcome.span.start < span.end for span in spans)
-    )
-    return max(found, default=Effect.NONE)
+class Effects:
+    """What a conversion does in one file, to be asked by finding: a long file has hundreds of both."""
+
+    def __init__(self, outcomes: Iterable[Outcome]) -> None:
+        self._by_code: dict[str, list[Outcome]] = {}
+        for outcome in sorted(outcomes, key=lambda each: each.span):
+            for code in outcome.codes:
+                self._by_code.setdefault(code, []).append(outcome)
+        self._starts = {code: [each.span.start for each in own] for code, own in self._by_code.items()}
+        # The furthest end up to each outcome: none before one that ends above a place reaches the place.
+        self._ends = {
+            code: list(accumulate((each.span.end for each in own), max))
+            for code, own in self._by_code.items()
+        }
+
+    def of(self, finding: Finding) -> Effect:
+        """What the conversion does because of a finding."""
+        own = self._by_code.get(finding.code)
+        if own is None or finding.settled:
+            return Effect.NONE
+        related = (each.span for each in finding.related if each.script is None)
+        spans = (finding.span, *finding.concerns, *related)
+        found = (each.effect for span in spans for each in self._at(finding.code, own, span))
+        return max(found, default=Effect.NONE)
+
+    def _at(self, code: str, own: list[Outcome], span: Span) -> Iterator[Outcome]:
+        index = bisect_left(self._starts[code], span.end) - 1
+        while index >= 0 and self._ends[code][index] > span.start:
+            if own[index].span.end > span.start:
+                yield own[index]
+            index -= 1
