@@ -93,7 +93,9 @@ class Tally:
 @pytest.mark.parametrize("every", [1, 5, 20])
 def test_what_is_said_at_once_is_nearly_always_what_check_says(every: int, quick: bool) -> None:
     tally = Tally()
-    for seed, name in enumerate([*some(every, 1 if quick else 4, WHOLE), *some(every, 15, CASES)]):
+    for seed, name in enumerate(
+        [*some(every, 1 if quick else 8, WHOLE), *some(every, 15 if quick else 40, CASES)]
+    ):
         tally.follow(name, seed, 25, every)
     assert tally.asked > 10 * tally.unknown
     share = tally.exact / tally.asked
