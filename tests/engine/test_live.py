@@ -106,7 +106,7 @@ def test_what_is_said_at_once_is_nearly_always_what_check_says(every: int, quick
 @pytest.mark.parametrize("seed", range(4))
 def test_long_histories(seed: int) -> None:
     tally = Tally()
-    for name in some(seed, 8):
+    for name in some(seed, 20):
         tally.follow(name, seed, 100, 4)
     share = tally.exact / tally.asked
     assert share >= LEAST_EXACT, f"{share:.1%} of {tally.asked} exact; wrong: {tally.wrong[:20]}"
