@@ -8,6 +8,8 @@ from dataclasses import replace
 import pytest
 
 from fixtures import SCRIPTS
+from trainshift.core.names.script import Script, read_script
+from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, apply, merge
 from trainshift.engine.analysis import Analysis, analyze
 from trainshift.engine.audit import faults_of
@@ -122,3 +124,73 @@ def test_a_fault_is_told_where_the_call_stands_in_the_script() -> None:
     text = analysis.scripts[0].source.text
     (fault, *_) = faults_of(analysis.program, without(analysis.changes, "HV04"))
     assert text[fault.span.start :].partition("(")[0].endswith("apply_gradients")
+
+
+HEAD = """\
+import horovod.tensorflow as hvd
+import tensorflow as tf
+
+hvd.init()
+net = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+opt = tf.keras.optimizers.SGD(0.1 * hvd.size())
+
+
+"""
+STEP = """\
+def step(x, reduce=True):
+    with tf.GradientTape() as one, tf.GradientTape() as other:
+        loss = tf.reduce_mean(net(x) ** 2)
+        more = tf.reduce_mean(net(x + 1.0) ** 2)
+    one = hvd.DistributedGradientTape(one)
+    other = hvd.DistributedGradientTape(other)
+    weights = net.trainable_variables
+    pairs = zip(one.gradient(loss, weights), other.gradient(more, weights))
+    opt.apply_gradients(zip([a + b for a, b in pairs], weights))
+
+
+for x in data:
+    step(x)
+hvd.broadcast_variables(net.variables, root_rank=0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("", "", []),
+        (
+            "    other = hvd.DistributedGradientTape(other)\n",
+            "",
+            ["the gradients of this step are not averaged"],
+        ),
+        (
+            "    other = hvd.DistributedGradientTape(other)\n",
+            "    if reduce:\n        other = hvd.DistributedGradientTape(other)\n"
+            "    other = hvd.DistributedGradientTape(other)\n",
+            ["the gradients are averaged here, and were before"],
+        ),
+        (
+            "SGD(0.1 * hvd.size())",
+            "SGD((0.5 * rate + 0.1 if warm else rate) * hvd.size())",
+            ["the rate of this optimizer is scaled twice"],
+        ),
+        (
+            "hvd.broadcast_variables(net.variables, root_rank=0)\n",
+            "",
+            ["nothing gives all ranks the same weights before they train"],
+        ),
+        (
+            "    pairs = zip(one.gradient(loss, weights), other.gradient(more, weights))\n",
+            "    pairs = zip(gradients(one, loss), gradients(other, more))\n",
+            [],
+        ),
+    ],
+)
+def test_what_is_wrong_is_seen_in_any_text(before: str, after: str, expected: list[str]) -> None:
+    rate = "rate = 0.1 * hvd.size()\nwarm = True\n"
+    own = "def gradients(tape, loss):\n    return tape.gradient(loss, net.trainable_variables)\n\n\n"
+    text = f"{HEAD}{STEP}".replace(before, after)
+    text = text.replace("net = ", f"{rate}net = ", 1).replace("def step", f"{own}def step", 1)
+    script = read_script(text)
+    assert isinstance(script, Script)
+    assert [each.text for each in faults_of(Program(script), ())] == expected

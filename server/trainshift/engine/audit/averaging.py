@@ -10,7 +10,7 @@ from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
 from trainshift.core.names.classes import class_around
 from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import UserInstance
+from trainshift.core.names.values import Function, UserInstance
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Scope, Site, Statement, argument
 from trainshift.core.training.horovod import Horovod
@@ -61,17 +61,15 @@ class Averaging:
         """What is wrong with a call of `apply_gradients`."""
         assert step.pairs is not None
         pairs = at(step.pairs, step.site)
-        if self._averages(pairs):
+        if self._reaching(self._reductions, pairs):
             return
-        taken = self._reaching(self._taking, pairs) or [each.site for each in step.gradients]
-        if not taken and self._averages(pairs._replace(node=step.receiver)):
+        taken = self._reaching(self._taking, pairs)
+        if not taken and (self._averages(pairs) or self._averages(pairs._replace(node=step.receiver))):
             return
+        taken = taken or [each.site for each in step.gradients]
         if not taken:
-            yield Flaw(
-                "Trainshift cannot find the gradients of this step; check that they are averaged",
-                step.site,
-                certain=False,
-            )
+            text = "Trainshift cannot find the gradients of this step; check that they are averaged"
+            yield Flaw(text, step.site, certain=False)
         for site in taken:
             called = site.node.func
             of = called.value if isinstance(called, ast.Attribute) else None
@@ -143,7 +141,11 @@ class Averaging:
 
     @cached_property
     def _taking(self) -> dict[ast.Call, Site]:
-        return {site.node: site for site in self._script.sites_named(*_TAKING)}
+        sites = self._script.sites_named(*_TAKING)
+        return {site.node: site for site in sites if not self._is_own(site)}
+
+    def _is_own(self, site: Site) -> bool:
+        return any(isinstance(value, Function) for value in self._names.callee(site))
 
     def _is_aside(self, site: Site) -> bool:
         """Whether a call is a step inside of an optimizer's class, for which whoever uses that answers."""
