@@ -289,10 +289,15 @@ class LearningRates:
         self._hide(place.node, within, reason)
 
     def _is_read(self, value: Value, site: Site | None) -> bool:
-        """Whether the rate is a variable that a graph reads: it is scaled there, whatever assigns it."""
-        variable = isinstance(value, Instance) and api.is_subclass(value.cls, *api.VARIABLE)
+        """Whether the rate is a variable that a graph reads: it is scaled there, whatever assigns it.
+
+        One that the script scales itself is scaled where it gets its values, which are seen one by one.
+        """
+        if not isinstance(value, Instance) or not api.is_subclass(value.cls, *api.VARIABLE):
+            return False
+        made = self._script.site_of(value.node)
         return (
-            variable
+            not self._horovod.scaled(made.node, made.scope, made.statement)
             and site is not None
             and self._program.fact(Graphs).is_used
             and any(
