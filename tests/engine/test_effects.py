@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from fixtures import SCRIPTS
+from fixtures import SCRIPTS, TRANSFORM_CASES, Case
 from trainshift.core.finding import Effect, Verdict
 from trainshift.engine.checking import COPES, Diagnostic, check
-from trainshift.engine.conversion import convert
+from trainshift.engine.conversion import Status, convert
 from trainshift.engine.settings import LETTER, Settings, Severity
 from trainshift.engine.workspace import files_in_memory
 
@@ -99,3 +99,12 @@ def test_a_script_that_is_converted_without_a_doubt_has_no_warning(folder) -> No
     if not conversion.doubts and not conversion.withheld and not conversion.reason:
         assert not loud
     assert all(each.effect for each in loud if each.code.startswith("T") and each.code < "TS")
+
+
+@pytest.mark.parametrize("case", TRANSFORM_CASES[::6], ids=lambda case: case.name)
+def test_what_still_warns_after_a_conversion_is_told_in_its_report(case: Case) -> None:
+    """Nothing of that is new: a change that was withheld, or what was doubted."""
+    conversion = convert(case.text)
+    if conversion.status is Status.CONVERTED:
+        left = [each for each in check(conversion.text).diagnostics if each.severity >= Severity.WARNING]
+        assert not left or conversion.withheld or conversion.doubts
