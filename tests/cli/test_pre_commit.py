@@ -55,5 +55,6 @@ def test_notebooks_are_taken_too(here: Path) -> None:
     (here / "clean.ipynb").write_text(notebook([("code", "%time x = 1")]), encoding="utf-8")
     (here / "found.ipynb").write_text(notebook(CHECKED), encoding="utf-8")
     (here / "left.ipynb").write_text(notebook(), encoding="utf-8")
+    (here / "trainshift.toml").write_text('restrictions = "letter"\n')
     assert [run(HOOKS[0], name) for name in ("clean.ipynb", "found.ipynb", "left.ipynb")] == [0, 1, 0]
     assert [run(HOOKS[1], name) for name in ("clean.ipynb", "left.ipynb")] == [0, 1]

@@ -349,7 +349,8 @@ async def test_a_cell_that_goes_shows_nothing(editor: Session) -> None:
     await editor.until("nothing is shown", lambda: gone.shown == [])
 
 
-async def test_lenses_and_hovers_are_those_of_a_cell(puller: Session) -> None:
+async def test_lenses_and_hovers_are_those_of_a_cell(strict_puller: Session) -> None:
+    puller = strict_puller
     notebook = Notebook(puller, [*CELLS, ("python", ALIAS)])
     assert [len(await puller.lenses(cell)) for cell in notebook.documents] == [0, 0, 0, 0, 2, 0]
     lens, loud = await puller.lenses(notebook.documents[4])
@@ -391,7 +392,8 @@ async def test_the_edit_alone_tells_the_cell_of_each_note(puller: Session) -> No
         assert "    tape = hvd.DistributedGradientTape(tape)\n" in after[step.uri]
 
 
-async def test_the_outline_tells_the_cell_of_each_loop(puller: Session) -> None:
+async def test_the_outline_tells_the_cell_of_each_loop(strict_puller: Session) -> None:
+    puller = strict_puller
     notebook = Notebook(puller, [*CELLS, ("python", ALIAS)])
     loop = notebook.documents[4]
     wanted = {

@@ -124,8 +124,8 @@ async def test_lenses_that_are_switched_off_go() -> None:
         document = session.open(LOOP)
         refresh = types.WORKSPACE_CODE_LENS_REFRESH
         await session.until("lenses are asked for", lambda: refresh in session.refreshes)
-        assert len(await session.lenses(document)) == 2
-        for section, number in (({"codeLens": False}, 0), ({}, 2), ({"enable": False}, 0)):
+        assert len(await session.lenses(document)) == 1
+        for section, number in (({"codeLens": False}, 0), ({}, 1), ({"enable": False}, 0)):
             session.refreshes.clear()
             changed = types.DidChangeConfigurationParams({"trainshift": section})
             session.client.workspace_did_change_configuration(changed)

@@ -33,7 +33,6 @@ BOTH = {"TF01", "TF03"}
 # A client that cannot be asked for its settings.
 TELLING = able({"workspace.configuration": None, "workspace.didChangeConfiguration": None})
 ERROR = types.DiagnosticSeverity.Error
-WARNING = types.DiagnosticSeverity.Warning
 INFORMATION = types.DiagnosticSeverity.Information
 
 
@@ -82,7 +81,7 @@ async def test_each_folder_has_settings_of_its_own(tmp_path: Path) -> None:
     async with serve(folders=[quiet, loud, inner], settings=settings) as session:
         await shown(session, script(session, quiet), "TF01")
         await shown(session, script(session, loud), "TF01", TF03=ERROR)
-        await shown(session, script(session, inner), TF03=WARNING)
+        await shown(session, script(session, inner), TF03=INFORMATION)
         # What is in no folder has the settings of no folder.
         outside = script(session, tmp_path / "else")
         await shown(session, outside, "TF03")
