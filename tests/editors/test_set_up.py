@@ -45,7 +45,7 @@ def test_the_server_is_set_up_without_a_network(bundled: Path, tmp_path: Path) -
     script = tmp_path / "train.py"
     script.write_text("import tensorflow as tf\ntf2 = tf\nprint(tf2)\n", encoding="utf-8")
     programs = home / "0.0.2" / ("Scripts" if os.name == "nt" else "bin")
-    command = [str(programs / "python"), "-I", "-m", "trainshift", "check", str(script)]
+    command = [str(programs / "python"), "-I", "-m", "trainshift", "check", "--strict", str(script)]
     checked = run(command, capture_output=True, text=True)
     assert "TF02" in checked.stdout, checked
     version = run([*command[:4], "--version"], capture_output=True, text=True)

@@ -139,6 +139,7 @@ export async function checked(name: string): Promise<unknown> {
     "trainshift",
     "check",
     "--format=json",
+    "--strict",
     "--fail-on=never",
     path(name),
   ]);
