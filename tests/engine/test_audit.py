@@ -194,3 +194,34 @@ def test_what_is_wrong_is_seen_in_any_text(before: str, after: str, expected: li
     script = read_script(text)
     assert isinstance(script, Script)
     assert [each.text for each in faults_of(Program(script), ())] == expected
+
+
+def test_a_name_may_hold_a_model_that_takes_its_own_steps_later() -> None:
+    """Its optimizer is not wrapped, since its tape is."""
+    text = """\
+import tensorflow as tf
+
+
+class Custom(tf.keras.Sequential):
+    def train_step(self, data):
+        x, y = data
+        with tf.GradientTape() as tape:
+            loss = self.compiled_loss(y, self(x, training=True))
+        gradients = tape.gradient(loss, self.trainable_variables)
+        self.optimizer.apply_gradients(zip(gradients, self.trainable_variables))
+        return {"loss": loss}
+
+
+model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+optimizer = tf.keras.optimizers.Adagrad(learning_rate=0.05)
+model.compile(optimizer=optimizer, loss="mse")
+model.fit(data)
+model = Custom([tf.keras.layers.Dense(1)])
+optimizer = tf.keras.optimizers.Adagrad(learning_rate=0.05)
+model.compile(optimizer=optimizer, loss="mse")
+model.fit(data)
+"""
+    analysis = analyze(text)
+    assert isinstance(analysis, Analysis)
+    assert analysis.changes
+    assert analysis.faults == ()

@@ -90,7 +90,7 @@ class Averaging:
                 site,
                 certain=False,
             )
-        elif not all(map(self._averages, optimizers)):
+        elif not all(self._averages(each) or self._is_for_own_step(each) for each in optimizers):
             yield Flaw("the optimizer of this model does not average its gradients", site)
 
     def _of_estimator(self, loop: Loop) -> Iterator[Flaw]:
@@ -116,9 +116,20 @@ class Averaging:
 
     def _has_own_step(self, loop: Loop) -> bool:
         """Whether the model takes its steps in a method of the script's own."""
+        return any(map(self._steps_itself, loop.models))
+
+    def _is_for_own_step(self, optimizer: Occurrence) -> bool:
+        """Whether a model that takes its own steps is compiled with an optimizer, under a name of others."""
+        return any(
+            site.statement is optimizer.statement
+            and isinstance(site.node.func, ast.Attribute)
+            and self._steps_itself(at(site.node.func.value, site))
+            for site in self._script.sites_named("compile")
+        )
+
+    def _steps_itself(self, model: Occurrence) -> bool:
         return any(
             isinstance(value, UserInstance) and self._defines_step(value.scope)
-            for model in loop.models
             for value in self._names.values(model.node, model.scope, model.statement)
         )
 
