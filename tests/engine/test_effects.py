@@ -91,6 +91,7 @@ def test_what_somebody_chose_decides() -> None:
     assert alias.severity is Severity.ERROR
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", SCRIPTS, ids=lambda folder: folder.name)
 def test_a_script_that_is_converted_without_a_doubt_has_no_warning(folder) -> None:  # type: ignore[no-untyped-def]
     text = (folder / "before.py").read_bytes().decode("utf-8-sig")
@@ -101,6 +102,7 @@ def test_a_script_that_is_converted_without_a_doubt_has_no_warning(folder) -> No
     assert all(each.effect for each in loud if each.code.startswith("T") and each.code < "TS")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", TRANSFORM_CASES[::6], ids=lambda case: case.name)
 def test_what_still_warns_after_a_conversion_is_told_in_its_report(case: Case) -> None:
     """Nothing of that is new: a change that was withheld, or what was doubted."""
