@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from trainshift.cli.check import Job, check_file
-from trainshift.cli.check_report import FileCheck
+from trainshift.cli.checks.check import Job, check_file
+from trainshift.cli.checks.report import FileCheck
 
 
 def check_batch(jobs: Sequence[Job]) -> list[FileCheck]:

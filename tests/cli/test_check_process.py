@@ -14,8 +14,8 @@ import pytest
 
 from cli import dying_worker
 from cli.test_process import on_a_terminal
-from trainshift.cli import check
-from trainshift.cli.check import MANY_FILES
+from trainshift.cli.checks import check
+from trainshift.cli.checks.check import MANY_FILES
 from trainshift.host.walk import Input
 
 COMMAND = [sys.executable, "-m", "trainshift"]
@@ -84,7 +84,7 @@ def test_several_processes_fix(many: Path) -> None:
 def test_starts_without_what_it_does_not_need(here: Path) -> None:
     (here / "a.py").write_text(FINDING)
     result = run("check", "a.py", env={**os.environ, "PYTHONPROFILEIMPORTTIME": "1"})
-    assert b"trainshift.cli.check" in result.stderr
+    assert b"trainshift.cli.checks.check" in result.stderr
     for name in (b" rich", b" pygls", b" multiprocessing.pool", b" numpy", b" tensorflow"):
         assert name not in result.stderr
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from cli.notebooks import ALIAS, CELLS, CHECKED, LOOP, MODEL, STEP, cut, document, notebook, sources
 from cli.test_check_formats import SCHEMA
 from fixtures import SCRIPTS
-from trainshift.cli.check import Job, check_file
+from trainshift.cli.checks.check import Job, check_file
 from trainshift.cli.main import cli
 from trainshift.core.text.edit import Edit
 from trainshift.engine.cells import Cells, covered

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from lossless import assert_lossless
-from trainshift.cli.check import Job, check_file
+from trainshift.cli.checks.check import Job, check_file
 from trainshift.cli.documents import Document, NotebookDocument, read_document
 from trainshift.cli.programs.sources import home
 from trainshift.core.finding import Verdict

@@ -18,7 +18,7 @@ from trainshift.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from trainshift.cli.check_report import CheckReporter
+    from trainshift.cli.checks.report import CheckReporter
     from trainshift.engine.settings import Severity
 
 
@@ -166,7 +166,7 @@ class _Options:
 def _check(given: _Options) -> int:
     """Check that the options go together, then run; returns the exit status."""
     _check_usage(given)
-    from trainshift.cli.check import Action, CheckRequest, run_check
+    from trainshift.cli.checks.check import Action, CheckRequest, run_check
     from trainshift.engine.settings import SettingsError, read_codes
     from trainshift.host.configuration import ConfigurationProblem, Configurations
 
@@ -215,14 +215,14 @@ def _check_usage(given: _Options) -> None:
 
 
 def _reporter(given: _Options) -> CheckReporter:
-    from trainshift.cli.check_report import GithubReporter, JsonCheckReporter, TextCheckReporter
+    from trainshift.cli.checks.report import GithubReporter, JsonCheckReporter, TextCheckReporter
 
     if given.format_ == "json":
         return JsonCheckReporter()
     if given.format_ == "github":
         return GithubReporter()
     if given.format_ == "sarif":
-        from trainshift.cli.sarif import SarifReporter
+        from trainshift.cli.checks.sarif import SarifReporter
 
         return SarifReporter()
     return TextCheckReporter(

@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from trainshift import __version__
-from trainshift.cli.check_report import FileCheck
+from trainshift.cli.checks.report import FileCheck
 from trainshift.cli.documents import Shown
 from trainshift.cli.rules import find_rule
 from trainshift.engine.cells import Spot

@@ -15,7 +15,7 @@ from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
-from trainshift.cli.check_report import CheckReporter, FileCheck
+from trainshift.cli.checks.report import CheckReporter, FileCheck
 from trainshift.cli.diff import STANDARD_INPUT_NAME
 from trainshift.cli.documents import Document, Shown, read_document
 from trainshift.cli.programs.sources import home

@@ -1,0 +1,1 @@
+"""What `check` does with many files, and how it reports what it finds."""
