@@ -17,7 +17,8 @@ PACKAGE = ROOT / "server" / "trainshift"
 PREFIX = PACKAGE.name + "."
 
 # From the bottom up: a layer imports those before it, never one after it.  A folder belongs to the longest
-# entry that it begins with; `restrictions` and `transforms` stand side by side.
+# entry that it begins with; `restrictions` and `transforms` stand side by side, and so do `calculus` and
+# `derivatives`.
 LAYERS = (
     "core.lazy",
     "core.text",
@@ -31,6 +32,8 @@ LAYERS = (
     "restrictions",
     "rewriting",
     "transforms",
+    "calculus",
+    "derivatives",
     "engine",
     "host",
     "lsp",

@@ -12,6 +12,7 @@ import pytest
 from trainshift.dev.docgen import LISTS, MANIFEST, PAGES, lists, manifest, pages
 from trainshift.engine.checking import check
 from trainshift.engine.conversion import Status, convert
+from trainshift.engine.derivation_rules import DERIVATION_RULES
 from trainshift.engine.settings import CODES
 from trainshift.pages import page
 from trainshift.transforms import TRANSFORMS
@@ -22,7 +23,8 @@ WANTED = pages()
 @pytest.mark.every_rule
 def test_every_code_has_a_page_and_no_other() -> None:
     assert {path.stem for path in PAGES.glob("*")} == set(WANTED)
-    assert {*CODES, *(rule.code for rule in TRANSFORMS), "TS00", "TS03"} == set(WANTED)
+    rules = {*(rule.code for rule in TRANSFORMS), *(rule.code for rule in DERIVATION_RULES)}
+    assert {*CODES, *rules, "TS00", "TS03"} == set(WANTED)
 
 
 @pytest.mark.parametrize("code", WANTED)
@@ -33,7 +35,7 @@ def test_the_page_is_fresh(code: str) -> None:
 
 # What a reader of a page does not have, or would not say.
 _STRANGE = re.compile(
-    r"\bC\d+\b|\bS[123]\b|\bSPEC\b|\b[Tt]he seeds?\b|Seeds:|σ"
+    r"\bC\d+\b|\bS[1234]\b|\bSPEC\b|\b[Tt]he seeds?\b|Seeds:|σ"
     r"|[Nn]obody (?:can )?sees?\b|all the same|cannot be seen|what it is of"
 )
 

@@ -30,6 +30,7 @@ from import_graph import (
     reached,
     upward,
 )
+from trainshift.engine.derivation_rules import DERIVATION_RULES, DerivationRule
 from trainshift.engine.own_codes import OWN_CODES
 from trainshift.pages import section
 from trainshift.restrictions import RESTRICTIONS
@@ -45,8 +46,13 @@ PURE_LIBRARIES = {
     "runtime.py": {"packaging"},
     "toml.py": {"tomli", "tomllib"},
 }
+DERIVATION_FILES = [
+    path for name in ("calculus", "derivatives") for path in sorted((ROOT / "fixtures" / name).glob("ad*.md"))
+]
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "dev" not in path.parts)
-PURE = ("core", "restrictions", "rewriting", "transforms", "engine")
+# What reads Python by `ast`; and all that is pure.
+READERS = ("core", "restrictions", "rewriting", "transforms", "derivatives")
+PURE = (*READERS, "calculus", "engine")
 # A script knows the files that it is linked to, and these are scripts.
 CIRCLES = [
     ["core.names.script", "core.names.workspace"],
@@ -66,6 +72,14 @@ def test_imports_point_one_way() -> None:
             heavy = [each for each in imports(path) if each.startswith(("tensorflow", "horovod"))]
             assert not heavy, name
             assert not any(layer(other) == LAYERS.index("dev") for other in graph()[name]), name
+
+
+def test_the_packages_of_differentiation_stand_by_themselves() -> None:
+    for name in modules():
+        if name.startswith("calculus"):
+            assert {each for each in graph()[name] if not each.startswith("calculus")} == set(), name
+        elif name.startswith("derivatives"):
+            assert {each for each in graph()[name] if not each.startswith(("core", "derivatives"))} == set()
 
 
 def test_restrictions_and_rules_do_not_import_their_neighbours() -> None:
@@ -105,7 +119,7 @@ def test_no_property_waits_for_another_thread(path: Path) -> None:
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_nodes_are_looked_up_by_their_kind(path: Path) -> None:
-    if path.name in {"lean.py", "collect.py"} or path.relative_to(PACKAGE).parts[0] not in PURE[:-1]:
+    if path.name in {"lean.py", "collect.py"} or path.relative_to(PACKAGE).parts[0] not in READERS:
         return
     named = {id(node.value) for node in nodes(path) if isinstance(node, ast.Attribute)}
     asked = [
@@ -155,6 +169,12 @@ def test_a_rule_says_what_it_does_and_why_in_a_few_words(rule) -> None:  # type:
     assert "must" in rule.title or rule not in RESTRICTIONS
 
 
+@pytest.mark.parametrize("rule", DERIVATION_RULES, ids=lambda rule: rule.code)
+def test_a_rule_of_differentiation_has_a_title_and_a_fixture(rule: DerivationRule) -> None:
+    assert re.fullmatch(r"[A-Z][^.]*\.", rule.title)
+    assert f"{rule.code.lower()}_{rule.name.replace('-', '_')}" in {path.stem for path in DERIVATION_FILES}
+
+
 def test_every_dependency_is_explained() -> None:
     explained = (ROOT / "server" / "ARCHITECTURE.md").read_text(encoding="utf-8")
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
@@ -166,7 +186,8 @@ def test_every_dependency_is_explained() -> None:
 @pytest.mark.every_rule
 def test_the_documentation_lists_every_rule() -> None:
     lists = (ROOT / "server" / "docs" / "codes.md").read_text(encoding="utf-8")
-    rows = [f"| [{each.code}](rules/{each.code}.md) | `{each.name}` | {each.title} |" for each in RULES]
+    listed = (*RULES, *DERIVATION_RULES)
+    rows = [f"| [{each.code}](rules/{each.code}.md) | `{each.name}` | {each.title} |" for each in listed]
     assert [row for row in rows if row not in lists] == []
 
 
@@ -175,14 +196,14 @@ def test_the_conformance_table_tells_the_truth() -> None:
     text = (ROOT / "server" / "docs" / "conformance.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\|(.*)\|$", text, re.M)
     cells = [cell.strip() for row in rows for cell in row.split("|")]
-    known = {rule.code for rule in RULES}
-    assert known == {code for cell in cells for code in re.findall(r"\b(?:HV|TF|TL)\d\d\b", cell)}
+    known = {rule.code for rule in (*RULES, *DERIVATION_RULES)}
+    assert known == {code for cell in cells for code in re.findall(r"\b(?:HV|TF|TL|AD)\d\d\b", cell)}
     headings = {
         f"{path.stem[:4]}: {heading}"
-        for path in (*TRANSFORM_FILES, *RESTRICTION_FILES)
+        for path in (*TRANSFORM_FILES, *RESTRICTION_FILES, *DERIVATION_FILES)
         for heading in re.findall(r"^## (.*)$", path.read_text(encoding="utf-8"), re.M)
     }
-    wanted = {cell for cell in cells if re.fullmatch(r"(?:hv|tf|tl)\d\d(: .*)?", cell)}
+    wanted = {cell for cell in cells if re.fullmatch(r"(?:hv|tf|tl|ad)\d\d(: .*)?", cell)}
     assert {cell for cell in wanted if ": " in cell} <= headings
     assert {cell for cell in wanted if ": " not in cell} <= {heading[:4] for heading in headings}
 

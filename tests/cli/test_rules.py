@@ -35,6 +35,7 @@ def _rules(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transforms, "TRANSFORMS", TRANSFORMS)
     monkeypatch.setattr(restrictions, "RESTRICTIONS", RESTRICTIONS)
     monkeypatch.setattr(rules_module, "OWN_CODES", ())
+    monkeypatch.setattr(rules_module, "DERIVATION_RULES", ())
 
 
 @pytest.mark.usefixtures("_rules")
@@ -49,6 +50,8 @@ class TestRules:
             "TF93  member          No members.\n"
             "\n"
             "The check itself\n"
+            "\n"
+            "Differentiation (differentiate, calculus)\n"
             "\n"
             "`trainshift explain CODE` says more.\n"
         )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from trainshift import restrictions, transforms
 from trainshift.cli.report import DIFF_STYLES
 from trainshift.cli.terminal import Printer, console_on, wants_colour
+from trainshift.engine.derivation_rules import DERIVATION_RULES
 from trainshift.engine.own_codes import OWN_CODES
 from trainshift.pages import page, page_url
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _PAGE_WIDTH = 100
+_KINDS = ("rule", "restriction", "check", "derivation")
 _CODE_OR_HEADING = re.compile(
     r"^(?P<heading>#+ .*)$"
     r"|^```(?P<language>[^\n]*)\n(?P<fenced>(?:.*\n)*?)```$"
@@ -56,6 +58,7 @@ def sections() -> dict[str, Sequence[Rule]]:
         "Rewriting rules (convert)": transforms.TRANSFORMS,
         "Restrictions (check)": restrictions.RESTRICTIONS,
         "The check itself": OWN_CODES,
+        "Differentiation (differentiate, calculus)": DERIVATION_RULES,
     }
 
 
@@ -75,7 +78,7 @@ def print_rules(output_format: str) -> None:
     if output_format == "json":
         entries = [
             {"code": rule.code, "name": rule.name, "title": rule.title, "kind": kind}
-            for kind, rules in zip(("rule", "restriction", "check"), sections().values(), strict=True)
+            for kind, rules in zip(_KINDS, sections().values(), strict=True)
             for rule in rules
         ]
         print(json.dumps({"version": 1, "rules": entries}, indent=2))

@@ -8,11 +8,12 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from trainshift.core.finding import Verdict
 from trainshift.dev.examples import Example, read_examples, verdicts
+from trainshift.engine.derivation_rules import DERIVATION_RULES, DerivationRule
 from trainshift.engine.own_codes import OWN_CODES, OwnCode
 from trainshift.engine.settings import CODES, SEVERITIES, Settings
 from trainshift.restrictions import RESTRICTIONS
@@ -38,12 +39,18 @@ def pages() -> dict[str, str]:
     """The text of every page by its code."""
     found = {rule.code: "\n".join(_restriction(rule)) for rule in RESTRICTIONS}
     found |= {rule.code: "\n".join(_transform(rule)) for rule in TRANSFORMS}
+    found |= {rule.code: "\n".join(_derivation(rule)) for rule in DERIVATION_RULES}
     return found | {each.code: f"# {each.code} {each.name}\n\n{each.doc}" for each in OWN_CODES}
 
 
 def lists(text: str) -> str:
     """The lists of codes with one row for every restriction and every rule."""
-    for heading, rules in (("what must hold", RESTRICTIONS), ("what it does", TRANSFORMS)):
+    listed: tuple[tuple[str, Sequence[Restriction | Transform | DerivationRule]], ...] = (
+        ("what must hold", RESTRICTIONS),
+        ("what it does", TRANSFORMS),
+        ("what it says", DERIVATION_RULES),
+    )
+    for heading, rules in listed:
         rows = "".join(
             f"| [{rule.code}](rules/{rule.code}.md) | `{rule.name}` | {rule.title} |\n" for rule in rules
         )
@@ -165,15 +172,36 @@ def _transform(rule: Transform) -> Iterator[str]:
     yield from _more(fixture)
 
 
+def _derivation(rule: DerivationRule) -> Iterator[str]:
+    fixture = _fixture(rule.folder, rule)
+    yield f"# {rule.code} {rule.name}\n"
+    yield rule.doc
+    for each in _examples(fixture)[:2]:
+        yield f"## Example: {each.heading}\n"
+        if each.prose:
+            yield f"{each.prose}\n"
+        for kind, text in each.blocks.items():
+            language, _, said = kind.partition(" ")
+            if said:
+                yield f"{_sentence(said)}:\n"
+            yield _code(language, text)
+    yield "## More\n"
+    yield f"{_all_examples(fixture)}\n"
+
+
+def _all_examples(fixture: Path) -> str:
+    link = f"../../../{fixture.relative_to(ROOT).as_posix()}"
+    return f"- All examples, which are its tests: [{fixture.name}]({link})"
+
+
 def _more(fixture: Path) -> Iterator[str]:
     yield "## More\n"
     if fixture.is_file():
-        link = f"../../../{fixture.relative_to(ROOT).as_posix()}"
-        yield f"- All examples, which are its tests: [{fixture.name}]({link})"
+        yield _all_examples(fixture)
     yield "- How scripts are checked and converted: [the specification](../spec.md)\n"
 
 
-def _fixture(folder: str, rule: Restriction | Transform) -> Path:
+def _fixture(folder: str, rule: Restriction | Transform | DerivationRule) -> Path:
     return ROOT / "fixtures" / folder / f"{rule.code.lower()}_{rule.name.replace('-', '_')}.md"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trainshift.engine.derivation_rules import DERIVATION_RULES, DerivationRule
 from trainshift.engine.own_codes import OWN_CODES, OwnCode
 from trainshift.pages import page_url
 from trainshift.restrictions import RESTRICTIONS
@@ -9,7 +10,12 @@ from trainshift.restrictions.restriction import Restriction
 from trainshift.transforms import TRANSFORMS
 from trainshift.transforms.rule import Transform
 
-_ALL: tuple[Restriction | OwnCode | Transform, ...] = (*RESTRICTIONS, *OWN_CODES, *TRANSFORMS)
+_ALL: tuple[Restriction | OwnCode | Transform | DerivationRule, ...] = (
+    *RESTRICTIONS,
+    *OWN_CODES,
+    *TRANSFORMS,
+    *DERIVATION_RULES,
+)
 
 CODES = {each.code: each for each in _ALL}
 """What each code is of."""

@@ -17,7 +17,7 @@ from trainshift.lsp.diagnostics import place_of
 from trainshift.lsp.text.documents import Part
 from trainshift.pages import page_url, section
 
-_CODE = re.compile(r"\b(?:TF|TL|HV|TS)\d\d\b")
+_CODE = re.compile(r"\b(?:TF|TL|HV|TS|AD)\d\d\b")
 # Why Trainshift writes what: by the last part of the name of what Horovod offers.
 _REASONS = {
     "init": ("HV01", "Horovod starts here: this process learns its rank and how many others there are."),

@@ -1,0 +1,47 @@
+"""The rules of differentiation: AD01 to AD20 of the calculus, AD31 to AD41 of Python functions.
+
+The page of each is the docstring of what implements it, and is read when it is asked for.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from functools import reduce
+from importlib import import_module
+
+from trainshift.core.text.source import one_line
+
+
+@dataclass(frozen=True, slots=True)
+class DerivationRule:
+    """A rule of differentiation: its code, its name in kebab-case, and what implements it.
+
+    `where` names a module below the package, and after a colon a function, class or method of it.  The first
+    sentence of its docstring is the title, the whole is the page.
+    """
+
+    code: str
+    name: str
+    where: str
+
+    @property
+    def title(self) -> str:
+        """What the rule says, in one sentence."""
+        return one_line(self.doc.partition("\n\n")[0])
+
+    @property
+    def doc(self) -> str:
+        """The rule's page, Markdown."""
+        module, _, names = self.where.partition(":")
+        place = import_module(f"trainshift.{module}")
+        found: object = reduce(getattr, names.split("."), place) if names else place
+        return inspect.cleandoc(found.__doc__ or "") + "\n"
+
+    @property
+    def folder(self) -> str:
+        """The folder of its fixture: that of the package which implements it."""
+        return self.where.partition(".")[0]
+
+
+DERIVATION_RULES: tuple[DerivationRule, ...] = (DerivationRule("AD01", "syntax", "calculus.syntax"),)
