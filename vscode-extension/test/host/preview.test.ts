@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import * as vscode from "vscode";
 import { fixture } from "../harness/paths";
+import { REFUSED } from "../harness/scripts";
 import type { HostSuite } from "../harness/suite";
 import { until } from "../harness/until";
 import {
@@ -23,14 +24,6 @@ import {
 
 const SCRIPT = fixture("scripts/mnist_tape/before.py");
 const OTHER = fixture("scripts/keras_mnist_callbacks/before.py");
-const REFUSED = `import tensorflow as tf
-
-strategy = tf.distribute.MirroredStrategy()
-with strategy.scope():
-    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
-    model.compile("sgd", "mse")
-model.fit(tf.ones([4, 1]), tf.ones([4, 1]))
-`;
 
 /** The documents that the previews show. */
 function texts(): string[] {

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import type { Locator } from "playwright-core";
 import type { Workbench } from "../harness/browser";
 import { PYTHON } from "../harness/paths";
+import { REFUSED } from "../harness/scripts";
 import type { UiSuite } from "../harness/suite";
 import { PROJECT } from "./project";
 import {
@@ -20,14 +21,6 @@ import {
   waitForPreview,
 } from "./window";
 
-const REFUSED = `import tensorflow as tf
-
-strategy = tf.distribute.MirroredStrategy()
-with strategy.scope():
-    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
-    model.compile("sgd", "mse")
-model.fit(tf.ones([4, 1]), tf.ones([4, 1]))
-`;
 const STRATEGY = 3;
 const CONDITIONAL = `import sys
 
