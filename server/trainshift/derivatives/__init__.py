@@ -1,0 +1,9 @@
+"""Readable derivatives of Python functions: from the text of a file to edits of it, or to refusals (SPEC-AD 3).
+
+The one door is `derive`.  Nothing is run or imported of what is differentiated.
+"""
+
+from trainshift.derivatives.door import derive
+from trainshift.derivatives.result import Derived, Mode, NotFound, Refusal, Refused
+
+__all__ = ["Derived", "Mode", "NotFound", "Refusal", "Refused", "derive"]

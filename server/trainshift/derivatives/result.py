@@ -1,0 +1,54 @@
+"""What a differentiation gives: edits of the file, or the reasons why there are none (SPEC-AD 3.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from trainshift.core.text.edit import Edit
+
+Mode = Literal["forward", "reverse"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Refusal:
+    """A place that cannot be differentiated, and why.  Lines and columns count from 1, columns in code points."""
+
+    line: int
+    column: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Every reason why the function is refused, in the order of the text; at least one."""
+
+    function: str
+    mode: Mode
+    refusals: tuple[Refusal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NotFound(Exception):
+    """There is no such function or parameter, or the text is no Python: a mistake of the caller (exit status 2)."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A function's derivative.
+
+    `edits` are disjoint and in the order of the text; none, where the file has the very same derivative already.
+    `wrt` are the parameters differentiated by, in their order; `left_out` those that were not chosen, with the reason.
+    `made` is the name of the new function, `added` all that were made, `line` where the new text begins in the result.
+    """
+
+    function: str
+    mode: Mode
+    made: str
+    added: tuple[str, ...]
+    wrt: tuple[str, ...]
+    left_out: tuple[tuple[str, str], ...]
+    edits: tuple[Edit, ...]
+    text: str
