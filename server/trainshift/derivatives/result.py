@@ -12,7 +12,10 @@ Mode = Literal["forward", "reverse"]
 
 @dataclass(frozen=True, slots=True, order=True)
 class Refusal:
-    """A place that cannot be differentiated, and why.  Lines and columns count from 1, columns in code points."""
+    """A place that cannot be differentiated, and why.
+
+    Lines and columns count from 1, columns in code points.
+    """
 
     line: int
     column: int
@@ -30,7 +33,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class NotFound(Exception):
-    """There is no such function or parameter, or the text is no Python: a mistake of the caller (exit status 2)."""
+    """There is no such function or parameter, or the text is no Python: the caller's mistake."""
 
     message: str
 
@@ -39,9 +42,9 @@ class NotFound(Exception):
 class Derived:
     """A function's derivative.
 
-    `edits` are disjoint and in the order of the text; none, where the file has the very same derivative already.
-    `wrt` are the parameters differentiated by, in their order; `left_out` those that were not chosen, with the reason.
-    `made` is the name of the new function, `added` all that were made, `line` where the new text begins in the result.
+    `edits` are disjoint and in the order of the text; none, where the file has the same derivative already.
+    `text` is the file after them. `wrt` are the parameters differentiated by, in their order; `left_out`
+    those that were not chosen, with the reason. `made` names the new function, `added` all that were made.
     """
 
     function: str
