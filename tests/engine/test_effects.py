@@ -63,6 +63,14 @@ def test_what_the_conversion_refuses_is_a_warning() -> None:
     assert (loop.effect, loop.severity) == (Effect.REFUSES, Severity.WARNING)
 
 
+def test_a_loop_that_nothing_but_a_restriction_tells_of_is_a_refusal() -> None:
+    text = BUILT + "from elsewhere import run\n\nrun(tf.keras.Sequential(layers).fit)\n"
+    (passed,) = found(text, "TL04")
+    assert (passed.effect, passed.severity) == (Effect.REFUSES, Severity.WARNING)
+    conversion = convert(text)
+    assert (conversion.status, conversion.code, conversion.position) == (Status.REFUSED, "TL04", (7, 5))
+
+
 def test_a_module_that_does_not_train_has_no_warnings() -> None:
     (alias,) = found(BUILT, "TF03")
     assert (alias.effect, alias.severity) == (Effect.NONE, Severity.INFORMATION)

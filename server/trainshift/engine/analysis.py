@@ -109,7 +109,7 @@ def _relying(codes: frozenset[str] | None) -> tuple[Transform, ...]:
 
 
 def _analyze(program: Program, pause: Callable[[], None], rules: tuple[Transform, ...]) -> Analysis:
-    outlook = look(program)
+    outlook = look(program, pause)
     defects: list[str] = []
     proposed: list[tuple[Transform, Change]] = []
     withheld: list[Withheld] = []

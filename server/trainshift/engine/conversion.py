@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from trainshift.core.finding import Finding, Verdict
 from trainshift.core.names.libraries import is_common
 from trainshift.core.names.script import Script, read_script
 from trainshift.core.names.workspace import MOST_CONVERTED
@@ -19,13 +18,11 @@ from trainshift.core.training.loops import Loops
 from trainshift.engine.analysis import Analysis, analyze_script
 from trainshift.engine.cells import Cells
 from trainshift.engine.compiling import compiles
-from trainshift.engine.findings import ON_LOOPS, find
 from trainshift.engine.own_codes import SYNTAX_ERROR, UNSUPPORTED_VERSION
 from trainshift.engine.programs import KeptClaims, analyze_program
 from trainshift.engine.versions.runtime import Runtime
 from trainshift.engine.workspace import ParsedFiles, read_linked
 
-_OF_LOOPS = "TL02"  # Its page says which loops can be converted.
 MAGIC_IN_THE_WAY = "a statement that has to change shares its line with a magic; give it a line of its own"
 
 
@@ -256,8 +253,7 @@ def obstacle(analysis: Analysis, runtime: Runtime | None = None) -> Conversion |
         return _result(analysis, Status.REFUSED, reason)
     if not outlook.convertible:
         status = Status.REFUSED if outlook.refused else Status.NOTHING_FOUND
-        code = _OF_LOOPS if outlook.refused else ""
-        return _result(analysis, status, outlook.reason, outlook.at, code=code)
+        return _result(analysis, status, outlook.reason, outlook.at, code=outlook.code)
     essential = [each for each in analysis.withheld if each.essential]
     if essential:
         first = min(essential, key=lambda each: each.target)
@@ -273,12 +269,6 @@ def obstacle(analysis: Analysis, runtime: Runtime | None = None) -> Conversion |
     estimator = any(loop.pattern is Pattern.ESTIMATOR for loop in analysis.program.fact(Loops).own)
     refusal = runtime.refusal(estimator=estimator) if runtime is not None else ""
     return _result(analysis, Status.REFUSED, refusal, code=UNSUPPORTED_VERSION.code) if refusal else None
-
-
-def _doubtful_loop(analysis: Analysis) -> Finding | None:
-    """What the restrictions on loops find in a program in which there is nothing to convert."""
-    found = find(analysis.program, ON_LOOPS).found
-    return next((each for each in found if each.verdict is not Verdict.HARMLESS), None)
 
 
 def _result(

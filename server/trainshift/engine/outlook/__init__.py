@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from trainshift.core.finding import Verdict
 from trainshift.core.names import api
 from trainshift.core.names.values import Function
 from trainshift.core.program import Program
@@ -14,6 +16,7 @@ from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import LOOKED_FOR, Loops
 from trainshift.core.training.steps import Step, Steps
 from trainshift.core.training.what_trains import WhatTrains
+from trainshift.engine.findings import ON_LOOPS, find
 from trainshift.engine.outlook.starred import hidden_fit, hidden_start
 from trainshift.engine.unseen import unrun_step, unseen_run, unseen_training
 from trainshift.rewriting.device_places import DevicePlaces, Where
@@ -52,19 +55,29 @@ _PERHAPS = {
 }
 
 
+_OF_LOOPS = "TL02"  # Its page says which loops can be converted.
+
+
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """Whether a script can be converted; if not, whether that is a refusal, why, and where."""
+    """Whether a script can be converted; if not, whether that is a refusal, why, and where.
+
+    `code` is that whose page explains a refusal.
+    """
 
     convertible: bool
     refused: bool = False
     reason: str = ""
     at: Span | None = None
+    code: str = ""
 
 
-def look(program: Program) -> Outlook:
-    """Tell whether the loops of a program can be converted."""
-    for find in (
+def look(program: Program, pause: Callable[[], None] = lambda: None) -> Outlook:
+    """Tell whether the loops of a program can be converted.
+
+    `pause` is called again and again, and may raise to give the answer up.
+    """
+    for obstacle in (
         _foreign_loop,
         _foreign_setup,
         _foreign_place,
@@ -73,17 +86,22 @@ def look(program: Program) -> Outlook:
         _thread,
         hidden_start,
     ):
-        found = find(program)
+        found = obstacle(program)
         if found is not None:
-            site, reason = found
-            return Outlook(False, True, reason, program.script.span(site.node, site))
+            return _refused(program, *found)
     loops = (
         any(_is_loops(program, step) for step in program.fact(Steps).steps)
         or program.fact(Fits).fits
         or program.fact(Fits).batches
         or program.fact(Graphs).is_used
     )
-    return Outlook(True) if loops else _perhaps(program) or Outlook(False, False, LOOKED_FOR)
+    if loops:
+        return Outlook(True)
+    return _perhaps(program) or _doubted(program, pause) or Outlook(False, reason=LOOKED_FOR)
+
+
+def _refused(program: Program, site: Site, reason: str) -> Outlook:
+    return Outlook(False, True, reason, program.script.span(site.node, site), _OF_LOOPS)
 
 
 def _is_loops(program: Program, step: Step) -> bool:
@@ -98,12 +116,19 @@ def _perhaps(program: Program) -> Outlook | None:
         reason = (
             f"Trainshift cannot tell whether {loop.call} trains a Keras model; make the model in this program"
         )
-        return Outlook(False, True, reason, loop.span)
-    for find in (hidden_fit, unseen_training):
-        hidden = find(program)
+        return Outlook(False, True, reason, loop.span, _OF_LOOPS)
+    for sought in (hidden_fit, unseen_training):
+        hidden = sought(program)
         if hidden is not None:
-            site, reason = hidden
-            return Outlook(False, True, reason, program.script.span(site.node, site))
+            return _refused(program, *hidden)
+    return None
+
+
+def _doubted(program: Program, pause: Callable[[], None]) -> Outlook | None:
+    """A refusal where no loop is seen, and a restriction on loops tells of one all the same."""
+    for found in find(program, ON_LOOPS, pause).found:
+        if found.verdict is not Verdict.HARMLESS:
+            return Outlook(False, True, f"{found.code}: {found.message}", found.span, found.code)
     return None
 
 
