@@ -201,8 +201,6 @@ class Slow(Live):
         pause: Callable[[], None] = lambda: None,
         demanded: Demanded = lambda: None,
         weigh: Weigh | None = None,
-        *,
-        asks: bool = False,
     ) -> CheckReport:
         self.began.release()
         while not self.go_on.acquire(timeout=0.001):

@@ -38,10 +38,7 @@ class Joined(Script):
         at = 0
         for script in scripts:
             self.starts.append(at)
-            chunks += [
-                Chunk(at + offset, text, facts)
-                for (offset, text), facts in zip(script.chunks, script.facts, strict=True)
-            ]
+            chunks += [Chunk(at + each.offset, each.text, each.facts) for each in script.code.pieces]
             at += len(script.source.text) + len(_BETWEEN)
         text = _BETWEEN.join(script.source.text for script in scripts)
         first = scripts[0]

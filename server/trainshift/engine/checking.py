@@ -245,7 +245,7 @@ def _check(
     read = program.script.facts
     try:
         judgement = judge(program, settings, demanded=demanded)
-        weigh = weighing(program, judgement, settings, files)
+        weigh = _weighing(program, judgement, settings, files)
         return report_on(program.script, judgement, settings, path, weigh)
     finally:
         program.forget()
@@ -291,7 +291,7 @@ def matter(findings: Iterable[Finding], settings: Settings) -> frozenset[str]:
     )
 
 
-def weighing(
+def _weighing(
     program: Program, judgement: Judgement, settings: Settings, files: ParsedFiles | None
 ) -> Weigh | None:
     """Tells the effects of findings by asking the conversion; None where they do not matter."""

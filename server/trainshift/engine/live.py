@@ -32,7 +32,6 @@ from trainshift.engine.checking import (
     matter,
     report_on,
     unread,
-    weighing,
 )
 from trainshift.engine.findings import Judgement
 from trainshift.engine.settings import Settings
@@ -126,15 +125,13 @@ class Live:
         pause: Callable[[], None] = lambda: None,
         demanded: Demanded = lambda: None,
         weigh: Weigh | None = None,
-        *,
-        asks: bool = False,
     ) -> CheckReport:
         """What `check` says of a version, as far as `weigh` tells the effects of what is found.
 
-        With `asks` the conversion is asked for them.  `pause` may raise to give up.
+        `pause` may raise to give up.
         """
         try:
-            return self._in_full(source, settings, pause, demanded, weigh, asks)
+            return self._in_full(source, settings, pause, demanded, weigh)
         except Exception as error:
             self._full = None
             return check_failed(error, self.path, settings)
@@ -146,7 +143,6 @@ class Live:
         pause: Callable[[], None],
         demanded: Demanded,
         weigh: Weigh | None,
-        asks: bool,
     ) -> CheckReport:
         read = self._read(source)
         if isinstance(read, ParseFailure):
@@ -159,8 +155,6 @@ class Live:
             self._full = _Full(source.text, chunks, result, settings)
             if script.workspace is not None:
                 self.linked = script.workspace.paths - {self.path}
-            if asks:
-                weigh = weighing(program, result, settings, self.files)
             return report_on(script, result, settings, self.path, weigh)
         finally:
             program.forget()

@@ -14,7 +14,6 @@ from trainshift.core.training.step_names import STEPPING
 from trainshift.core.training.steps import Steps
 from trainshift.rewriting.tf1.graphs import Graphs
 
-_TF1_OPTIMIZER = "tensorflow.compat.v1.train.Optimizer"
 _LIBRARY_STEPS = ("create_train_op", "optimize_loss")
 
 
@@ -54,7 +53,7 @@ def _makes_operation(program: Program, site: Site) -> bool:
         return any(name.startswith("tensorflow.contrib.") for name in called)
     if not isinstance(function, ast.Attribute) or program.fact(Steps).is_optimizers_own(site.scope):
         return False
-    if names.may_be(names.site_values(function.value, site), _TF1_OPTIMIZER):
+    if names.may_be(names.site_values(function.value, site), *api.TF1_OPTIMIZER):
         return True
     if any(isinstance(value, Function) for value in names.callee(site)):
         return False

@@ -12,7 +12,7 @@ from trainshift.core.names.script import Script
 from trainshift.core.names.workspace import MOST_FILES, Workspace
 from trainshift.core.text.code import Code
 from trainshift.core.text.source import BOM, Source
-from trainshift.core.text.statements import Chunk, FactsCache, ParseFailure, parse
+from trainshift.core.text.statements import FactsCache, ParseFailure, parse
 
 # As many parsed files are kept for the scripts that are still to come.
 _MOST_KEPT = 200
@@ -102,8 +102,7 @@ class ParsedFiles:
         """
         known = self._parsed.pop(path, None)
         if is_edit and known is not None:
-            read = zip(known.chunks, known.facts, strict=True)
-            self._edited[path] = FactsCache([Chunk(*chunk, facts) for chunk, facts in read])
+            self._edited[path] = FactsCache(known.pieces)
         if not is_edit:
             self._edited.pop(path, None)
             self._listed.clear()

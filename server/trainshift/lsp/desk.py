@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from trainshift.core.finding import Effect, Finding
 from trainshift.core.lazy import cached_property
 from trainshift.core.text.source import Span
 from trainshift.engine.checking import CheckReport, Diagnostic, Weigh
@@ -103,17 +102,6 @@ class State:
     def moved(self, span: Span) -> Span | None:
         """Where a stretch of the outline's text is in this version; None if it was edited."""
         return self.shift.span(span) if self.outline is not None else None
-
-    def weigh(self, finding: Finding) -> Effect:
-        """What the conversion does because of a finding, as far as the outline tells."""
-        return self._effects.of(finding)
-
-    @cached_property
-    def _effects(self) -> Effects:
-        """What the conversion does in this version."""
-        known = self.outline.outcomes if self.outline is not None else ()
-        moved = ((each, self.moved(each.span)) for each in known)
-        return Effects(each._replace(span=span) for each, span in moved if span is not None)
 
     @cached_property
     def shift(self) -> Shift:
@@ -218,7 +206,7 @@ class Desk:
     def at_once(self, program: OpenProgram) -> State | None:
         """Judge the present version by what the edit changed; None if the thread judges it at once."""
         paper, rules, number = program.paper, program.rules, program.round
-        weigh = _weigh(program, paper)
+        weigh = _weigh(_outline(program), paper)
         report = None if program.is_prompt else program.live.at_once(paper.source, rules.settings, weigh)
         if report is None:
             with self._changed:
@@ -409,7 +397,7 @@ class Desk:
     def _check(self, program: OpenProgram, number: int) -> None:
         paper, rules = program.paper, program.rules
         began = time.perf_counter()
-        weigh = _weigh(program, paper)
+        weigh = _weigh(_outline(program), paper)
         report = program.live.in_full(paper.source, rules.settings, self._pause, rules.runtime, weigh)
         program._took = time.perf_counter() - began
         state = _state(program, paper, report, is_full=True)
@@ -424,7 +412,8 @@ class Desk:
             outline.whole.is_dated = True
         program._wants_outline = False
         state = replace(state, outline=outline)
-        report = program.live.weighed(state.paper.source, program.rules.settings, state.weigh)
+        weigh = Effects(outline.outcomes).of
+        report = program.live.weighed(state.paper.source, program.rules.settings, weigh)
         self._tell(program, replace(state, report=report) if report is not None else state, number)
 
     def _tidy(self) -> None:
@@ -460,10 +449,14 @@ class Desk:
         return True
 
 
-def _weigh(program: OpenProgram, paper: Paper) -> Weigh | None:
-    """Tells effects in a new version by the outline of an earlier one, if there is one."""
-    outline = _outline(program)
-    return State(paper, CheckReport("", ()), False, outline).weigh if outline is not None else None
+def _weigh(outline: Outline | None, paper: Paper) -> Weigh | None:
+    """Tells effects in a version by the outline of an earlier one, if there is one."""
+    if outline is None:
+        return None
+    known = outline.outcomes
+    shift = Shift.between(outline.paper.text, paper.text) if known else None
+    moved = ((each, shift.span(each.span)) for each in known) if shift is not None else ()
+    return Effects(each._replace(span=span) for each, span in moved if span is not None).of
 
 
 def _state(program: OpenProgram, paper: Paper, report: CheckReport, *, is_full: bool) -> State:

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from trainshift.core.text.source import BOM, Source
+from trainshift.engine.checking import check
 from trainshift.engine.live import Live
 from trainshift.host import files as disk_files
 from trainshift.host.configuration import Configuration, ConfigurationProblem, Configurations
@@ -290,9 +291,9 @@ class Scan:
             log.debug("%s is not scanned: %s", path, problem)
             return None
         paper = paper_of(plain(uri, None, text, self._encoding))
-        live = Live(path, self._project.files)
-        with self._project.files.noting() as noted:
-            report = live.in_full(paper.source, rules.settings, demanded=rules.runtime, asks=True)
+        files = self._project.files
+        with files.noting() as noted:
+            report = check(paper.source.text, rules.settings, path, files, rules.runtime)
         items = diagnostics.items_of(State(paper, report, True, None), rules)[uri]
-        self._project._scanned[path] = Scanned(stamp, live.linked | noted, items)
+        self._project._scanned[path] = Scanned(stamp, frozenset(noted), items)
         return items

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from trainshift.core import tables
 from trainshift.core.lazy import cached_property
+from trainshift.core.names import api
 from trainshift.core.names.script import Script
 from trainshift.core.names.values import Instance, UserInstance, Value
 from trainshift.core.program import Program
@@ -25,7 +26,7 @@ from trainshift.rewriting.keras.fits import Fits, is_compiled_optimizer
 
 BASE = "hvd_broadcast_done"
 PAIRS_KEY = "[0][1].ref()"
-_TAKING_ANY = ("tensorflow.keras.optimizers.legacy.Optimizer", "tensorflow.compat.v1.train.Optimizer")
+_TAKING_ANY = ("tensorflow.keras.optimizers.legacy.Optimizer", *api.TF1_OPTIMIZER)
 BOOLEAN, SET = "False", "set()"
 _OURS = re.compile(rf"{BASE}(_\d+)?")
 _BROADCASTS = ("broadcast_variables", "broadcast_global_variables", "broadcast_object", "broadcast_")

@@ -19,10 +19,11 @@ PATH = Path(__file__).with_name("tensorflow_api.json")
 
 # The families of classes that rules ask about: `is_subclass(name, *DATASET)`.  A family has as many
 # roots as TensorFlow has unrelated base classes for the one idea.
+TF1_OPTIMIZER = ("tensorflow.compat.v1.train.Optimizer",)
 OPTIMIZERS = (
     "tensorflow.keras.optimizers.Optimizer",
     "tensorflow.keras.optimizers.legacy.Optimizer",
-    "tensorflow.compat.v1.train.Optimizer",
+    *TF1_OPTIMIZER,
     "tensorflow.keras.mixed_precision.LossScaleOptimizer",
 )
 # The functions that make optimizers of a name or of a configuration.

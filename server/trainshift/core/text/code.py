@@ -28,6 +28,12 @@ class Code:
         self.facts = [chunk.facts for chunk in chunks]
         self.offsets = {id(chunk.facts): chunk.offset for chunk in chunks}
 
+    @property
+    def pieces(self) -> list[Chunk]:
+        """The chunks with their facts, as they were read."""
+        read = zip(self.chunks, self.facts, strict=True)
+        return [Chunk(offset, text, facts) for (offset, text), facts in read]
+
     @cached_property
     def top(self) -> list[Statement]:
         """The module's own statements, in order."""

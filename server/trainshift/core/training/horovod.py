@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from itertools import chain, pairwise
+from itertools import pairwise
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.names.flow import reaching_calls
@@ -73,24 +73,14 @@ class Horovod:
 
     def calls(self, *functions: str) -> list[Site]:
         """Every call of one of Horovod's `functions`, whatever it is called in the script."""
-        found = [self._calls.get(function, []) for function in functions]
-        return found[0] if len(found) == 1 else sorted(chain(*found), key=self._order.__getitem__)
+        return [site for site, function in self._calls.items() if function in functions]
 
     @cached_property
-    def _calls(self) -> dict[str, list[Site]]:
-        """The calls of each of Horovod's functions."""
-        calls: dict[str, list[Site]] = {}
-        for site in self._script.sites if self.is_used else ():
-            function = self._function(site.node.func, site.scope, site.statement)
-            if function:
-                calls.setdefault(function, []).append(site)
-        return calls
-
-    @cached_property
-    def _order(self) -> dict[Site, int]:
-        """The place of each call of Horovod among all calls."""
-        wanted = set(chain(*self._calls.values()))
-        return {site: number for number, site in enumerate(self._script.sites) if site in wanted}
+    def _calls(self) -> dict[Site, str]:
+        """The calls of Horovod's functions, in the order of all calls, each with the function's name."""
+        sites = self._script.sites if self.is_used else ()
+        named = ((site, self._function(site.node.func, site.scope, site.statement)) for site in sites)
+        return {site: function for site, function in named if function}
 
     def _function(self, node: ast.expr, scope: Scope, statement: Statement | None) -> str:
         """The name of the Horovod function that an expression is; empty if it is none."""

@@ -45,7 +45,6 @@ _TAKING = (
 )  # fmt: skip
 _CONTRIBUTED = "tensorflow.contrib.eager."
 _ASSIGNING = ("assign", "assign_sub", "assign_add")
-_TF1_OPTIMIZER = "tensorflow.compat.v1.train.Optimizer"
 _FIT_KEYWORDS = frozenset(
     {
         "epochs", "batch_size", "validation_data", "validation_split", "callbacks", "steps_per_epoch",
@@ -116,7 +115,7 @@ class _Reader:
             if self._is_of_custom_step(site) or self._program.fact(Steps).is_optimizers_own(site.scope):
                 continue
             receiver = self._names.site_values(step.receiver, site)
-            tf1 = self._names.may_be(receiver, _TF1_OPTIMIZER)
+            tf1 = self._names.may_be(receiver, *api.TF1_OPTIMIZER)
             reduced = step.reduced and bool(self._program.fact(Steps).tapes)
             if not step.gradients and not reduced:
                 if (
@@ -353,7 +352,7 @@ class _Reader:
                 continue
             values = self._names.site_values(function.value, site)
             optimizer = self._names.may_be(values, *api.OPTIMIZERS)
-            tf1 = self._names.may_be(values, _TF1_OPTIMIZER)
+            tf1 = self._names.may_be(values, *api.TF1_OPTIMIZER)
             eager = self._is_eager(site) or (optimizer and not tf1)
             if self._graphs.uses_sessions or self._builds_estimators or not eager:
                 continue

@@ -18,7 +18,7 @@ from trainshift.core.text.code import Code
 from trainshift.core.text.edit import Change, Edit, apply, merge
 from trainshift.core.text.facts import Site
 from trainshift.core.text.source import Source, Span
-from trainshift.core.text.statements import Chunk, FactsCache, ParseFailure, parse
+from trainshift.core.text.statements import FactsCache, ParseFailure, parse
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loops import Loops
 from trainshift.engine.audit.averaging import Averaging
@@ -77,9 +77,8 @@ def _result(program: Program, edits: tuple[Edit, ...]) -> Program:
 
 def _edited(script: Script, edits: tuple[Edit, ...]) -> Code:
     """A file after its edits, of which only what was edited is read anew."""
-    read = zip(script.chunks, script.facts, strict=True)
     text = apply(script.source.text, edits)
-    chunks = parse(text, FactsCache([Chunk(*chunk, facts) for chunk, facts in read]))
+    chunks = parse(text, FactsCache(script.code.pieces))
     if isinstance(chunks, ParseFailure):
         raise ValueError(chunks.message)
     return Code(Source(text), chunks)
@@ -100,7 +99,7 @@ def _flaws(result: Program) -> list[Flaw]:
     trains = next((site for loop in result.fact(Loops).own for site in loop.sites), None)
     if not result.fact(Averaging).calls:
         return [Flaw(_UNAVERAGED, trains)]
-    if next(iter(result.fact(Horovod).calls("init")), None) is None:
+    if not result.fact(Horovod).calls("init"):
         return [Flaw("nothing starts Horovod", trains)]
     return [
         *result.fact(Averaging).flaws(),

@@ -8,7 +8,6 @@ from itertools import pairwise
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
-from trainshift.core.names.classes import class_around
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.values import Function, UserInstance
 from trainshift.core.program import Program
@@ -44,8 +43,9 @@ class Averaging:
     def _unaveraged(self) -> Iterator[Flaw]:
         """The steps whose gradients nothing averages."""
         wrapped = {each.site: each.bare <= each.wrapped for each in self._program.fact(Steps).gradients}
+        is_aside = self._program.fact(Steps).is_optimizers_own
         for step in self._program.fact(Steps).steps:
-            if step.pairs is not None and not self._is_aside(step.site):
+            if step.pairs is not None and not is_aside(step.site.scope):
                 yield from self._of_step(step, wrapped)
         for site in self._minimizers:
             assert isinstance(site.node.func, ast.Attribute)
@@ -60,9 +60,9 @@ class Averaging:
     def _of_step(self, step: Step, wrapped: dict[Site, bool]) -> Iterator[Flaw]:
         """What is wrong with a call of `apply_gradients`."""
         assert step.pairs is not None
-        pairs = at(step.pairs, step.site)
-        if self._reaching(self._reductions, pairs):
+        if step.reduced:
             return
+        pairs = at(step.pairs, step.site)
         taken = self._reaching(self._taking, pairs)
         if not taken and (self._averages(pairs) or self._averages(pairs._replace(node=step.receiver))):
             return
@@ -146,7 +146,7 @@ class Averaging:
             for site in self._script.sites_named("minimize")
             if isinstance(site.node.func, ast.Attribute)
             and not self._names.full_names(site.node.func, site.scope, site.statement)
-            and not self._is_aside(site)
+            and not self._program.fact(Steps).is_optimizers_own(site.scope)
             and self._names.may_be(self._names.site_values(site.node.func.value, site), *api.OPTIMIZERS)
         ]
 
@@ -157,12 +157,6 @@ class Averaging:
 
     def _is_own(self, site: Site) -> bool:
         return any(isinstance(value, Function) for value in self._names.callee(site))
-
-    def _is_aside(self, site: Site) -> bool:
-        """Whether a call is a step inside of an optimizer's class, for which whoever uses that answers."""
-        owner = class_around(site.scope)
-        bases = self._names.library_bases(owner) if owner is not None else ()
-        return any(api.is_subclass(base, *api.OPTIMIZERS) for base in bases)
 
     def _averages(self, at: Occurrence) -> bool:
         return bool(self._reaching(self.calls, at))

@@ -37,6 +37,7 @@ class Beginning:
         self._script = program.script
         self._names = program.names
         self._horovod = program.fact(Horovod)
+        self._above: dict[Scope | None, set[Scope | None]] = {}
 
     def flaws(self) -> Iterator[Flaw]:
         """The loops of which the ranks start from weights of their own."""
@@ -88,7 +89,7 @@ class Beginning:
         for site in self._script.sites_named("run"):
             if isinstance(site.node.func, ast.Attribute) and self._is_handed_broadcast(site):
                 session: ast.expr | None = site.node.func.value
-                if self._leads(self._broadcasting, site.node.func.value, site):
+                if self._leads(site.node.func.value, site):
                     session = argument(site.node, 1, "session")
                 if session is None:
                     return None
@@ -99,31 +100,34 @@ class Beginning:
         """Whether an argument of a call, or what it is a method of, leads to a broadcast."""
         called = site.node.func
         parts = [*arguments(site.node), *([called.value] if isinstance(called, ast.Attribute) else [])]
-        return any(self._leads(self._broadcasting, each, site) for each in parts)
+        return any(self._leads(each, site) for each in parts)
 
-    def _leads(self, wanted: dict[ast.Call, Site], node: ast.expr, site: Site) -> bool:
-        return bool(reaching(self._program, wanted, at(node, site)))
+    def _leads(self, node: ast.expr, site: Site) -> bool:
+        """Whether an expression may hold what broadcasts."""
+        return bool(reaching(self._program, self._broadcasting, at(node, site)))
 
     def _is_near(self, broadcast: Site, site: Site) -> bool:
         """Whether one function, or what calls it, comes to both calls."""
         one, other = (self._functions_above(each.scope.function()) for each in (broadcast, site))
         inside = broadcast.scope.function()
         callers = self._names.callers(inside)[0] if inside is not None else ()
-        return not one.isdisjoint((site.scope.function(),)) or any(
+        return site.scope.function() in one or any(
             each.scope.function() in other for each in (broadcast, *callers)
         )
 
     def _functions_above(self, function: Scope | None) -> set[Scope | None]:
         """A function, and those that call it, from however far."""
-        found: dict[Scope | None, None] = {function: None}
+        if function in self._above:
+            return self._above[function]
+        found = self._above[function] = {function}
         waiting = [function]
         for each in waiting:
             for site in self._names.callers(each)[0] if each is not None else ():
                 above = site.scope.function()
                 if above not in found:
-                    found[above] = None
+                    found.add(above)
                     waiting.append(above)
-        return set(found)
+        return found
 
     @cached_property
     def _broadcasting(self) -> dict[ast.Call, Site]:
@@ -147,9 +151,6 @@ class Beginning:
             step.site: frozenset().union(*map(_words, (step.receiver, *step.models)))
             for step in self._program.fact(Steps).steps
         }
-
-
-_BEGUN_BY_CALLS = frozenset({Pattern.GRAD_TAPE, Pattern.OPTIMIZER, *GRAPH_PATTERNS})
 
 
 def _words(node: ast.expr) -> frozenset[str]:

@@ -301,7 +301,7 @@ class LearningRates:
             and site is not None
             and self._program.fact(Graphs).is_used
             and any(
-                api.is_subclass(name, "tensorflow.compat.v1.train.Optimizer")
+                api.is_subclass(name, *api.TF1_OPTIMIZER)
                 for name in self._names.full_names(site.node.func, site.scope, site.statement)
             )
         )
