@@ -10,7 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from trainshift.core.choices import Choices
 from trainshift.dev.examples import read_examples
+from trainshift.engine.settings import read_settings
+from trainshift.engine.versions import toml
 
 ROOT = Path(__file__).parents[1] / "fixtures"
 SCRIPTS = sorted(folder for folder in (ROOT / "scripts").iterdir() if (folder / "before.py").exists())
@@ -88,13 +91,15 @@ PROGRAMS = [program_in(folder) for folder in sorted((ROOT / "programs").iterdir(
 class Case:
     """One ``## heading`` of a fixture file: the script and the blocks that it expects.
 
-    `$0` in the script marks the statement to convert; without it the whole file is converted.
+    `$0` in the script marks the statement to convert; without it the whole file is converted.  `choices` are
+    those of the block of settings above it, if there is one.
     """
 
     path: Path
     heading: str
     before: str
     expected: dict[str, str] = field(default_factory=dict)
+    choices: Choices = field(default_factory=Choices)
 
     @property
     def name(self) -> str:
@@ -120,7 +125,9 @@ def cases(path: Path) -> list[Case]:
         blocks = dict(example.blocks)
         if "python before" not in blocks:
             raise ValueError(f"{path}: no ```python before block under {example.heading!r}")
-        found.append(Case(path, example.heading, blocks.pop("python before"), blocks))
+        settings = read_settings(toml.loads(blocks.pop("toml settings", "")), path.name)
+        before = blocks.pop("python before")
+        found.append(Case(path, example.heading, before, blocks, settings.choices))
     return found
 
 

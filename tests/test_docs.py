@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from trainshift.dev.docgen import LISTS, MANIFEST, PAGES, lists, manifest, pages
+from trainshift.dev.docgen import CHOSEN, LISTS, MANIFEST, PAGES, choices, lists, manifest, pages
 from trainshift.engine.checking import check
 from trainshift.engine.conversion import Status, convert
 from trainshift.engine.derivation_rules import DERIVATION_RULES
@@ -63,7 +63,9 @@ def test_each_detail_of_the_specification_is_told_in_the_conformance_table() -> 
 
 @pytest.mark.every_rule
 @pytest.mark.parametrize(
-    ("path", "written"), [(LISTS, lists), (MANIFEST, manifest)], ids=["codes.md", "package.json"]
+    ("path", "written"),
+    [(LISTS, lists), (CHOSEN, choices), (MANIFEST, manifest)],
+    ids=["codes.md", "command-line.md", "package.json"],
 )
 def test_the_lists_of_codes_are_fresh(path: Path, written: Callable[[str], str]) -> None:
     committed = path.read_text(encoding="utf-8")

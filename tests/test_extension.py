@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import trainshift
+from trainshift.core.choices import CHOICES
 from trainshift.core.finding import Verdict
 from trainshift.engine.settings import CODES, SEVERITIES
 from trainshift.lsp.answers.codes import listed
@@ -43,6 +45,7 @@ def test_the_server_takes_the_defaults_for_its_own() -> None:
         assert getattr(options, name) == getattr(usual, name), name
     for name in ("ignore", "severity", "per_file_ignores", "exclude", "docs_url"):
         assert getattr(options.settings, name) == getattr(usual.settings, name), name
+    assert options.settings.choices == usual.settings.choices
     for code in CODES:
         for verdict in Verdict:
             assert options.settings.severity_of(code, verdict) is usual.settings.severity_of(code, verdict)
@@ -52,6 +55,7 @@ def test_every_setting_of_the_server_is_declared() -> None:
     """A setting that the documentation lists can be set in the editor's own settings."""
     known = {"enable", "hints", "codeLens", "ignoreVersions", "syntaxErrors"}
     known |= {"select", "ignore", "severity", "perFileIgnores", "exclude", "restrictions", "docsUrl"}
+    known |= {re.sub(r"-(.)", lambda match: match[1].upper(), key) for key in CHOICES}
     declared = {name.removeprefix("trainshift.").split(".")[0] for name in PROPERTIES}
     assert declared == known | OF_THE_EDITOR
 

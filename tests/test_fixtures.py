@@ -13,7 +13,7 @@ from trainshift.engine.conversion import Conversion, Note, Status, convert
 
 @pytest.mark.parametrize("case", TRANSFORM_CASES, ids=lambda case: case.name)
 def test_case_becomes_what_it_says(case: Case, update_fixtures: bool) -> None:
-    blocks = _blocks(convert(case.text, line=case.line))
+    blocks = _blocks(convert(case.text, line=case.line, choices=case.choices))
     if update_fixtures:
         rewrite(case, blocks)
     else:

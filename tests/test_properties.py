@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from fixtures import SCRIPTS, TRANSFORM_CASES
 from lossless import assert_lossless
 from mutations import MUTATIONS
+from trainshift.core.choices import Choices
 from trainshift.core.text.edit import apply, merge
 from trainshift.core.text.source import BOM
 from trainshift.core.text.statements import ParseFailure
@@ -24,31 +25,34 @@ TEXTS = {folder.name: (folder / "before.py").read_bytes().decode() for folder in
 SHORT = [case.name for case in TRANSFORM_CASES]
 LONG = list(TEXTS)
 TEXTS |= {case.name: case.text for case in TRANSFORM_CASES}
+CHOICES = {case.name: case.choices for case in TRANSFORM_CASES}
 
 
 @pytest.mark.parametrize("name", TEXTS)
 @pytest.mark.sampled
 def test_the_properties_hold_on_every_mutation(name: str, quick: bool) -> None:
-    original = convert(TEXTS[name])
+    choices = CHOICES.get(name)
+    original = convert(TEXTS[name], choices=choices)
     for mutate in (None, *(() if quick else MUTATIONS)):
         text = TEXTS[name] if mutate is None else _mutated(name, mutate)
-        conversion = convert(text)
+        conversion = convert(text, choices=choices)
         where = f"{name} {mutate.__name__ if mutate else ''}"
         assert conversion.status is original.status, (where, conversion.reason)
         assert len(conversion.applied) == len(original.applied), where
-        _check(text, conversion, where)
+        _check(text, conversion, where, choices)
 
 
 @pytest.mark.parametrize("name", [*SHORT, *(pytest.param(name, marks=pytest.mark.slow) for name in LONG)])
 @pytest.mark.sampled
 def test_statement_by_statement_in_any_order_is_the_whole_file(name: str) -> None:
     text = TEXTS[name].removeprefix(BOM)
-    conversion = convert(text)
+    choices = CHOICES.get(name)
+    conversion = convert(text, choices=choices)
     order = random.Random(name)
     rounds = 2 if len(text) < 2000 else 1
     for _ in range(rounds):
         current = text
-        for change in islice(_changes(current, order), 1000):
+        for change in islice(_changes(current, order, choices), 1000):
             current = change
         assert current == conversion.text
 
@@ -90,8 +94,8 @@ def test_a_broken_script_is_refused_and_left_alone(data: st.DataObject) -> None:
         assert conversion.reason
 
 
-def _check(text: str, conversion: Conversion, where: str) -> None:
-    """Parses, lossless, idempotent; no internal error."""
+def _check(text: str, conversion: Conversion, where: str, choices: Choices | None = None) -> None:
+    """Parses, lossless, idempotent, whatever is chosen the second time; no internal error."""
     assert "internal error" not in conversion.reason, (where, conversion.reason)
     if conversion.status is not Status.CONVERTED:
         assert conversion.text == text, where
@@ -99,20 +103,21 @@ def _check(text: str, conversion: Conversion, where: str) -> None:
     ast.parse(conversion.text.removeprefix(BOM))
     assert conversion.text.startswith(BOM) == text.startswith(BOM), where
     body = text.removeprefix(BOM)
-    analysis = analyze(body)
+    analysis = analyze(body, choices=choices)
     assert isinstance(analysis, Analysis)
     plan = merge(analysis.changes)
     assert not plan.dropped
     assert_lossless(body, plan.edits, conversion.text.removeprefix(BOM), where)
-    again = convert(conversion.text)
-    assert again.text == conversion.text, where
-    assert again.status is Status.ALREADY_DISTRIBUTED, (where, again.status)
+    for chosen in dict.fromkeys((choices, None)):
+        again = convert(conversion.text, choices=chosen)
+        assert again.text == conversion.text, where
+        assert again.status is Status.ALREADY_DISTRIBUTED, (where, again.status)
 
 
-def _changes(text: str, order: random.Random):  # type: ignore[no-untyped-def]
+def _changes(text: str, order: random.Random, choices: Choices | None):  # type: ignore[no-untyped-def]
     """The texts after one random change after another, each analysed anew."""
     while True:
-        analysis = analyze(text)
+        analysis = analyze(text, choices=choices)
         assert not isinstance(analysis, ParseFailure)
         if not analysis.changes or any(each.essential for each in analysis.withheld):
             return

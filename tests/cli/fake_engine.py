@@ -12,6 +12,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from trainshift.core.choices import Choices
 from trainshift.engine import conversion
 from trainshift.engine.conversion import Conversion, Note, Rewritten, Status
 from trainshift.engine.programs import KeptClaims
@@ -25,7 +26,9 @@ LINKED = re.compile(r"^import (?!tensorflow|horovod)(\w+)", re.MULTILINE)
 ORDER = (Status.REFUSED, Status.CONVERTED, Status.ALREADY_DISTRIBUTED, Status.NOTHING_FOUND)
 
 
-def convert(text: str, *, line: int | None = None, runtime: Runtime | None = None) -> Conversion:
+def convert(
+    text: str, *, line: int | None = None, runtime: Runtime | None = None, choices: Choices | None = None
+) -> Conversion:
     """Adds the Horovod import; comments in the script ask for the other answers."""
     if "# crash" in text:
         raise RecursionError("maximum recursion depth exceeded")
@@ -68,6 +71,7 @@ def convert_program(
     only: str = "",
     runtime: Runtime | None = None,
     claims: KeptClaims | None = None,
+    choices: Choices | None = None,
 ) -> Conversion:
     """Converts each file of the program as if it were alone; its first file names the loop."""
     texts, unresolved = linked(text, path, files)

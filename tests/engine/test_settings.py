@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from trainshift.core.choices import Choices
 from trainshift.core.finding import Effect, Verdict
 from trainshift.engine.settings import LETTER, Settings, SettingsError, Severity, read_codes, read_settings
 
@@ -115,6 +116,14 @@ def test_per_file_ignores_hold_where_their_pattern_matches() -> None:
         ({"docs-url": "docs"}, 'x: `docs-url` must be a web address, such as "https://'),
         ({"docs-url": 3}, "x: `docs-url` must be a web address"),
         ({"exclude": {}}, "x: `exclude` must be a list of strings, not a table."),
+        ({"compresion": "fp16"}, "x: `compresion` is not a setting. Did you mean compression?"),
+        ({"compression": "fp8"}, 'x: `compression` must be "none" or "fp16", not \'fp8\'.'),
+        ({"sync-batch-norm": 1}, "x: `sync-batch-norm` must be true or false, not 1."),
+        (
+            {"backward-passes-per-step": 0},
+            "x: `backward-passes-per-step` must be a whole number from 1 on, not 0.",
+        ),
+        ({"warmup-epochs": True}, "x: `warmup-epochs` must be a whole number from 0 on, not True."),
     ],
 )
 def test_a_wrong_setting_is_named_with_what_was_meant(table: dict[str, object], message: str) -> None:
@@ -127,3 +136,11 @@ def test_codes_of_the_command_line() -> None:
     assert read_codes("--select", "", ["tf03", " TL"]) == ("TF03", "TL")
     with pytest.raises(SettingsError, match="--select: names 'TF3'"):
         read_codes("--select", "", ["TF3"])
+
+
+def test_each_choice_is_taken_from_where_it_was_made_last() -> None:
+    editor = read_settings({"compression": "fp16", "warmup-epochs": 0, "op": "average"}, "x")
+    project = read_settings({"warmup-epochs": 5, "divide-data": False}, "x")
+    expected = Choices(compression="fp16", warmup_epochs=5, divide_data=False)
+    assert project.over(editor).choices == expected
+    assert read_settings({}, "x").choices == Choices()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +14,11 @@ from trainshift.cli.options import (
     SectionedCommand,
     announce_standard_input,
     check_patterns,
+    choosing,
     color,
     exclude,
 )
+from trainshift.core.choices import CHOICES, Value
 
 _WAY_OUT = "--ignore-versions converts anyway"
 
@@ -40,7 +43,8 @@ class _Line(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 class _ConvertCommand(SectionedCommand):
     sections = {  # noqa: RUF012
         "What to do with the result (the default is to print a diff)": ("write", "output", "check"),
-        "What to convert": ("only", "at", "exclude", "ignore_versions"),
+        "What to convert": ("only", "at", "exclude", "ignore_versions", "config", "isolated"),
+        "How to convert it (also settings of the project)": tuple(each.name for each in CHOICES.values()),
         "What to print": ("format_", "color", "quiet", "verbose"),
     }
 
@@ -79,6 +83,9 @@ class _ConvertCommand(SectionedCommand):
     is_flag=True,
     help="Convert even if the project requires a TensorFlow that Horovod does not support.",
 )
+@click.option("--config", metavar="FILE", help="Use these settings for every script.")
+@click.option("--isolated", is_flag=True, help="Ignore settings files.")
+@choosing
 @click.option(
     "--format",
     "format_",
@@ -126,7 +133,9 @@ def convert(ctx: click.Context, /, **options: Any) -> None:
       1  a script or one of its changes was refused, or --check found a file that would change
       2  wrong usage, or a file could not be read or written
     """
-    ctx.exit(_convert(_Options(**options)))
+    chosen = {each.name: options.pop(each.name) for each in CHOICES.values()}
+    given = {name: value for name, value in chosen.items() if value is not None}
+    ctx.exit(_convert(_Options(**options, chosen=given)))
 
 
 @dataclass(frozen=True)
@@ -141,10 +150,13 @@ class _Options:
     at: tuple[int, int | None, str] | None
     exclude: tuple[str, ...]
     ignore_versions: bool
+    config: str | None
+    isolated: bool
     format_: str
     color: str
     quiet: bool
     verbose: bool
+    chosen: Mapping[str, Value]
 
 
 def _convert(given: _Options) -> int:
@@ -153,6 +165,7 @@ def _convert(given: _Options) -> int:
     from trainshift.cli.programs.request import At, Request
     from trainshift.cli.report import JsonReporter, Mode, Reporter, TextReporter
     from trainshift.cli.run import run
+    from trainshift.host.configuration import ConfigurationProblem, Configurations
     from trainshift.host.declarations import Declarations
 
     check_patterns(given.exclude)
@@ -169,8 +182,21 @@ def _convert(given: _Options) -> int:
         )
     declarations = None if given.ignore_versions else Declarations(_WAY_OUT)
     at = At(*given.at) if given.at else None
+    try:
+        configurations = Configurations(given.config, isolated=given.isolated)
+    except ConfigurationProblem as problem:
+        raise click.UsageError(str(problem)) from None
     request = Request(
-        given.paths, mode, output, at, given.only or "", given.exclude, not given.quiet, declarations
+        given.paths,
+        mode,
+        output,
+        at,
+        given.only or "",
+        given.exclude,
+        not given.quiet,
+        declarations,
+        configurations,
+        given.chosen,
     )
     return run(request, reporter)
 
@@ -183,6 +209,8 @@ def _check_usage(given: _Options) -> None:
         raise click.UsageError("--quiet and --verbose exclude each other.")
     if given.only is not None and given.at is not None:
         raise click.UsageError("--only and --at exclude each other; --at takes FILE:LINE.")
+    if given.config is not None and given.isolated:
+        raise click.UsageError("--config and --isolated exclude each other.")
     single = len(given.paths) == 1 and not os.path.isdir(given.paths[0])
     for option, is_given in (("--only", given.only is not None), ("--at", given.at is not None)):
         if is_given and not single:

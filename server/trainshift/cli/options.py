@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import click
+
+from trainshift.core.choices import CHOICES, Choice
 
 STANDARD_STREAM = "-"
 
@@ -41,6 +45,28 @@ color = click.option(
     show_default=True,
     help="auto: on a terminal, unless NO_COLOR is set; FORCE_COLOR forces it.",
 )
+
+
+def choosing(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of a conversion; their values are None where nobody chose."""
+    for choice in reversed(CHOICES.values()):
+        flag = f"--{choice.key}"
+        kind: Any = click.Choice(list(choice.values)) if choice.values else click.IntRange(choice.least)
+        command = click.option(
+            f"{flag}/--no-{choice.key}" if choice.is_switch else flag,
+            type=None if choice.is_switch else kind,
+            default=None,
+            metavar=None if choice.is_switch or choice.values else "N",
+            help=_help(choice),
+        )(command)
+    return command
+
+
+def _help(choice: Choice) -> str:
+    """What a choice does, and what is done where nobody chose."""
+    others = (f"{value}: {says}" for value, says in choice.values.items() if value != choice.default)
+    default = ("on" if choice.default else "off") if choice.is_switch else choice.default
+    return f"{' '.join([choice.says, *others])}  [default: {default}]".replace("`", "")
 
 
 def check_patterns(patterns: tuple[str, ...]) -> None:

@@ -18,6 +18,7 @@ from trainshift.cli.terminal import ProgressBar
 from trainshift.engine import conversion
 from trainshift.engine.cells import Spot
 from trainshift.engine.conversion import Conversion, Status
+from trainshift.host.configuration import ConfigurationProblem
 from trainshift.host.files import FileProblem, shown_path
 from trainshift.host.walk import STANDARD_INPUT, Input, collect
 
@@ -37,7 +38,7 @@ def run(request: Request, reporter: Reporter) -> int:
     try:
         inputs = _inputs(request)
         with ProgressBar(len(inputs), wanted=request.show_progress) as progress:
-            sources = Sources(progress.reading)
+            sources = Sources(progress.reading, request.choices_of)
             found = units(inputs, sources)
             progress.expect(len(found))
             for unit in found:
@@ -101,6 +102,8 @@ def _process(unit: Unit, request: Request, sources: Sources) -> Outcome:
         return Outcome(replace(outcome.report, written=written, parts=parts), outcome.diffs)
     except FileProblem as problem:
         return Outcome(_problem(outcome.report, problem), outcome.diffs)
+    except ConfigurationProblem as problem:
+        return Outcome(replace(report, error=str(problem)))
     except Exception as error:
         return Outcome(
             replace(outcome.report, status=INTERNAL_ERROR, error=describe_defect(error)), outcome.diffs
@@ -110,15 +113,23 @@ def _process(unit: Unit, request: Request, sources: Sources) -> Outcome:
 def _conversion(document: Document, unit: Unit, request: Request, sources: Sources) -> Conversion:
     """The conversion of a program, or of the part of it that is asked for."""
     runtime = request.declarations.of(unit.item.path) if request.declarations else None
+    choices = request.choices_of(unit.path or unit.item.path)
     at = _statement(document, unit, request, sources)
     only = home(request.only) if request.only else ""
     if not unit.path:
         if only:
             raise FileProblem("is a single script or notebook; --only needs a program of several files")
         line = at[1] if at else None
-        return conversion.convert(document.text, line=line, runtime=runtime)
+        return conversion.convert(document.text, line=line, runtime=runtime, choices=choices)
     result = conversion.convert_program(
-        document.text, unit.path, sources.parsed, at=at, only=only, runtime=runtime, claims=sources.claims
+        document.text,
+        unit.path,
+        sources.parsed,
+        at=at,
+        only=only,
+        runtime=runtime,
+        claims=sources.claims,
+        choices=choices,
     )
     read = [each.path for each in result.files]
     for wanted in filter(None, (only, at[0] if at else "")):

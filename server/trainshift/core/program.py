@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from trainshift.core.choices import Choices
 from trainshift.core.names.script import Script
 from trainshift.core.text.facts import Scope, Site, Statement
 
@@ -18,12 +19,14 @@ class Program:
     """One script with its facts; rules are pure functions of it.
 
     A fact is an object of a class that is made of a program and nothing else (`Steps`, `Loops`, ...).  The
-    program knows no such class, so a rule can read only the facts whose classes it imports.
+    program knows no such class, so a rule can read only the facts whose classes it imports.  `choices` are
+    those of the person who has it converted.
     """
 
-    def __init__(self, script: Script, whole: Program | None = None) -> None:
+    def __init__(self, script: Script, whole: Program | None = None, choices: Choices | None = None) -> None:
         self.script = script
         self.whole = whole or self
+        self.choices: Choices = (whole.choices if whole else choices) or Choices()
         self.names = script.names
         self._facts: dict[Callable[[Program], Any], Any] = {}
         self._linked: dict[Script, Program] = {}

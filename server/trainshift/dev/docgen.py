@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from trainshift.core.choices import CHOICES
 from trainshift.core.finding import Verdict
 from trainshift.dev.examples import Example, read_examples, verdicts
 from trainshift.engine.derivation_rules import DERIVATION_RULES, DerivationRule
@@ -24,9 +25,12 @@ from trainshift.transforms.rule import Transform
 ROOT = Path(__file__).parents[3]
 PAGES = ROOT / "server" / "docs" / "rules"
 LISTS = ROOT / "server" / "docs" / "codes.md"
+CHOSEN = ROOT / "server" / "docs" / "command-line.md"
 MANIFEST = ROOT / "vscode-extension" / "package.json"
 # How many examples of each kind a page shows; the fixture has them all.
 _EXAMPLES = {"violated": 3, "ok": 2, "harmless": 2, "unknown": 2}
+# Where what can be chosen of a conversion begins in the list of the extension's settings.
+_CHOSEN_FROM = 20
 _HEADINGS = {
     "violated": "Wrong",
     "ok": "Right",
@@ -59,19 +63,38 @@ def lists(text: str) -> str:
     return text
 
 
+def choices(text: str) -> str:
+    """The page of the command line with one row for everything that can be chosen of a conversion."""
+    head = "| setting | default | what it says |\n|---|---|---|\n"
+    rows = ""
+    for choice in CHOICES.values():
+        others = (f"`{value}`: {says}" for value, says in choice.values.items() if value != choice.default)
+        rows += f"| `{choice.key}` | `{json.dumps(choice.default)}` | {' '.join([choice.says, *others])} |\n"
+    return re.sub(rf"(?<={re.escape(head)})(?:\|.*\n)*", rows.replace("\\", r"\\"), text)
+
+
 def manifest(text: str) -> str:
-    """The extension's package.json with every code that the settings take."""
+    """The extension's package.json with every code that the settings take, and everything to choose."""
     declared = json.loads(text)
     properties = declared["contributes"]["configuration"]["properties"]
     severities = properties["trainshift.severity"]["properties"]
-    described: tuple[Restriction | OwnCode, ...] = (*RESTRICTIONS, *OWN_CODES)
-    titles = {each.code: f"{each.name}: {each.title}" for each in described}
+    coded: tuple[Restriction | OwnCode, ...] = (*RESTRICTIONS, *OWN_CODES)
+    titles = {each.code: f"{each.name}: {each.title}" for each in coded}
     levels = {"type": "string", "enum": [each.label for each in sorted(SEVERITIES.values(), reverse=True)]}
     groups = {name: severity for name, severity in severities.items() if name.isalpha()}
     codes = {code: levels | {"description": titles[code]} for code in CODES}
     properties["trainshift.severity"]["properties"] = groups | codes
     properties["trainshift.select"]["items"]["examples"] = [*groups, *CODES]
     properties["trainshift.ignore"]["items"]["examples"] = list(CODES)
+    for number, choice in enumerate(CHOICES.values()):
+        described = {"default": choice.default, "scope": "resource", "markdownDescription": choice.says}
+        kind: dict[str, object] = {"type": "boolean"} if choice.is_switch else {"type": "integer"}
+        if choice.values:
+            says = list(choice.values.values())
+            kind = {"type": "string", "enum": list(choice.values), "enumDescriptions": says}
+        elif not choice.is_switch:
+            kind["minimum"] = choice.least
+        properties[f"trainshift.{_camel(choice.key)}"] = {**kind, **described, "order": _CHOSEN_FROM + number}
     return json.dumps(declared, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -84,9 +107,14 @@ def main() -> None:
             path.unlink()
     for code, text in wanted.items():
         (PAGES / f"{code}.md").write_text(text, encoding="utf-8")
-    for path, written in ((LISTS, lists), (MANIFEST, manifest)):
+    for path, written in ((LISTS, lists), (CHOSEN, choices), (MANIFEST, manifest)):
         path.write_text(written(path.read_text(encoding="utf-8")), encoding="utf-8")
     print(f"{len(wanted)} pages in {PAGES.relative_to(ROOT)}")
+
+
+def _camel(key: str) -> str:
+    first, *rest = key.split("-")
+    return first + "".join(map(str.capitalize, rest))
 
 
 def _restriction(rule: Restriction) -> Iterator[str]:
@@ -156,6 +184,8 @@ def _transform(rule: Transform) -> Iterator[str]:
             yield f"### {_sentence(each.heading)}\n"
             if each.prose:
                 yield f"{each.prose}\n"
+            if "toml settings" in each.blocks:
+                yield _code("toml", each.blocks["toml settings"])
             before = each.blocks["python before"].replace("$0", "")
             if "python after" in each.blocks:
                 yield _code("diff", _diff(before, each.blocks["python after"]))

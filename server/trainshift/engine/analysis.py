@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from trainshift.core.choices import Choices
 from trainshift.core.finding import Finding
 from trainshift.core.joined import Joined
 from trainshift.core.lazy import cached_property
@@ -77,22 +78,27 @@ class Analysis:
         return script.path, span
 
 
-def analyze(text: str, cache: FactsCache | None = None) -> Analysis | ParseFailure:
+def analyze(
+    text: str, cache: FactsCache | None = None, choices: Choices | None = None
+) -> Analysis | ParseFailure:
     """Every change of a script (without byte order mark), each with the edits of one statement."""
     script = read_script(text, cache)
-    return script if isinstance(script, ParseFailure) else analyze_script(script)
+    return script if isinstance(script, ParseFailure) else analyze_script(script, choices=choices)
 
 
 def analyze_script(
-    script: Script, pause: Callable[[], None] = lambda: None, relying_on: frozenset[str] | None = None
+    script: Script,
+    pause: Callable[[], None] = lambda: None,
+    relying_on: frozenset[str] | None = None,
+    choices: Choices | None = None,
 ) -> Analysis:
     """Run every rule on a script, and on all that it is linked to; one that fails does not sink the others.
 
     `pause` is called again and again, and may raise to give the analysis up.  With `relying_on` those rules
-    alone are run that rely on one of these restrictions.
+    alone are run that rely on one of these restrictions.  `choices` are those of the conversion.
     """
     linked = [script] if script.workspace is None else script.workspace.reachable
-    program = Program(Joined(linked) if len(linked) > 1 else script)
+    program = Program(Joined(linked) if len(linked) > 1 else script, choices=choices)
     try:
         with program.names.memo.pausing(pause):
             return _analyze(program, pause, _relying(relying_on))

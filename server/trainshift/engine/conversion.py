@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from trainshift.core.choices import Choices
 from trainshift.core.names.libraries import is_common
 from trainshift.core.names.script import Script, read_script
 from trainshift.core.names.workspace import MOST_CONVERTED
@@ -102,14 +103,19 @@ class Conversion:
     code: str = ""
 
 
-def convert(text: str, *, line: int | None = None, runtime: Runtime | None = None) -> Conversion:
-    """Convert a script (any newline style, kept) or only the statement at 1-based `line`.
+def convert(
+    text: str, *, line: int | None = None, runtime: Runtime | None = None, choices: Choices | None = None
+) -> Conversion:
+    """Convert a script (any newline style, kept) or only the statement at 1-based `line`, by `choices`.
 
     Where `runtime` says that the result could not run, what would be converted is refused.
 
     Never raises for bad input: a script that does not parse is REFUSED with its position.
     """
-    return _convert(text, read_script, ("", line) if line is not None else None, None, runtime)
+    at = ("", line) if line is not None else None
+    return _convert(
+        text, read_script, at, None, runtime, None, lambda script: analyze_script(script, choices=choices)
+    )
 
 
 def convert_program(
@@ -121,14 +127,15 @@ def convert_program(
     only: str = "",
     runtime: Runtime | None = None,
     claims: KeptClaims | None = None,
+    choices: Choices | None = None,
 ) -> Conversion:
     """Convert the program that the file at the absolute `path` starts, which holds `text`.
 
     The rest is read from `files`.  `at` is a path ("" for the started file's) and a 1-based line, to convert
     one statement alone; `only`, unless it is "", is the path of one file whose part alone is converted.
-    `claims` are those of other programs, kept for a run that converts many.
+    `claims` are those of other programs, kept for a run that converts many; `choices` are those for this one.
     """
-    rivals = claims or KeptClaims(files)
+    rivals = claims or KeptClaims(files, lambda path: choices or Choices())
     return _convert(
         text,
         lambda body: read_linked(body, path, files, MOST_CONVERTED),
@@ -136,7 +143,7 @@ def convert_program(
         only or None,
         runtime,
         files,
-        lambda script: analyze_program(script, files, claims=rivals.of),
+        lambda script: analyze_program(script, files, claims=rivals.of, choices=choices),
     )
 
 
@@ -146,8 +153,8 @@ def _convert(
     at: tuple[str, int] | None,
     only: str | None,
     runtime: Runtime | None,
-    files: ParsedFiles | None = None,
-    analyze: Callable[[Script], Analysis] = analyze_script,
+    files: ParsedFiles | None,
+    analyze: Callable[[Script], Analysis],
 ) -> Conversion:
     body = text.removeprefix(BOM)
     script = read(body)

@@ -10,6 +10,7 @@ import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from trainshift.core.choices import Choices
 from trainshift.core.names.script import Script
 from trainshift.core.names.workspace import MOST_CONVERTED
 from trainshift.core.text.code import Code
@@ -124,22 +125,30 @@ def claims_of(analysis: Analysis) -> Claims | None:
     return Claims(analysis.scripts[0].path, wanted, run)
 
 
-def claims_from(start: str, files: ParsedFiles, pause: Callable[[], None] = lambda: None) -> Claims | None:
-    """What the program that a file starts claims; None where that cannot be read."""
+def claims_from(
+    start: str, files: ParsedFiles, choices: Choices, pause: Callable[[], None] = lambda: None
+) -> Claims | None:
+    """What the program that a file starts claims under `choices`; None where that cannot be read."""
     code = files.read(start)
     if code is None:
         return None
-    analysis = analyze_script(linked(code, start, files, MOST_CONVERTED), pause)
+    analysis = analyze_script(linked(code, start, files, MOST_CONVERTED), pause, choices=choices)
     claims = claims_of(analysis)
     analysis.program.forget()
     return claims
 
 
 class KeptClaims:
-    """What programs claim of the files that they share, each asked once for as long as its files stay."""
+    """What programs claim of the files that they share, each asked once for as long as its files stay.
 
-    def __init__(self, files: ParsedFiles) -> None:
+    `choices_of` tells the choices for the program that the file at a path starts.
+    """
+
+    def __init__(
+        self, files: ParsedFiles, choices_of: Callable[[str], Choices] = lambda path: Choices()
+    ) -> None:
         self._files = files
+        self._choices_of = choices_of
         self._known: dict[str, tuple[Claims | None, dict[str, Code | None]]] = {}
 
     def of(self, start: str) -> Claims | None:
@@ -147,7 +156,7 @@ class KeptClaims:
         known = self._known.get(start)
         if known is None or any(self._files.read(path) is not code for path, code in known[1].items()):
             with self._files.noting() as paths:
-                found = claims_from(start, self._files)
+                found = claims_from(start, self._files, self._choices_of(start))
             known = self._known[start] = found, {path: self._files.read(path) for path in paths}
         return known[0]
 
@@ -158,13 +167,14 @@ def analyze_program(
     pause: Callable[[], None] = lambda: None,
     *,
     claims: Callable[[str], Claims | None],
+    choices: Choices | None = None,
 ) -> Analysis:
     """Every change of the program that a script starts; withheld where programs disagree on a file (P4).
 
     `pause` is called again and again, and may raise to give the analysis up.  `claims` gives those of the
-    program that a file starts.
+    program that a file starts, `choices` are those for this one.
     """
-    analysis = analyze_script(script, pause)
+    analysis = analyze_script(script, pause, choices=choices)
     shared = {path for path, _, _ in _wanted(analysis)}
     if not shared:
         return analysis

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from enum import IntEnum
 from typing import TypeAlias
 
+from trainshift.core.choices import CHOICES, Choices, Value
 from trainshift.core.finding import Effect, Verdict
 from trainshift.engine.own_codes import (
     SYNTAX_ERROR,
@@ -77,8 +78,9 @@ class Settings:
     severity by verdict; the longest match decides.  `per_file_ignores` pairs a pattern of files with
     codes; `exclude` are patterns of files that a walk leaves out.  Patterns are those of .gitignore.
     `docs_url` is where the documentation's site is, if anywhere.  `restrictions` tells what decides where
-    nobody chose: the LETTER of a restriction, or the EFFECT that a finding has on the conversion.  `given`
-    names the fields that somebody chose.
+    nobody chose: the LETTER of a restriction, or the EFFECT that a finding has on the conversion.  `chosen`
+    are the choices of conversions that somebody made, by their names.  `given` names the fields that somebody
+    chose.
     """
 
     select: tuple[str, ...] = ("T",)
@@ -88,6 +90,7 @@ class Settings:
     exclude: tuple[str, ...] = ()
     docs_url: str = ""
     restrictions: str = EFFECT
+    chosen: Mapping[str, Value] = field(default_factory=dict)
     given: frozenset[str] = field(default=frozenset(), compare=False)
 
     def severity_of(self, code: str, verdict: Verdict, effect: Effect = Effect.NONE) -> Severity:
@@ -109,7 +112,13 @@ class Settings:
 
     def over(self, base: Settings) -> Settings:
         """These settings, and those of `base` where nobody chose."""
-        return replace(base, **{name: getattr(self, name) for name in self.given})
+        own = {name: getattr(self, name) for name in self.given}
+        return replace(base, **own | {"chosen": {**base.chosen, **self.chosen}})
+
+    @property
+    def choices(self) -> Choices:
+        """What was chosen of conversions."""
+        return Choices(**self.chosen)  # type: ignore[arg-type]
 
     def is_on(self, code: str) -> bool:
         """Whether any finding of the code would be reported."""
@@ -138,11 +147,15 @@ def read_settings(table: Mapping[str, object], where: str) -> Settings:
         "restrictions": _measure,
     }
     values: dict[str, object] = {}
+    chosen: dict[str, object] = {}
     for key, value in table.items():
-        if key not in readers:
-            raise SettingsError(where, key, f"is not a setting.{_suggestion(key, readers)}")
-        values[key.replace("-", "_")] = readers[key](where, key, value)
-    return Settings(**values, given=frozenset(values))  # type: ignore[arg-type]
+        if key in CHOICES:
+            chosen[CHOICES[key].name] = _chosen(where, key, value)
+        elif key in readers:
+            values[key.replace("-", "_")] = readers[key](where, key, value)
+        else:
+            raise SettingsError(where, key, f"is not a setting.{_suggestion(key, [*readers, *CHOICES])}")
+    return Settings(**values, chosen=chosen, given=frozenset(values))  # type: ignore[arg-type]
 
 
 def read_codes(where: str, key: str, words: Iterable[str]) -> tuple[str, ...]:
@@ -179,6 +192,13 @@ def _measure(where: str, key: str, value: object) -> str:
     if value not in (LETTER, EFFECT):
         raise SettingsError(where, key, f'must be "{EFFECT}" or "{LETTER}", not {value!r}.')
     return str(value)
+
+
+def _chosen(where: str, key: str, value: object) -> object:
+    problem = CHOICES[key].problem(value)
+    if problem:
+        raise SettingsError(where, key, problem)
+    return value
 
 
 def _severities(where: str, key: str, value: object) -> dict[str, SeverityByVerdict]:

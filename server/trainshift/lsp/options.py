@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from trainshift.core.choices import CHOICES
 from trainshift.core.text.source import Source
 from trainshift.engine.own_codes import SYNTAX_ERROR
 from trainshift.engine.settings import Settings, SettingsError, read_settings
@@ -93,7 +94,7 @@ def read_options(section: object) -> tuple[Options, list[str]]:
                 switches[_SWITCHES[key]] = value
             else:
                 problems.append(f"{SECTION}.{key} must be true or false, not {value!r}")
-        elif key in _CHECKER:
+        elif key in _CHECKER or _kebab(key) in CHOICES:
             try:
                 read = read_settings({_kebab(key): value}, _WHERE)
                 check_patterns(read, _WHERE)

@@ -60,7 +60,7 @@ class Project:
         self._options: dict[str, Options] = {}
         self._declarations: Declarations | None = None
         self._scanned: dict[str, Scanned] = {}
-        self._wholes: Wholes | None = None
+        self._wholes: Wholes | None
         self.number_of_changes = 0
         """How often files were opened, edited or closed, or have changed on the disk."""
         self.forget_settings()
@@ -74,6 +74,7 @@ class Project:
     def set_defaults(self, section: object) -> None:
         """What the editor says where it says nothing of a folder."""
         self._defaults = self._read(section)
+        self._wholes = None
 
     @property
     def wanted(self) -> list[dict[str, str]]:
@@ -86,6 +87,7 @@ class Project:
             each.get("scopeUri", ""): self._defaults if section is None else self._read(section)
             for each, section in zip(wanted, sections, strict=False)
         }
+        self._wholes = None
 
     def _read(self, section: object) -> Options:
         options, problems = read_options(section)
@@ -102,6 +104,7 @@ class Project:
         """Files of settings, or of requirements, have changed."""
         self._configurations = Configurations()
         self._declarations = None
+        self._wholes = None  # They were made by what was chosen before.
 
     def rules_of(self, path: str) -> Rules:
         """What decides how the file at `path` is judged ("" for one that is nowhere)."""

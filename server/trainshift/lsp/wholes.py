@@ -94,14 +94,21 @@ class Wholes:
         if script.workspace is None or not program.starts:
             # As long as nobody has looked which programs there are, no other one has a say.
             return whole_of(
-                script, lambda each: analyze_script(each, pause), self._files, program.rules.runtime
+                script,
+                lambda each: analyze_script(each, pause, choices=program.rules.settings.choices),
+                self._files,
+                program.rules.runtime,
             )
         return self._made(script, program.rules, pause)
 
     def _made(self, script: Script, rules: Rules, pause: Callable[[], None]) -> Whole:
         def analyze(script: Script) -> Analysis:
             return analyze_program(
-                script, self._files, pause, claims=lambda start: self._claims_of(start, pause)
+                script,
+                self._files,
+                pause,
+                claims=lambda start: self._claims_of(start, pause),
+                choices=rules.settings.choices,
             )
 
         whole = self._kept[script.path] = whole_of(script, analyze, self._files, rules.runtime)
@@ -118,7 +125,8 @@ class Wholes:
                     found = claims_of(analysis)
                     paths |= kept.paths | kept.sources.keys()
                 else:
-                    found = claims_from(start, self._files, pause)
+                    choices = self._rules_of(start).settings.choices
+                    found = claims_from(start, self._files, choices, pause)
             known = self._claims[start] = found, frozenset(paths)
         self._files.note(known[1])
         return known[0]

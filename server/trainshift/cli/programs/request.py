@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from trainshift.cli.options import STANDARD_STREAM
 from trainshift.cli.report import Mode
+from trainshift.core.choices import Choices, Value
+from trainshift.host.configuration import Configurations
 from trainshift.host.declarations import Declarations
 
 _NAMES_OF_FILES = (".py", ".ipynb")
@@ -29,7 +32,8 @@ class Request:
     """What the user asked for; `output` (a path, or "-") goes with Mode.OUTPUT only.
 
     `at` is a line of the one input or of its program, `only` the one file of its program to convert.
-    `declarations` tell what versions the projects declare; without them none are looked for.
+    `declarations` tell what versions the projects declare; without them none are looked for.  `chosen` are
+    the choices of the command line, by their names, which decide over those of the `configurations`.
     """
 
     paths: tuple[str, ...]
@@ -40,6 +44,13 @@ class Request:
     exclude: tuple[str, ...] = ()
     show_progress: bool = True
     declarations: Declarations | None = None
+    configurations: Configurations = field(default_factory=lambda: Configurations(isolated=True))
+    chosen: Mapping[str, Value] = field(default_factory=dict)
+
+    def choices_of(self, path: str) -> Choices:
+        """What was chosen for the script at `path`; raises ConfigurationProblem."""
+        settings = self.configurations.of(path).settings
+        return Choices(**{**settings.chosen, **self.chosen})  # type: ignore[arg-type]
 
     @property
     def folder(self) -> str:

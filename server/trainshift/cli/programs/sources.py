@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 
+from trainshift.core.choices import Choices
 from trainshift.engine.programs import KeptClaims
 from trainshift.engine.workspace import ParsedFiles
 from trainshift.host import files
@@ -18,15 +19,19 @@ class Sources:
 
     Those that an earlier one changes count as changed, whether or not they are written: so the result does
     not depend on that, and the changes that two programs want of a file are told once.  `on_read` is
-    called with each path that is read.
+    called with each path that is read, `choices_of` tells the choices for what a file starts.
     """
 
-    def __init__(self, on_read: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        on_read: Callable[[str], None] = lambda _: None,
+        choices_of: Callable[[str], Choices] = lambda _: Choices(),
+    ) -> None:
         self._changed: dict[str, SourceFile] = {}
         self._ahead: dict[str, SourceFile | FileProblem] = {}
         self._on_read = on_read
         self.parsed: ParsedFiles = files_on_disk(self._text_of)
-        self.claims = KeptClaims(self.parsed)
+        self.claims = KeptClaims(self.parsed, choices_of)
 
     def _text_of(self, path: str) -> str | None:
         self._on_read(shown_path(path))

@@ -1,0 +1,93 @@
+"""Choices: what a person may choose of a conversion.  Data that settings, flags and their help are made of.
+
+A field's default is what is done where nobody chose; its metadata say what it does, and what else there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple, TypeAlias
+
+Value: TypeAlias = "bool | int | str"
+
+AVERAGE, ADASUM = "average", "adasum"
+NONE, FP16 = "none", "fp16"
+
+
+def _choice(default: Any, says: str, **values: str) -> Any:
+    """A choice: what it does; of a word, each of its values and what that one does."""
+    return field(default=default, metadata={"says": says, "values": values})
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What was chosen of one conversion (spec.md 8)."""
+
+    compression: str = _choice(
+        NONE,
+        "What gradients are sent as between ranks.",
+        none="Gradients are sent as they are.",
+        fp16="Gradients are sent as 16-bit floats: half the traffic, less precision.",
+    )
+    op: str = _choice(
+        AVERAGE,
+        "How the gradients of all ranks become one.",
+        average="They are averaged, and the learning rate is multiplied by the number of ranks.",
+        adasum="By Horovod's Adasum, for tapes; the learning rate stays. "
+        "It needs a Horovod that was built with MPI, and 2, 4, 8, ... ranks.",
+    )
+    backward_passes_per_step: int = _choice(
+        1, "How many batches a rank averages before the ranks do, for `fit`: less traffic, fewer updates."
+    )
+    warmup_epochs: int = _choice(
+        0, "Over how many epochs `fit` raises the learning rate to that of all ranks; 0: none."
+    )
+    sync_batch_norm: bool = _choice(
+        False, "Whether `BatchNormalization` layers use the statistics of all ranks' batches."
+    )
+    divide_data: bool = _choice(True, "Whether the ranks share the data, so that an epoch stays an epoch.")
+
+
+class Choice(NamedTuple):
+    """One choice as people know it.
+
+    `key` is its key in settings, `name` that of its field.  `values` are the words that it may be, with what
+    each does; without any it is a Boolean or a number from its `least` on, as its `default` is.
+    """
+
+    key: str
+    name: str
+    default: Value
+    says: str
+    values: Mapping[str, str]
+
+    @property
+    def is_switch(self) -> bool:
+        """Whether it is on or off."""
+        return isinstance(self.default, bool)
+
+    @property
+    def least(self) -> int:
+        """The least number that it may be: what it is where nobody chose."""
+        return int(self.default)
+
+    def problem(self, value: object) -> str:
+        """What is wrong with a value for it; empty if nothing is."""
+        if self.is_switch:
+            return "" if isinstance(value, bool) else f"must be true or false, not {value!r}."
+        if self.values:
+            listed = " or ".join(f'"{each}"' for each in self.values)
+            return "" if value in tuple(self.values) else f"must be {listed}, not {value!r}."
+        is_number = isinstance(value, int) and not isinstance(value, bool) and value >= self.least
+        return "" if is_number else f"must be a whole number from {self.least} on, not {value!r}."
+
+
+def _all() -> Iterator[Choice]:
+    for each in fields(Choices):
+        key, default = each.name.replace("_", "-"), getattr(Choices(), each.name)
+        yield Choice(key, each.name, default, each.metadata["says"], each.metadata["values"])
+
+
+CHOICES = {each.key: each for each in _all()}
+"""Every choice by its key in settings."""
