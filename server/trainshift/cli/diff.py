@@ -1,12 +1,16 @@
-"""Diff: unified diffs of bytes that `patch` and `git apply` accept, quickly for long files."""
+"""Diff: unified diffs of bytes that `patch` and `git apply` accept, quickly for long files; and showing them."""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
+from trainshift.cli.terminal import Printer, visible
+
 STANDARD_INPUT_NAME = "<stdin>"
+DIFF_STYLES = {b"-": "red", b"+": "green", b"@": "cyan", b"\\": "dim"}
 
 _CONTEXT = 3
 _NO_NEWLINE = b"\n\\ No newline at end of file\n"
@@ -148,3 +152,35 @@ def _range(start: int, end: int) -> bytes:
     if length == 1:
         return b"%d" % (start + 1)
     return b"%d,%d" % (start + 1 if length else start, length)
+
+
+def is_text(colour: bool) -> bool:
+    """Whether diffs on standard output are for people, and not the exact bytes."""
+    return colour or sys.stdout.isatty()
+
+
+def print_diffs(diffs: Sequence[bytes], encoding: str, colour: bool) -> None:
+    """Show diffs on standard output."""
+    sys.stdout.flush()
+    for diff in diffs:
+        if is_text(colour):
+            _print_diff(Printer(sys.stdout, colour), diff, encoding)
+        else:
+            sys.stdout.buffer.write(diff)
+    sys.stdout.flush()
+
+
+def _print_diff(printer: Printer, diff: bytes, encoding: str) -> None:
+    """Show `diff` on a terminal: decoded, coloured, without the carriage returns and control characters."""
+    for index, raw in enumerate(diff.split(b"\n")[:-1]):
+        if index < 2:
+            printer.line((visible(os.fsdecode(raw), keep_tabs=True).rstrip("\t"), "bold"))
+        else:
+            text = raw.decode(encoding, "replace").removesuffix("\r")
+            printer.line((visible(text, keep_tabs=True), DIFF_STYLES.get(raw[:1], "")))
+
+
+def decoded(diff: bytes, encoding: str) -> str:
+    """A diff as text; the two header lines are in the system's encoding, the rest in the file's."""
+    start = diff.find(b"\n", diff.find(b"\n") + 1) + 1
+    return os.fsdecode(diff[:start]) + diff[start:].decode(encoding, "replace")

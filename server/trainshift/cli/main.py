@@ -11,6 +11,7 @@ import click
 from trainshift import __version__
 from trainshift.cli.check_command import check
 from trainshift.cli.convert_command import convert
+from trainshift.cli.differentiate_command import differentiate
 from trainshift.cli.options import STANDARD_STREAM, color, exclude
 from trainshift.cli.streams import exit_statuses, prepare_streams
 from trainshift.lsp.command import server
@@ -70,6 +71,7 @@ def cli(ctx: click.Context) -> None:
       trainshift convert train.py            show the changes, write nothing
       trainshift convert --write train.py    make them
       horovodrun -np 2 python train.py       train on two GPUs
+      trainshift differentiate loss.py:loss  show a function's gradient
       trainshift rules                       list the rules and the restrictions
       trainshift explain HV04                say what one of them does, and why
     """
@@ -146,5 +148,5 @@ def rules(format_: str) -> None:
     print_rules(format_)
 
 
-for command in (convert, check, server):
+for command in (convert, check, differentiate, server):
     cli.add_command(command)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, Protocol
 
+from trainshift.cli.diff import decoded, is_text, print_diffs
 from trainshift.cli.terminal import Printer, Segment, visible, wants_colour, width_of
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.engine.cells import Spot
@@ -52,7 +52,6 @@ _NEXT_STEPS = {
     ),
     Mode.CHECK: ("Run without --check to see the changes.",) * 3,
 }
-DIFF_STYLES = {b"-": "red", b"+": "green", b"@": "cyan", b"\\": "dim"}
 
 
 @dataclass(frozen=True)
@@ -353,32 +352,6 @@ def _files_of(reports: Iterable[FileReport]) -> set[str]:
     return {path for report in reports if not report.is_directory for path in report.files}
 
 
-def is_text(colour: bool) -> bool:
-    """Whether diffs on standard output are for people, and not the exact bytes."""
-    return colour or sys.stdout.isatty()
-
-
-def print_diffs(diffs: Sequence[bytes], encoding: str, colour: bool) -> None:
-    """Show diffs on standard output."""
-    sys.stdout.flush()
-    for diff in diffs:
-        if is_text(colour):
-            _print_diff(Printer(sys.stdout, colour), diff, encoding)
-        else:
-            sys.stdout.buffer.write(diff)
-    sys.stdout.flush()
-
-
-def _print_diff(printer: Printer, diff: bytes, encoding: str) -> None:
-    """Show `diff` on a terminal: decoded, coloured, without the carriage returns and control characters."""
-    for index, raw in enumerate(diff.split(b"\n")[:-1]):
-        if index < 2:
-            printer.line((visible(os.fsdecode(raw), keep_tabs=True).rstrip("\t"), "bold"))
-        else:
-            text = raw.decode(encoding, "replace").removesuffix("\r")
-            printer.line((visible(text, keep_tabs=True), DIFF_STYLES.get(raw[:1], "")))
-
-
 def _may_collapse(report: FileReport) -> bool:
     quiet = report.status == Status.NOTHING_FOUND.value and not report.named and not report.is_directory
     return quiet and not report.doubts and not report.withheld
@@ -413,7 +386,7 @@ def _entry(report: FileReport, diff: FileDiff | None) -> dict[str, object]:
         "withheld": [_note(note) for note in own.withheld],
         "reason": report.reason,
         "position": {"path": report.home, **(position or {})} if report.home else position,
-        "diff": "".join(_decoded(each, diff.encoding) for each in diff.diffs) if diff else "",
+        "diff": "".join(decoded(each, diff.encoding) for each in diff.diffs) if diff else "",
         "written": own.written,
         "error": report.error or None,
     }
@@ -427,12 +400,6 @@ def place_entry(where: Spot | Note) -> dict[str, int | str]:
     """A place for programs."""
     cell = {} if where.cell is None else {"cell": where.cell}
     return {**cell, "line": where.line, "column": where.column}
-
-
-def _decoded(diff: bytes, encoding: str) -> str:
-    """A diff as text; the two header lines are in the system's encoding, the rest in the file's."""
-    start = diff.find(b"\n", diff.find(b"\n") + 1) + 1
-    return os.fsdecode(diff[:start]) + diff[start:].decode(encoding, "replace")
 
 
 def place(path: str, where: Spot | Note | Region | None) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from trainshift import restrictions, transforms
-from trainshift.cli.report import DIFF_STYLES
+from trainshift.cli.diff import DIFF_STYLES
 from trainshift.cli.terminal import Printer, console_on, wants_colour
 from trainshift.engine.derivation_rules import DERIVATION_RULES
 from trainshift.engine.own_codes import OWN_CODES

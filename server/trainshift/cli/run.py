@@ -14,7 +14,7 @@ from trainshift.cli.programs.request import Request
 from trainshift.cli.programs.sources import Sources, home
 from trainshift.cli.programs.units import Unit, units
 from trainshift.cli.report import ERROR, INTERNAL_ERROR, FileDiff, FileReport, Mode, Reporter, listed, place
-from trainshift.cli.terminal import ProgressBar
+from trainshift.cli.terminal import ProgressBar, describe_defect
 from trainshift.engine import conversion
 from trainshift.engine.cells import Spot
 from trainshift.engine.conversion import Conversion, Status
@@ -192,17 +192,3 @@ def _problem(report: FileReport, problem: FileProblem) -> FileReport:
     if report.parts:
         report = FileReport(report.path, ERROR, named=report.named, modules=report.modules)
     return replace(report, status=ERROR, error=message, position=position)
-
-
-def describe_defect(error: Exception) -> str:
-    """One line that lets a maintainer find the defect: the exception and where it was raised."""
-    frames = error.__traceback__
-    while frames is not None and frames.tb_next is not None:
-        frames = frames.tb_next
-    where = ""
-    if frames is not None:
-        code = frames.tb_frame.f_code
-        where = f" at {os.path.basename(code.co_filename)}:{frames.tb_lineno}"
-    detail = f": {error}" if str(error) else ""
-    what = f"{type(error).__name__}{detail}{where}"
-    return f"{what}; please report this with the script, the file was left alone"

@@ -86,6 +86,20 @@ def width_of(text: str) -> int:
     )
 
 
+def describe_defect(error: Exception) -> str:
+    """One line that lets a maintainer find the defect: the exception and where it was raised."""
+    frames = error.__traceback__
+    while frames is not None and frames.tb_next is not None:
+        frames = frames.tb_next
+    where = ""
+    if frames is not None:
+        code = frames.tb_frame.f_code
+        where = f" at {os.path.basename(code.co_filename)}:{frames.tb_lineno}"
+    detail = f": {error}" if str(error) else ""
+    what = f"{type(error).__name__}{detail}{where}"
+    return f"{what}; please report this with the script, the file was left alone"
+
+
 class ProgressBar:
     """A bar on standard error that vanishes when done.
 

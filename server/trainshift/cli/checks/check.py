@@ -20,9 +20,9 @@ from trainshift.cli.diff import STANDARD_INPUT_NAME
 from trainshift.cli.documents import Document, Shown, read_document
 from trainshift.cli.programs.sources import home
 from trainshift.cli.programs.units import is_script
-from trainshift.cli.run import INTERRUPTED, describe_defect
+from trainshift.cli.run import INTERRUPTED
 from trainshift.cli.streams import print_bytes
-from trainshift.cli.terminal import ProgressBar
+from trainshift.cli.terminal import ProgressBar, describe_defect
 from trainshift.engine import checking
 from trainshift.engine.cells import Spot
 from trainshift.engine.programs import Programs

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from trainshift.cli.diff import print_diffs
 from trainshift.cli.documents import Shown
 from trainshift.cli.report import (
     INTERNAL_ERROR,
@@ -18,7 +19,6 @@ from trainshift.cli.report import (
     place,
     place_entry,
     plural,
-    print_diffs,
     short_place,
 )
 from trainshift.cli.terminal import Printer, Segment, visible, wants_colour
