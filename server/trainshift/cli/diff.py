@@ -1,4 +1,4 @@
-"""Diff: unified diffs of bytes that `patch` and `git apply` accept, quickly for long files; and showing them."""
+"""Diff: unified diffs of bytes that `patch` and `git apply` accept, quickly for long files; shown too."""
 
 from __future__ import annotations
 

@@ -123,10 +123,9 @@ def differentiate(ctx: click.Context, /, **options: Any) -> None:
     nothing of Trainshift. Functions that it calls are differentiated with it.
 
     \b
-      def damped(x, k):                   with --mode reverse (the default) gets
-      damped_grad(x, k, *, value_bar=1.0)     which returns value, (x_bar, k_bar)
-                                          and with --mode forward
-      damped_jvp(x, k, *, x_dot, k_dot)       which returns value, value_dot
+      damped(x, k)                            a function
+      damped_grad(x, k, *, value_bar=1.0)     reverse mode: returns value, (x_bar, k_bar)
+      damped_jvp(x, k, *, x_dot, k_dot)       forward mode: returns value, value_dot
 
     Reverse mode gives the gradient by all parameters at once. Forward mode gives the derivative along one
     direction, (x_dot, k_dot), and is the cheaper one for a few parameters.
@@ -329,14 +328,8 @@ class _Report:
         for each in found.refusals:
             place = f"{self._path}:{each.line}:{each.column}"
             self._printer.line((place, "bold"), (f" {self._visible(each.message)}", ""))
-        number = len(found.refusals)
-        reasons = "1 reason" if number == 1 else f"{number} reasons"
-        self._printer.line(
-            (f"{self._path}:{found.function}", "bold"),
-            (": ", ""),
-            ("refused", "red"),
-            (f", {found.function} cannot be differentiated in {found.mode} mode ({reasons})", ""),
-        )
+        last = f": {found.function} cannot be differentiated in {found.mode} mode."
+        self._printer.line((self._path, "bold"), (": ", ""), ("refused", "red"), (last, ""))
         return 1
 
     def failed(self, message: str, position: tuple[int, int] | None = None, status: int = 2) -> int:

@@ -174,10 +174,15 @@ class Live:
         Program(script).forget()
         return report
 
+    def code(self, source: Source) -> Code | None:
+        """What a version says, and nothing of what its names stand for; None if it is not Python."""
+        chunks = self._chunks(source)
+        return None if isinstance(chunks, ParseFailure) else Code(source, chunks)
+
     def by_itself(self, source: Source) -> Script | None:
         """The script without the files that it imports; None if it is not Python."""
-        chunks = self._chunks(source)
-        return None if isinstance(chunks, ParseFailure) else Script(Code(source, chunks))
+        code = self.code(source)
+        return Script(code) if code is not None else None
 
     def whole(self, source: Source) -> Script | None:
         """The script that starts a program which may be converted; None if it is not Python."""

@@ -30,6 +30,7 @@ from trainshift.lsp.text.documents import Paper, paper_of, plain
 from trainshift.lsp.text.notebooks import Notebook, change_of
 from trainshift.lsp.wire.capabilities import (
     CONVERT,
+    DIFFERENTIATE,
     EXPLAIN,
     OPEN,
     OUTLINE,
@@ -342,6 +343,7 @@ class Server:
         for method, handler in handlers.items():
             self.endpoint.feature(method)(_function(handler))
         self.endpoint.command(CONVERT)(_function(self.answers.convert))
+        self.endpoint.command(DIFFERENTIATE)(_function(self.answers.differentiate))
         self.endpoint.command(EXPLAIN)(_function(self.answers.explain))
         self.endpoint.command(OPEN)(_function(self.answers.open))
         self.endpoint.command(WARNINGS)(_function(self.answers.show_warnings))

@@ -17,10 +17,12 @@ from trainshift.lsp.wire.protocol import plain_json
 from trainshift.lsp.wire.uris import path_of
 
 if TYPE_CHECKING:
+    from trainshift.lsp.answers.derivatives import Derivatives
     from trainshift.lsp.answers.scripts import Scripts
 
 _ACTIONS = {"do", "uri", "version", "round", "span", "code"}
 _SINCE = "the document or a file of its program has changed; ask for the actions again"
+_NO_EDITS = "the editor applies no edits of a command"
 _CHANGED = "the document or a file of its program has changed meanwhile"
 
 
@@ -30,6 +32,7 @@ class Answers:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._scripts: Scripts | None = None
+        self._known_derivatives: Derivatives | None = None
         self._searching = asyncio.Lock()
 
     async def actions(self, params: types.CodeActionParams) -> list[types.CodeAction] | None:
@@ -52,9 +55,19 @@ class Answers:
         span = Span(min(first, last), max(first, last))
         wanted = Wanted(part, span, program.round, only, is_hinted)
         actions = menu(state, wanted, self._session.client)
+        is_automatic = params.context.trigger_kind == types.CodeActionTriggerKind.Automatic
+        actions += await self._derivatives.offered(program, state.paper, wanted, is_automatic=is_automatic)
         if not self._session.client.resolves_edits:
             return [each for each in actions if await self._fill(program, each)]
         return actions
+
+    @property
+    def _derivatives(self) -> Derivatives:
+        """What functions come to when they are differentiated."""
+        from trainshift.lsp.answers.derivatives import Derivatives
+
+        self._known_derivatives = self._known_derivatives or Derivatives(self._session)
+        return self._known_derivatives
 
     async def _fill(self, program: OpenProgram, action: types.CodeAction) -> bool:
         """Give an action its edit; False where it has none after all."""
@@ -96,7 +109,10 @@ class Answers:
     async def _edit(self, program: OpenProgram, data: dict[str, Any]) -> types.WorkspaceEdit:
         """The edit behind what an action says of itself; raises NotPossible, or Outdated."""
         from trainshift.lsp.answers.actions import carried_out
+        from trainshift.lsp.answers.derivatives import DO
 
+        if data["do"] == DO:
+            return await self._derivatives.edit(program, data)
         return await carried_out(self._session, program, data)
 
     async def _in_its_program(self, program: OpenProgram) -> State:
@@ -161,20 +177,55 @@ class Answers:
         if not applies:
             return {**told, "edit": edit}
         if edit is None or not self._session.client.applies_edits:
-            reason = told["reason"] or "the editor applies no edits of a command"
+            reason = told["reason"] or _NO_EDITS
             self._say(types.MessageType.Warning, f"Not made distributed: {reason}")
             return {**told, "reason": reason}
-        answer = await self._session.endpoint.workspace_apply_edit_async(
-            types.ApplyWorkspaceEditParams(edit=edit, label="Make distributed")
-        )
-        if not answer.applied:
-            return {**told, "reason": answer.failure_reason or "the editor did not apply the edit"}
+        problem = await self._apply(edit, "Make distributed")
+        if problem:
+            return {**told, "reason": problem}
         if told["withheld"]:
             first, *others = told["withheld"]
             more = f" (and {len(others)} more)" if others else ""
             where = f"{first['rule']} at line {first['line']}"
             self._say(types.MessageType.Info, f"Made distributed, but for {where}: {first['text']}{more}")
         return {**told, "applied": True}
+
+    async def differentiate(self, *arguments: Any) -> dict[str, Any]:
+        """The command that differentiates a function: an object with its `uri`, and `function` or `position`.
+
+        `mode`, `wrt` and `name` are those of `trainshift differentiate`.  Unless `apply` is true or left out,
+        the edit is answered, and the user is told nothing.
+        """
+        from trainshift.lsp.answers.derivatives import NOTHING
+
+        given = plain_json(arguments[0]) if arguments else None
+        given = given if isinstance(given, dict) else {}
+        uri = given.get("uri")
+        program = self._session.program_of(uri) if isinstance(uri, str) else None
+        part = program.paper.part_of(uri) if program is not None and isinstance(uri, str) else None
+        if program is None or part is None:
+            raise JsonRpcInvalidParams(message=f"{uri} is not an open Python document")
+        try:
+            told = await self._derivatives.command(program, part, given)
+        except Outdated:
+            told = {**NOTHING, "reason": _CHANGED}
+        except (TypeError, ValueError, KeyError) as error:
+            raise JsonRpcInvalidParams(message=f"this cannot be differentiated: {error}") from None
+        edit = told["edit"]
+        if given.get("apply", True) is False:
+            return told
+        if edit is None or not self._session.client.applies_edits:
+            reason = told["reason"] or _NO_EDITS
+            self._say(types.MessageType.Warning, f"Not differentiated: {reason}")
+            return {**told, "edit": None, "reason": reason}
+        problem = await self._apply(edit, "Differentiate")
+        return {**told, "edit": None, "applied": not problem, "reason": problem}
+
+    async def _apply(self, edit: types.WorkspaceEdit, label: str) -> str:
+        """Have the editor apply an edit; why it did not, or nothing."""
+        params = types.ApplyWorkspaceEditParams(edit=edit, label=label)
+        answer = await self._session.endpoint.workspace_apply_edit_async(params)
+        return "" if answer.applied else answer.failure_reason or "the editor did not apply the edit"
 
     async def explain(self, *arguments: Any) -> None:
         """The command that shows the page of a code, which may be in lower case."""
@@ -280,6 +331,9 @@ class Answers:
         if program is None or not program.rules.enable:
             return None
         place = params.position.line, params.position.character
+        made = await self._of_made(program, params.text_document.uri, place)
+        if made is not None:
+            return made
         found = None
         # What a name of Horovod's is for is known last.
         for is_enough in (lambda state: True, lambda state: state.is_settled):
@@ -293,3 +347,15 @@ class Answers:
             if found is not None or state.is_settled:
                 break
         return found
+
+    async def _of_made(self, program: OpenProgram, uri: str, place: tuple[int, int]) -> types.Hover | None:
+        """What there is to say of the comment of a made function at a place."""
+        part = program.paper.part_of(uri)
+        if part is None:
+            return None
+        try:
+            text = await self._derivatives.hover(program, program.paper, part.offset(place))
+        except Outdated:
+            raise JsonRpcContentModified(message=_CHANGED) from None
+        content = types.MarkupContent(types.MarkupKind.Markdown, text)
+        return types.Hover(content) if text else None

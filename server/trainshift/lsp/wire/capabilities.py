@@ -14,9 +14,12 @@ CONVERT_STATEMENT = "refactor.rewrite.distribute"
 CONVERT_FILE = "source.makeDistributed.trainshift"
 CONVERT_NOTEBOOK = "notebook.source.makeDistributed.trainshift"
 FIX_ALL = "source.fixAll.trainshift"
+FORWARD = "refactor.rewrite.differentiate.forward.trainshift"
+REVERSE = "refactor.rewrite.differentiate.reverse.trainshift"
 """The kinds of code actions."""
 
 CONVERT = "trainshift.makeDistributed"
+DIFFERENTIATE = "trainshift.differentiate"
 EXPLAIN = "trainshift.explain"
 OPEN = "trainshift.openLine"
 WARNINGS = "trainshift.showWarnings"
@@ -41,14 +44,22 @@ def initialize_result(client: Client) -> dict[str, Any]:
             "save": False,
         },
         "codeActionProvider": {
-            "codeActionKinds": ["quickfix", CONVERT_STATEMENT, CONVERT_FILE, CONVERT_NOTEBOOK, FIX_ALL],
+            "codeActionKinds": [
+                "quickfix",
+                CONVERT_STATEMENT,
+                CONVERT_FILE,
+                CONVERT_NOTEBOOK,
+                FIX_ALL,
+                FORWARD,
+                REVERSE,
+            ],
             "resolveProvider": True,
         }
         if client.has_literals
         else False,
         "codeLensProvider": {"resolveProvider": False},
         "hoverProvider": True,
-        "executeCommandProvider": {"commands": [CONVERT, EXPLAIN, OPEN, WARNINGS]},
+        "executeCommandProvider": {"commands": [CONVERT, DIFFERENTIATE, EXPLAIN, OPEN, WARNINGS]},
         "workspace": {"workspaceFolders": {"supported": True, "changeNotifications": True}},
     }
     if client.pulls:

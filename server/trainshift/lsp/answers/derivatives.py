@@ -1,0 +1,431 @@
+"""Derivatives: what is offered in a function, the edits behind that, and what a made one's comment tells.
+
+A menu asks only which function the cursor is in.  What differentiating it comes to is worked out on the
+desk's thread, once for each version, and nothing that does so is loaded before.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import contextlib
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+from lsprotocol import types
+
+from trainshift.core.text.code import Code
+from trainshift.core.text.edit import Edit
+from trainshift.core.text.source import Source, Span
+from trainshift.engine.conversion import MAGIC_IN_THE_WAY
+from trainshift.lsp.answers.actions import NotPossible, Wanted
+from trainshift.lsp.desk import Desk, OpenProgram, Outdated
+from trainshift.lsp.session import Session
+from trainshift.lsp.text.documents import Paper, Part
+from trainshift.lsp.text.edits import plain_edit
+from trainshift.lsp.wire.capabilities import FORWARD, REVERSE
+
+if TYPE_CHECKING:
+    from trainshift.derivatives import Derived, Mode, NotFound, Refused
+
+    Outcome = Derived | Refused | NotFound
+
+DO = "differentiate"
+"""What an action's data say that it does."""
+KINDS: dict[Mode, str] = {"forward": FORWARD, "reverse": REVERSE}
+
+_AGAIN = "Make again"
+_MOMENT = 0.1
+"""So many seconds a menu that a person has asked for waits at most to know what is refused."""
+_LEISURE = 1.0
+"""So many seconds a menu waits that an editor has asked for by itself."""
+_MADE = re.compile(
+    r"^# Made by trainshift differentiate (?P<function>\w+) --mode (?P<mode>forward|reverse)"
+    r"(?: --wrt (?P<wrt>[\w,]+))?(?: --name (?P<name>\w+))?[ \t]*$"
+)
+_WORD = re.compile(r"\w+")
+
+
+class Wish(NamedTuple):
+    """What is to be made of which function; by all parameters that can be chosen if `wrt` is None."""
+
+    function: str
+    mode: Mode
+    wrt: tuple[str, ...] | None = None
+    name: str | None = None
+
+
+class Function(NamedTuple):
+    """A function at the top level of a program, its parameters, and where it stands."""
+
+    name: str
+    parameters: tuple[str, ...]
+    span: Span
+
+
+class _Reading:
+    """What a wish comes to in one version of a program: worked out once, on the desk's thread."""
+
+    def __init__(self, desk: Desk, program: OpenProgram, wish: Wish) -> None:
+        self._desk, self._program, self._wish = desk, program, wish
+        self.paper = program.paper
+        self._future: Future[Outcome] = Future()
+
+    @property
+    def known(self) -> Outcome | None:
+        """The outcome, if it is known by now."""
+        is_known = self._future.done() and self._future.exception() is None
+        return self._future.result() if is_known else None
+
+    async def outcome(self) -> Outcome:
+        """The outcome, worked out before anything else; Outdated where a newer version comes first."""
+        if not self._future.done():
+            await asyncio.wrap_future(self._desk.errand(self._program, self._run))
+        return self._future.result()
+
+    async def in_time(self, seconds: float, *, is_urgent: bool) -> None:
+        """Wait so long for the outcome at most; what is not urgent gives way to all else."""
+        if self._future.done():
+            return
+        if is_urgent:
+            self._desk.errand(self._program, self._run)
+        else:
+            self._desk.in_background(self._at_leisure)
+        waiting = asyncio.shield(asyncio.wrap_future(self._future))
+        with contextlib.suppress(asyncio.TimeoutError, Outdated):
+            await asyncio.wait_for(waiting, seconds)
+
+    def _at_leisure(self, pause: Callable[[], None]) -> bool:
+        self._run()
+        return False
+
+    def _run(self) -> None:
+        if self._future.done():
+            return
+        if self._program.paper is not self.paper:
+            self._future.set_exception(Outdated())
+            return
+        try:
+            self._future.set_result(_derived(self.paper.text, self._wish))
+        except Exception as error:
+            self._future.set_exception(error)
+
+
+class Derivatives:
+    """What the functions of open programs come to when they are differentiated."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._readings: WeakKeyDictionary[OpenProgram, dict[Wish, _Reading]] = WeakKeyDictionary()
+
+    def _reading(self, program: OpenProgram, wish: Wish) -> _Reading:
+        """What a wish comes to in the present version."""
+        readings = self._readings.setdefault(program, {})
+        if wish not in readings or readings[wish].paper is not program.paper:
+            readings[wish] = _Reading(self._session.desk, program, wish)
+        return readings[wish]
+
+    # The menu
+
+    async def offered(
+        self, program: OpenProgram, paper: Paper, wanted: Wanted, *, is_automatic: bool
+    ) -> list[types.CodeAction]:
+        """The actions for a place; the ones that are refused are disabled, or left out, where that is known.
+
+        Only for a person the answer is waited for, and no longer than nobody notices.
+        """
+        if program.paper is not paper or not any(map(wanted.wants, KINDS.values())):
+            return []
+        code = program.live.code(paper.source)
+        wishes = {} if code is None else dict(_wishes(code, wanted))
+        readings = {title: self._reading(program, wish) for title, wish in wishes.items()}
+        seconds = _LEISURE if is_automatic else _MOMENT
+        waiting = (each.in_time(seconds, is_urgent=not is_automatic) for each in readings.values())
+        await asyncio.gather(*waiting)
+        actions = (
+            self._action(title, wishes[title], wanted, reading.paper, reading.known)
+            for title, reading in readings.items()
+        )
+        return [each for each in actions if each is not None]
+
+    def _action(
+        self, title: str, wish: Wish, wanted: Wanted, paper: Paper, known: Outcome | None
+    ) -> types.CodeAction | None:
+        action = types.CodeAction(f"Trainshift: {title}", kind=KINDS[wish.mode])
+        reason = _reason(paper, known) if known is not None else ""
+        if reason:
+            # What nothing can be done about is not worth a line of every menu.
+            if not self._session.client.has_disabled or title == _AGAIN:
+                return None
+            action.disabled = types.CodeActionDisabled(reason)
+        else:
+            action.data = {
+                "do": DO,
+                "uri": wanted.part.uri,
+                "version": paper.version,
+                "round": wanted.round,
+                "span": [wanted.span.start, wanted.span.end],
+                "code": "",
+                "wish": [wish.function, wish.mode, wish.wrt, wish.name],
+            }
+        return action
+
+    # What is behind it
+
+    async def edit(self, program: OpenProgram, data: dict[str, Any]) -> types.WorkspaceEdit:
+        """The edit of an action, for the version that it was offered for; raises NotPossible, or Outdated."""
+        function, mode, wrt, name = data["wish"]
+        if mode not in KINDS:
+            raise ValueError(f"{mode!r} is not a mode")
+        wish = Wish(str(function), mode, None if wrt is None else tuple(wrt), name)
+        reading = self._reading(program, wish)
+        return self._edit(program, reading.paper, await reading.outcome())
+
+    def _edit(self, program: OpenProgram, paper: Paper, outcome: Outcome) -> types.WorkspaceEdit:
+        derived = _to_be_made(paper, outcome)
+        code = program.live.code(paper.source)
+        assert code is not None, "what is not Python has no derivative"
+        return plain_edit(_homes(code, paper, derived), self._session.client)
+
+    # What a comment tells
+
+    async def hover(self, program: OpenProgram, paper: Paper, offset: int) -> str:
+        """What there is to say about the comment of a made function at an offset; empty elsewhere."""
+        wish = _made_at(paper.source, offset)
+        if wish is None:
+            return ""
+        outcome = await self._reading(program, wish).outcome()
+        by = "" if wish.wrt is None else f" by {', '.join(f'`{each}`' for each in wish.wrt)}"
+        what = {
+            "forward": f"The value of `{wish.function}`, and its derivative along a direction{by}.",
+            "reverse": f"The value of `{wish.function}`, and its gradient{by}.",
+        }
+        return f"**{wish.mode.capitalize()} mode.** {what[wish.mode]}\n\n{_since(paper, wish, outcome)}"
+
+    # The command
+
+    async def command(self, program: OpenProgram, part: Part, given: dict[str, Any]) -> dict[str, Any]:
+        """What `trainshift.differentiate` answers, but for whether the edit was applied.
+
+        Raises Outdated, and ValueError or TypeError for what cannot be read.
+        """
+        wish = _wish_of(program.live.code(program.paper.source), part, given)
+        if wish is None:
+            return {**NOTHING, "reason": "there is no function at this place"}
+        reading = self._reading(program, wish)
+        outcome, paper = await reading.outcome(), reading.paper
+        told = {**NOTHING, **_told(paper, outcome), "reason": _reason(paper, outcome)}
+        told |= {"function": wish.function, "mode": wish.mode}
+        return {**told, "edit": None if told["reason"] else self._edit(program, paper, outcome)}
+
+
+NOTHING: dict[str, Any] = {
+    "applied": False,
+    "reason": "",
+    "function": "",
+    "mode": "",
+    "made": "",
+    "added": [],
+    "wrt": [],
+    "leftOut": [],
+    "refusals": [],
+    "edit": None,
+}
+"""What the command answers where nothing came of it."""
+
+
+def _derived(text: str, wish: Wish) -> Outcome:
+    from trainshift.derivatives import NotFound, derive
+
+    try:
+        return derive(text, wish.function, wish.mode, wish.wrt, wish.name)
+    except NotFound as problem:
+        return problem
+
+
+# Where the cursor is
+
+
+def _wishes(code: Code, wanted: Wanted) -> Iterator[tuple[str, Wish]]:
+    """What may be wished for at a place, by titles."""
+    source, span = code.source, wanted.span
+    function = function_at(code, span)
+    made = _made_at(source, span.start)
+    if made is None and function is not None:
+        made = _made_at(source, source.line_start(function.span.start) - 1)
+    if made is not None and wanted.wants(KINDS[made.mode]):
+        yield _AGAIN, made
+    if function is None:
+        return
+    for mode, kind in KINDS.items():
+        if wanted.wants(kind):
+            yield f"Differentiate ({mode} mode)", Wish(function.name, mode)
+    word = _word_at(source, span)
+    if word in function.parameters and wanted.wants(REVERSE):
+        yield f"Differentiate by {word} (reverse mode)", Wish(function.name, "reverse", (word,))
+
+
+def function_at(code: Code, span: Span) -> Function | None:
+    """The function that a cursor is in, or the only one that a selection meets."""
+    last = max(bisect_right(code.chunks, span.end, key=lambda chunk: chunk[0]) - 1, 0)
+    first = max(bisect_right(code.chunks, span.start, key=lambda chunk: chunk[0]) - 1, 0)
+    found = [
+        each
+        for each in _functions(code, first, last + 1)
+        if each.span.start <= span.end and span.start <= each.span.end
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _functions(code: Code, first: int, end: int) -> Iterator[Function]:
+    """The functions of some chunks, in order; decorators are a part of them."""
+    chunks = zip(code.facts[first:end], code.chunks[first:end], strict=True)
+    for facts, (offset, _) in chunks:
+        for node in (statement.node for statement in facts.top):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                start = min(facts.span(each).start for each in (node, *node.decorator_list))
+                span = Span(code.source.line_start(offset + start), offset + facts.span(node).end)
+                yield Function(node.name, _parameters(node.args), span)
+
+
+def _parameters(given: ast.arguments) -> tuple[str, ...]:
+    return tuple(each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs))
+
+
+def _word_at(source: Source, span: Span) -> str:
+    """The identifier that a cursor touches, or that is selected in full or in part."""
+    start, end = source.line_start(span.start), source.line_end(span.start)
+    words = _WORD.finditer(source.text, start, end)
+    return next((each[0] for each in words if each.start() <= span.start and span.end <= each.end()), "")
+
+
+def _made_at(source: Source, offset: int) -> Wish | None:
+    """What the comment on the line of an offset says that the function below it was made from."""
+    if offset < 0:
+        return None
+    made = _MADE.match(source.text[source.line_start(offset) : source.line_end(offset)])
+    if made is None:
+        return None
+    wrt = tuple(made["wrt"].split(",")) if made["wrt"] else None
+    return Wish(made["function"], "forward" if made["mode"] == "forward" else "reverse", wrt, made["name"])
+
+
+def _wish_of(code: Code | None, part: Part, given: dict[str, Any]) -> Wish | None:
+    """What a command asks for, by the name of a function or a position; None where there is none.
+
+    Raises ValueError, or TypeError, for what cannot be read.
+    """
+    function, position = given.get("function"), given.get("position")
+    mode, wrt, name = given.get("mode", "reverse"), given.get("wrt"), given.get("name")
+    if mode not in KINDS:
+        raise ValueError(f"`mode` is {mode!r}, neither 'forward' nor 'reverse'")
+    if wrt is not None and not (isinstance(wrt, list) and all(isinstance(each, str) for each in wrt)):
+        raise ValueError("`wrt` has to be a list of names")
+    if not isinstance(name, str | None):
+        raise ValueError("`name` has to be a name")
+    if function is None and code is not None:
+        if not isinstance(position, dict):
+            raise ValueError("a `function` or a `position` is needed")
+        at = part.offset((int(position["line"]), int(position["character"])))
+        found = function_at(code, Span(at, at))
+        function = found.name if found is not None else None
+    return Wish(str(function), mode, None if wrt is None else tuple(wrt), name) if function else None
+
+
+# What is said of an outcome
+
+
+def _to_be_made(paper: Paper, outcome: Outcome) -> Derived:
+    """The derivative that there are edits for; raises NotPossible."""
+    from trainshift.derivatives import Derived, Refused
+
+    if isinstance(outcome, Refused):
+        first = outcome.refusals[0]
+        raise NotPossible(f"{_line(paper, first.line, first.column)}: {first.message}")
+    if not isinstance(outcome, Derived):
+        raise NotPossible(outcome.message)
+    if not outcome.edits:
+        raise NotPossible(f"{outcome.made} is up to date")
+    if paper.cells is not None and paper.cells.spoilt(outcome.edits):
+        raise NotPossible(MAGIC_IN_THE_WAY)
+    return outcome
+
+
+def _reason(paper: Paper, outcome: Outcome) -> str:
+    """Why there is nothing to be done; empty where there is an edit."""
+    try:
+        _to_be_made(paper, outcome)
+    except NotPossible as reason:
+        return str(reason)
+    return ""
+
+
+def _line(paper: Paper, line: int, column: int) -> str:
+    if paper.cells is None:
+        return f"line {line}"
+    offset = paper.source.line_starts[line - 1] + column - 1
+    index, inside = paper.cells.at(offset)
+    return f"cell {index + 1}, line {paper.cells.sources[index].line_of(inside) + 1}"
+
+
+def _since(paper: Paper, wish: Wish, outcome: Outcome) -> str:
+    """Whether what a function was made from has changed since."""
+    from trainshift.derivatives import Derived
+
+    if isinstance(outcome, Derived):
+        if not outcome.edits:
+            return f"`{wish.function}` has not changed since."
+        return f"`{wish.function}` has changed since, or this function was edited. Choose *Make again*."
+    return f"`{wish.function}` has changed since, and this can't be made again: {_reason(paper, outcome)}."
+
+
+def _told(paper: Paper, outcome: Outcome) -> dict[str, Any]:
+    """An outcome for programs; lines and columns are those of the documents, from 1."""
+    from trainshift.derivatives import Derived, Refused
+
+    if isinstance(outcome, Derived):
+        return {
+            "made": outcome.made,
+            "added": list(outcome.added),
+            "wrt": list(outcome.wrt),
+            "leftOut": [{"name": name, "reason": reason} for name, reason in outcome.left_out],
+        }
+    if not isinstance(outcome, Refused):
+        return {}
+    told = []
+    for each in outcome.refusals:
+        offset = paper.source.line_starts[each.line - 1] + each.column - 1
+        part = paper.part_at(offset)
+        (line, character), _ = part.places(Span(offset, offset))
+        told.append({"uri": part.uri, "line": line + 1, "column": character + 1, "message": each.message})
+    return {"refusals": told}
+
+
+# Where the edits go
+
+
+def _homes(code: Code, paper: Paper, outcome: Derived) -> list[tuple[Part, Edit]]:
+    """The edits with their documents; in a notebook what stands below the function ends its cell."""
+    if paper.cells is None:
+        return [(paper.parts[0], each) for each in outcome.edits]
+    (*_, function) = (each for each in _functions(code, 0, len(code.facts)) if each.name == outcome.function)
+    part = paper.part_at(function.span.start)
+    return [
+        (part, _at_end(part, each))
+        if each.start == each.end and each.start > function.span.start
+        else paper.home(each)
+        for each in outcome.edits
+    ]
+
+
+def _at_end(part: Part, edit: Edit) -> Edit:
+    """An insertion of functions as the end of a cell, two lines below what stands there."""
+    text = part.text
+    lines = text[len(text.rstrip()) :].count("\n")
+    body = edit.text.strip("\r\n")
+    end = "\n" if text.endswith("\n") else ""
+    return Edit(part.end, part.end, "\n" * max(3 - lines, 0) + body + end)
