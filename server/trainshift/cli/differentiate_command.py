@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trainshift.cli.options import STANDARD_STREAM, SectionedCommand, announce_standard_input, color
+from trainshift.cli.options import STANDARD_STREAM, SectionedCommand, color
 
 if TYPE_CHECKING:
     from trainshift.derivatives import Derived, Mode, Refused
@@ -183,25 +183,28 @@ class _Options:
 def _differentiate(given: _Options) -> int:
     """Check that the options go together, then make the derivative; returns the exit status."""
     _check_usage(given)
-    from trainshift.cli.diff import STANDARD_INPUT_NAME
+    from trainshift.cli.diff import unified_diff
     from trainshift.cli.terminal import describe_defect
     from trainshift.derivatives import Derived, NotFound, derive
-    from trainshift.host.files import FileProblem
+    from trainshift.host.files import FileProblem, read
 
     report = _Report(given)
     try:
-        file = _read(given.path, STANDARD_INPUT_NAME)
+        file = read(given.path)
         found = derive(file.text, given.target[1], given.mode, given.wrt, given.name)
         if not isinstance(found, Derived):
             return report.refused(found)
+        diff = unified_diff(file.data, file.encode(found.text), file.path)
         written = _deliver(file, found, given)
     except FileProblem as problem:
         return report.failed(problem.message, problem.position)
     except NotFound as problem:
         return report.failed(problem.message)
+    except OSError:  # Standard output cannot be written.
+        raise
     except Exception as error:
         return report.failed(describe_defect(error), status=1)
-    return report.derived(file, found, written=written)
+    return report.derived(found, diff, file.encoding, written=written)
 
 
 def _check_usage(given: _Options) -> None:
@@ -210,26 +213,13 @@ def _check_usage(given: _Options) -> None:
         raise click.UsageError("--write, --output and --check exclude each other.")
     if given.output == "":
         raise click.UsageError("--output needs the name of a file.")
-    is_stream = given.write and given.path == STANDARD_STREAM
-    if given.format_ == "json" and (is_stream or given.output == STANDARD_STREAM):
+    if given.format_ == "json" and given.output == STANDARD_STREAM:
         raise click.UsageError("--format json and the new text both want standard output.")
-
-
-def _read(path: str, stream_name: str) -> SourceFile:
-    """The file, or standard input; raises FileProblem."""
-    from trainshift.host import files
-
-    if path != STANDARD_STREAM:
-        return files.read(path)
-    announce_standard_input((path,))
-    if sys.stdin is None:
-        raise files.FileProblem("standard input is closed")
-    return files.read_stream(stream_name, sys.stdin.buffer)
 
 
 def _deliver(file: SourceFile, found: Derived, given: _Options) -> bool:
     """Put the new text where it is wanted; whether that was done.  Raises FileProblem."""
-    if given.output == STANDARD_STREAM or (given.write and given.path == STANDARD_STREAM):
+    if given.output == STANDARD_STREAM:
         from trainshift.cli.streams import print_bytes
 
         print_bytes(file.encode(found.text))
@@ -259,12 +249,11 @@ class _Report:
         self._colour = wants_colour(sys.stdout, given.color)
         self._printer = Printer(sys.stderr, wants_colour(sys.stderr, given.color))
 
-    def derived(self, file: SourceFile, found: Derived, *, written: bool) -> int:
+    def derived(self, found: Derived, diff: bytes, encoding: str, *, written: bool) -> int:
         """The derivative, the parameters that were chosen and left out, and what to do next."""
-        from trainshift.cli.diff import decoded, is_text, print_diffs, unified_diff
+        from trainshift.cli.diff import decoded, is_text, print_diffs
 
         given = self._given
-        diff = unified_diff(file.data, file.encode(found.text), file.path)
         if self._is_json:
             self._print_json(
                 "differentiated" if found.edits else "unchanged",
@@ -272,12 +261,12 @@ class _Report:
                 added=list(found.added),
                 wrt=list(found.wrt),
                 left_out=[{"name": name, "reason": reason} for name, reason in found.left_out],
-                diff=decoded(diff, file.encoding) if diff else "",
+                diff=decoded(diff, encoding) if diff else "",
                 written=written,
             )
         else:
             if given.is_shown and diff:
-                print_diffs([diff], file.encoding, self._colour)
+                print_diffs([diff], encoding, self._colour)
                 if is_text(self._colour) and not given.quiet:
                     self._printer.line()
             if not given.quiet:
@@ -292,13 +281,8 @@ class _Report:
             status = "would be made"
         else:
             status = "made"
-        where = ""
-        if written:
-            out = given.output or ""
-            is_stream = out == STANDARD_STREAM or given.path == STANDARD_STREAM
-            where = (
-                ", written to standard output" if is_stream else f", written to {out}" if out else ", written"
-            )
+        out = "standard output" if given.output == STANDARD_STREAM else given.output
+        where = "" if not written else f", written to {out}" if out else ", written"
         what = "gradient" if found.mode == "reverse" else "derivative along a direction"
         self._printer.line(
             (f"{self._path}:{found.function}", "bold"),
