@@ -65,7 +65,7 @@ check: $(VENV)/.dev  ## The quick loop: format, lint, types and the tests that n
 quick-tests: $(VENV)/.dev
 	$(BIN)/pytest -q -m "not proof and not editors" -n auto --quick
 
-rule: $(VENV)/.dev  ## Lay out a new rule or restriction: make rule CODE=HV15 NAME=divide-data.
+rule: $(VENV)/.dev  ## Lay out a new rule or restriction: make rule CODE=HV18 NAME=clip-gradients.
 	@$(BIN)/python -m trainshift.dev.new_rule "$(CODE)" "$(NAME)"
 	@$(MAKE) --no-print-directory fixtures RULE="$(CODE)"
 	@$(MAKE) --no-print-directory docs

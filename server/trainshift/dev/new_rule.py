@@ -1,4 +1,4 @@
-"""Lays out a new rule or restriction: `make rule CODE=HV15 NAME=divide-data`.
+"""Lays out a new rule or restriction: `make rule CODE=HV18 NAME=clip-gradients`.
 
 It writes the module, the fixture, and the entries of the registry and of the conformance table; `make docs`
 derives from these what else lists codes. What is laid out is silent about every script; its author goes on
@@ -177,7 +177,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         files = lay_out(code, name)
     except UsageError as error:
-        print(f"{error}\nUsage: make rule CODE={_next_codes()[0]} NAME=divide-data", file=sys.stderr)
+        print(f"{error}\nUsage: make rule CODE={_next_codes()[0]} NAME=clip-gradients", file=sys.stderr)
         return 2
     for path, text in files.items():
         print(f"{'changed' if (ROOT / path).exists() else 'new    '} {path}")

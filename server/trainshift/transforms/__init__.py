@@ -20,6 +20,7 @@ from trainshift.transforms import (
     hv12_estimator_hooks,
     hv13_session_broadcast,
     hv14_monitored_session_hooks,
+    hv15_divide_data,
 )
 from trainshift.transforms.rule import Transform
 
@@ -38,4 +39,5 @@ TRANSFORMS: tuple[Transform, ...] = (
     hv12_estimator_hooks.RULE,
     hv13_session_broadcast.RULE,
     hv14_monitored_session_hooks.RULE,
+    hv15_divide_data.RULE,
 )

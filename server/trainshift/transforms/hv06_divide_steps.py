@@ -30,7 +30,6 @@ from dataclasses import dataclass
 
 from trainshift.core.layout import Layout
 from trainshift.core.names import api
-from trainshift.core.names.flow import reaching_calls
 from trainshift.core.names.values import Literal, Unknown
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit, Remark, Withheld
@@ -41,7 +40,7 @@ from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.steps import is_plain
-from trainshift.core.training.what_trains import WhatTrains
+from trainshift.rewriting.data.iterated import Iterated
 from trainshift.rewriting.keras.fits import Fits
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.ranks.early_exits import own_exits
@@ -92,7 +91,7 @@ def propose(program: Program) -> Proposals:
             program.script.statement_span(statement),
             f"each rank decides by its own values when the loop ends ({text}); the others may wait forever",
         )
-    for site in sorted(_feeding(program), key=lambda each: program.script.span(each.node, each)):
+    for site in sorted(program.fact(Iterated).takes, key=lambda each: program.script.span(each.node, each)):
         if argument(site.node, 0, "count") is None:
             target = program.script.statement_span(site.statement)
             yield Withheld("HV06", target, "the number of batches is hidden in * or ** arguments")
@@ -120,10 +119,10 @@ def _divided(program: Program, node: ast.expr, site: Site, optional: bool) -> tu
 
 def _taken(program: Program) -> Iterator[_Count]:
     """What `take` takes of a dataset that a training loop iterates."""
-    feeding = _feeding(program)
+    feeding = program.fact(Iterated).takes
     for site in program.script.sites_named("take"):
         node = argument(site.node, 0, "count")
-        if site not in feeding or node is None or _splits(program, site):
+        if site not in feeding or node is None or program.fact(Iterated).splits(site):
             continue
         assert isinstance(site.node.func, ast.Attribute)
         receiver = program.names.site_values(site.node.func.value, site)
@@ -168,39 +167,6 @@ def _is_settled(program: Program, count: ast.expr, site: Site) -> bool:
         return ast.literal_eval(count) in (1, -1, None)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return False
-
-
-def _splits(program: Program, site: Site) -> bool:
-    """Whether the rest of the dataset is used too: ``ds.take(n)`` beside ``ds.skip(n)``."""
-
-    def parts(each: Site) -> list[str]:
-        receiver = each.node.func.value if isinstance(each.node.func, ast.Attribute) else each.node.func
-        return [ast.dump(receiver), *(ast.dump(given) for given in each.node.args)]
-
-    return any(parts(other) == parts(site) for other in program.script.sites_named("skip"))
-
-
-def _feeding(program: Program) -> set[Site]:
-    """The `take` methods whose result some training loop iterates, a `fit` among them."""
-    takes = {site.node: site for site in program.script.sites_named("take")}
-    if not takes:
-        return set()
-    iterated = [
-        (statement.node.iter, statement.scope, statement)
-        for statement in program.script.statements
-        if isinstance(statement.node, ast.For | ast.AsyncFor)
-        and program.fact(WhatTrains).statement_trains(statement)
-    ]
-    for fit in program.fact(Fits).fits:
-        data = fit.given("x") or fit.given("generator")
-        if data is not None:
-            iterated.append((data, fit.site.scope, fit.site.statement))
-    return {
-        site
-        for node, scope, statement in iterated
-        for site in reaching_calls(program.script, takes, node, scope, statement)
-        if isinstance(site.node.func, ast.Attribute)
-    }
 
 
 RULE = Transform(

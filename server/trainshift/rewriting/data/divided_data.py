@@ -1,0 +1,287 @@
+"""Divided data: how the data of each training loop come to be a share for each rank (spec.md 8).
+
+All ranks take the same number of steps, always.  Where that cannot be shown, every rank goes through all of
+the data, and the reason is told.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.names.values import UNKNOWN
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Site, Statement
+from trainshift.core.training.executions import Executions
+from trainshift.rewriting.data.iterated import Iterated, Iteration
+from trainshift.rewriting.data.knowledge import Knowledge
+from trainshift.rewriting.data.operations import BATCHING, JOINING, PASSABLE, SHUFFLING
+from trainshift.rewriting.data.pipelines import Node, Pipelines
+from trainshift.rewriting.data.readers import Readers
+
+
+class How(Enum):
+    """How the data of a training loop are divided.
+
+    DIVIDED: HV15 gives each rank a share.  BY_HAND: the script does so already.  STEPS: the number of steps
+    is divided (HV06).  WHOLE: every rank goes through all data.
+    """
+
+    DIVIDED = "divided"
+    BY_HAND = "divided by hand"
+    STEPS = "steps divided"
+    WHOLE = "whole"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Place:
+    """An expression whose value is divided, so that what is made of it is a share.
+
+    `in_graph` tells that it may be evaluated in the trace of a `tf.function`, where nothing has a length.
+    `unseeded` are the calls that draw an order before, which all ranks must draw alike.
+    """
+
+    at: Occurrence
+    in_graph: bool
+    unseeded: tuple[Site, ...] = ()
+
+    @property
+    def statement(self) -> Statement:
+        """The statement that it stands in."""
+        assert self.at.statement is not None
+        return self.at.statement
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LoopData:
+    """How the data of one training loop are divided, and where; else why they are not.
+
+    `agreeing` are the calls that draw an order before the division, whose seed must be the same on all ranks.
+    """
+
+    iteration: Iteration
+    how: How
+    places: tuple[Place, ...] = ()
+    agreeing: tuple[Site, ...] = ()
+    reason: str = ""
+
+    @property
+    def statement(self) -> Statement:
+        """The `for`, or the statement of the `fit`."""
+        return self.iteration.statement
+
+    @property
+    def site(self) -> Site | None:
+        """The `fit`, if it is one."""
+        return self.iteration.fit.site if self.iteration.fit is not None else None
+
+    @property
+    def data(self) -> ast.expr:
+        """What is iterated."""
+        return self.iteration.at.node
+
+
+@dataclass(frozen=True, slots=True)
+class _Pipeline:
+    """A training loop and the pipeline that it iterates."""
+
+    iteration: Iteration
+    root: Node
+
+
+class DividedData:
+    """How the data of the training loops of one program are divided."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._pipelines = program.fact(Pipelines)
+        self._knowledge = program.fact(Knowledge)
+        self._readers = program.fact(Readers)
+        self._iterated = program.fact(Iterated)
+
+    @cached_property
+    def loops(self) -> list[LoopData]:
+        """Every training loop that goes through a dataset, in text order."""
+        found = [*self._settled, *self._divided]
+        return sorted(found, key=lambda each: self._program.script.span(each.data, each.statement))
+
+    def of(self, statement: Statement) -> LoopData | None:
+        """How the data of a `for`, or of the `fit` in a statement, are divided."""
+        return next((each for each in self.loops if each.statement is statement), None)
+
+    def divides(self, at: Occurrence) -> bool:
+        """Whether an expression, such as the length of a dataset, is read behind a division."""
+        places = {id(place.at.node) for each in self.loops for place in each.places}
+        parts = [at.part(part) for part in ast.walk(at.node) if isinstance(part, ast.Name | ast.Attribute)]
+        return any(
+            id(node.at.node) in places
+            for part in parts
+            for node in self._pipelines.upstream(self._pipelines.read(part))
+            if node.at.node is not part.node
+        )
+
+    @cached_property
+    def _read(self) -> list[_Pipeline]:
+        """The training loops whose data are datasets, or may be as far as is seen."""
+        found = [_Pipeline(each, self._pipelines.read(each.at)) for each in self._iterated.data]
+        return [each for each in found if self._may_be_dataset(each)]
+
+    def _may_be_dataset(self, pipeline: _Pipeline) -> bool:
+        at, fit = pipeline.iteration.at, pipeline.iteration.fit
+        if fit is not None and fit.given("y") is not None:
+            return False
+        if any(node.is_dataset and node.operation for node in self._nodes(pipeline)):
+            return True
+        return UNKNOWN in self._program.names.values(at.node, at.scope, at.statement)
+
+    def _nodes(self, pipeline: _Pipeline) -> Iterator[Node]:
+        return self._pipelines.upstream(pipeline.root)
+
+    @cached_property
+    def _settled(self) -> list[LoopData]:
+        """The loops of which the steps are divided."""
+        return [LoopData(each.iteration, How.STEPS) for each in self._read if self._counts_steps(each)]
+
+    def _counts_steps(self, pipeline: _Pipeline) -> bool:
+        """Whether a loop is given the number of its steps, which HV06 divides."""
+        fit = pipeline.iteration.fit
+        steps = fit.given("steps_per_epoch") if fit is not None else None
+        if steps is not None and not (isinstance(steps, ast.Constant) and steps.value is None):
+            return True
+        return any(
+            node.operation == "take" and node.site is not None and not self._iterated.splits(node.site)
+            for node in self._nodes(pipeline)
+        )
+
+    @cached_property
+    def _divided(self) -> list[LoopData]:
+        """The other loops: divided at places that several may share, else each at a place of its own."""
+        settled = {each.iteration for each in self._settled}
+        waiting = [each for each in self._read if each.iteration not in settled]
+        together, whole = waiting, list[LoopData]()
+        while together:
+            found = self._cut(together, together)
+            failed = [each for each in found if each.how is How.WHOLE]
+            if not failed and self._is_divided_once(found, together):
+                return [*found, *whole]
+            if not failed:
+                break
+            whole += failed
+            out = {each.iteration for each in failed}
+            together = [each for each in together if each.iteration not in out]
+        alone = [self._cut([each], [each])[0] for each in waiting]
+        return alone
+
+    def _cut(self, pipelines: list[_Pipeline], among: list[_Pipeline]) -> list[LoopData]:
+        """Where some loops are divided, if what they share is read by none but those of `among`."""
+        nodes = [node for each in among for node in self._nodes(each)]
+        cutting = _Cutting(self._program, {id(node.at.node) for node in nodes})
+        found = []
+        for each in pipelines:
+            cut = cutting.of(each.root, batched=False, chained=False)
+            if isinstance(cut, str):
+                found.append(LoopData(each.iteration, How.WHOLE, reason=cut))
+                continue
+            places = tuple(self._place(node) for node in cut if not node.is_share)
+            above = list(dict.fromkeys(up for node in cut for up in self._pipelines.upstream(node)))
+            drawing = tuple(up.site for up in above if up.site is not None and self._knowledge.draws(up))
+            how = How.DIVIDED if places else How.BY_HAND
+            found.append(LoopData(each.iteration, how, places, drawing))
+        return found
+
+    def _place(self, node: Node) -> Place:
+        above = self._pipelines.upstream(node)
+        unseeded = tuple(up.site for up in above if up.site is not None and self._knowledge.draws_freely(up))
+        return Place(node.at, self._program.fact(Executions).is_traced(node.at.scope), unseeded)
+
+    def _is_divided_once(self, loops: list[LoopData], pipelines: list[_Pipeline]) -> bool:
+        """Whether each way from a loop to its data leads through one place only."""
+        places = {id(place.at.node) for each in loops for place in each.places}
+
+        def once(node: Node, seen: frozenset[Node]) -> bool:
+            here = id(node.at.node) in places
+            if here or node in seen:
+                return not any(
+                    id(up.at.node) in places for up in self._pipelines.upstream(node) if up is not node
+                )
+            return all(once(each, seen | {node}) for each in node.inputs)
+
+        return all(once(each.root, frozenset()) for each in pipelines)
+
+
+class _Cutting:
+    """The search for the places at which pipelines are divided, as near to their sources as is safe."""
+
+    def __init__(self, program: Program, allowed: set[int]) -> None:
+        self._script = program.script
+        self._knowledge = program.fact(Knowledge)
+        self._pipelines = program.fact(Pipelines)
+        self._readers = program.fact(Readers)
+        self._allowed = allowed
+
+    def of(self, node: Node, batched: bool, chained: bool) -> list[Node] | str:
+        """The nodes whose division divides all that comes out of `node`, or why there are none.
+
+        `batched` tells that batches are made behind it of elements in their order, which must stay together.
+        `chained` tells that a method of it is called right there.
+        """
+        if node.is_share or (node.operation in JOINING and not self._obstacle(node, batched, freely=False)):
+            return [node]  # What belongs together is divided together.
+        deeper = self._deeper(node, batched)
+        if isinstance(deeper, str):
+            return self._obstacle(node, batched) or [node]
+        reads_call = not node.operation and len(node.inputs) == 1 and deeper == node.inputs
+        if chained and reads_call and node.inputs[0].operation and not self._obstacle(node, batched):
+            return [node]
+        return deeper
+
+    def _deeper(self, node: Node, batched: bool) -> list[Node] | str:
+        """The places further up, one for each way that leads to a source."""
+        if node.unseen or not node.inputs or node.operation not in PASSABLE or _keeps_file(node):
+            return "there is nothing further up"
+        if node.operation in BATCHING:
+            batched = True
+        elif node.operation in SHUFFLING:
+            batched = False
+        found: dict[Node, None] = {}
+        for each in node.inputs:
+            chained = bool(node.operation) and node.is_dataset and each is node.inputs[0]
+            cut = self.of(each, batched, chained)
+            if isinstance(cut, str):
+                return cut
+            found.update(dict.fromkeys(cut))
+        return list(found)
+
+    def _obstacle(self, node: Node, batched: bool, freely: bool = True) -> str:
+        """Why a node cannot be divided itself; empty if it can.
+
+        Unless `freely`, what draws its order by no seed is an obstacle, though a seed could be given to it.
+        """
+        if not node.is_dataset or node.at.statement is None:
+            return f"`{ast.unparse(node.at.node)}` is no dataset"
+        known = self._knowledge
+        found = known.uncounted(node) or known.unordered(node)
+        if not freely and not found and any(map(known.draws_freely, self._pipelines.upstream(node))):
+            found = "it is shuffled freely"
+        if found:
+            return found
+        if batched:
+            return "its elements are put into batches in their order"
+        other = next(self._readers.others(node, self._allowed), None)
+        if other is not None:
+            return f"it is also read elsewhere ({self._line(other)}), before it is shuffled or batched"
+        return ""
+
+    def _line(self, at: Occurrence) -> str:
+        assert at.statement is not None
+        script, offset = self._script.at(self._script.statement_span(at.statement).start)
+        return f"line {script.source.line_of(offset) + 1}"
+
+
+def _keeps_file(node: Node) -> bool:
+    """Whether a node keeps what it is given in a file, which ranks would share."""
+    return node.operation == "cache" and node.given("filename", 0) is not None

@@ -1,0 +1,76 @@
+"""Iterated: what the training loops of a script go through, and what they take of it."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.names.flow import reaching_calls
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Site, Statement
+from trainshift.core.training.what_trains import WhatTrains
+from trainshift.rewriting.keras.fits import Fit, Fits
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Iteration:
+    """A training loop that goes through data: a `for`, or a `fit`, and the expression that it is given."""
+
+    at: Occurrence
+    statement: Statement
+    fit: Fit | None = None
+
+
+class Iterated:
+    """What the training loops of one program go through."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+
+    @cached_property
+    def all(self) -> list[Iteration]:
+        """Every training `for`, and every `fit` whose data is seen, the loops first."""
+        found = [
+            Iteration(Occurrence(statement.node.iter, statement.scope, statement), statement)
+            for statement in self._script.statements
+            if isinstance(statement.node, ast.For | ast.AsyncFor)
+            and self._program.fact(WhatTrains).statement_trains(statement)
+        ]
+        for fit in self._program.fact(Fits).fits:
+            data = fit.given("x") or fit.given("generator")
+            if data is not None:
+                at = Occurrence(data, fit.site.scope, fit.site.statement, fit.site)
+                found.append(Iteration(at, fit.site.statement, fit))
+        return found
+
+    @cached_property
+    def data(self) -> list[Iteration]:
+        """Those that go through data, and not through epochs: the innermost loops."""
+        outer = {above for each in self.all for above in each.statement.ancestors() if each.fit is None}
+        return [each for each in self.all if each.fit is not None or each.statement not in outer]
+
+    @cached_property
+    def takes(self) -> set[Site]:
+        """The `take` methods whose result some training loop iterates, a `fit` among them."""
+        takes = {site.node: site for site in self._script.sites_named("take")}
+        return {
+            site
+            for each in self.all
+            if takes
+            for site in reaching_calls(self._script, takes, *each.at[:3])
+            if isinstance(site.node.func, ast.Attribute)
+        }
+
+    def splits(self, site: Site) -> bool:
+        """Whether the rest of the dataset is used too: ``ds.take(n)`` beside ``ds.skip(n)``."""
+        return any(_parts(other) == _parts(site) for other in self._script.sites_named("skip"))
+
+
+def _parts(site: Site) -> list[str]:
+    """The receiver of a method and what it is given."""
+    function = site.node.func
+    receiver = function.value if isinstance(function, ast.Attribute) else function
+    return [ast.dump(receiver), *(ast.dump(given) for given in site.node.args)]

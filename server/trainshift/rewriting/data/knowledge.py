@@ -1,0 +1,139 @@
+"""Knowledge of a pipeline: whether its length is known, and whether all ranks have it in the same order.
+
+An answer is the obstacle, in words that follow "because"; it is empty where there is none.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Site, hides_arguments
+from trainshift.core.training.executions import in_loop
+from trainshift.rewriting.data.draws import Draws
+from trainshift.rewriting.data.operations import COUNTED, DRAWING, ENDLESS, SHUFFLING, UNCOUNTED
+from trainshift.rewriting.data.pipelines import Node
+
+_TELL = "tell it with `.apply(tf.data.experimental.assert_cardinality(n))`"
+_COUNTS = "assert_cardinality"
+# How options allow the order of elements to be left to chance.
+_CHANCE = ("deterministic", "experimental_deterministic")
+
+
+class Knowledge:
+    """What is known of the datasets of one program."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._draws = program.fact(Draws)
+        self._lengths: dict[Node, str] = {}
+        self._orders: dict[Node, str] = {}
+
+    def uncounted(self, node: Node) -> str:
+        """Why the number of a dataset's elements is not known to be finite and the same on all ranks."""
+        if node not in self._lengths:
+            self._lengths[node] = ""  # It cannot depend on itself.
+            self._lengths[node] = self._uncounted(node)
+        return self._lengths[node]
+
+    def _uncounted(self, node: Node) -> str:
+        name = ast.unparse(node.at.node)
+        if node.unseen:
+            return f"the script does not show how {_short(name)} is made"
+        if node.operation == _COUNTS:
+            return ""
+        if node.operation in UNCOUNTED:
+            return f"its length after `{node.operation}` is not known; {_TELL}"
+        if node.operation in ENDLESS or self._repeats_endlessly(node):
+            return "it never ends"
+        if node.operation == "repeat":
+            return "it is repeated before it could be divided"
+        if node.is_source:
+            if node.operation not in COUNTED:
+                return f"the length of a `{node.operation}` is not known; {_TELL}"
+            return ""
+        return next(filter(None, map(self.uncounted, node.inputs)), "")
+
+    def _repeats_endlessly(self, node: Node) -> bool:
+        count = node.given("count", 0)
+        if node.operation != "repeat":
+            return False
+        return count is None or ast.unparse(count) in ("-1", "None")
+
+    def ends(self, node: Node) -> bool:
+        """Whether a dataset comes to an end, as far as is seen."""
+        if node.operation in ENDLESS or self._repeats_endlessly(node):
+            return False
+        if node.operation == "take":
+            return True
+        some = [self.ends(each) for each in node.inputs]
+        return any(some) if node.operation == "zip" else all(some)
+
+    def unordered(self, node: Node) -> str:
+        """Why ranks may have a dataset in different orders, so that shares by position would overlap."""
+        if node not in self._orders:
+            self._orders[node] = ""
+            self._orders[node] = self._unordered(node)
+        return self._orders[node]
+
+    def _unordered(self, node: Node) -> str:
+        if node.unseen:
+            return f"the script does not show how {_short(ast.unparse(node.at.node))} is made"
+        if self.draws_freely(node) and not self._can_be_seeded(node):
+            return f"`{node.operation}` draws another order on each rank; give it `seed=`"
+        given = node.given("deterministic")
+        if given is not None and not (isinstance(given, ast.Constant) and given.value in (True, None)):
+            return f"`{node.operation}` may change the order from rank to rank"
+        if node.operation == "with_options" and self._leaves_order_to_chance:
+            return "its options leave the order of elements to chance"
+        found = self._draws.unordered(node.site) if node.is_source and node.site is not None else ""
+        return found or next(filter(None, map(self.unordered, node.inputs)), "")
+
+    def draws(self, node: Node) -> bool:
+        """Whether the order of elements is drawn here."""
+        if node.operation in DRAWING:
+            name, default = DRAWING[node.operation]
+            given = node.given(name)
+            return default if given is None else not (isinstance(given, ast.Constant) and not given.value)
+        return node.operation in SHUFFLING
+
+    def draws_freely(self, node: Node) -> bool:
+        """Whether the order is drawn here, and by no seed that is the same on all ranks."""
+        return self.draws(node) and not self._is_seeded(node)
+
+    def _can_be_seeded(self, node: Node) -> bool:
+        """Whether a seed can be given to what draws here.
+
+        Not where that is called again and again: it would draw the same order each time.
+        """
+        site = node.site
+        if site is None or hides_arguments(site.node) or site.in_fstring or self._seed(node) is not None:
+            return False
+        takes_seed = node.operation == "shuffle" or DRAWING.get(node.operation, ("",))[0] == "shuffle"
+        return takes_seed and not self._is_repeated(site, set())
+
+    def _is_repeated(self, site: Site, seen: set[Site]) -> bool:
+        """Whether a call is made again and again by a loop around it, or around a call that leads to it."""
+        if site.deferred or in_loop(site.statement):
+            return True
+        seen.add(site)
+        function = site.scope.function()
+        callers = self._program.names.callers(function)[0] if function is not None else []
+        return any(self._is_repeated(each, seen) for each in callers if each not in seen)
+
+    def _seed(self, node: Node) -> ast.expr | None:
+        return node.given("seed", 1 if node.operation == "shuffle" else None)
+
+    def _is_seeded(self, node: Node) -> bool:
+        given, site = self._seed(node), node.site
+        if given is None or site is None or hides_arguments(site.node):
+            return False
+        return self._draws.is_fixed(node.at.part(given)) and not self._draws.seeds_by_rank
+
+    @property
+    def _leaves_order_to_chance(self) -> bool:
+        return any(True for name in _CHANCE for _ in self._program.script.attribute_bindings(name))
+
+
+def _short(name: str) -> str:
+    return f"`{name}`" if len(name) <= 40 and "\n" not in name else "the data"

@@ -1,0 +1,64 @@
+"""Operations: what the methods and functions of `tf.data` do to the number and the order of elements."""
+
+from __future__ import annotations
+
+# How many elements come out depends on how many go in, and on nothing else; each is made of its own.
+ELEMENTWISE = frozenset(
+    {"map", "prefetch", "enumerate", "with_options", "as_numpy_iterator", "make_one_shot_iterator"}
+)
+BATCHING = frozenset({"batch", "padded_batch", "ragged_batch", "sparse_batch", "dense_to_ragged_batch"})
+SHUFFLING = frozenset({"shuffle", "shuffle_and_repeat"})
+JOINING = frozenset({"zip", "concatenate"})
+# A share of what goes in gives the share of what comes out.
+PASSABLE = ELEMENTWISE | BATCHING | JOINING | {"shuffle", "cache", "repeat", "iter", ""}
+# How many elements come out depends on what they are.
+UNCOUNTED = frozenset(
+    {
+        "bucket_by_sequence_length", "choose_from_datasets", "dense_to_sparse_batch", "filter", "flat_map",
+        "group_by_reducer", "group_by_window", "ignore_errors", "interleave",
+        "parallel_interleave", "rejection_resample", "sample_from_datasets", "scan", "take_while", "unbatch",
+        "unique",
+    }
+)  # fmt: skip
+# The methods of a dataset that give another one (True), or what iterates it.
+METHODS: dict[str, bool] = {
+    **dict.fromkeys(
+        PASSABLE | UNCOUNTED | {"apply", "shard", "skip", "snapshot", "take", "window"} - {"", "iter"},
+        True,
+    ),
+    "as_numpy_iterator": False,
+    "make_one_shot_iterator": False,
+    "make_initializable_iterator": False,
+}
+# Functions that make datasets of a known length, and those of which it is not known.
+_DIRECTORIES = ("image_dataset_from_directory", "text_dataset_from_directory", "audio_dataset_from_directory")
+COUNTED = frozenset(
+    {
+        "from_tensor_slices", "from_tensors", "range", "list_files", "load", "as_dataset",
+        "timeseries_dataset_from_array", *_DIRECTORIES,
+    }
+)  # fmt: skip
+ENDLESS = frozenset({"Counter", "counter", "random", "RandomDataset"})
+SOURCES = frozenset(
+    {
+        "tensorflow_datasets.load",
+        "tensorflow_datasets.as_dataset",
+        *(f"tensorflow.keras.preprocessing.{name}" for name in _DIRECTORIES),
+        *(f"tensorflow.keras.utils.{name}" for name in _DIRECTORIES),
+    }
+)
+# What draws the order of what it makes, unless it is told otherwise: by which argument, and its default.
+DRAWING = {
+    "list_files": ("shuffle", True),
+    **dict.fromkeys(_DIRECTORIES, ("shuffle", True)),
+    "timeseries_dataset_from_array": ("shuffle", False),
+    "load": ("shuffle_files", False),
+    "as_dataset": ("shuffle_files", False),
+}
+# Functions of Python's, and of other libraries, that give what they are given to iterate.
+WRAPPERS = frozenset(
+    {
+        "builtins.enumerate", "builtins.iter", "builtins.zip", "rich.progress.track",
+        "tensorflow_datasets.as_numpy", "progressbar.progressbar", "alive_progress.alive_it",
+    }
+)  # fmt: skip

@@ -1,0 +1,196 @@
+"""Pipelines: how a `tf.data` dataset comes to be, read backwards from where it is iterated."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from trainshift.core import tables
+from trainshift.core.names import api
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.names.values import Instance
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Binding, Scope, Site, argument, arguments
+from trainshift.core.training.horovod import Horovod
+from trainshift.rewriting.data.operations import METHODS, SOURCES, WRAPPERS
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """An expression that is a dataset, or passes one on, and what it is made of.
+
+    `operation` is what a call does: a method of datasets, or the last name of the function that makes one;
+    empty for a name and for whatever else gives what it has.  `inputs` are the datasets that it is made of,
+    one of them for a name.  `unseen` tells that it may have its value from elsewhere.  `bindings` are those
+    that a name may have it by, `called` the functions of the script that a call runs.
+    """
+
+    at: Occurrence
+    operation: str = ""
+    site: Site | None = None
+    inputs: list[Node] = field(default_factory=list)
+    consumers: list[Node] = field(default_factory=list)
+    unseen: bool = False
+    bindings: list[Binding] = field(default_factory=list)
+    called: list[Scope] = field(default_factory=list)
+    is_dataset: bool = True
+    is_share: bool = False
+
+    @property
+    def is_source(self) -> bool:
+        """Whether a library makes the dataset here, of what is no dataset."""
+        return bool(self.operation) and not self.inputs
+
+    def given(self, name: str, position: int | None = None) -> ast.expr | None:
+        """What its call is given, by name or at a position."""
+        return argument(self.site.node, position, name) if self.site is not None else None
+
+
+class Pipelines:
+    """The pipelines of one program."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._names = program.names
+        self._script = program.script
+        self._nodes: dict[tuple[int, int], Node] = {}
+        self._open: set[Node] = set()
+
+    def read(self, at: Occurrence) -> Node:
+        """The pipeline that ends in an expression."""
+        key = id(at.node), id(at.scope)
+        known = self._nodes.get(key)
+        if known is not None:
+            # What is made of itself, in a loop say, is not followed.
+            return known if known not in self._open else Node(at, unseen=True)
+        node = self._nodes[key] = Node(at)
+        self._open.add(node)
+        self._fill(node)
+        self._open.discard(node)
+        for each in node.inputs:
+            each.consumers.append(node)
+        return node
+
+    def _fill(self, node: Node) -> None:
+        at = node.at
+        step = self._names.steps_back(at)
+        if isinstance(at.node, ast.Call):
+            node.site = self._script.site_of(at.node)
+            if step is None:
+                self._fill_call(node, node.site)
+                return
+            node.called = list(self._names.called_functions(node.site))
+        elif step is None:
+            node.unseen = True
+            return
+        node.bindings = self._names.bindings(at)
+        sources = step.sources
+        if not sources and step.within:
+            # Taken out of what a library gives: ``train, test = tfds.load(...)``.
+            sources = step.within
+        elif step.unseen:
+            node.unseen = True
+        node.inputs = [self.read(each) for each in sources]
+        if sources is step.within and not all(map(_gives_several, self.upstream(node))):
+            node.unseen = True
+
+    def _fill_call(self, node: Node, site: Site) -> None:
+        names = self._names.full_names(site.node.func, site.scope, site.statement)
+        function = site.node.func
+        name = next(iter(sorted(names)), "")
+        if WRAPPERS.intersection(names) or tables.PROGRESS_BARS.intersection(names):
+            node.is_dataset = False
+            node.inputs = [self.read(node.at.part(each)) for each in _wrapped(site.node, names)]
+            node.operation = "zip" if "builtins.zip" in names else "iter"
+            node.unseen = not node.inputs
+        elif name:
+            node.operation = name.rpartition(".")[2]
+            if ".data." in name and node.operation in ("zip", "sample_from_datasets", "choose_from_datasets"):
+                node.inputs = [self.read(node.at.part(each)) for each in _zipped(self, node)]
+                node.unseen = not node.inputs
+            node.is_dataset = name in SOURCES or self._is_dataset(node.at)
+            node.unseen = node.unseen or not node.is_dataset
+        elif isinstance(function, ast.Attribute) and (self._is_dataset(node.at) or function.attr in METHODS):
+            node.operation = function.attr
+            inputs = [function.value]
+            if function.attr == "concatenate":
+                inputs += arguments(site.node)
+            elif function.attr == "apply" and not site.node.keywords:
+                node.operation = self._applied(site)
+            node.inputs = [self.read(node.at.part(each)) for each in inputs]
+            node.is_share = self._shares(site, node.operation)
+            node.is_dataset = METHODS.get(function.attr, True)
+        else:
+            node.unseen = True
+
+    def _applied(self, site: Site) -> str:
+        """What a function does that `apply` is given: its own name, where it is one of TensorFlow's."""
+        given = site.node.args[0] if site.node.args else None
+        if isinstance(given, ast.Call):
+            names = self._names.full_names(given.func, site.scope, site.statement)
+            return next((name.rpartition(".")[2] for name in sorted(names)), "apply")
+        return "apply"
+
+    def _shares(self, site: Site, operation: str) -> bool:
+        """Whether a call leaves a rank its own share: ``shard(hvd.size(), hvd.rank())``."""
+        horovod = self._program.fact(Horovod)
+        if operation == "apply" and site.node.args and isinstance(site.node.args[0], ast.Lambda):
+            body = site.node.args[0].body
+            calls = [part for part in ast.walk(body) if isinstance(part, ast.Call)]
+            return any(self._shares(self._script.site_of(each), _method(each)) for each in calls)
+        return operation == "shard" and any(
+            horovod.pinned(each, site.scope, site.statement) for each in arguments(site.node)
+        )
+
+    def _is_dataset(self, at: Occurrence) -> bool:
+        values = self._names.values(at.node, at.scope, at.statement)
+        return any(
+            isinstance(value, Instance) and (api.is_subclass(value.cls, *api.DATASET) or value.cls in SOURCES)
+            for value in values
+        )
+
+    def upstream(self, node: Node) -> Iterator[Node]:
+        """A node and all that it is made of."""
+        seen: dict[Node, None] = {}
+        waiting = [node]
+        while waiting:
+            each = waiting.pop()
+            if each not in seen:
+                seen[each] = None
+                waiting += each.inputs
+        yield from seen
+
+    def choices(self, node: ast.expr, at: Occurrence) -> list[ast.expr]:
+        """The elements of a tuple or list, written out at a place or behind a name."""
+        step = None if isinstance(node, ast.Tuple | ast.List) else self._names.steps_back(at.part(node))
+        if step is not None and len(step.sources) == 1 and not step.unseen:
+            return self.choices(step.sources[0].node, step.sources[0])
+        return node.elts if isinstance(node, ast.Tuple | ast.List) else []
+
+
+def _method(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
+
+
+def _wrapped(call: ast.Call, names: frozenset[str]) -> list[ast.expr]:
+    """What a function of Python's iterates."""
+    if "builtins.zip" in names:
+        return [] if any(isinstance(each, ast.Starred) for each in call.args) else list(call.args)
+    given = call.args[:1] or [word.value for word in call.keywords if word.arg == "iterable"]
+    return [] if any(isinstance(each, ast.Starred) for each in given) else given
+
+
+def _zipped(pipelines: Pipelines, node: Node) -> list[ast.expr]:
+    """The datasets that ``Dataset.zip`` and its like are given, as one tuple or one by one."""
+    assert node.site is not None
+    given = arguments(node.site.node)
+    if len(given) != 1 and node.operation == "zip":
+        return given
+    elements = pipelines.choices(given[0], node.at) if given else []
+    return [] if any(isinstance(each, ast.Starred) for each in elements) else elements
+
+
+def _gives_several(node: Node) -> bool:
+    """Whether a node is a call of what gives several datasets at once, or passes that on."""
+    return not node.is_source or node.operation in ("load", "as_dataset", "image_dataset_from_directory")

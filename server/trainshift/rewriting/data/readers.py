@@ -1,0 +1,103 @@
+"""Readers: who reads a dataset beside the training loops that it is divided for."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.program import Program
+from trainshift.core.readings import parts_of
+from trainshift.core.text.facts import Binding, Facts, Scope, last_name
+from trainshift.rewriting.data.pipelines import Node
+
+# What asks a dataset without reading its elements.
+_ASKING = ("len", "cardinality", "print", "type", "isinstance", "id", "options")
+_ASKED = frozenset({"element_spec", "cardinality", "options"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A name or an attribute that is read, and what it is part of."""
+
+    at: Occurrence
+    parent: ast.AST | None
+
+
+class Readers:
+    """The readers of the datasets of one program."""
+
+    def __init__(self, program: Program) -> None:
+        self._script = program.script
+        self._names = program.names
+        self._chunks: dict[Facts, dict[str, list[_Read]]] = {}
+
+    def others(self, node: Node, allowed: set[int]) -> Iterator[Occurrence]:
+        """The reads of a dataset that are none of the `allowed` expressions, by all names that hold it."""
+        seen: set[Node] = set()
+        waiting = list(node.consumers)
+        while waiting:
+            each = waiting.pop()
+            if each in seen or not each.is_dataset:
+                continue
+            seen.add(each)
+            waiting += each.consumers
+            for binding in each.bindings:
+                yield from self._of_binding(binding, each, allowed)
+            for function in each.called:
+                yield from self._of_function(function, allowed)
+
+    def _of_binding(self, binding: Binding, node: Node, allowed: set[int]) -> Iterator[Occurrence]:
+        name = last_name(node.at.node)
+        imported = binding.kind == "import"
+        names = {name, binding.full_name.rpartition(".")[2]} if imported else {name}
+        for each in sorted(names):
+            for read in self._reads(each):
+                if id(read.at.node) in allowed or _only_asks(read):
+                    continue
+                if imported or binding in self._names.bindings(read.at):
+                    yield read.at
+        if binding.path and isinstance(binding.value, ast.Call):
+            # What a function gives several of is unpacked here, and perhaps elsewhere too.
+            for function in self._names.called_functions(self._script.site_of(binding.value)):
+                yield from self._of_function(function, {*allowed, id(binding.value)})
+        elif isinstance(node.at.node, ast.Subscript):
+            yield node.at
+
+    def _of_function(self, function: Scope, allowed: set[int]) -> Iterator[Occurrence]:
+        """The calls of a function that are none of the allowed ones."""
+        sites, elsewhere = self._names.callers(function)
+        for site in sites:
+            if id(site.node) not in allowed:
+                yield Occurrence(site.node, site.scope, site.statement, site)
+        if elsewhere and function.statement is not None:
+            yield Occurrence(ast.Name(function.name, ast.Load()), function, function.statement)
+
+    def _reads(self, name: str) -> Iterator[_Read]:
+        for facts in self._script.facts:
+            if facts.loads.get(name):
+                if facts not in self._chunks:
+                    self._chunks[facts] = _reads_in(facts)
+                yield from self._chunks[facts].get(name, ())
+
+
+def _reads_in(facts: Facts) -> dict[str, list[_Read]]:
+    """The names and attributes that a chunk reads."""
+    found: dict[str, list[_Read]] = {}
+    for statement in facts.statements:
+        parts = list(parts_of(statement))
+        above = {child: node for node, _, _ in parts for child in ast.iter_child_nodes(node)}
+        for node, scope, _ in parts:
+            if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
+                read = _Read(Occurrence(node, scope, statement), above.get(node))
+                found.setdefault(last_name(node), []).append(read)
+    return found
+
+
+def _only_asks(read: _Read) -> bool:
+    """Whether a read asks for the length or the kind of a dataset, and for no element."""
+    parent = read.parent
+    if isinstance(parent, ast.Call):
+        return last_name(parent.func) in _ASKING and read.at.node is not parent.func
+    return isinstance(parent, ast.Attribute) and parent.attr in _ASKED
