@@ -105,7 +105,9 @@ class DividedData:
 
     @cached_property
     def loops(self) -> list[LoopData]:
-        """Every training loop that goes through a dataset, in text order."""
+        """Every training loop that goes through data, in text order; none if nobody wants them divided."""
+        if not self._program.whole.choices.divide_data:
+            return []
         found = [*self._settled, *self._divided]
         return sorted(found, key=lambda each: self._program.script.span(each.data, each.statement))
 
