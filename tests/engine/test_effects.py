@@ -57,10 +57,18 @@ def test_what_the_conversion_doubts_is_a_warning() -> None:
     assert not any(each.severity >= Severity.WARNING for each in check(AGREED).diagnostics)
 
 
-def test_what_the_conversion_refuses_is_a_warning() -> None:
-    assert convert(STRATEGY).reason
-    (loop, *_) = found(STRATEGY, "TL02")
+@pytest.mark.parametrize("use", ["strategy.extended.colocate = True", "print(strategy)"])
+def test_what_the_conversion_refuses_is_a_warning(use: str) -> None:
+    text = f"{STRATEGY}{use}\n"
+    assert convert(text).reason
+    (loop, *_) = found(text, "TL02")
     assert (loop.effect, loop.severity) == (Effect.REFUSES, Severity.WARNING)
+
+
+def test_a_strategy_that_goes_is_no_warning() -> None:
+    assert not convert(STRATEGY).reason
+    (loop, *_) = found(STRATEGY, "TL02")
+    assert (loop.effect, loop.severity) == (Effect.NONE, Severity.INFORMATION)
 
 
 def test_a_loop_that_nothing_but_a_restriction_tells_of_is_a_refusal() -> None:

@@ -409,7 +409,7 @@ class TestConvert:
         converted = convert(SCRIPT).text
         assert convert(converted, runtime=self.NEW) == convert(converted)
         assert convert(converted).status is Status.ALREADY_DISTRIBUTED
-        for text in ("x = 1\n", "x = (\n", SCRIPT + "tf.distribute.MirroredStrategy()\n"):
+        for text in ("x = 1\n", "x = (\n", SCRIPT + "tf.distribute.TPUStrategy()\n"):
             assert convert(text, runtime=self.NEW) == convert(text)
 
     def test_says_what_becomes_of_an_estimator(self) -> None:

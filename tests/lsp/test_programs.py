@@ -252,7 +252,7 @@ async def test_the_command_converts_all_files(editor: Session, folder: Path) -> 
 
 async def test_a_refusal_tells_the_file_that_it_is_for(puller: Session, folder: Path) -> None:
     steps = folder / "steps.py"
-    strategy = "strategy = tf.distribute.MirroredStrategy()\n"
+    strategy = "strategy = tf.distribute.TPUStrategy()\n"
     steps.write_bytes(steps.read_bytes().replace(b"\r\n\r\n\r\ndef", f"\r\n{strategy}\r\n\r\ndef".encode()))
     wanted = converted(folder / "train.py")
     assert (wanted.status, wanted.path) == (Status.REFUSED, steps.as_posix())

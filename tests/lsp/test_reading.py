@@ -64,7 +64,7 @@ async def test_a_training_loop_has_a_lens(strict_puller: Session) -> None:
 
 async def test_a_loop_that_cannot_be_converted_says_so_and_why(strict_puller: Session) -> None:
     puller = strict_puller
-    text = LOOP.replace("opt = Adam(1e-3)", "strategy = tf.distribute.MirroredStrategy()\nopt = Adam(1e-3)")
+    text = LOOP.replace("opt = Adam(1e-3)", "strategy = tf.distribute.TPUStrategy()\nopt = Adam(1e-3)")
     document = puller.open(text)
     lens, loud = await puller.lenses(document)
     assert titles([lens, loud]) == [

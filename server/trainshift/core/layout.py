@@ -119,7 +119,7 @@ class Layout:
         newline = self.newline_at(statement)
         unit = self.unit_at(statement)
         edits = [Edit(span.start, span.start, header + newline + unit, Side.BEFORE)]
-        fixed = self._lines_in_strings(statement)
+        fixed = self.lines_in_strings(statement)
         first, last = self._source.line_of(span.start), self._source.line_of(span.end)
         for line in range(first + 1, last + 1):
             start = self._source.line_starts[line]
@@ -261,7 +261,7 @@ class Layout:
         line = self._source.line_start(start)
         return not self._text[line:start].strip() and not self._is_joined(line)
 
-    def _lines_in_strings(self, statement: Statement) -> set[int]:
+    def lines_in_strings(self, statement: Statement) -> set[int]:
         """0-based numbers of the lines that begin inside a string of the statement."""
         lines: set[int] = set()
         for node in ast.walk(statement.node):

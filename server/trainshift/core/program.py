@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from trainshift.core.choices import Choices
 from trainshift.core.names.script import Script
 from trainshift.core.text.facts import Scope, Site, Statement
+from trainshift.core.text.passage import Passage
 
 T = TypeVar("T")
 
@@ -23,10 +24,18 @@ class Program:
     those of the person who has it converted.
     """
 
-    def __init__(self, script: Script, whole: Program | None = None, choices: Choices | None = None) -> None:
+    def __init__(
+        self,
+        script: Script,
+        whole: Program | None = None,
+        choices: Choices | None = None,
+        origin: tuple[Program, Passage] | None = None,
+    ) -> None:
         self.script = script
         self.whole = whole or self
         self.choices: Choices = (whole.choices if whole else choices) or Choices()
+        self.origin = origin
+        """The program that this one was made of before rules were asked, and the way from its text."""
         self.names = script.names
         self._facts: dict[Callable[[Program], Any], Any] = {}
         self._linked: dict[Script, Program] = {}

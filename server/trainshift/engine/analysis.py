@@ -15,18 +15,22 @@ from trainshift.core.names.script import Script, read_script
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit, Remark, Withheld
 from trainshift.core.text.facts import Statement
+from trainshift.core.text.passage import Passage
 from trainshift.core.text.source import Span
 from trainshift.core.text.statements import FactsCache, ParseFailure
 from trainshift.engine.audit import Fault, faults_of
+from trainshift.engine.edited import edited
 from trainshift.engine.findings import ON_LOOPS, find
 from trainshift.engine.guards import GUARDING, guarded
 from trainshift.engine.outlook import Outlook, look
 from trainshift.rewriting.prerequisites import Prerequisites
+from trainshift.rewriting.strategies.leaving import Leaving
 from trainshift.transforms import TRANSFORMS
 from trainshift.transforms.rule import Transform
 
 log = logging.getLogger(__name__)
 
+_ENTANGLED = "what has to change here stands in one expression with the strategy; remove the strategy first"
 # The rules that set a file up: their changes are made where others of the same file need it.
 _SETTING_UP = frozenset(rule.code for rule in TRANSFORMS if rule.sets_up)
 
@@ -35,10 +39,12 @@ _SETTING_UP = frozenset(rule.code for rule in TRANSFORMS if rule.sets_up)
 class Analysis:
     """Every change that a program admits, and what is withheld; `defects` are rules that failed.
 
-    Spans and edits are of the text of the program: of one file, or of all files one after another.
+    Spans and edits are of the text of the program: of one file, or of all files one after another.  `read` is
+    the program as the rules have read it, which is another one where a strategy goes first.
     """
 
     program: Program
+    read: Program
     outlook: Outlook
     changes: tuple[Change, ...]
     withheld: tuple[Withheld, ...]
@@ -54,6 +60,17 @@ class Analysis:
     def faults(self) -> tuple[Fault, ...]:
         """What is wrong with the text that all changes together come to."""
         return faults_of(self.program, self.changes)
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """What there is to forget: the program, and that which the rules have read if it is another one."""
+        return tuple(dict.fromkeys((self.read, self.program)))
+
+    def given(self, span: Span) -> Span:
+        """Where a stretch of the text that the rules have read is in the program's."""
+        return (
+            span if self.read is self.program or self.read.origin is None else self.read.origin[1].back(span)
+        )
 
     def file_at(self, offset: int) -> tuple[Script, int]:
         """The script of the file that an offset of the program's text lies in, and the offset in the file."""
@@ -99,12 +116,79 @@ def analyze_script(
     """
     linked = [script] if script.workspace is None else script.workspace.reachable
     program = Program(Joined(linked) if len(linked) > 1 else script, choices=choices)
+    read: Program | str = program
     try:
         with program.names.memo.pausing(pause):
-            return _analyze(program, pause, _relying(relying_on))
+            read = _read(program)
+            if isinstance(read, str):
+                return Analysis(program, program, Outlook(False), (), (), (), (read,))
+            if read is program:
+                return _analyze(program, pause, _relying(relying_on))
+        with read.names.memo.pausing(pause):
+            return _brought_back(_analyze(read, pause, _relying(relying_on)))
     except BaseException:  # It was given up, and nobody has the program.
+        if isinstance(read, Program) and read is not program:
+            read.forget()
         program.forget()
         raise
+
+
+def _read(program: Program) -> Program | str:
+    """The program as the rules read it, without its strategies; a text says how taking them out failed."""
+    try:
+        edits = program.fact(Leaving).edits
+        return edited(program, edits) if edits else program
+    except RecursionError:
+        raise
+    except Exception as error:
+        log.exception("the strategies could not be taken out")
+        return f"taking the strategies out failed on this script ({type(error).__name__}: {error})"
+
+
+def _brought_back(analysis: Analysis) -> Analysis:
+    """An analysis of what edits made of a program, told of the program as it was.
+
+    Each change brings all of these edits with it: the rules have read what they come to.
+    """
+    assert analysis.program.origin is not None
+    program, passage = analysis.program.origin
+    shared = dict.fromkeys(passage.first)
+    for change in analysis.changes:
+        if change.former is not None:
+            shared.update(dict.fromkeys(_back(passage, change.edits) or ()))
+    changes: list[Change] = []
+    withheld: list[Withheld] = []
+    for change in analysis.changes:
+        edits = () if change.former is not None else _back(passage, change.edits)
+        requires = _back(passage, change.requires)
+        target = change.former or passage.back(change.target)
+        if edits is None or requires is None:
+            withheld.append(Withheld(change.rule, target, _ENTANGLED, essential=True))
+        else:
+            changes.append(replace(change, target=target, edits=edits, requires=(*shared, *requires)))
+    at = analysis.outlook.at
+    return replace(
+        analysis,
+        program=program,
+        outlook=replace(analysis.outlook, at=passage.back(at) if at is not None else None),
+        changes=tuple(changes),
+        withheld=(
+            *(replace(each, target=passage.back(each.target)) for each in analysis.withheld),
+            *withheld,
+        ),
+        remarks=tuple(replace(each, target=passage.back(each.target)) for each in analysis.remarks),
+    )
+
+
+def _back(passage: Passage, edits: tuple[Edit, ...]) -> tuple[Edit, ...] | None:
+    """Edits of what a passage leads to as edits of the text before it; None where one cannot be."""
+    found: list[Edit] = []
+    for edit in edits:
+        moved = passage.edits(edit)
+        if moved is None:
+            return None
+        found += moved
+    return tuple(found)
 
 
 def _relying(codes: frozenset[str] | None) -> tuple[Transform, ...]:
@@ -146,7 +230,13 @@ def _analyze(program: Program, pause: Callable[[], None], rules: tuple[Transform
         else:
             withheld.append(kept)
     return Analysis(
-        program, outlook, tuple(_set_up(program, changes)), tuple(withheld), tuple(remarks), tuple(defects)
+        program,
+        program,
+        outlook,
+        tuple(_set_up(program, changes)),
+        tuple(withheld),
+        tuple(remarks),
+        tuple(defects),
     )
 
 

@@ -273,7 +273,7 @@ def obstacle(analysis: Analysis, runtime: Runtime | None = None) -> Conversion |
         if withheld:
             reason = "nothing more is converted; see what is withheld"
         return _result(analysis, Status.ALREADY_DISTRIBUTED, reason, withheld=withheld)
-    estimator = any(loop.pattern is Pattern.ESTIMATOR for loop in analysis.program.fact(Loops).own)
+    estimator = any(loop.pattern is Pattern.ESTIMATOR for loop in analysis.read.fact(Loops).own)
     refusal = runtime.refusal(estimator=estimator) if runtime is not None else ""
     return _result(analysis, Status.REFUSED, refusal, code=UNSUPPORTED_VERSION.code) if refusal else None
 
@@ -310,8 +310,8 @@ def _result(
 
 def _loops(analysis: Analysis) -> tuple[Note, ...]:
     """The training loops of a program, each with its pattern, where it is."""
-    loops = sorted(analysis.program.fact(Loops).own, key=lambda loop: loop.span.start)
-    return tuple(_note(analysis, "", loop.span, loop.pattern.value) for loop in loops)
+    loops = sorted(analysis.read.fact(Loops).own, key=lambda loop: loop.span.start)
+    return tuple(_note(analysis, "", analysis.given(loop.span), loop.pattern.value) for loop in loops)
 
 
 def _withheld(analysis: Analysis) -> tuple[Note, ...]:

@@ -134,7 +134,8 @@ def claims_from(
         return None
     analysis = analyze_script(linked(code, start, files, MOST_CONVERTED), pause, choices=choices)
     claims = claims_of(analysis)
-    analysis.program.forget()
+    for program in analysis.programs:
+        program.forget()
     return claims
 
 

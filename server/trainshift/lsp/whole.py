@@ -82,7 +82,7 @@ class Whole:
     def retire(self) -> list[Program]:
         """A file has changed: what is known of the program for conversions is given to whom frees it."""
         analysis, self.analysis, self.is_dated = self.analysis, None, True
-        return [analysis.program] if analysis is not None else []
+        return [*analysis.programs] if analysis is not None else []
 
 
 def whole_of(
@@ -145,9 +145,9 @@ def _changing(analysis: Analysis, changes: Iterable[Change]) -> tuple[str, ...]:
 
 
 def _loops(analysis: Analysis) -> Iterable[tuple[Place, str]]:
-    script = analysis.program.script
-    for loop in analysis.program.fact(Loops).own:
-        yield _place(analysis, _above(script, loop)), _NAMES.get(loop.pattern, "Training")
+    script = analysis.read.script
+    for loop in analysis.read.fact(Loops).own:
+        yield _place(analysis, analysis.given(_above(script, loop))), _NAMES.get(loop.pattern, "Training")
 
 
 def _above(script: Script, loop: Loop) -> Span:

@@ -21,6 +21,7 @@ from trainshift.transforms import (
     hv13_session_broadcast,
     hv14_monitored_session_hooks,
     hv15_divide_data,
+    hv17_leave_strategy,
 )
 from trainshift.transforms.rule import Transform
 
@@ -40,4 +41,5 @@ TRANSFORMS: tuple[Transform, ...] = (
     hv13_session_broadcast.RULE,
     hv14_monitored_session_hooks.RULE,
     hv15_divide_data.RULE,
+    hv17_leave_strategy.RULE,
 )

@@ -3,7 +3,7 @@
 /** A script that is refused, with the reason at the line of its strategy. */
 export const REFUSED = `import tensorflow as tf
 
-strategy = tf.distribute.MirroredStrategy()
+strategy = tf.distribute.TPUStrategy()
 with strategy.scope():
     model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
     model.compile("sgd", "mse")

@@ -11,20 +11,17 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from trainshift.core.joined import Joined
-from trainshift.core.names.script import Script
 from trainshift.core.program import Program
-from trainshift.core.text.code import Code
-from trainshift.core.text.edit import Change, Edit, apply, merge
+from trainshift.core.text.edit import Change, Edit, merge
 from trainshift.core.text.facts import Site
-from trainshift.core.text.source import Source, Span
-from trainshift.core.text.statements import FactsCache, ParseFailure, parse
+from trainshift.core.text.source import Span
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loops import Loops
 from trainshift.engine.audit.averaging import Averaging
 from trainshift.engine.audit.beginning import Beginning
 from trainshift.engine.audit.flaws import Flaw
 from trainshift.engine.audit.scaling import Scaling
+from trainshift.engine.edited import edited
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +45,7 @@ class Fault:
 def faults_of(program: Program, changes: Iterable[Change]) -> tuple[Fault, ...]:
     """What is wrong with the text that changes of a program come to together."""
     plan = merge(changes)
-    edits, result = plan.edits, _result(program, plan.edits)
+    edits, result = plan.edits, edited(program, plan.edits)
     nowhere = min((each.target for each in plan.changes), default=Span(0, 0))
     try:
         found = [
@@ -63,25 +60,6 @@ def faults_of(program: Program, changes: Iterable[Change]) -> tuple[Fault, ...]:
         return (Fault("an internal error: the result could not be checked", nowhere, certain=False),)
     finally:
         result.forget()
-
-
-def _result(program: Program, edits: tuple[Edit, ...]) -> Program:
-    """The program that edits come to."""
-    codes = {script.path: _edited(script, own) for script, own in program.script.parts(edits)}
-    workspace = program.script.scripts[0].workspace
-    if workspace is None:
-        return Program(Script(next(iter(codes.values()))))
-    linked = workspace.rewritten(codes).reachable
-    return Program(Joined(linked) if len(linked) > 1 else linked[0])
-
-
-def _edited(script: Script, edits: tuple[Edit, ...]) -> Code:
-    """A file after its edits, of which only what was edited is read anew."""
-    text = apply(script.source.text, edits)
-    chunks = parse(text, FactsCache(script.code.pieces))
-    if isinstance(chunks, ParseFailure):
-        raise ValueError(chunks.message)
-    return Code(Source(text), chunks)
 
 
 def _origin(result: Program, edits: tuple[Edit, ...], site: Site) -> Span:

@@ -39,7 +39,8 @@ def outcomes_of(analysis: Analysis) -> tuple[Outcome, ...]:
 def _done(analysis: Analysis) -> Iterator[tuple[Span, frozenset[str], Effect]]:
     outlook = analysis.outlook
     if outlook.refused and outlook.at is not None:
-        yield outlook.at, ON_LOOPS, Effect.REFUSES
+        for span in (outlook.at, *outlook.causes):
+            yield span, ON_LOOPS, Effect.REFUSES
     for withheld in analysis.withheld:
         effect = Effect.REFUSES if withheld.essential else Effect.WITHHOLDS
         yield withheld.target, _causes(withheld.rule, withheld.reason), effect
@@ -75,5 +76,7 @@ def _outcomes(script: Script, codes: Collection[str]) -> tuple[Outcome, ...] | N
     analysis = analyze_script(script, relying_on=frozenset(codes))
     trains = analysis.outlook.convertible or analysis.outlook.refused
     found = outcomes_of(analysis) if trains else None
+    if analysis.read is not analysis.program:
+        analysis.read.forget()
     analysis.program.forget_facts()
     return found

@@ -21,6 +21,8 @@ from trainshift.engine.outlook.starred import hidden_fit, hidden_start
 from trainshift.engine.unseen import unrun_step, unseen_run, unseen_training
 from trainshift.rewriting.device_places import DevicePlaces, Where
 from trainshift.rewriting.keras.fits import Fits
+from trainshift.rewriting.strategies.leaving import Leaving
+from trainshift.rewriting.strategies.uses import Strategies
 from trainshift.rewriting.tf1.graphs import Graphs
 
 # What distributes a script by itself, or hides its training loop, by its name.
@@ -62,7 +64,7 @@ _OF_LOOPS = "TL02"  # Its page says which loops can be converted.
 class Outlook:
     """Whether a script can be converted; if not, whether that is a refusal, why, and where.
 
-    `code` is that whose page explains a refusal.
+    `code` is that whose page explains a refusal, `causes` are other places that it is for.
     """
 
     convertible: bool
@@ -70,6 +72,7 @@ class Outlook:
     reason: str = ""
     at: Span | None = None
     code: str = ""
+    causes: tuple[Span, ...] = ()
 
 
 def look(program: Program, pause: Callable[[], None] = lambda: None) -> Outlook:
@@ -77,6 +80,10 @@ def look(program: Program, pause: Callable[[], None] = lambda: None) -> Outlook:
 
     `pause` is called again and again, and may raise to give the answer up.
     """
+    strategy = program.fact(Leaving).problem
+    if strategy is not None:
+        makers = (program.script.span(site.node, site) for site in program.fact(Strategies).makers)
+        return Outlook(False, True, strategy[1], strategy[0], "HV17", tuple(makers))
     for obstacle in (
         _foreign_loop,
         _foreign_setup,

@@ -1,0 +1,33 @@
+"""A program as it reads after edits."""
+
+from __future__ import annotations
+
+from trainshift.core.joined import Joined
+from trainshift.core.names.script import Script
+from trainshift.core.program import Program
+from trainshift.core.text.code import Code
+from trainshift.core.text.edit import Edit, apply
+from trainshift.core.text.passage import Passage
+from trainshift.core.text.source import Source
+from trainshift.core.text.statements import FactsCache, ParseFailure, parse
+
+
+def edited(program: Program, edits: tuple[Edit, ...]) -> Program:
+    """The program that edits, in text order, come to; ValueError where that is not Python."""
+    codes = {script.path: _edited(script, own) for script, own in program.script.parts(edits)}
+    workspace = program.script.scripts[0].workspace
+    origin = program, Passage(edits)
+    if workspace is None:
+        return Program(Script(next(iter(codes.values()))), choices=program.choices, origin=origin)
+    linked = workspace.rewritten(codes).reachable
+    read = Joined(linked) if len(linked) > 1 else linked[0]
+    return Program(read, choices=program.choices, origin=origin)
+
+
+def _edited(script: Script, edits: tuple[Edit, ...]) -> Code:
+    """A file after its edits, of which only what was edited is read anew."""
+    text = apply(script.source.text, edits)
+    chunks = parse(text, FactsCache(script.code.pieces))
+    if isinstance(chunks, ParseFailure):
+        raise ValueError(chunks.message)
+    return Code(Source(text), chunks)

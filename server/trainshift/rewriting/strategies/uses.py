@@ -1,0 +1,243 @@
+"""Uses: every place in which a program makes a `tf.distribute` strategy, or uses one."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.names import api
+from trainshift.core.names.values import Instance, Value
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Scope, Site, Statement, alternatives, arguments, last_name
+from trainshift.core.training.executions import is_of_one_branch
+
+# What gives the strategy that is in force, which without any other is one replica.
+GET_STRATEGY = "tensorflow.distribute.get_strategy"
+# The strategies that replicate a model, by the last parts of their names.
+REPLICATING = frozenset({"MirroredStrategy", "OneDeviceStrategy", "MultiWorkerMirroredStrategy"})
+
+
+@dataclass(eq=False, slots=True)
+class Use:
+    """An expression that stands for a strategy, with the nodes around it, innermost first.
+
+    Not `sure` where it may stand for something else too.
+    """
+
+    node: ast.expr
+    around: list[ast.AST]
+    statement: Statement
+    scope: Scope
+    made: frozenset[Instance]
+    sure: bool = True
+
+    @property
+    def parent(self) -> ast.AST:
+        """What the expression is part of."""
+        return self.around[0]
+
+
+@dataclass(eq=False, slots=True)
+class _Reading:
+    """What was found of one statement's own expressions."""
+
+    statement: Statement
+    above: dict[ast.AST, ast.AST] = field(default_factory=dict)
+    scopes: dict[ast.AST, Scope] = field(default_factory=dict)
+
+
+class Strategies:
+    """The strategies of one program."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+
+    @cached_property
+    def makers(self) -> list[Site]:
+        """The calls that make a strategy, but for those that are used in one branch of an `if` alone."""
+        return [site for site in self._makers if not self._is_beside(site)]
+
+    @cached_property
+    def uses(self) -> list[Use]:
+        """The uses of the strategies that the `makers` make, in text order, creations among them."""
+        found: set[ast.Call] = set()
+        made = {site.node for site in self.makers}
+        while not made <= found:  # What may be one strategy or another is a use of both.
+            found |= made
+            together = (use.made for use in self._uses if any(each.node in found for each in use.made))
+            made = {each.node for instances in together for each in instances}
+        return [use for use in self._uses if any(each.node in found for each in use.made)]
+
+    @cached_property
+    def readings(self) -> dict[str, list[tuple[ast.Name, Scope, Statement]]]:
+        """Where each name is read."""
+        found: dict[str, list[tuple[ast.Name, Scope, Statement]]] = {}
+        for reading in self._readings:
+            for node, scope in reading.scopes.items():
+                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                    found.setdefault(node.id, []).append((node, scope, reading.statement))
+        return found
+
+    def name_of(self, site: Site) -> str:
+        """The full name of what a call makes a strategy of; empty if it makes none."""
+        names = self._program.names.full_names(site.node.func, site.scope, site.statement)
+        return next((name for name in names if api.is_subclass(name, *api.STRATEGY)), "")
+
+    @cached_property
+    def own_classes(self) -> list[Scope]:
+        """The classes of the program's own that are strategies."""
+        if not self._is_named:
+            return []
+        return [
+            scope
+            for scope in self._script.scopes
+            if scope.kind == "class"
+            and any(api.is_subclass(name, *api.STRATEGY) for name in self._program.names.library_bases(scope))
+        ]
+
+    @cached_property
+    def _is_named(self) -> bool:
+        return any("trategy" in name for name in self._script.identifiers)
+
+    @cached_property
+    def calls(self) -> set[ast.AST]:
+        """The calls that give a strategy, that in force included."""
+        current = (
+            site.node
+            for site in self._script.sites_calling({"get_strategy"})
+            if self._program.names.calls(site, GET_STRATEGY)
+        )
+        return {*current, *(site.node for site in self._makers)}
+
+    @cached_property
+    def _makers(self) -> list[Site]:
+        if not self._is_named:
+            return []
+        calls = self._script.sites_calling(api.last_names(*api.STRATEGY))
+        return [site for site in calls if self.name_of(site)]
+
+    def _is_beside(self, maker: Site) -> bool:
+        """Whether a strategy is made and used in one branch alone, which the others do without."""
+        if not is_of_one_branch(maker):
+            return False
+        below, above = next(
+            (below, above)
+            for below, above in pairwise(maker.statement.path())
+            if isinstance(above.node, ast.If) and above.branches.get("orelse") and below.branch != "header"
+        )
+        branch = above.branches[below.branch]
+        uses = [use for use in self._uses if any(each.node is maker.node for each in use.made)]
+        return all(any(each in branch for each in use.statement.path()) for use in uses)
+
+    @cached_property
+    def _uses(self) -> list[Use]:
+        if not self._makers:
+            return []
+        names, makers = self._names, self.calls
+        found: dict[ast.expr, Use] = {}
+        for reading in self._readings:
+            for node in reading.above:
+                if not isinstance(node, ast.expr) or not self._may_be(node, names, makers):
+                    continue
+                use = self._use(node, reading)
+                if use is not None and use.node not in found:
+                    found[use.node] = use
+        return sorted(found.values(), key=lambda use: self._script.span(use.node, use.statement).start)
+
+    def _use(self, node: ast.expr, reading: _Reading) -> Use | None:
+        values = self._values(node, reading)
+        if not any(map(_is_strategy, values)):
+            return None
+        while isinstance(above := reading.above[node], ast.expr) and node in alternatives(above):
+            node = above
+            values = self._values(node, reading)
+        around = []
+        current: ast.AST = node
+        while current in reading.above:
+            current = reading.above[current]
+            around.append(current)
+        made = frozenset(each for each in values if isinstance(each, Instance) and _is_strategy(each))
+        sure = len(made) == len(values)
+        return Use(node, around, reading.statement, reading.scopes[node], made, sure)
+
+    def _values(self, node: ast.expr, reading: _Reading) -> frozenset[Value]:
+        return self._program.names.values(node, reading.scopes[node], reading.statement)
+
+    @cached_property
+    def _names(self) -> set[str]:
+        """The names that may hold a strategy, or give one when they are called."""
+        found: set[str] = set()
+        makers = self.calls
+        scripts = self._script.scripts
+        size = -1
+        while size < len(found):
+            size = len(found)
+            for facts in (facts for script in scripts for facts in script.facts):
+                for scope in (facts.module, *facts.scopes):
+                    for name, bindings in scope.bindings.items():
+                        if any(
+                            each.full_name.rpartition(".")[2] in found
+                            or (each.value is not None and self._may_be(each.value, found, makers))
+                            for each in bindings
+                        ):
+                            found.add(name)
+                    if any(self._may_be(value, found, makers) for value, _ in scope.returns):
+                        found.add(scope.name)
+                for name, given in facts.attributes.items():
+                    values = (each.binding.value for each in given)
+                    if any(value is not None and self._may_be(value, found, makers) for value in values):
+                        found.add(name)
+            for site in self._script.sites:
+                if any(self._may_be(each, found, makers) for each in arguments(site.node)):
+                    for function in self._program.names.called_functions(site):
+                        found.update(each.arg for each in parameters(function))
+        return found
+
+    def _may_be(self, node: ast.expr, names: set[str], makers: set[ast.AST]) -> bool:
+        """Whether an expression may stand for a strategy, by the names in it."""
+        if isinstance(node, ast.Call):
+            return node in makers or last_name(node.func) in names
+        if isinstance(node, ast.Tuple | ast.List):
+            return any(self._may_be(each, names, makers) for each in node.elts)
+        parts = alternatives(node)
+        if parts:
+            return any(self._may_be(each, names, makers) for each in parts)
+        return last_name(node) in names and isinstance(getattr(node, "ctx", None), ast.Load)
+
+    @cached_property
+    def _readings(self) -> list[_Reading]:
+        return [_read(statement) for statement in self._script.statements]
+
+
+def parameters(function: Scope) -> list[ast.arg]:
+    """The parameters of a function that an argument alone can be given to."""
+    node = function.node
+    assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+    return [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+
+
+def _read(statement: Statement) -> _Reading:
+    """The statement's own expressions, with what is above each, and the scopes that they are read in."""
+    reading = _Reading(statement)
+    inner = statement.scope.facts.scope_of
+    waiting: list[tuple[ast.AST, Scope]] = [(statement.node, statement.scope)]
+    for node, scope in waiting:
+        for child in _children(node):
+            reading.above[child] = node
+            reading.scopes[child] = scope
+            waiting.append((child, inner.get(child, scope)))
+    return reading
+
+
+def _children(node: ast.AST) -> Iterator[ast.AST]:
+    return (each for each in ast.iter_child_nodes(node) if not isinstance(each, ast.stmt))
+
+
+def _is_strategy(value: Value) -> bool:
+    return isinstance(value, Instance) and (
+        value.cls == GET_STRATEGY or api.is_subclass(value.cls, *api.STRATEGY)
+    )

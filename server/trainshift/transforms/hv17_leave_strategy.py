@@ -1,0 +1,62 @@
+"""Takes the strategies of TensorFlow's own distribution out: each rank is one replica.
+
+    strategy = tf.distribute.MirroredStrategy()       model = make_model()
+    with strategy.scope():                            optimizer = tf.keras.optimizers.Adam(0.01)
+        model = make_model()
+        optimizer = tf.keras.optimizers.Adam(0.01)
+    ...                                               ...
+    loss = strategy.run(step, args=(batch,))          loss = step(batch)
+
+## Why it matters
+
+A strategy averages gradients by itself, over the GPUs of one process. With Horovod each process has one GPU,
+and both would average.
+
+## How it is done
+
+The strategy goes, and what is left is the script of one replica, which all other rules read. A scope becomes
+its body and `run` a call; `experimental_distribute_dataset` gives the dataset itself, `reduce` the rank's own
+value. `num_replicas_in_sync` is 1 where something is computed with it, and the number of ranks where it is
+shown.
+
+Gradients come out alike. A strategy adds up those of a loss that is divided by the batch of all replicas;
+here it is divided by the rank's own batch, and Horovod takes the mean.
+
+## What is refused
+
+Strategies for TPUs and parameter servers, and any use of a strategy that is not understood: the refusal names
+the place. A strategy in one branch of an `if`, which the other does without, stays there (HV01).
+"""
+
+from __future__ import annotations
+
+from trainshift.core.program import Program
+from trainshift.core.text.edit import Change, Edit
+from trainshift.core.text.source import Span
+from trainshift.rewriting.prerequisites import Prerequisites
+from trainshift.rewriting.strategies.leaving import Leaving
+from trainshift.transforms.rule import Proposals, Transform
+
+
+def propose(program: Program) -> Proposals:
+    """One change for each statement that made or used a strategy in what the program was made of.
+
+    Its edits are those that need Horovod; the others have been made.
+    """
+    if program.origin is None:
+        return
+    origin, passage = program.origin
+    for left in origin.fact(Leaving).left:
+        former = origin.script.statement_span(left.statement)
+        edits = []
+        for span in left.counts:
+            at = passage.forward(span.start)
+            file = program.linked(program.script.at(at)[0])
+            edits.append(Edit(at, at + span.end - span.start, f"{file.fact(Prerequisites).hvd}.size()"))
+        at = passage.forward(former.start)
+        yield Change(
+            "HV17", left.title, Span(at, at), tuple(edits), decisions=tuple(left.decisions), former=former
+        )
+
+
+RULE = Transform("HV17", "leave-strategy", propose)
