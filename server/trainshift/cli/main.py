@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
 from typing import Any, NoReturn
 
 import click
@@ -25,6 +26,9 @@ def main() -> NoReturn:
     sys.exit(0)
 
 
+_LOADED_WHEN_ASKED_FOR = {"calculus": "trainshift.cli.calculus_command"}
+
+
 class _Trainshift(click.Group):
     """The group: helps those who forget the command."""
 
@@ -34,6 +38,17 @@ class _Trainshift(click.Group):
             result = super().invoke(ctx)
             sys.stdout.flush()
             return result
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands, also those that are not loaded."""
+        return sorted({*super().list_commands(ctx), *_LOADED_WHEN_ASKED_FOR})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """A command by its name."""
+        if cmd_name in _LOADED_WHEN_ASKED_FOR:
+            command: click.Command = getattr(import_module(_LOADED_WHEN_ASKED_FOR[cmd_name]), cmd_name)
+            return command
+        return super().get_command(ctx, cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

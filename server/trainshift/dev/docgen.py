@@ -212,7 +212,9 @@ def _derivation(rule: DerivationRule) -> Iterator[str]:
             yield f"{each.prose}\n"
         for kind, text in each.blocks.items():
             language, _, said = kind.partition(" ")
-            if said:
+            if rule.folder == "calculus" and said != "term":
+                yield f"`trainshift calculus {said}`:\n"
+            elif said:
                 yield f"{_sentence(said)}:\n"
             yield _code(language, text)
     yield "## More\n"

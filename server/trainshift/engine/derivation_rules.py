@@ -44,4 +44,20 @@ class DerivationRule:
         return self.where.partition(".")[0]
 
 
-DERIVATION_RULES: tuple[DerivationRule, ...] = (DerivationRule("AD01", "syntax", "calculus.syntax"),)
+DERIVATION_RULES: tuple[DerivationRule, ...] = (
+    DerivationRule("AD01", "syntax", "calculus.syntax"),
+    DerivationRule("AD02", "call-by-value", "calculus.machine"),
+    DerivationRule("AD03", "sugar", "calculus.sugar"),
+    DerivationRule("AD04", "exact-reals", "calculus.lexer:number"),
+    DerivationRule("AD10", "metacircular", "calculus.plain"),
+    DerivationRule("AD11", "cps", "calculus.cps"),
+    DerivationRule("AD12", "cps-references", "calculus.cps:Cps.kept"),
+    DerivationRule("AD13", "cps-case", "calculus.cps:Cps.case"),
+    DerivationRule("AD14", "cps-shift", "calculus.cps:Cps.shift"),
+    DerivationRule("AD15", "cps-meta", "calculus.cps_meta"),
+    DerivationRule("AD16", "forward", "calculus.forward"),
+    DerivationRule("AD17", "dual-numbers", "calculus.dual"),
+    DerivationRule("AD18", "reverse-shift", "calculus.reverse:reverse_shift"),
+    DerivationRule("AD19", "reverse", "calculus.reverse:reverse"),
+    DerivationRule("AD20", "reverse-meta", "calculus.reverse:reverse_meta"),
+)
