@@ -11,7 +11,7 @@ from hypothesis import settings
 
 from trainshift.cli.rules import UnknownRule, find_rule
 
-_EVERY = 5
+_EVERY = 10
 """One in so many of the sampled tests is part of the quick loop."""
 
 

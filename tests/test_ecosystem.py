@@ -51,6 +51,7 @@ def test_it_tells_what_came_of_each_file(folder: Path, capsys: pytest.CaptureFix
     }
 
 
+@pytest.mark.slow
 def test_it_tells_what_differs_from_the_last_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _run(folder, capsys)
     (folder / "session.py").write_text(CLEAN.read_text() + "tf2 = tf\nprint(mystery())\n")
@@ -79,6 +80,7 @@ def test_a_state_can_be_kept_elsewhere(
     assert (tmp_path / "state.json").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_file_that_ends_its_process_or_takes_too_long_sinks_no_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -127,6 +127,7 @@ def test_the_command_line_writes_the_same(
 
 @settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
+@pytest.mark.slow
 def test_a_broken_program_is_refused_and_left_alone(data: st.DataObject) -> None:
     """A piece of a file is cut out, junk put in, or the file is missing; whatever comes of it is handled."""
     program = BY_NAME[data.draw(st.sampled_from(sorted(BY_NAME)))]

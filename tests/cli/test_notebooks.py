@@ -385,6 +385,7 @@ V3 = json.dumps({"metadata": {}, "nbformat": 3, "worksheets": [{"cells": []}]})
     ],
 )
 @pytest.mark.parametrize("args", [("convert", "--write"), ("check", "--fix"), ("loops",)])
+@pytest.mark.sampled
 def test_what_is_no_notebook_is_told(here: Path, args: tuple[str, ...], data: bytes, message: str) -> None:
     (here / "nb.ipynb").write_bytes(data)
     (here / "zz.ipynb").write_text(notebook())

@@ -137,6 +137,7 @@ def test_a_full_check_says_what_check_says_after_any_history(quick: bool) -> Non
                 assert live.in_full(Source(text), SETTINGS) == check(text, SETTINGS), note
 
 
+@pytest.mark.slow
 def test_a_check_that_was_given_up_leaves_no_trace() -> None:
     class GivenUp(BaseException):
         pass

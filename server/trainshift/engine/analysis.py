@@ -19,7 +19,7 @@ from trainshift.core.text.passage import Passage
 from trainshift.core.text.source import Span
 from trainshift.core.text.statements import FactsCache, ParseFailure
 from trainshift.engine.audit import Fault, faults_of
-from trainshift.engine.edited import edited
+from trainshift.engine.edited import edited, forget_edited
 from trainshift.engine.findings import ON_LOOPS, find
 from trainshift.engine.guards import GUARDING, guarded
 from trainshift.engine.outlook import Outlook, look
@@ -128,7 +128,7 @@ def analyze_script(
             return _brought_back(_analyze(read, pause, _relying(relying_on)))
     except BaseException:  # It was given up, and nobody has the program.
         if isinstance(read, Program) and read is not program:
-            read.forget()
+            forget_edited(read)
         program.forget()
         raise
 

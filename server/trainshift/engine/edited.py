@@ -24,6 +24,22 @@ def edited(program: Program, edits: tuple[Edit, ...]) -> Program:
     return Program(read, choices=program.choices, origin=origin)
 
 
+def forget_edited(program: Program) -> None:
+    """Free at once a program that `edited` gave, and what was read anew for it.
+
+    That refers to itself, too, and a long file's would outlive many conversions.
+    """
+    assert program.origin is not None
+    before = program.origin[0].script
+    known = {id(facts) for facts in before.facts}
+    paths = {script.path for script in before.scripts}
+    files = [script for script in program.script.scripts if script.path in paths]
+    read = [facts for script in files for facts in script.facts if id(facts) not in known]
+    program.forget()
+    for facts in read:
+        facts.dissolve()
+
+
 def _edited(script: Script, edits: tuple[Edit, ...]) -> Code:
     """A file after its edits, of which only what was edited is read anew."""
     text = apply(script.source.text, edits)

@@ -51,11 +51,12 @@ def propose(program: Program) -> Proposals:
     taken = list(dict.fromkeys(each for step in program.fact(Steps).steps for each in step.gradients))
     yield from _perhaps_wrapped(program, taken)
     wanted = [each for each in taken if any(map(each.needs_wrap, each.tapes))]
+    bare = {tape for each in program.fact(Steps).gradients if each not in taken for tape in each.bare}
     by_with: dict[Statement, list[Tape]] = {}
     done: set[Gradient] = set()
     for tape in program.fact(Steps).tapes:
         mine = [each for each in wanted if each.needs_wrap(tape)]
-        if not mine or any(tape in each.bare for each in tape.other):
+        if not mine or tape in bare:
             continue
         done.update(mine)
         if tape.with_statement is not None and _can_rebind(program, tape, mine):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import itertools
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeGuard
 
 from trainshift.core.lazy import cached_property
@@ -28,7 +28,7 @@ VARIABLE_LISTS = ("trainable_variables", "trainable_weights", "variables", "weig
 
 @dataclass(eq=False, slots=True)
 class Tape:
-    """A gradient tape: where it is made, the `with` that records on it, and its gradient calls.
+    """A gradient tape: where it is made, and the `with` that records on it.
 
     `name` is the (dotted) name that the `with` binds or enters; empty if there is none.
     """
@@ -36,8 +36,6 @@ class Tape:
     creation: Site
     with_statement: Statement | None = None
     name: str = ""
-    training: list[Gradient] = field(default_factory=list)
-    other: list[Gradient] = field(default_factory=list)
 
 
 @dataclass(eq=False, slots=True)
@@ -147,13 +145,6 @@ class Steps:
             )
             step.gradients = self._gradients_of(step)
             steps.append(step)
-        for gradient in dict.fromkeys(each for step in steps for each in step.gradients):
-            for tape in gradient.tapes:
-                tape.training.append(gradient)
-        for gradient in self.gradients:
-            for tape in gradient.tapes:
-                if gradient not in tape.training:
-                    tape.other.append(gradient)
         return steps
 
     def _is_delegation(self, site: Site, function: ast.Attribute) -> bool:

@@ -21,7 +21,7 @@ from trainshift.engine.audit.averaging import Averaging
 from trainshift.engine.audit.beginning import Beginning
 from trainshift.engine.audit.flaws import Flaw
 from trainshift.engine.audit.scaling import Scaling
-from trainshift.engine.edited import edited
+from trainshift.engine.edited import edited, forget_edited
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ def faults_of(program: Program, changes: Iterable[Change]) -> tuple[Fault, ...]:
         log.exception("the audit failed")
         return (Fault("an internal error: the result could not be checked", nowhere, certain=False),)
     finally:
-        result.forget()
+        forget_edited(result)
 
 
 def _origin(result: Program, edits: tuple[Edit, ...], site: Site) -> Span:
