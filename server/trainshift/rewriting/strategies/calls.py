@@ -14,6 +14,7 @@ from trainshift.core.text.facts import Site, argument, arguments, hides_argument
 from trainshift.rewriting.prerequisites import Prerequisites
 
 _OWN = "every rank has its own value; average it with hvd.allreduce where you need that of all"
+_WHOLE = "the function makes the dataset of one replica, which it does not divide by rank"
 _INPUTS = "distribute_datasets_from_function"
 
 
@@ -196,7 +197,7 @@ def _is_none(node: ast.expr) -> bool:
 
 
 _DATASET = Method(_dataset, "Read the dataset itself")
-_FUNCTION = Method(_from_function, "Make the dataset for this rank")
+_FUNCTION = Method(_from_function, "Make the dataset for this rank", _WHOLE)
 _RUN = Method(_run, "Call the function itself")
 _RESULTS = Method(_results, "Take the rank's own result")
 
