@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cli.conftest import Run
+from trainshift.core.choices import Choices
+from trainshift.engine import conversion
+from trainshift.engine.conversion import Conversion
 
 SCRIPT = "import tensorflow as tf\nbad()\n"
 OWN = 'ignore = ["TF03"]\n'
@@ -153,3 +157,53 @@ def test_the_settings_that_the_documentation_shows_are_read(run: Run, script: Pa
     assert status(run) == 1
     Path("pyproject.toml").write_text(shown.replace('"TF04"', '"TF03"'))
     assert status(run) == 0
+
+
+@pytest.fixture
+def chosen(monkeypatch: pytest.MonkeyPatch) -> list[Choices | None]:
+    """What was chosen of each conversion."""
+    found: list[Choices | None] = []
+    convert = conversion.convert_program
+
+    def noted(*args: Any, choices: Choices | None = None, **others: Any) -> Conversion:
+        found.append(choices)
+        return convert(*args, **others)
+
+    monkeypatch.setattr(conversion, "convert_program", noted)
+    return found
+
+
+def test_options_decide_over_settings_of_how_to_convert(
+    run: Run, script: Path, chosen: list[Choices | None]
+) -> None:
+    Path("p/trainshift.toml").write_text('compression = "fp16"\nsync-batch-norm = true\nwarmup-epochs = 3\n')
+    Path("own.toml").write_text("backward-passes-per-step = 2\n")
+    both = Choices(compression="fp16", sync_batch_norm=True, warmup_epochs=3)
+    for args, expected in (
+        ((), both),
+        (("--no-sync-batch-norm", "--warmup-epochs", "0"), Choices(compression="fp16")),
+        (("--op", "adasum", "--isolated"), Choices(op="adasum")),
+        (
+            ("--config", "own.toml", "--no-divide-data"),
+            Choices(backward_passes_per_step=2, divide_data=False),
+        ),
+    ):
+        assert run("convert", "p/src/train.py", *args).exit_code == 0
+        assert chosen.pop() == expected
+
+
+@pytest.mark.parametrize(
+    "args", [("--compression", "fp8"), ("--backward-passes-per-step", "0"), ("--config", "a", "--isolated")]
+)
+def test_what_cannot_be_chosen_is_wrong_usage(run: Run, script: Path, args: tuple[str, ...]) -> None:
+    result = run("convert", "p/src/train.py", *args)
+    assert result.exit_code == 2
+    assert args[0] in result.stderr
+
+
+def test_settings_that_are_wrong_leave_the_script_alone(run: Run, script: Path) -> None:
+    Path("p/trainshift.toml").write_text("warmup-epochs = -1\n")
+    result = run("convert", "--write", "p/src/train.py")
+    assert result.exit_code == 2
+    assert "`warmup-epochs` must be a whole number from 0 on, not -1." in result.stderr
+    assert script.read_text() == SCRIPT

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from lsprotocol import types
 
-from lsp.commands import SCRIPTS, text_of
+from lsp.commands import SCRIPTS, converted, run, text_of
 from lsp.session import PULLING, Document, Session, able, serve
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
@@ -28,6 +28,12 @@ for x in range(10):
         loss = tf.reduce_mean(model(x))
     grads = tape.gradient(loss, model.trainable_variables)
     opt.apply_gradients(zip(grads, model.trainable_variables))
+"""
+FIT = """\
+import tensorflow as tf
+model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+model.fit(tf.ones([8, 1]), tf.ones([8, 1]), epochs=8)
 """
 BOTH = {"TF01", "TF03"}
 # A client that cannot be asked for its settings.
@@ -365,3 +371,26 @@ async def test_what_the_project_asks_for_is_told_at_the_import(tmp_path: Path) -
         session.watched(requirements, types.FileChangeType.Changed)
         while "TS04" in {each.code for each in await session.pulled(document)}:
             pass
+
+
+async def test_a_script_is_converted_as_was_chosen(tmp_path: Path) -> None:
+    """As the command line does: by the editor's settings, and by the project's, which decide."""
+    folder = project(tmp_path / "here", "warmup-epochs = 0")
+    only = ["source.makeDistributed.trainshift"]
+    async with serve(folders=[folder]) as session:
+        document = script(session, folder, FIT)
+        (action,) = await session.actions(document, 0, only=only)
+        assert await session.result(action, document) == converted(folder / "train.py")
+        count = session.configured
+        session.configure({"compression": "fp16", "warmupEpochs": 3})
+        await session.until("settings are asked for", lambda: session.configured > count)
+        (action,) = await session.actions(document, 0, only=only)
+        with_editor = run("convert", "-q", "--compression", "fp16", "-o", "-", folder / "train.py").decode()
+        assert "fp16" in with_editor
+        assert await session.result(action, document) == with_editor
+        (folder / "pyproject.toml").write_text("[tool.trainshift]\nwarmup-epochs = 5\ncompression = 'none'\n")
+        session.watched(folder / "pyproject.toml", types.FileChangeType.Changed)
+        (action,) = await session.actions(document, 0, only=only)
+        with_project = run("convert", "-q", "-o", "-", folder / "train.py").decode()
+        assert "warmup_epochs=5" in with_project
+        assert await session.result(action, document) == with_project

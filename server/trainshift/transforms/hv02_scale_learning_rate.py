@@ -42,6 +42,7 @@ from trainshift.rewriting.keras.fits import Fits
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.rates.learning_rates import LearningRates
 from trainshift.rewriting.rates.rate_places import Rate
+from trainshift.rewriting.reductions import Reductions
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
 _INSIDE = (
@@ -54,7 +55,9 @@ _COUNTS = ("steps_per_epoch", "steps", "max_steps", "num_steps", "last_step")
 
 
 def propose(program: Program) -> Proposals:
-    """One change for each statement in which a rate is written."""
+    """One change for each statement in which a rate is written; none where Adasum keeps the rates."""
+    if not program.fact(Reductions).scales_rates:
+        return
     rates, hidden = program.fact(LearningRates).all
     divided = _divides_steps(program)
     by_statement: dict[Statement, list[Rate]] = {}

@@ -46,9 +46,11 @@ from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit, Withheld
 from trainshift.core.text.expressions import handed_to, of_each
 from trainshift.core.text.facts import Site, Statement
+from trainshift.core.training.horovod import KERAS
 from trainshift.rewriting.keras.schedule_configs import REGISTER, Remake, ScheduleConfigs
 from trainshift.rewriting.keras.wraps import Wrap, Wraps
 from trainshift.rewriting.prerequisites import Prerequisites
+from trainshift.rewriting.reductions import Form, Reductions
 from trainshift.rewriting.tf1.graphs import Graphs
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
@@ -80,10 +82,13 @@ def _average(program: Program, site: Site) -> Change | Withheld:
         return Withheld(
             "HV03", span, "the gradients are taken inside an f-string; give that a statement of its own", True
         )
-    averaged = f"grad if grad is None else {program.at(site).fact(Prerequisites).hvd}.allreduce(grad)"
+    hvd, reductions = program.at(site).fact(Prerequisites).hvd, program.fact(Reductions)
+    averaged = f"grad if grad is None else {hvd}.allreduce(grad{reductions.given(Form.GRADIENTS, hvd)})"
     edits = program.fact(Layout).put(site.node, site, of_each(site.node, "grad", averaged))
     title = "Average the gradients that tf.gradients takes over all ranks"
-    return Change("HV03", title, program.script.statement_span(site.statement), edits)
+    decisions = tuple(reductions.decisions(Form.GRADIENTS))
+    target = program.script.statement_span(site.statement)
+    return Change("HV03", title, target, edits, decisions=decisions)
 
 
 def _change(program: Program, wrap: Wrap) -> Change | Withheld:
@@ -93,11 +98,11 @@ def _change(program: Program, wrap: Wrap) -> Change | Withheld:
         return Withheld(
             "HV03", span, "the optimizer is made inside an f-string; give it a statement of its own", True
         )
-    name, wrapper = wrap.target or "the optimizer", _wrapper(program, wrap.statement, wrap)
+    name, (wrapper, more) = wrap.target or "the optimizer", _wrapper(program, wrap.statement, wrap)
     requires: tuple[Edit, ...] = ()
-    edits = program.fact(Layout).put(wrap.site.node, wrap.site, handed_to(wrapper))
+    edits = program.fact(Layout).put(wrap.site.node, wrap.site, handed_to(wrapper, more))
     if wrap.target:
-        edits = (program.fact(Layout).after(wrap.statement, [f"{name} = {wrapper}({name})"]),)
+        edits = (program.fact(Layout).after(wrap.statement, [f"{name} = {wrapper}({name}{more})"]),)
         requires = program.fact(Layout).isolate(wrap.statement)
     decision = (
         f"{name} is wrapped for all modes; where a tape uses it, the tape averages and the wrap does not"
@@ -118,21 +123,28 @@ def _in_modes(program: Program, wrap: Wrap) -> Change | Withheld:
             return Withheld(
                 "HV03", span, "the call is inside an f-string; give it a statement of its own", True
             )
-        name, wrapper = program.script.text(given, site), _wrapper(program, site.statement, wrap)
+        name, (wrapper, more) = program.script.text(given, site), _wrapper(program, site.statement, wrap)
         named[name] = None
         if mode.name:
-            edits.append(program.fact(Layout).before(site.statement, [f"{name} = {wrapper}({name})"]))
+            line = f"{name} = {wrapper}({name}{more})"
+            edits.append(program.fact(Layout).before(site.statement, [line]))
             requires += program.fact(Layout).isolate(site.statement)
         else:
-            edits += program.fact(Layout).put(given, site, handed_to(wrapper))
+            edits += program.fact(Layout).put(given, site, handed_to(wrapper, more))
     names, alone = " and ".join(named), "this mode alone" if len(wrap.modes) == 1 else "these modes alone"
     decision = f"{names} is wrapped for {alone}; where a tape uses it, the tape averages"
     first = wrap.modes[0].compile.site.statement
     return _averaging(program, wrap, names, first, tuple(edits), tuple(requires), decision)
 
 
-def _wrapper(program: Program, statement: Statement, wrap: Wrap) -> str:
-    return f"{program.at(statement).fact(Prerequisites).modules[wrap.module]}.DistributedOptimizer"
+def _wrapper(program: Program, statement: Statement, wrap: Wrap) -> tuple[str, str]:
+    """What wraps an optimizer, and what it is given besides."""
+    module = program.at(statement).fact(Prerequisites).modules[wrap.module]
+    return f"{module}.DistributedOptimizer", program.fact(Reductions).given(_form(wrap), module)
+
+
+def _form(wrap: Wrap) -> Form:
+    return Form.KERAS if wrap.module == KERAS else Form.GRAPH
 
 
 def _averaging(
@@ -147,8 +159,10 @@ def _averaging(
     """The change of a statement that wraps an optimizer; the decision is one where a tape uses it too."""
     title = f"Average the gradients that {name} steps over all ranks"
     doubts = (wrap.doubt,) if wrap.doubt else ()
-    decisions = (decision,) if wrap.is_shared else ()
-    return Change("HV03", title, program.script.statement_span(statement), edits, requires, doubts, decisions)
+    decisions = [decision] if wrap.is_shared else []
+    decisions += program.fact(Reductions).decisions(_form(wrap))
+    target = program.script.statement_span(statement)
+    return Change("HV03", title, target, edits, requires, doubts, tuple(decisions))
 
 
 def _serializable(program: Program, remake: Remake) -> Change | Withheld:

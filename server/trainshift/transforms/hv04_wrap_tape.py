@@ -38,6 +38,7 @@ from trainshift.core.training.executions import Executions, in_loop
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import VARIABLE_LISTS, Gradient, Steps, Tape, is_plain
 from trainshift.rewriting.prerequisites import Prerequisites
+from trainshift.rewriting.reductions import Form, Reductions
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
 _SOMETIMES = (
@@ -113,14 +114,17 @@ def _receiver(gradient: Gradient) -> str:
 
 def _rebind(program: Program, statement: Statement, tapes: list[Tape]) -> tuple[list[Edit], list[Edit]]:
     """Edits and prerequisites that rebind the tapes' names after the `with`."""
-    wrap = f"{program.at(statement).fact(Prerequisites).hvd}.DistributedGradientTape"
-    lines = [f"{tape.name} = {wrap}({tape.name})" for tape in tapes]
+    hvd = program.at(statement).fact(Prerequisites).hvd
+    more = program.fact(Reductions).given(Form.TAPE, hvd)
+    lines = [f"{tape.name} = {hvd}.DistributedGradientTape({tape.name}{more})" for tape in tapes]
     return [program.fact(Layout).after(statement, lines)], list(program.fact(Layout).isolate(statement))
 
 
 def _wrap(program: Program, node: ast.expr, site: Site) -> tuple[list[Edit], list[Edit]]:
     """Edits that wrap an expression: where the tape is made, or where its gradient is taken."""
-    wrap = handed_to(f"{program.at(site).fact(Prerequisites).hvd}.DistributedGradientTape")
+    hvd = program.at(site).fact(Prerequisites).hvd
+    more = program.fact(Reductions).given(Form.TAPE, hvd)
+    wrap = handed_to(f"{hvd}.DistributedGradientTape", more)
     return [*program.fact(Layout).put(node, site, wrap)], []
 
 
@@ -138,7 +142,8 @@ def _change(
         doubts += [doubt] if doubt else []
     names = dict.fromkeys(_receiver(each) or "the tape" for each in gradients)
     title = f"Average the gradients of {' and '.join(names)} over all ranks"
-    return Change("HV04", title, target, tuple(edits), tuple(requires), tuple(doubts))
+    decisions = tuple(program.fact(Reductions).decisions(Form.TAPE))
+    return Change("HV04", title, target, tuple(edits), tuple(requires), tuple(doubts), decisions)
 
 
 def _sources(program: Program, gradient: Gradient) -> tuple[str, list[Edit], str]:

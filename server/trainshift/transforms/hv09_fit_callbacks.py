@@ -19,7 +19,8 @@ The broadcast comes first. If a callback reads metrics, their average over the r
 ranks stop, or lower their rate, at the same time. Callbacks that steer training stay on every rank. Those
 that only write, such as `ModelCheckpoint` and `TensorBoard`, are kept to rank 0 where they are put into the
 list. The order of your callbacks stays. An unknown one runs on every rank. What a callback class of your own
-prints and writes is guarded inside it.
+prints and writes is guarded inside it. With `warmup-epochs = 5` in the settings, Horovod's callback
+raises the rate over the first five epochs.
 
 Keras draws its progress bars on every rank, so `evaluate`, `predict` and `Progbar` are silenced likewise. A
 `verbose` of your own stays as it is on rank 0.
@@ -38,7 +39,8 @@ from trainshift.core.training.horovod import Horovod
 from trainshift.rewriting.edits.list_edits import keep_to_root, left, placed, put_first, run, titled
 from trainshift.rewriting.edits.rank_guards import guard_changes, only_argument
 from trainshift.rewriting.keras.callbacks import AVERAGE, BROADCAST, CallbackLists, Callbacks
-from trainshift.rewriting.keras.fits import hides
+from trainshift.rewriting.keras.fits import Fit, hides
+from trainshift.rewriting.keras.warm_ups import WARM_UP, WarmUps
 from trainshift.rewriting.list_roles import Role
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.ranks.guard_forms import Form, RootCall, RootKind
@@ -83,6 +85,8 @@ def _fit(program: Program, callbacks: Callbacks) -> Change | Withheld | None:
         first = [f"{program.at(site).fact(Prerequisites).hvd_keras}.callbacks.{BROADCAST}(0)"]
         if callbacks.reads_metrics and not callbacks.has(AVERAGE):
             first.append(f"{program.at(site).fact(Prerequisites).hvd_keras}.callbacks.{AVERAGE}()")
+        if _warms_up(program, callbacks):
+            first.append(_warm_up(program, callbacks.fit))
         if callbacks.given is None:
             added["callbacks"] = f"[{', '.join(first)}]"
         else:
@@ -107,6 +111,19 @@ def _fit(program: Program, callbacks: Callbacks) -> Change | Withheld | None:
     )
 
 
+def _warms_up(program: Program, callbacks: Callbacks) -> bool:
+    """Whether a warm-up was chosen, is not there yet, and is possible."""
+    chosen = program.choices.warmup_epochs > 0 and not callbacks.has(WARM_UP)
+    return chosen and not program.fact(WarmUps).obstacle(callbacks.fit)
+
+
+def _warm_up(program: Program, fit: Fit) -> str:
+    """The callback that warms the rate up; the momentum of today's Keras optimizers it cannot set."""
+    model, hvd = ast.unparse(fit.model), program.at(fit.site).fact(Prerequisites).hvd_keras
+    rate, epochs = f"{model}.optimizer.learning_rate.numpy()", program.choices.warmup_epochs
+    return f"{hvd}.callbacks.{WARM_UP}({rate}, warmup_epochs={epochs}, momentum_correction=False)"
+
+
 def _doubts(program: Program, callbacks: Callbacks) -> tuple[str, ...]:
     doubts = []
     if not callbacks.fit.certain:
@@ -129,6 +146,7 @@ def _decisions(program: Program, callbacks: Callbacks) -> tuple[str, ...]:
         decisions.append(f"{', '.join(unknown)} (unknown) {run(unknown)} on every rank")
     if "BackupAndRestore" in callbacks.named(Role.WRITES):
         decisions.append("BackupAndRestore would resume rank 0 only: delete its backup before a restart")
+    decisions += _of_warm_up(program, callbacks)
     if callbacks.fit.given("steps_per_epoch") is None and not hides(
         program.script, callbacks.fit.site, "steps_per_epoch"
     ):
@@ -138,6 +156,17 @@ def _decisions(program: Program, callbacks: Callbacks) -> tuple[str, ...]:
     if callbacks.fit.given("validation_steps") is not None:
         decisions.append("validation_steps is not divided: every rank validates on as many batches as before")
     return tuple(decisions)
+
+
+def _of_warm_up(program: Program, callbacks: Callbacks) -> list[str]:
+    """What was decided of a warm-up that was chosen, for a fit that gets the broadcast too."""
+    epochs = program.choices.warmup_epochs
+    if not epochs or callbacks.has(BROADCAST) or program.fact(Horovod).is_elastic:
+        return []
+    obstacle = program.fact(WarmUps).obstacle(callbacks.fit)
+    if obstacle:
+        return [f"the rate is not warmed up: {obstacle}"]
+    return [f"the rate rises over the first {epochs} epochs, for which fit must know its number of steps"]
 
 
 def _verbose(program: Program, call: RootCall) -> tuple[Edit, ...]:

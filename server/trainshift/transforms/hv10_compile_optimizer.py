@@ -39,6 +39,7 @@ from trainshift.core.training.steps import is_plain
 from trainshift.rewriting.keras.fits import Compile, Fits, method_argument
 from trainshift.rewriting.keras.wraps import Named, Unnamed, Wrap, Wraps
 from trainshift.rewriting.prerequisites import Prerequisites
+from trainshift.rewriting.reductions import Form, Reductions
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
 _BASE = "optimizer"
@@ -53,7 +54,9 @@ def propose(program: Program) -> Proposals:
         if wrap.compile is not None:
             yield _wrap(program, wrap, wrap.compile)
     for each in named:
-        yield _make(program, each)
+        change = _make(program, each)
+        if change is not None:
+            yield change
     for unnamed in program.fact(Wraps).unnamed:
         yield _get(program, unnamed)
     for compile in program.fact(Fits).compiles:
@@ -68,12 +71,14 @@ def _wrap(program: Program, wrap: Wrap, compile: Compile) -> Change | Withheld:
     """An optimizer that is made in place: bound to a variable, or wrapped where it stands."""
     site, script = compile.site, program.script
     span = script.span(wrap.site.node, wrap.site)
-    wrapper = f"{program.at(site).fact(Prerequisites).hvd_keras}.DistributedOptimizer"
+    hvd = program.at(site).fact(Prerequisites).hvd_keras
+    wrapper, more = f"{hvd}.DistributedOptimizer", program.fact(Reductions).given(Form.KERAS, hvd)
+    decisions = tuple(program.fact(Reductions).decisions(Form.KERAS))
     if site.in_fstring:
         return Withheld("HV10", span, "the call is inside an f-string; give it a statement of its own", True)
     if not _is_statement(site) or not _can_follow(program, site, wrap.site):
-        edits = program.fact(Layout).put(wrap.site.node, site, handed_to(wrapper))
-        return Change("HV10", _TITLE, script.statement_span(site.statement), edits)
+        edits = program.fact(Layout).put(wrap.site.node, site, handed_to(wrapper, more))
+        return Change("HV10", _TITLE, script.statement_span(site.statement), edits, decisions=decisions)
     # What stands in front of the optimizer moves behind it, so that edits inside of it stay where they are.
     name = _name(program, compile)
     statement = script.statement_span(site.statement)
@@ -81,10 +86,11 @@ def _wrap(program: Program, wrap: Wrap, compile: Compile) -> Change | Withheld:
     lead = script.source.text[statement.start : span.start]
     edits = (
         Edit(statement.start, span.start, f"{name} = {wrapper}("),
-        Edit(span.end, span.end, f"){newline}{lead}{name}", Side.WITHIN, 1),
+        Edit(span.end, span.end, f"{more}){newline}{lead}{name}", Side.WITHIN, 1),
     )
     requires = program.fact(Layout).isolate(site.statement)
-    return Change("HV10", _TITLE, statement, edits, requires, (wrap.doubt,) if wrap.doubt else ())
+    doubts = (wrap.doubt,) if wrap.doubt else ()
+    return Change("HV10", _TITLE, statement, edits, requires, doubts, decisions)
 
 
 def _can_follow(program: Program, site: Site, optimizer: Site) -> bool:
@@ -98,8 +104,11 @@ def _can_follow(program: Program, site: Site, optimizer: Site) -> bool:
     )
 
 
-def _make(program: Program, named: Named) -> Change | Withheld:
-    """An optimizer that is named, or the default: made in front of the statement, or in place."""
+def _make(program: Program, named: Named) -> Change | Withheld | None:
+    """An optimizer that is named, or the default: made in front of the statement, or in place.
+
+    None where it need not be wrapped nor scaled.
+    """
     site, script, layout = named.compile.site, program.script, program.fact(Layout)
     target = script.statement_span(site.statement)
     if site.in_fstring:
@@ -110,13 +119,17 @@ def _make(program: Program, named: Named) -> Change | Withheld:
     rate = signature.parameter("learning_rate") if signature is not None else None
     last = named.cls.rpartition(".")[2]
     names = program.at(site).fact(Prerequisites)
+    reductions, is_wrapped = program.fact(Reductions), named.compile.own_tape is None
+    if not (is_wrapped or reductions.scales_rates):
+        return None
     scaled = f"learning_rate={rate.default} * {names.hvd}.size()" if rate is not None else ""
     value = f"{names.tf}.keras.optimizers.{last}({scaled})"
-    if named.compile.own_tape is None:
-        value = f"{names.hvd_keras}.DistributedOptimizer({value})"
+    if is_wrapped:
+        more = reductions.given(Form.KERAS, names.hvd_keras)
+        value = f"{names.hvd_keras}.DistributedOptimizer({value}{more})"
     requires: tuple[Edit, ...] = ()
     edits: tuple[Edit, ...] = ()
-    if _is_statement(site) and named.compile.own_tape is None:
+    if _is_statement(site) and is_wrapped:
         name = _name(program, named.compile)
         edits = (layout.before(site.statement, [f"{name} = {value}"]),)
         requires = layout.isolate(site.statement)
@@ -127,7 +140,8 @@ def _make(program: Program, named: Named) -> Change | Withheld:
         edits += layout.replace(named.node, site, value)
     given = script.text(named.node, site) if named.node is not None else "Keras' default"
     decision = f"{given} is {last} with its default learning rate {rate.default if rate else ''}, scaled"
-    return Change("HV10", _TITLE, target, edits, requires, decisions=(decision,))
+    more_decisions = reductions.decisions(Form.KERAS) if is_wrapped else ()
+    return Change("HV10", _TITLE, target, edits, requires, decisions=(decision, *more_decisions))
 
 
 def _get(program: Program, unnamed: Unnamed) -> Change:
@@ -136,16 +150,18 @@ def _get(program: Program, unnamed: Unnamed) -> Change:
     names, name = program.at(site).fact(Prerequisites), _name(program, unnamed.compile)
     text = program.script.text(unnamed.node, site)
     text = ast.unparse(unnamed.node) if comments(text) else text  # Comments stay where they are.
+    more = program.fact(Reductions).given(Form.KERAS, names.hvd_keras)
     lines = [
         f"{name} = {names.tf}.keras.optimizers.get({text})",
         f"{name}.learning_rate = {name}.learning_rate * {names.hvd}.size()",
-        f"{name} = {names.hvd_keras}.DistributedOptimizer({name})",
+        f"{name} = {names.hvd_keras}.DistributedOptimizer({name}{more})",
     ]
     edits = (layout.before(site.statement, lines), *layout.replace(unnamed.node, site, name))
     doubt = f"{text} is assumed to be the name of an optimizer, or one without a schedule"
     target = program.script.statement_span(site.statement)
     doubts = () if unnamed.is_name else (doubt,)
-    return Change("HV10", _TITLE, target, edits, layout.isolate(site.statement), doubts)
+    decisions = tuple(program.fact(Reductions).decisions(Form.KERAS))
+    return Change("HV10", _TITLE, target, edits, layout.isolate(site.statement), doubts, decisions)
 
 
 def _is_statement(site: Site) -> bool:

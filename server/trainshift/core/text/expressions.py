@@ -125,9 +125,9 @@ def alternative(otherwise: str) -> Frame:
     return Frame("", f" or {otherwise}", ALTERNATIVE, Level.OR)
 
 
-def handed_to(function: str) -> Frame:
-    """``function(expression)``."""
-    return Frame(f"{function}(", ")", ARGUMENT)
+def handed_to(function: str, more: str = "") -> Frame:
+    """``function(expression)``, with what follows the expression."""
+    return Frame(f"{function}(", f"{more})", ARGUMENT)
 
 
 def of_each(node: ast.expr, name: str, made: str) -> Frame:

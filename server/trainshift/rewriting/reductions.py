@@ -1,0 +1,153 @@
+"""Reductions: how Horovod's wraps make one gradient of those of all ranks, as was chosen (spec.md 8).
+
+What each form of training offers was read in the source of Horovod 0.28.1, and seen to run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+
+from trainshift.core.choices import ADASUM, FP16
+from trainshift.core.lazy import cached_property
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Site
+from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.loop_kinds import Pattern
+from trainshift.core.training.loops import Loops
+from trainshift.rewriting.keras.fits import Fits
+from trainshift.rewriting.keras.wraps import Wraps
+from trainshift.rewriting.tf1.graphs import Graphs
+
+_OPTIMIZER, _TAPE, _ALLREDUCE = "DistributedOptimizer", "DistributedGradientTape", "allreduce"
+_ADASUM = "horovod.tensorflow.Adasum"
+# What scales losses, by a factor that changes while gradients are gathered.
+_SCALING_LOSSES = (
+    "LossScaleOptimizer",
+    "enable_mixed_precision_graph_rewrite",
+    "set_global_policy",
+    "set_policy",
+)
+
+
+class Form(Enum):
+    """What averages the gradients of a step, by what people call it."""
+
+    TAPE = "a tape"
+    KERAS = "Keras' fit"
+    GRAPH = "a TensorFlow 1 optimizer"
+    GRADIENTS = "tf.gradients"
+
+
+class Reductions:
+    """What the wraps of one program are given."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._choices = program.choices
+        self._horovod = program.fact(Horovod)
+
+    @property
+    def scales_rates(self) -> bool:
+        """Whether the rates are multiplied by the number of ranks: not where Adasum makes one gradient."""
+        return not self._is_adasum
+
+    def given(self, form: Form, module: str) -> str:
+        """The arguments that a wrap is given behind what it wraps; `module` is the name of Horovod's."""
+        return "".join(f", {each}" for each in self._given(form, module))
+
+    def _given(self, form: Form, module: str) -> Iterator[str]:
+        if self._choices.compression == FP16:
+            yield f"compression={module}.Compression.fp16"
+        if self._is_adasum:
+            yield f"op={module}.Adasum"
+        if self._choices.backward_passes_per_step > 1 and not self._gathers_nothing(form):
+            yield f"backward_passes_per_step={self._choices.backward_passes_per_step}"
+            yield "average_aggregated_gradients=True"
+            yield "sparse_as_dense=True"
+
+    def decisions(self, form: Form) -> Iterator[str]:
+        """What was decided of a wrap because of what was chosen."""
+        if self._choices.warmup_epochs and form is not Form.KERAS and not self._program.fact(Fits).fits:
+            yield "the rate is not warmed up: Horovod does that for fit alone"
+        passes = self._choices.backward_passes_per_step
+        if passes > 1:
+            lacks = self._gathers_nothing(form)
+            yield (
+                f"it averages at every batch: {lacks}"
+                if lacks
+                else f"each rank averages {passes} batches before a step; the rate is not scaled for these"
+            )
+        if self._is_adasum:
+            yield (
+                "Adasum adds the gradients up and the rate is not scaled; it needs a Horovod that was built "
+                "with MPI, and 2, 4, 8, ... ranks"
+            )
+        elif self._choices.op == ADASUM:
+            yield f"the gradients are averaged and the rate is scaled: {self._adds_nothing}"
+
+    def _gathers_nothing(self, form: Form) -> str:
+        """Why a wrap cannot gather the gradients of several batches; empty if it can."""
+        if form in (Form.TAPE, Form.GRADIENTS):
+            return f"Horovod has no backward_passes_per_step for {form.value}"
+        if self._scales_losses:
+            return "Horovod would add up gradients of losses that are scaled by different factors"
+        if form is Form.GRAPH and self._runs_sessions:
+            return "Horovod's variables for it are initialized by MonitoredSession and Estimators only"
+        return ""
+
+    @cached_property
+    def _scales_losses(self) -> bool:
+        return next(iter(self._program.script.sites_named(*_SCALING_LOSSES)), None) is not None
+
+    @cached_property
+    def _runs_sessions(self) -> bool:
+        return any(loop.pattern is Pattern.SESSION for loop in self._program.fact(Loops).own)
+
+    # Adasum
+
+    @cached_property
+    def _is_adasum(self) -> bool:
+        """Whether Adasum makes one gradient of those of all ranks, in all of the program."""
+        there = self._wraps_there
+        if there and all(map(self._adds_up, there)):
+            return True
+        return self._choices.op == ADASUM and not self._adds_nothing
+
+    @cached_property
+    def _adds_nothing(self) -> str:
+        """Why Adasum cannot be used; empty if it can."""
+        if self._wraps_optimizers:
+            # `DistributedOptimizer(op=Adasum)` of TensorFlow 1 lets the ranks train apart.
+            return "Horovod's Adasum works with tapes alone, not with the optimizers that it wraps"
+        if self._wraps_there or self._has_scaled_rates:
+            return "parts of the script average or scale already"
+        return ""
+
+    @cached_property
+    def _wraps_optimizers(self) -> bool:
+        wraps = self._program.fact(Wraps)
+        made, named, _ = wraps.all
+        by_name = any(each.compile.own_tape is None for each in named)
+        return bool(made or by_name or wraps.unnamed or self._horovod.calls(_OPTIMIZER, "load_model"))
+
+    @cached_property
+    def _wraps_there(self) -> list[Site]:
+        """What makes one gradient in the script as it is."""
+        functions = (_TAPE, _ALLREDUCE) if self._program.fact(Graphs).is_used else (_TAPE,)
+        return self._horovod.calls(*functions)
+
+    def _adds_up(self, wrap: Site) -> bool:
+        names = self._program.names
+        given = [word.value for word in wrap.node.keywords if word.arg == "op"]
+        return any(_ADASUM in names.full_names(each, wrap.scope, wrap.statement) for each in given)
+
+    @cached_property
+    def _has_scaled_rates(self) -> bool:
+        """Whether the script multiplies rates by the number of ranks itself."""
+        return self._horovod.is_used and any(
+            self._horovod.scaled(given, site.scope, site.statement)
+            for site in self._program.script.sites
+            if self._program.fact(Wraps).makes_optimizer(site)
+            for given in (*site.node.args, *(word.value for word in site.node.keywords))
+        )

@@ -1,0 +1,95 @@
+"""What can be chosen of a conversion does what it says, on two real processes of Horovod.
+
+Adasum is not among it: it needs a Horovod with MPI.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from proof.harness import Run, judge, run_converted, run_original
+from trainshift.core.choices import Choices
+from trainshift.engine.conversion import Status, convert
+
+pytestmark = pytest.mark.proof
+
+DATA = """\
+import tensorflow as tf
+
+x = tf.random.uniform([32, 3])
+y = tf.reduce_sum(x, axis=1, keepdims=True)
+dataset = tf.data.Dataset.from_tensor_slices((x, y)).repeat().batch(4)
+"""
+TAPE = f"""{DATA}
+model = tf.keras.Sequential([tf.keras.layers.Dense(2), tf.keras.layers.Dense(1)])
+optimizer = tf.keras.optimizers.SGD(0.01)
+for images, labels in dataset.take(8):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((model(images) - labels) ** 2)
+    grads = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply_gradients(zip(grads, model.trainable_variables))
+"""
+FIT = f"""{DATA}
+model = tf.keras.Sequential([tf.keras.layers.Dense(2), tf.keras.layers.Dense(1)])
+optimizer = tf.keras.optimizers.SGD(0.01, momentum=0.9)
+model.compile(optimizer, "mse")
+model.fit(dataset, epochs=4, steps_per_epoch=8, verbose=0)
+"""
+MONITORED = """\
+import tensorflow.compat.v1 as tf
+
+tf.disable_v2_behavior()
+x = tf.random.uniform([4, 3])
+w = tf.get_variable("w", [3, 1])
+loss = tf.reduce_mean((tf.matmul(x, w) - 1.0) ** 2)
+optimizer = tf.train.GradientDescentOptimizer(0.01)
+train = optimizer.minimize(loss, global_step=tf.train.get_or_create_global_step())
+hooks = [tf.train.StopAtStepHook(last_step=16)]
+with tf.train.MonitoredTrainingSession(hooks=hooks) as session:
+    while not session.should_stop():
+        session.run(train)
+"""
+
+
+def proved(script: str, choices: Choices) -> tuple[list[str], tuple[Run, Run], str]:
+    """The ids of what the judge says of a script that is converted as chosen, its two runs, and its text."""
+    conversion = convert(script, choices=choices)
+    assert conversion.status is Status.CONVERTED, conversion.reason
+    runs = run_converted(conversion.text)
+    faults = judge(run_original(script), runs)
+    print(*faults, sep="\n")
+    return [each.partition(":")[0] for each in faults], runs, conversion.text
+
+
+def rates(run: Run) -> list[float]:
+    """The rates that the first optimizer stepped with."""
+    assert run.record is not None
+    return list(run.record.optimizers[0].rates)
+
+
+@pytest.mark.parametrize("script", [TAPE, FIT], ids=["tape", "fit"])
+def test_compressed_gradients(script: str) -> None:
+    faults, _, text = proved(script, Choices(compression="fp16"))
+    assert "compression=hvd.Compression.fp16" in text
+    assert faults == []
+
+
+def test_a_rate_that_rises_over_the_first_epochs() -> None:
+    """From that of one rank to that of two, step by step, and the ranks end alike."""
+    faults, runs, _ = proved(FIT, Choices(warmup_epochs=2))
+    assert faults == ["rate-not-scaled"]
+    rising = [0.01 + 0.01 * step / 8 for step in range(1, 9)]
+    for run in runs:
+        assert rates(run) == pytest.approx([*rising, *[0.02] * 8])
+
+
+@pytest.mark.parametrize("script", [FIT, MONITORED], ids=["fit", "monitored"])
+def test_several_batches_before_a_step(script: str) -> None:
+    """Half as many steps, each of what all batches of both ranks average to."""
+    before, _, _ = proved(script, Choices())
+    faults, runs, _ = proved(script, Choices(backward_passes_per_step=2))
+    assert before == []
+    assert faults == ["steps-differ"]
+    expected = 8 if script is FIT else 4
+    for run in runs:
+        assert rates(run) == pytest.approx([0.02] * expected)
