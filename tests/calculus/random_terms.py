@@ -53,8 +53,9 @@ class Maker:
         self._fuel = self._random.randint(4, 26)
 
     def function(self) -> Term:
-        """A function from reals to reals."""
-        return self._function(("fun", REAL, REAL))
+        """A function from reals to reals, or what gives one."""
+        wanted = ("fun", REAL, REAL)
+        return self._function(wanted) if self._random.random() < 0.7 else self.term(wanted)
 
     def term(self, wanted: Type) -> Term:
         """A term of a type."""

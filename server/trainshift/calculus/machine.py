@@ -54,7 +54,7 @@ from trainshift.calculus.values import (
     show_value,
 )
 
-MOST_FRAMES = 10_000_000
+MOST_FRAMES = 1_000_000
 
 
 class Stuck(Exception):

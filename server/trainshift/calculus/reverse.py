@@ -111,11 +111,11 @@ def reverse_meta(function: Term) -> Term:
     """
     function, names = differentiable(function)
 
-    def swept(pair: Var) -> Term:
-        dual = run(ReverseMeta(names).delimited(function))
+    def seeded(pair: Var) -> Work[Term]:
+        dual: Term = yield ReverseMeta(names).translate(function)
         return _seeded(names, dual, pair)
 
-    return _gradient(names, swept)
+    return _gradient(names, lambda pair: run(seeded(pair)))
 
 
 class ReverseShift(Plain):
