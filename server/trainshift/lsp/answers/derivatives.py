@@ -367,9 +367,8 @@ def _reason(paper: Paper, outcome: Outcome) -> str:
 def _line(paper: Paper, line: int, column: int) -> str:
     if paper.cells is None:
         return f"line {line}"
-    offset = paper.source.line_starts[line - 1] + column - 1
-    index, inside = paper.cells.at(offset)
-    return f"cell {index + 1}, line {paper.cells.sources[index].line_of(inside) + 1}"
+    index, inside = paper.cells.at(paper.source.line_starts[line - 1] + column - 1)
+    return f"line {paper.cells.sources[index].line_of(inside) + 1} of its cell"
 
 
 def _since(paper: Paper, wish: Wish, outcome: Outcome) -> str:
