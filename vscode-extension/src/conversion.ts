@@ -297,8 +297,8 @@ function ignoresVersions(given: unknown): boolean {
   );
 }
 
-/** Whether the documents are still of the versions that a conversion was worked out for. */
-function isCurrent({ edit }: Conversion): boolean {
+/** Whether the documents are still of the versions that an edit was worked out for. */
+export function isCurrent({ edit }: Pick<Conversion, "edit">): boolean {
   const open = vscode.workspace.textDocuments;
   const documentChanges = edit?.documentChanges ?? [];
   return documentChanges.filter(TextDocumentEdit.is).every(({ textDocument: { uri, version } }) => {

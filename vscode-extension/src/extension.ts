@@ -3,6 +3,7 @@
 import * as vscode from "vscode";
 
 import { Converter, makeStatementDistributed } from "./conversion";
+import { differentiate } from "./differentiation";
 import { reveal } from "./documents";
 import { reportEnvironment } from "./environmentReport";
 import { runWithHorovod } from "./horovod";
@@ -10,7 +11,7 @@ import { Interpreters, SETTING } from "./interpreter";
 import { LoopStatus } from "./loops";
 import { explain } from "./pages";
 import { APPLY, DISCARD, Preview, REVEAL } from "./preview";
-import { EXPLAIN, MAKE_DISTRIBUTED, OPEN_LINE, RUN, SHOW_WARNINGS } from "./protocol";
+import { DIFFERENTIATE, EXPLAIN, MAKE_DISTRIBUTED, OPEN_LINE, RUN, SHOW_WARNINGS } from "./protocol";
 import { Scripts } from "./scripts";
 import { Server } from "./server";
 import { serverStatus } from "./status";
@@ -43,6 +44,7 @@ export function activate(context: vscode.ExtensionContext): void {
     [REVEAL]: (uri, line) => preview.reveal(String(uri), Number(line)),
     [OPEN_LINE]: (uri, line) => reveal(vscode.Uri.parse(String(uri)), Number(line)),
     "trainshift.makeStatementDistributed": () => makeStatementDistributed(running),
+    [DIFFERENTIATE]: () => differentiate(running),
     "trainshift.checkWorkspace": () => check.run(),
     [SHOW_WARNINGS]: () => vscode.commands.executeCommand("workbench.actions.view.problems"),
     [EXPLAIN]: (code) => explain(running, code),

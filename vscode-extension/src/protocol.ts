@@ -5,6 +5,8 @@ import { Range, RequestType, WorkspaceEdit } from "vscode-languageclient/node";
 /** The kind of the action that converts a statement, and of the command that converts a file. */
 export const STATEMENT_KIND = "refactor.rewrite.distribute";
 export const MAKE_DISTRIBUTED = "trainshift.makeDistributed";
+/** The command that differentiates a function. */
+export const DIFFERENTIATE = "trainshift.differentiate";
 /** The commands that lines and lenses lead to; the last two take a URI, and a line's number from 1. */
 export const EXPLAIN = "trainshift.explain";
 export const RUN = "trainshift.runWithHorovod";
@@ -39,6 +41,25 @@ export interface Conversion {
   readonly decisions: readonly Note[];
   readonly doubts: readonly Note[];
   readonly withheld: readonly Note[];
+}
+
+/** The derivative of a function, or why there is none (`reason`, with no `edit`). */
+export interface Derivative {
+  readonly reason: string;
+  readonly function: string;
+  /** The name of the new function. */
+  readonly made: string;
+  /** The parameters that it is differentiated by, and those that it is not unless somebody says so. */
+  readonly wrt: readonly string[];
+  readonly leftOut: readonly { readonly name: string; readonly reason: string }[];
+  /** Everything that stands in the way; lines and columns count from 1, in the document `uri`. */
+  readonly refusals: readonly {
+    readonly uri: string;
+    readonly line: number;
+    readonly column: number;
+    readonly message: string;
+  }[];
+  readonly edit?: WorkspaceEdit | null;
 }
 
 /** The training loops of a document, and what a conversion of its program would come to. */

@@ -8,10 +8,19 @@ import { PYTHON } from "./paths";
 const run = promisify(execFile);
 
 /** What `trainshift convert FILE -o OUT` writes, which is run in that folder. */
-export async function converted(folder: string, file: string, ...options: string[]): Promise<string> {
-  const out = join(tmpdir(), `trainshift-${String(process.pid)}-${file.replaceAll("/", "-")}`);
+export function converted(folder: string, file: string, ...options: string[]): Promise<string> {
+  return written(folder, "convert", file, ...options);
+}
+
+/** What `trainshift differentiate FILE.py:FUNCTION -o OUT` writes, which is run in that folder. */
+export function differentiated(folder: string, target: string, ...options: string[]): Promise<string> {
+  return written(folder, "differentiate", target, ...options);
+}
+
+async function written(folder: string, command: string, what: string, ...options: string[]): Promise<string> {
+  const out = join(tmpdir(), `trainshift-${String(process.pid)}-${what.replaceAll(/[/:]/g, "-")}`);
   try {
-    await run(PYTHON, ["-m", "trainshift", "convert", ...options, file, "-o", out], { cwd: folder });
+    await run(PYTHON, ["-m", "trainshift", command, ...options, what, "-o", out], { cwd: folder });
     return await readFile(out, "utf8");
   } finally {
     await rm(out, { force: true });

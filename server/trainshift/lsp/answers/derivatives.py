@@ -47,6 +47,7 @@ _MADE = re.compile(
     r"^# Made by trainshift differentiate (?P<function>\w+) --mode (?P<mode>forward|reverse)"
     r"(?: --wrt (?P<wrt>[\w,]+))?(?: --name (?P<name>\w+))?[ \t]*$"
 )
+"""The comment of a made function; one that only serves another derivative does not say by what."""
 _WORD = re.compile(r"\w+")
 
 
@@ -198,13 +199,14 @@ class Derivatives:
         wish = _made_at(paper.source, offset)
         if wish is None:
             return ""
+        mode = f"**{wish.mode.capitalize()} mode.**"
+        if wish.wrt is None:
+            return f"{mode} A part of the derivative of `{wish.function}`."
         outcome = await self._reading(program, wish).outcome()
-        by = "" if wish.wrt is None else f" by {', '.join(f'`{each}`' for each in wish.wrt)}"
-        what = {
-            "forward": f"The value of `{wish.function}`, and its derivative along a direction{by}.",
-            "reverse": f"The value of `{wish.function}`, and its gradient{by}.",
-        }
-        return f"**{wish.mode.capitalize()} mode.** {what[wish.mode]}\n\n{_since(paper, wish, outcome)}"
+        what = "derivative along a direction" if wish.mode == "forward" else "gradient"
+        by = ", ".join(f"`{each}`" for each in wish.wrt)
+        told = f"{mode} The value of `{wish.function}`, and its {what} by {by}."
+        return f"{told}\n\n{_since(paper, wish, outcome)}"
 
     # The command
 
@@ -257,7 +259,7 @@ def _wishes(code: Code, wanted: Wanted) -> Iterator[tuple[str, Wish]]:
     made = _made_at(source, span.start)
     if made is None and function is not None:
         made = _made_at(source, source.line_start(function.span.start) - 1)
-    if made is not None and wanted.wants(KINDS[made.mode]):
+    if made is not None and made.wrt is not None and wanted.wants(KINDS[made.mode]):
         yield _AGAIN, made
     if function is None:
         return
