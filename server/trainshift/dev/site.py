@@ -24,6 +24,7 @@ _PAGES = {
     "index.md": "README.md",
     "command-line.md": "server/docs/command-line.md",
     "checking.md": "server/docs/checking.md",
+    "differentiate.md": "server/docs/differentiate.md",
     "editors.md": "server/docs/editors.md",
     "vscode.md": "vscode-extension/README.md",
     "codes.md": "server/docs/codes.md",
