@@ -66,6 +66,12 @@ class Analysis:
         """What there is to forget: the program, and that which the rules have read if it is another one."""
         return tuple(dict.fromkeys((self.read, self.program)))
 
+    @property
+    def taken_out_of(self) -> frozenset[str]:
+        """The files that strategies are taken out of, which is done in all of them or in none."""
+        edits = self.read.origin[1].first if self.read.origin is not None else ()
+        return frozenset(self.file_at(edit.start)[0].path for edit in edits)
+
     def given(self, span: Span) -> Span:
         """Where a stretch of the text that the rules have read is in the program's."""
         return (

@@ -24,6 +24,7 @@ from trainshift.engine.programs import KeptClaims, analyze_program
 from trainshift.engine.versions.runtime import Runtime
 from trainshift.engine.workspace import ParsedFiles, read_linked
 
+_TOGETHER = "the strategy is used in several files; convert the whole program"
 MAGIC_IN_THE_WAY = "a statement that has to change shares its line with a magic; give it a line of its own"
 
 
@@ -344,6 +345,8 @@ def _unresolved(analysis: Analysis, relative: bool = False) -> tuple[Note, ...]:
 def _apply(
     analysis: Analysis, changes: Iterable[Change], remarks: Iterable[Remark], only: str | None
 ) -> Conversion:
+    if only is not None and len(analysis.taken_out_of) > 1:
+        return _result(analysis, Status.REFUSED, _TOGETHER, path=only)
     plan = merge(changes)
     if plan.dropped:
         first = plan.dropped[0]

@@ -54,6 +54,7 @@ class Leaving:
         self._text = program.script.source.text
         self._edits: dict[Edit, None] = {}
         self._gone: list[Statement] = []
+        self._unbound: set[str] = set()
         self._entered: list[tuple[Statement, Use]] = []
         self._dropped: dict[tuple[Scope, str], list[Site]] = {}
         self._left: dict[Statement, Left] = {}
@@ -148,6 +149,9 @@ class Leaving:
     def _remove(self, use: Use, title: str) -> None:
         """Take a statement out that does nothing but make or name a strategy; a call of your own stays."""
         self._note(use, title)
+        node = use.statement.node
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        self._unbound.update(each.id for each in targets if isinstance(each, ast.Name))
         if self._is_own_call(use.node):
             start = self._script.span(use.node, use.statement).start
             self._replace(Span(self._script.statement_span(use.statement).start, start), "")
@@ -413,15 +417,9 @@ class Leaving:
 
     def _drop_imports(self) -> None:
         """Take out the imports of names that hold a strategy."""
-        gone = {
-            target.id
-            for statement in self._gone
-            for target in getattr(statement.node, "targets", [getattr(statement.node, "target", None)])
-            if isinstance(target, ast.Name)
-        }
         for script in self._script.scripts:
             for binding in script.imports:
-                if binding.full_name.rpartition(".")[2] in gone and binding.statement is not None:
+                if binding.full_name.rpartition(".")[2] in self._unbound and binding.statement is not None:
                     values = self._program.names.bound(binding)
                     if any(getattr(value, "node", None) in self._strategies.calls for value in values):
                         self._drop_import(script, binding)
