@@ -93,3 +93,16 @@ def test_several_batches_before_a_step(script: str) -> None:
     expected = 8 if script is FIT else 4
     for run in runs:
         assert rates(run) == pytest.approx([0.02] * expected)
+
+
+@pytest.mark.parametrize("is_shared", [True, False])
+def test_statistics_of_all_batches(is_shared: bool) -> None:
+    """The ranks have the same moving average of batches that differ, and another one without the choice."""
+    script = FIT.replace("Dense(2),", "Dense(2), tf.keras.layers.BatchNormalization(),")
+    conversion = convert(script, choices=Choices(sync_batch_norm=is_shared))
+    runs = run_converted(conversion.text + "print(model.layers[1].moving_mean.numpy().tolist())\n")
+    faults = judge(run_original(script), runs)
+    assert [each.partition(":")[0] for each in faults] == ["rank1-printed"]
+    first, second = (run.stdout for run in runs)
+    assert (first == second) is is_shared
+    assert len(first.split(",")) == 2

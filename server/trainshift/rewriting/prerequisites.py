@@ -24,6 +24,7 @@ from trainshift.core.training.loops import Loops
 from trainshift.core.training.steps import Steps
 from trainshift.rewriting.flags import Flag, Flags
 from trainshift.rewriting.import_effects import ImportEffects
+from trainshift.rewriting.keras.batch_norms import BatchNorms
 from trainshift.rewriting.keras.fits import Fits
 from trainshift.rewriting.pinning import Pinning
 from trainshift.rewriting.ranks.guard_forms import Form, RootCall
@@ -114,7 +115,8 @@ class Prerequisites:
         keras = {KERAS} if Pattern.OPTIMIZER in patterns else set()
         reloads = any(call.form is Form.RELOAD for call in self._whole.fact(RootOnly).calls)
         batches = self._whole.fact(Fits).batches
-        if self._whole.fact(Steps).steps or batches or reloads or patterns != {Pattern.OPTIMIZER}:
+        layers = self._whole.fact(BatchNorms).is_needed
+        if self._whole.fact(Steps).steps or batches or reloads or layers or patterns != {Pattern.OPTIMIZER}:
             return frozenset({TENSORFLOW, *keras})
         return frozenset(keras)
 

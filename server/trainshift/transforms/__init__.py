@@ -22,6 +22,7 @@ from trainshift.transforms import (
     hv14_monitored_session_hooks,
     hv15_divide_data,
     hv17_leave_strategy,
+    hv18_sync_batch_norm,
 )
 from trainshift.transforms.rule import Transform
 
@@ -42,4 +43,5 @@ TRANSFORMS: tuple[Transform, ...] = (
     hv14_monitored_session_hooks.RULE,
     hv15_divide_data.RULE,
     hv17_leave_strategy.RULE,
+    hv18_sync_batch_norm.RULE,
 )

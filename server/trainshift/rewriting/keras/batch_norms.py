@@ -1,0 +1,123 @@
+"""Batch norms: the layers of a program whose statistics all ranks can share, by Horovod's layer (spec.md 8).
+
+Horovod's layer averages the mean and the variance of a batch over the ranks, in every call that trains.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.names import api
+from trainshift.core.names.values import Class, Library
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Site, hides_arguments, last_name
+from trainshift.core.training.horovod import Horovod
+from trainshift.rewriting.ranks.root_only import RootOnly
+from trainshift.rewriting.tf1.graphs import Graphs
+
+LAYER = "tensorflow.keras.layers.BatchNormalization"
+_READY = "tensorflow.keras.applications."
+# The arguments of Keras' layer that are given by position.
+_POSITIONS = ("axis", "momentum", "epsilon", "center", "scale")
+# What Keras' own layer does with these, Horovod's does not.
+_OF_KERAS = ("fused", "synchronized", "renorm", "virtual_batch_size")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class BatchNorm:
+    """A call that makes such a layer; `reason` says why it keeps the statistics of each rank, if it does.
+
+    `positions` are the names of its arguments that are given by position, which Horovod's takes by name.
+    """
+
+    site: Site
+    reason: str
+    positions: tuple[str, ...] = ()
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the script names the layer."""
+        return any(word.arg == "name" for word in self.site.node.keywords)
+
+
+class BatchNorms:
+    """The layers of one program that normalize batches, if they are to share statistics."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+
+    @cached_property
+    def all(self) -> list[BatchNorm]:
+        """The layers that the script makes, and what else makes some; none where nobody chose that."""
+        return list(self._read()) if self._program.choices.sync_batch_norm else []
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether some layer is to be Horovod's."""
+        return any(not each.reason for each in self.all)
+
+    def _read(self) -> Iterator[BatchNorm]:
+        for site in self._script.sites:
+            values = self._names.callee(site)
+            libraries = {
+                api.canonical(value.name) or value.name for value in values if isinstance(value, Library)
+            }
+            if LAYER in libraries:
+                reason = self._obstacle(site, libraries, len(values))
+                yield BatchNorm(site, reason, _POSITIONS[: len(site.node.args)])
+            elif any(
+                name.startswith(_READY) and last_name(site.node.func)[:1].isupper() for name in libraries
+            ):
+                yield BatchNorm(site, f"{last_name(site.node.func)} makes its layers itself")
+            elif any(
+                isinstance(value, Class) and LAYER in self._names.ancestry(value.scope) for value in values
+            ):
+                yield BatchNorm(site, f"{last_name(site.node.func)} is a class of its own")
+            elif any(LAYER in self._given(each, site) for each in _references(site.node)):
+                yield BatchNorm(site, "the layer is made where Trainshift does not see it")
+
+    def _given(self, node: ast.expr, site: Site) -> set[str]:
+        names = self._names.full_names(node, site.scope, site.statement)
+        return {api.canonical(name) or name for name in names}
+
+    def _obstacle(self, site: Site, libraries: set[str], values: int) -> str:
+        given = [word.arg for word in site.node.keywords]
+        own = next((name for name in _OF_KERAS if name in given), "")
+        if self._program.fact(Graphs).is_used:
+            return "Horovod's layer is for TensorFlow 2"
+        if len(libraries) < values or len(libraries) > 1:
+            return f"{last_name(site.node.func)} may be another layer"
+        if hides_arguments(site.node) or len(site.node.args) > len(_POSITIONS):
+            return "its arguments are hidden in * or **"
+        if own:
+            return f"Horovod's layer does not take {own}="
+        if site.in_fstring:
+            return "it is made inside an f-string"
+        if self._trains_on_root:
+            return "rank 0 alone would wait in a call with training=True that the others do not make"
+        return ""
+
+    @cached_property
+    def _trains_on_root(self) -> bool:
+        """Whether a call that only rank 0 makes runs layers as in training."""
+        kept = {call.site.statement for call in self._program.fact(RootOnly).calls}
+        return any(
+            site.statement in kept or self._program.fact(Horovod).site_on_root(site)
+            for site in self._script.sites
+            if any(
+                word.arg == "training" and isinstance(word.value, ast.Constant) and word.value.value
+                for word in site.node.keywords
+            )
+        )
+
+
+def _references(call: ast.Call) -> Iterator[ast.expr]:
+    """The layers that a call is handed: ``partial(BatchNormalization, momentum=0.9)``."""
+    for node in (*call.args, *(word.value for word in call.keywords)):
+        if isinstance(node, ast.Name | ast.Attribute) and last_name(node).endswith("Normalization"):
+            yield node

@@ -1,0 +1,68 @@
+"""Lets batch normalization use the statistics of all ranks' batches, if `sync-batch-norm` is chosen.
+
+    x = BatchNormalization(momentum=0.9)(x)
+
+becomes
+
+    x = hvd.SyncBatchNormalization(momentum=0.9, name=f"batch_normalization_\
+{tf.keras.backend.get_uid('batch_normalization')}")(x)
+
+## Why it matters
+
+Each of two GPUs normalizes by the mean and the variance of its own batch. With small batches you would see a
+loss that is noisier than on one GPU with the batches of both.
+
+## How it is done
+
+Horovod's layer takes the place of Keras'. It calls every layer by the same name, so each gets one of its own,
+as Keras gives it. Layers inside of `tf.keras.applications`, of classes of your own and in TensorFlow 1 graphs
+stay as they are, and the report says so.
+
+A saved model has Horovod's layer in it: load it with `custom_objects={"SyncBatchNormalization":
+tf.keras.layers.BatchNormalization}`, or load the weights alone.
+"""
+
+from __future__ import annotations
+
+from trainshift.core.layout import Layout
+from trainshift.core.program import Program
+from trainshift.core.text.edit import Change, Edit, Remark
+from trainshift.core.training.horovod import TENSORFLOW
+from trainshift.rewriting.keras.batch_norms import BatchNorm, BatchNorms
+from trainshift.rewriting.prerequisites import Prerequisites
+from trainshift.transforms.rule import Guard, Proposals, Transform
+
+_PREFIX = "batch_normalization"
+_DECISION = (
+    "the layer uses the statistics of all ranks; load a saved model with "
+    "custom_objects={'SyncBatchNormalization': tf.keras.layers.BatchNormalization}"
+)
+
+
+def propose(program: Program) -> Proposals:
+    """One change for each layer, and a remark on what keeps the statistics of each rank."""
+    for each in program.fact(BatchNorms).all:
+        if each.reason:
+            span = program.script.span(each.site.node, each.site)
+            yield Remark("HV18", span, f"each rank keeps its own batch statistics here: {each.reason}")
+        else:
+            yield _change(program, each)
+
+
+def _change(program: Program, layer: BatchNorm) -> Change:
+    site, script, layout = layer.site, program.script, program.fact(Layout)
+    names = program.at(site).fact(Prerequisites)
+    called = script.span(site.node.func, site)
+    edits = [Edit(called.start, called.end, f"{names.modules[TENSORFLOW]}.SyncBatchNormalization")]
+    for name, given in zip(layer.positions, site.node.args, strict=True):
+        at = layout.enclosed(given, site).start
+        edits.append(Edit(at, at, f"{name}="))
+    if not layer.is_named:
+        unique = f"{names.tf}.keras.backend.get_uid('{_PREFIX}')"
+        edits += layout.add_keyword(site, "name", f'f"{_PREFIX}_{{{unique}}}"')
+    title = "Normalize by the statistics of all ranks' batches"
+    target = script.statement_span(site.statement)
+    return Change("HV18", title, target, tuple(edits), decisions=(_DECISION,))
+
+
+RULE = Transform("HV18", "sync-batch-norm", propose, guards=(Guard("TF03"),))
