@@ -81,9 +81,14 @@ def steps_differ(before: Record, first: Record, second: Record) -> Iterator[str]
 
 
 def halves(steps: int) -> set[int]:
-    """Half of the steps, rounded down in each of any number of equal epochs."""
+    """Half of the steps, rounded down in each of any number of equal epochs.
+
+    In several ones rounded up too: their last batches need not be full.
+    """
     epochs = [count for count in range(1, steps // RANKS + 1) if steps % count == 0]
-    return {count * (steps // count // RANKS) for count in epochs} or {steps // RANKS}
+    down = {count * (steps // count // RANKS) for count in epochs}
+    up = {count * -(-steps // count // RANKS) for count in epochs if count > 1}
+    return down | up or {steps // RANKS}
 
 
 def rates_not_scaled(before: Record, first: Record, second: Record) -> Iterator[str]:

@@ -36,6 +36,7 @@ from trainshift.core.text.edit import Change, Edit, Withheld
 from trainshift.core.text.facts import Site
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod
+from trainshift.rewriting.data.divided_data import DividedData
 from trainshift.rewriting.edits.list_edits import keep_to_root, left, placed, put_first, run, titled
 from trainshift.rewriting.edits.rank_guards import guard_changes, only_argument
 from trainshift.rewriting.keras.callbacks import AVERAGE, BROADCAST, CallbackLists, Callbacks
@@ -147,7 +148,8 @@ def _decisions(program: Program, callbacks: Callbacks) -> tuple[str, ...]:
     if "BackupAndRestore" in callbacks.named(Role.WRITES):
         decisions.append("BackupAndRestore would resume rank 0 only: delete its backup before a restart")
     decisions += _of_warm_up(program, callbacks)
-    if callbacks.fit.given("steps_per_epoch") is None and not hides(
+    data = program.fact(DividedData)
+    if data.of(callbacks.fit.site.statement) is None and not hides(
         program.script, callbacks.fit.site, "steps_per_epoch"
     ):
         decisions.append(

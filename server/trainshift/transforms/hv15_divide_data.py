@@ -34,12 +34,21 @@ from dataclasses import replace
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit, Remark
-from trainshift.core.text.expressions import Frame, Level
-from trainshift.core.text.facts import Site, Statement, dotted
+from trainshift.core.text.expressions import ITERATED, Frame, Level, handed_to, level, product
+from trainshift.core.text.facts import Statement, dotted
 from trainshift.core.text.source import one_line
-from trainshift.rewriting.data.divided_data import DividedData, How, LoopData, Place
+from trainshift.rewriting.data.divided_data import DividedData, Form, How, LoopData, Place
+from trainshift.rewriting.data.draws import Draw, Remedy
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.transforms.rule import Guard, Proposals, Transform
+
+# What is decided of a draw, by what makes it the same on all ranks.
+_SAYS = {
+    Remedy.SEED: "`{}` gets a seed, so that all ranks have one order",
+    Remedy.STATE: "`{}` gets a seed, so that all ranks split the data alike",
+    Remedy.SENT: "rank 0 sends the others what `{}` draws, so that all ranks have one order",
+    Remedy.SENT_AFTER: "rank 0 sends the others what `{}` draws, so that all ranks have one order",
+}
 
 
 def propose(program: Program) -> Proposals:
@@ -53,7 +62,7 @@ def propose(program: Program) -> Proposals:
             places.setdefault(place.statement, {}).setdefault(place.at.node, (place, loop))
     for statement, found in places.items():
         edits = tuple(edit for place, _ in found.values() for edit in _divided(program, place))
-        unseeded = dict.fromkeys(site for place, _ in found.values() for site in place.unseeded)
+        draws = dict.fromkeys(draw for place, _ in found.values() for draw in place.draws)
         loops = dict.fromkeys(_shown(program, loop) for _, loop in found.values())
         data = " and ".join(loops)
         yield Change(
@@ -61,30 +70,71 @@ def propose(program: Program) -> Proposals:
             f"Give each rank its share of {data}",
             program.script.statement_span(statement),
             edits,
-            tuple(edit for site in unseeded for edit in _seeded(program, site)),
+            tuple(edit for draw in draws for edit in _made_alike(program, draw)),
+            doubts=tuple(dict.fromkeys(doubt for _, loop in found.values() for doubt in loop.doubts)),
             decisions=(
-                f"each rank trains on its own 1/hvd.size() of {data}, and all take equally many steps",
-                *(f"`{site.name}` gets a seed, so that all ranks have one order" for site in unseeded),
+                _share_of(data, all(place.form is Form.COUNT for place, _ in found.values())),
+                *(_SAYS[draw.remedy].format(draw.site.name) for draw in draws if draw.remedy is not None),
             ),
         )
 
 
+def _share_of(data: str, drawn: bool) -> str:
+    if drawn:
+        return f"each rank draws its own batches, and takes 1/hvd.size() of the steps of {data}"
+    return f"each rank trains on its own 1/hvd.size() of {data}, and all take equally many steps"
+
+
 def _divided(program: Program, place: Place) -> tuple[Edit, ...]:
-    """The edits that leave each rank its share of a dataset."""
+    """The edits that leave each rank its share."""
     hvd = program.at(place.statement).fact(Prerequisites).hvd
-    name = dotted(place.at.node)
-    data = name or "ds"
-    length = f"{data}.cardinality()" if place.in_graph else f"len({data})"
-    share = f".shard({hvd}.size(), {hvd}.rank()).take({length} // {hvd}.size())"
-    after = share if name else f".apply(lambda {data}: {data}{share})"
-    edits = program.fact(Layout).put(place.at.node, place.statement, Frame("", after, Level.ATOM))
+    edits = program.fact(Layout).put(place.at.node, place.statement, _frame(program, place, hvd))
     # What other rules add at the same place, such as callbacks, follows.
     return tuple(replace(edit, rank=-1) for edit in edits)
 
 
-def _seeded(program: Program, site: Site) -> tuple[Edit, ...]:
+def _frame(program: Program, place: Place, hvd: str) -> Frame:
+    """What is put around an expression to make it a rank's share; all shares have one length."""
+    node, form = place.at.node, place.form
+    if form is Form.COUNT:
+        return product(f"// {hvd}.size()")
+    if form in (Form.DATASET, Form.IN_GRAPH):
+        name = dotted(node)
+        data = name or "ds"
+        length = f"{data}.cardinality()" if form is Form.IN_GRAPH else f"len({data})"
+        share = f".shard({hvd}.size(), {hvd}.rank()).take({length} // {hvd}.size())"
+        return Frame("", share if name else f".apply(lambda {data}: {data}{share})", Level.ATOM)
+    if form is Form.LIST:
+        return Frame(f"[{_share('each', hvd)} for each in ", "]", ITERATED)
+    if form is Form.DICTIONARY:
+        return Frame(f"{{key: {_share('each', hvd)} for key, each in ", ".items()}", Level.ATOM)
+    return Frame("", _share("", hvd, _length(program, place)), Level.ATOM)
+
+
+def _length(program: Program, place: Place) -> str:
+    """The code that tells how many elements there are."""
+    node = place.at.node
+    if isinstance(node, ast.Call) and len(node.args) == 1 and place.form is Form.SEQUENCE:
+        end = program.script.text(node.args[0], place.statement)
+        return end if level(node.args[0], end) >= Level.PRODUCT else f"({end})"
+    return f"len({program.script.text(place.length or node, place.statement)})"
+
+
+def _share(data: str, hvd: str, length: str = "") -> str:
+    """A rank's share of an array: every element that is its turn, as many for each rank."""
+    return f"{data}[{hvd}.rank()::{hvd}.size()][:{length or f'len({data})'} // {hvd}.size()]"
+
+
+def _made_alike(program: Program, draw: Draw) -> tuple[Edit, ...]:
     """The edits by which all ranks draw one order before the data are divided."""
-    return program.fact(Layout).add_keyword(site, "seed", "0")
+    site, layout = draw.site, program.fact(Layout)
+    if draw.remedy in (Remedy.SEED, Remedy.STATE):
+        return layout.add_keyword(site, draw.remedy.value, "0")
+    sent = f"{program.at(site).fact(Prerequisites).hvd}.broadcast_object"
+    if draw.remedy is Remedy.SENT:
+        return layout.put(site.node, site, handed_to(sent))
+    name = program.script.text(site.node.args[0], site)
+    return (*layout.isolate(site.statement), layout.after(site.statement, [f"{name} = {sent}({name})"]))
 
 
 def _shown(program: Program, loop: LoopData) -> str:

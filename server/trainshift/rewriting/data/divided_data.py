@@ -17,11 +17,16 @@ from trainshift.core.names.values import UNKNOWN
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Site, Statement
 from trainshift.core.training.executions import Executions
+from trainshift.core.training.horovod import Horovod
+from trainshift.rewriting.data.arrays import read_arrays
+from trainshift.rewriting.data.draws import Draw
+from trainshift.rewriting.data.index_loops import read_index_loop
 from trainshift.rewriting.data.iterated import Iterated, Iteration
 from trainshift.rewriting.data.knowledge import Knowledge
 from trainshift.rewriting.data.operations import BATCHING, JOINING, PASSABLE, SHUFFLING
 from trainshift.rewriting.data.pipelines import Node, Pipelines
 from trainshift.rewriting.data.readers import Readers
+from trainshift.rewriting.keras.fits import Fit
 
 
 class How(Enum):
@@ -37,17 +42,34 @@ class How(Enum):
     WHOLE = "whole"
 
 
+class Form(Enum):
+    """What is divided: a dataset, an array or what holds arrays, what a loop goes through.
+
+    IN_GRAPH is a dataset in the trace of a `tf.function`, where nothing has a length; COUNT the number of a
+    loop's turns alone.
+    """
+
+    DATASET = "dataset"
+    IN_GRAPH = "dataset in a graph"
+    ARRAY = "array"
+    LIST = "list of arrays"
+    DICTIONARY = "dictionary of arrays"
+    SEQUENCE = "sequence"
+    COUNT = "count"
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Place:
     """An expression whose value is divided, so that what is made of it is a share.
 
-    `in_graph` tells that it may be evaluated in the trace of a `tf.function`, where nothing has a length.
-    `unseeded` are the calls that draw an order before, which all ranks must draw alike.
+    `draws` are those of an order before, which all ranks must make alike.  `length` is another expression of
+    the same length, if that can be asked more easily.
     """
 
     at: Occurrence
-    in_graph: bool
-    unseeded: tuple[Site, ...] = ()
+    form: Form
+    draws: tuple[Draw, ...] = ()
+    length: ast.expr | None = None
 
     @property
     def statement(self) -> Statement:
@@ -68,6 +90,7 @@ class LoopData:
     places: tuple[Place, ...] = ()
     agreeing: tuple[Site, ...] = ()
     reason: str = ""
+    doubts: tuple[str, ...] = ()
 
     @property
     def statement(self) -> Statement:
@@ -108,7 +131,7 @@ class DividedData:
         """Every training loop that goes through data, in text order; none if nobody wants them divided."""
         if not self._program.whole.choices.divide_data:
             return []
-        found = [*self._settled, *self._divided]
+        found = [*self._settled, *self._divided, *self._others]
         return sorted(found, key=lambda each: self._program.script.span(each.data, each.statement))
 
     def of(self, statement: Statement) -> LoopData | None:
@@ -136,6 +159,8 @@ class DividedData:
         at, fit = pipeline.iteration.at, pipeline.iteration.fit
         if fit is not None and fit.given("y") is not None:
             return False
+        if read_index_loop(self._program, pipeline.iteration) is not None:
+            return False
         if any(node.is_dataset and node.operation for node in self._nodes(pipeline)):
             return True
         return UNKNOWN in self._program.names.values(at.node, at.scope, at.statement)
@@ -151,8 +176,7 @@ class DividedData:
     def _counts_steps(self, pipeline: _Pipeline) -> bool:
         """Whether a loop is given the number of its steps, which HV06 divides."""
         fit = pipeline.iteration.fit
-        steps = fit.given("steps_per_epoch") if fit is not None else None
-        if steps is not None and not (isinstance(steps, ast.Constant) and steps.value is None):
+        if fit is not None and _counts_steps(fit):
             return True
         return any(
             node.operation == "take" and node.site is not None and not self._iterated.splits(node.site)
@@ -197,8 +221,48 @@ class DividedData:
 
     def _place(self, node: Node) -> Place:
         above = self._pipelines.upstream(node)
-        unseeded = tuple(up.site for up in above if up.site is not None and self._knowledge.draws_freely(up))
-        return Place(node.at, self._program.fact(Executions).is_traced(node.at.scope), unseeded)
+        free = dict.fromkeys(draw for up in above for draw in self._knowledge.free_draws(up))
+        traced = self._program.fact(Executions).is_traced(node.at.scope)
+        return Place(node.at, Form.IN_GRAPH if traced else Form.DATASET, tuple(free))
+
+    @cached_property
+    def _others(self) -> list[LoopData]:
+        """The loops that go through arrays."""
+        known = {each.iteration for each in self._read}
+        found = (self._of_arrays(each) for each in self._iterated.data if each not in known)
+        return [each for each in found if each is not None]
+
+    def _of_arrays(self, iteration: Iteration) -> LoopData | None:
+        """How arrays are divided that are given to `fit`, or that a loop goes through by number."""
+        horovod, fit = self._program.fact(Horovod), iteration.fit
+        if horovod.pinned(*iteration.at[:3]) or horovod.divided(*iteration.at[:3]):
+            return LoopData(iteration, How.BY_HAND)
+        if fit is None:
+            return self._of_numbers(iteration)
+        if _counts_steps(fit):
+            return LoopData(iteration, How.STEPS)
+        given = read_arrays(self._program, fit)
+        places = tuple(
+            Place(each.at, _HOLDING.get(each.holds, Form.ARRAY), given.draws, each.length)
+            for each in given.arrays
+        )
+        return self._drawn(iteration, places, given.reason, given.doubts)
+
+    def _of_numbers(self, iteration: Iteration) -> LoopData | None:
+        loop = read_index_loop(self._program, iteration)
+        if loop is None:
+            return None
+        form = Form.COUNT if loop.counts else Form.SEQUENCE
+        return self._drawn(iteration, (Place(loop.at, form, loop.draws),), loop.reason)
+
+    def _drawn(
+        self, iteration: Iteration, places: tuple[Place, ...], reason: str, doubts: tuple[str, ...] = ()
+    ) -> LoopData:
+        """A loop that is divided, unless there is a reason not to."""
+        if reason:
+            return LoopData(iteration, How.WHOLE, reason=reason)
+        agreeing = tuple(dict.fromkeys(draw.site for place in places for draw in place.draws))
+        return LoopData(iteration, How.DIVIDED, places, agreeing, doubts=doubts)
 
     def _is_divided_once(self, loops: list[LoopData], pipelines: list[_Pipeline]) -> bool:
         """Whether each way from a loop to its data leads through one place only."""
@@ -213,6 +277,16 @@ class DividedData:
             return all(once(each, seen | {node}) for each in node.inputs)
 
         return all(once(each.root, frozenset()) for each in pipelines)
+
+
+# What holds arrays, as the form of what is divided.
+_HOLDING: dict[type[ast.expr] | None, Form] = {ast.List: Form.LIST, ast.Dict: Form.DICTIONARY}
+
+
+def _counts_steps(fit: Fit) -> bool:
+    """Whether a `fit` is given the number of its steps."""
+    steps = fit.given("steps_per_epoch")
+    return steps is not None and not (isinstance(steps, ast.Constant) and steps.value is None)
 
 
 class _Cutting:
@@ -267,7 +341,7 @@ class _Cutting:
             return f"`{ast.unparse(node.at.node)}` is no dataset"
         known = self._knowledge
         found = known.uncounted(node) or known.unordered(node)
-        if not freely and not found and any(map(known.draws_freely, self._pipelines.upstream(node))):
+        if not freely and not found and any(map(known.free_draws, self._pipelines.upstream(node))):
             found = "it is shuffled freely"
         if found:
             return found

@@ -1,15 +1,23 @@
-"""Draws: which data of a script are chosen or ordered at random, and so differently on each rank."""
+"""Draws: what a script orders or chooses at random, and so differently on each rank.
+
+Shares by position are disjoint only if all ranks have one order.  Most draws can be made alike: by a seed, or
+by sending the others what rank 0 has drawn.
+"""
 
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
+from enum import Enum
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Site, arguments, last_name
+from trainshift.core.text.facts import Site, arguments, hides_arguments, last_name
 from trainshift.core.training.alike import Alike
-from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.executions import Executions, in_loop
+from trainshift.core.training.horovod import TENSORFLOW, Horovod
+from trainshift.rewriting.prerequisites import Prerequisites
 
 # What is followed back to where its value comes from, through as many expressions at most.
 _FOLLOWED = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
@@ -20,14 +28,41 @@ _CHOOSING = {
     "ShuffleSplit": "random_state", "StratifiedShuffleSplit": "random_state", "permutation": "",
     "shuffle": "random_state", "choice": "", "sample": "random_state", "permuted": "",
 }  # fmt: skip
-_LIBRARIES = ("numpy.random", "random", "sklearn", "tensorflow.random")
-_IN_PLACE = ("numpy.random.shuffle", "random.shuffle")
+# What gives a number, or numbers in a row.
+_COUNTING = frozenset({"arange", "int", "len", "list", "range"})
+_COUNTS = (ast.Attribute, ast.BinOp, ast.Constant, ast.Subscript)
+_UNLESS_TOLD = ("KFold", "StratifiedKFold")
+_BY_NUMPY = "numpy.random"
+_SEEDS = "tensorflow.keras.utils.set_random_seed"
+# The libraries that draw, and what fixes all that they do.
 _SEEDING = {
-    "numpy.random": ("numpy.random.seed", "tensorflow.keras.utils.set_random_seed"),
-    "random": ("random.seed", "tensorflow.keras.utils.set_random_seed"),
-    "sklearn": ("numpy.random.seed", "tensorflow.keras.utils.set_random_seed"),
-    "tensorflow.random": ("tensorflow.random.set_seed", "tensorflow.keras.utils.set_random_seed"),
+    "numpy.random": ("numpy.random.seed", _SEEDS),
+    "random": ("random.seed", _SEEDS),
+    "sklearn": ("numpy.random.seed", _SEEDS),
+    "tensorflow.random": ("tensorflow.random.set_seed", _SEEDS),
 }
+_IN_PLACE = ("numpy.random.shuffle", "random.shuffle")
+
+
+class Remedy(Enum):
+    """What makes a draw the same on all ranks.
+
+    SEED and STATE: an argument `seed`, or `random_state`.  SENT: rank 0 sends the others what it has drawn.
+    SENT_AFTER: so too, in a line of its own, since what is shuffled is shuffled in place.
+    """
+
+    SEED = "seed"
+    STATE = "random_state"
+    SENT = "sent"
+    SENT_AFTER = "sent after"
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """A call that draws differently on each rank, and what makes it draw alike; None where nothing does."""
+
+    site: Site
+    remedy: Remedy | None
 
 
 class Draws:
@@ -40,9 +75,16 @@ class Draws:
 
     def is_fixed(self, at: Occurrence) -> bool:
         """Whether a seed is one number on all ranks, and none that is drawn anew."""
-        return not (isinstance(at.node, ast.Constant) and at.node.value is None) and self._program.fact(
-            Alike
-        ).is_same(at)
+        drawn = isinstance(at.node, ast.Constant) and at.node.value is None
+        return not drawn and self._program.fact(Alike).is_same(at)
+
+    def is_repeated(self, site: Site, seen: frozenset[Site] = frozenset()) -> bool:
+        """Whether a call is made again and again by a loop around it, or around a call that leads to it."""
+        if site.deferred or in_loop(site.statement):
+            return True
+        function = site.scope.function()
+        callers = self._names.callers(function)[0] if function is not None else []
+        return any(self.is_repeated(each, seen | {site}) for each in callers if each not in seen)
 
     @cached_property
     def seeds_by_rank(self) -> bool:
@@ -54,29 +96,19 @@ class Draws:
             for each in arguments(site.node)
         )
 
-    def unordered(self, site: Site) -> str:
-        """Why what a call is given is in another order on each rank."""
-        return next(filter(None, (self.unordered_at(each, site) for each in arguments(site.node))), "")
-
-    def unordered_at(self, node: ast.expr, site: Site) -> str:
-        """Why an argument of a call is in another order on each rank."""
-        return self.of(Occurrence(node, site.scope, site.statement))
-
-    def of(self, at: Occurrence) -> str:
-        """Why what an expression stands for is in another order on each rank; empty if it is not."""
-        parts = self._behind(at)
-        for part in parts:
-            name = self._drawn_by(self._script.site_of(part)) if isinstance(part, ast.Call) else ""
-            if name:
-                return f"`{name}` orders the data differently on each rank; give it a seed"
+    def behind(self, at: Occurrence) -> list[Draw]:
+        """The draws by which an expression may be another on each rank, or in another order."""
+        parts = self._parts_behind(at)
+        calls = (self._script.site_of(part) for part in parts if isinstance(part, ast.Call))
+        found = [Draw(site, self._remedy(site)) for site in calls if self.is_free(site)]
         read = {last_name(part) for part in parts}
         for site in self._shuffled_in_place:
             name = last_name(site.node.args[0]) if site.node.args else ""
             if name and name in read:
-                return f"`shuffle({name})` orders the data differently on each rank; set a seed"
-        return ""
+                found.append(Draw(site, self._remedy_in_place(site)))
+        return found
 
-    def _behind(self, at: Occurrence) -> list[ast.expr]:
+    def _parts_behind(self, at: Occurrence) -> list[ast.expr]:
         """All expressions that an expression is made of, through names and the script's functions."""
         seen: dict[int, ast.expr] = {}
         waiting = [at]
@@ -85,53 +117,81 @@ class Draws:
             if id(each.node) in seen or isinstance(each.node, ast.Lambda):
                 continue
             seen[id(each.node)] = each.node
-            waiting += [
-                each.part(part) for part in ast.iter_child_nodes(each.node) if isinstance(part, ast.expr)
-            ]
+            parts = [part for part in ast.iter_child_nodes(each.node) if isinstance(part, ast.expr)]
+            parts += [word.value for word in each.node.keywords] if isinstance(each.node, ast.Call) else []
+            waiting += map(each.part, parts)
             step = self._names.steps_back(each) if isinstance(each.node, _FOLLOWED) else None
             if step is not None and not self._names.member_of_library(each.node):
                 waiting += [*step.sources, *step.within]
         return list(seen.values())
 
-    def _drawn_by(self, site: Site) -> str:
-        """What draws an order or a choice in a call, if nothing fixes it."""
+    def is_free(self, site: Site) -> bool:
+        """Whether a call draws an order or a choice that nothing fixes."""
         if site.name not in _CHOOSING:
-            return ""
+            return False
         names = self._names.full_names(site.node.func, site.scope, site.statement)
-        for name in sorted(names):
-            library = next((each for each in _LIBRARIES if name.startswith(f"{each}.")), None)
-            if library is not None and not self._is_fixed_draw(site, library):
-                return site.name
-        return ""
+        libraries = {each for each in _SEEDING for name in names if name.startswith(f"{each}.")}
+        return bool(libraries) and not any(self._is_fixed_draw(site, each) for each in libraries)
 
     def _is_fixed_draw(self, site: Site, library: str) -> bool:
-        word = _CHOOSING[site.name]
-        given = next((each.value for each in site.node.keywords if word and each.arg == word), None)
-        if given is not None and self.is_fixed(Occurrence(given, site.scope, site.statement)):
+        given = {word.arg: word.value for word in site.node.keywords}
+        state, shuffles = given.get(_CHOOSING[site.name] or "."), given.get("shuffle")
+        if state is not None and self.is_fixed(Occurrence(state, site.scope, site.statement)):
             return True
-        shuffles = next((each.value for each in site.node.keywords if each.arg == "shuffle"), None)
         if isinstance(shuffles, ast.Constant) and not shuffles.value:
             return True
-        if site.name in ("KFold", "StratifiedKFold") and shuffles is None:
-            return True
-        return self._is_seeded(library)
+        return (shuffles is None and site.name in _UNLESS_TOLD) or self.is_seeded(library)
 
-    def _is_seeded(self, library: str) -> bool:
+    def is_seeded(self, library: str) -> bool:
         """Whether the script fixes what a library draws by one seed for all ranks."""
-        wanted = _SEEDING[library]
         sites = self._script.sites_named("seed", "set_seed", "set_random_seed")
         return any(
-            self._names.calls(site, *wanted)
-            and site.node.args
+            self._names.calls(site, *_SEEDING[library])
+            and bool(site.node.args)
             and self.is_fixed(Occurrence(site.node.args[0], site.scope, site.statement))
             for site in sites
         )
+
+    def _remedy(self, site: Site) -> Remedy | None:
+        if site.in_fstring or site.deferred:
+            return None
+        if site.name == "train_test_split":
+            hidden = hides_arguments(site.node) and any(word.arg is None for word in site.node.keywords)
+            given = any(word.arg == "random_state" for word in site.node.keywords)
+            return None if hidden or given or self.is_repeated(site) else Remedy.STATE
+        is_order = self._names.calls(site, f"{_BY_NUMPY}.permutation")
+        numbers = len(site.node.args) == 1 and self._is_index(site.node.args[0], site)
+        return Remedy.SENT if is_order and numbers and self._can_send(site) else None
+
+    def _is_index(self, node: ast.expr, site: Site) -> bool:
+        """Whether numbers are shuffled, and not the data themselves, which are too much to send."""
+        step = self._names.steps_back(Occurrence(node, site.scope, site.statement))
+        sources = [each.node for each in step.sources] if step is not None and not step.unseen else [node]
+        return all(
+            last_name(each.func) in _COUNTING if isinstance(each, ast.Call) else isinstance(each, _COUNTS)
+            for each in sources
+        )
+
+    def _can_send(self, site: Site) -> bool:
+        """Whether Horovod can send an object where a call stands: not in graphs, nor on one rank alone."""
+        executions = self._program.fact(Executions)
+        in_graph = executions.runs_in_graphs or executions.is_traced(site.scope)
+        has_it = TENSORFLOW in self._program.whole.fact(Prerequisites).modules
+        return has_it and not in_graph and not self._program.fact(Horovod).on_root(site.statement)
+
+    def _remedy_in_place(self, site: Site) -> Remedy | None:
+        given = site.node.args[0]
+        alone = isinstance(site.statement.node, ast.Expr) and site.statement.node.value is site.node
+        if not alone or not isinstance(given, ast.Name) or not self._is_index(given, site):
+            return None
+        own = self._names.lookup(given.id, site.scope, site.statement)[0]
+        return Remedy.SENT_AFTER if own in (None, site.scope) and self._can_send(site) else None
 
     @cached_property
     def _shuffled_in_place(self) -> list[Site]:
         found = []
         for site in self._script.sites_named("shuffle"):
             for name in self._names.full_names(site.node.func, site.scope, site.statement):
-                if name in _IN_PLACE and not self._is_seeded(name.rpartition(".")[0]):
+                if name in _IN_PLACE and not self.is_seeded(name.rpartition(".")[0]):
                     found.append(site)
         return found

@@ -8,9 +8,8 @@ from __future__ import annotations
 import ast
 
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Site, hides_arguments
-from trainshift.core.training.executions import in_loop
-from trainshift.rewriting.data.draws import Draws
+from trainshift.core.text.facts import arguments, hides_arguments
+from trainshift.rewriting.data.draws import Draw, Draws, Remedy
 from trainshift.rewriting.data.operations import COUNTED, DRAWING, ENDLESS, SHUFFLING, UNCOUNTED
 from trainshift.rewriting.data.pipelines import Node
 
@@ -86,8 +85,20 @@ class Knowledge:
             return f"`{node.operation}` may change the order from rank to rank"
         if node.operation == "with_options" and self._leaves_order_to_chance:
             return "its options leave the order of elements to chance"
-        found = self._draws.unordered(node.site) if node.is_source and node.site is not None else ""
-        return found or next(filter(None, map(self.unordered, node.inputs)), "")
+        drawn = next((draw for draw in self._drawn_for(node) if draw.remedy is None), None)
+        if drawn is not None:
+            return unordered(drawn)
+        return next(filter(None, map(self.unordered, node.inputs)), "")
+
+    def _drawn_for(self, node: Node) -> list[Draw]:
+        """The draws of what the source of a dataset is made of."""
+        given = arguments(node.site.node) if node.is_source and node.site is not None else []
+        return [draw for each in given for draw in self._draws.behind(node.at.part(each))]
+
+    def free_draws(self, node: Node) -> list[Draw]:
+        """The draws of a node itself that all ranks must make alike, if it is to be divided behind them."""
+        own = self.draws_freely(node) and node.site is not None
+        return [*self._drawn_for(node), *([Draw(node.site, Remedy.SEED)] if own and node.site else [])]
 
     def draws(self, node: Node) -> bool:
         """Whether the order of elements is drawn here."""
@@ -110,16 +121,7 @@ class Knowledge:
         if site is None or hides_arguments(site.node) or site.in_fstring or self._seed(node) is not None:
             return False
         takes_seed = node.operation == "shuffle" or DRAWING.get(node.operation, ("",))[0] == "shuffle"
-        return takes_seed and not self._is_repeated(site, set())
-
-    def _is_repeated(self, site: Site, seen: set[Site]) -> bool:
-        """Whether a call is made again and again by a loop around it, or around a call that leads to it."""
-        if site.deferred or in_loop(site.statement):
-            return True
-        seen.add(site)
-        function = site.scope.function()
-        callers = self._program.names.callers(function)[0] if function is not None else []
-        return any(self._is_repeated(each, seen) for each in callers if each not in seen)
+        return takes_seed and not self._draws.is_repeated(site)
 
     def _seed(self, node: Node) -> ast.expr | None:
         return node.given("seed", 1 if node.operation == "shuffle" else None)
@@ -133,6 +135,11 @@ class Knowledge:
     @property
     def _leaves_order_to_chance(self) -> bool:
         return any(True for name in _CHANCE for _ in self._program.script.attribute_bindings(name))
+
+
+def unordered(draw: Draw) -> str:
+    """What comes of a draw that nothing makes alike."""
+    return f"`{draw.site.name}` orders the data differently on each rank; give it a seed"
 
 
 def _short(name: str) -> str:

@@ -1,0 +1,129 @@
+"""Arrays: what `fit` is given as arrays, or as lists and dictionaries of arrays."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.names.values import UNKNOWN, Display, Values
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Site, hides_arguments
+from trainshift.core.training.steps import is_plain
+from trainshift.rewriting.data.draws import Draw, Draws
+from trainshift.rewriting.data.knowledge import unordered
+from trainshift.rewriting.keras.fits import Fit
+
+_GIVEN = ("x", "y", "sample_weight")
+# What holds arrays, and is no array.
+_HOLDING = (ast.List, ast.Tuple, ast.Dict)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Array:
+    """An argument that is an array, or a container of arrays that is made elsewhere, and is to be shared out.
+
+    `length` is an expression whose length is that of the array, and can be read again; `holds` tells that it
+    is a list or a dictionary of arrays.
+    """
+
+    at: Occurrence
+    length: ast.expr
+    holds: type[ast.expr] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Arrays:
+    """The arrays of one `fit`: why they are not shared out, what must be drawn alike, and what is assumed."""
+
+    arrays: tuple[Array, ...]
+    draws: tuple[Draw, ...] = ()
+    doubts: tuple[str, ...] = ()
+    reason: str = ""
+
+
+def read_arrays(program: Program, fit: Fit) -> Arrays:
+    """The arrays that a `fit` is given together, which all have one length."""
+    site = fit.site
+    if hides_arguments(site.node) or site.in_fstring or site.deferred:
+        return Arrays((), reason="what `fit` is given is hidden; give it its arrays by name")
+    given = [each for name in _GIVEN if (each := fit.given(name)) is not None and not _is_none(each)]
+    found = [(part, holds) for each in given for part, holds in _parts(program, each, site)]
+    plain = next((part for part, holds in found if holds is None and is_plain(part)), None)
+    arrays = []
+    for part, holds in found:
+        length = part if is_plain(part) else plain
+        if length is None or (holds is not None and not is_plain(part)):
+            text = program.script.text(part, site)
+            return Arrays((), reason=f"`{text}` would be worked out twice; give it a name first")
+        arrays.append(Array(Occurrence(part, site.scope, site.statement, site), length, holds))
+    draws = [draw for each in arrays for draw in program.fact(Draws).behind(each.at)]
+    free = next((draw for draw in draws if draw.remedy is None), None)
+    if free is not None:
+        return Arrays((), reason=unordered(free))
+    unseen = [
+        program.script.text(each.at.node, site)
+        for each in arrays
+        if each.holds is None
+        and UNKNOWN in program.names.values(*each.at[:3])
+        and not _is_array(program, each.at, frozenset())
+    ]
+    names = " and ".join(dict.fromkeys(unseen))
+    is_one = len(set(unseen)) == 1
+    doubts = (f"{names} {'is assumed to be an array' if is_one else 'are assumed to be arrays'}",)
+    return Arrays(tuple(arrays), tuple(dict.fromkeys(draws)), doubts if names else ())
+
+
+def _parts(program: Program, node: ast.expr, site: Site) -> Iterator[tuple[ast.expr, type[ast.expr] | None]]:
+    """The arrays of an argument, where they are written out; else the name of what holds them."""
+    if isinstance(node, ast.List | ast.Tuple) and not _is_of_numbers(node):
+        for each in node.elts:
+            yield from _parts(program, each, site)
+    elif isinstance(node, ast.Dict) and None not in node.keys:
+        for each in node.values:
+            yield from _parts(program, each, site)
+    else:
+        values = program.names.site_values(node, site)
+        yield node, _held(values)
+
+
+def _held(values: Values) -> type[ast.expr] | None:
+    """Whether a value is a list or a dictionary of arrays."""
+    shown = [value.node for value in values if isinstance(value, Display)]
+    if len(shown) == len(values) == 1 and isinstance(shown[0], _HOLDING) and not _is_of_numbers(shown[0]):
+        return ast.Dict if isinstance(shown[0], ast.Dict) else ast.List
+    return None
+
+
+def _is_of_numbers(node: ast.expr) -> bool:
+    """Whether a list is one of numbers, or of rows of numbers, which is taken for an array itself."""
+    elements = node.elts if isinstance(node, ast.List | ast.Tuple) else []
+    return bool(elements) and all(
+        isinstance(each, ast.Constant | ast.UnaryOp) or _is_of_numbers(each) for each in elements
+    )
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _is_array(program: Program, at: Occurrence, seen: frozenset[int]) -> bool:
+    """Whether an expression is shown to come from a library, which gives arrays and tensors."""
+    if id(at.node) in seen or len(seen) > 60:
+        return True
+    seen |= {id(at.node)}
+    step = program.names.steps_back(at)
+    if step is not None:
+        sources = [*step.sources, *step.within]
+        return bool(sources) and all(_is_array(program, each, seen) for each in sources)
+    node = at.node
+    if isinstance(node, ast.Call):
+        if program.names.full_names(node.func, at.scope, at.statement):
+            return True
+        return isinstance(node.func, ast.Attribute) and _is_array(program, at.part(node.func.value), seen)
+    if isinstance(node, ast.BinOp):
+        return any(_is_array(program, at.part(each), seen) for each in (node.left, node.right))
+    if isinstance(node, ast.UnaryOp):
+        return _is_array(program, at.part(node.operand), seen)
+    return isinstance(node, ast.Compare | ast.ListComp | ast.List | ast.Tuple)

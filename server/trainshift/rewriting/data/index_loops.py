@@ -1,0 +1,149 @@
+"""Index loops: loops over numbers by which batches are cut out of arrays, and over lists of batches."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainshift.core import tables
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.program import Program
+from trainshift.core.text.expressions import does_more
+from trainshift.core.text.facts import Scope, Site, Statement, last_name
+from trainshift.rewriting.data.draws import Draw, Draws
+from trainshift.rewriting.data.iterated import Iteration
+from trainshift.rewriting.data.knowledge import unordered
+
+_LISTS = frozenset({"numpy.array_split", "numpy.split"})
+_RANGE = "builtins.range"
+# Methods of data that hand out batches in an order of their own, which they draw.
+_DRAWN = ("next_batch",)
+
+_ARITHMETIC = frozenset({"int", "len", "max", "min", "slice"})
+
+
+@dataclass(frozen=True, slots=True)
+class IndexLoop:
+    """A loop whose numbers are shared out.
+
+    `at` is what it goes through; if it only `counts` batches, which each rank draws for itself, their number.
+    """
+
+    at: Occurrence
+    counts: bool = False
+    draws: tuple[Draw, ...] = ()
+    reason: str = ""
+
+
+def read_index_loop(program: Program, iteration: Iteration) -> IndexLoop | None:
+    """How a loop goes through arrays by number; None if it does not."""
+    node = iteration.statement.node
+    if iteration.fit is not None or not isinstance(node, ast.For):
+        return None
+    numbers = _numbers(program, iteration.at)
+    names = _called(program, numbers)
+    if names & _LISTS:
+        return _shared(program, numbers, [numbers])
+    if _RANGE not in names or not isinstance(numbers.node, ast.Call):
+        return None
+    cut = list(_cut_out(program, iteration.statement, numbers.node))
+    if cut:
+        return _shared(program, numbers, cut)
+    if _draws_batches(program, iteration.statement) and len(numbers.node.args) == 1:
+        seeded = program.fact(Draws).is_seeded("numpy.random")
+        reason = "its batches are drawn by a seed, the same on all ranks" if seeded else ""
+        return IndexLoop(numbers.part(numbers.node.args[0]), counts=True, reason=reason)
+    return None
+
+
+def _shared(program: Program, numbers: Occurrence, data: list[Occurrence]) -> IndexLoop:
+    if does_more(numbers.node):
+        return IndexLoop(numbers, reason="what it goes through does more than count; give it a name first")
+    draws = [draw for each in data for draw in program.fact(Draws).behind(each)]
+    free = next((draw for draw in draws if draw.remedy is None), None)
+    reason = unordered(free) if free is not None else ""
+    return IndexLoop(numbers, draws=tuple(dict.fromkeys(draws)), reason=reason)
+
+
+def _numbers(program: Program, at: Occurrence) -> Occurrence:
+    """What a loop goes through, without the bar that shows how far it is."""
+    while isinstance(at.node, ast.Call) and at.node.args and _called(program, at) & tables.PROGRESS_BARS:
+        at = at.part(at.node.args[0])
+    return at
+
+
+def _called(program: Program, at: Occurrence) -> frozenset[str]:
+    if not isinstance(at.node, ast.Call):
+        return frozenset()
+    return program.names.full_names(at.node.func, at.scope, at.statement)
+
+
+def _cut_out(program: Program, loop: Statement, numbers: ast.Call) -> Iterator[Occurrence]:
+    """The arrays that a loop's number cuts: by a slice, or one by one where their length is its end."""
+    assert isinstance(loop.node, ast.For)
+    if not isinstance(loop.node.target, ast.Name):
+        return
+    inside = [each for each in loop.walk() if each is not loop and each.scope is loop.scope]
+    counted = _made_of({loop.node.target.id}, inside)
+    measured = {ast.dump(part) for each in numbers.args for part in ast.walk(each)}
+    for statement in inside:
+        for part in _own_parts(statement):
+            if not isinstance(part, ast.Subscript) or not isinstance(part.ctx, ast.Load):
+                continue
+            if not _reads(part.slice, counted):
+                continue
+            slices = any(isinstance(each, ast.Slice) for each in ast.walk(part.slice))
+            if slices or ast.dump(part.value) in measured:
+                yield Occurrence(part.value, statement.scope, statement)
+
+
+def _made_of(names: set[str], inside: list[Statement]) -> set[str]:
+    """The names that are worked out of some names in a loop, by arithmetic alone."""
+    found, size = set(names), 0
+    while len(found) > size:
+        size = len(found)
+        for statement in inside:
+            node = statement.node
+            if isinstance(node, ast.Assign) and _reads(node.value, found) and _is_arithmetic(node.value):
+                targets = (each for target in node.targets for each in ast.walk(target))
+                found.update(each.id for each in targets if isinstance(each, ast.Name))
+    return found
+
+
+def _is_arithmetic(node: ast.expr) -> bool:
+    parts = [part for part in ast.walk(node) if isinstance(part, ast.Call | ast.Subscript)]
+    return all(isinstance(part, ast.Call) and last_name(part.func) in _ARITHMETIC for part in parts)
+
+
+def _reads(node: ast.AST, names: set[str]) -> bool:
+    return any(isinstance(part, ast.Name) and part.id in names for part in ast.walk(node))
+
+
+def _own_parts(statement: Statement) -> Iterator[ast.AST]:
+    """The nodes of a statement itself, without those of the blocks in it."""
+    waiting: list[ast.AST] = [statement.node]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.stmt)]
+
+
+def _draws_batches(program: Program, loop: Statement) -> bool:
+    """Whether a loop asks an object for its next batch that draws its order anew, as far as is seen."""
+    inside = set(loop.walk())
+    sites = [site for site in program.script.sites_named(*_DRAWN) if site.statement in inside]
+    return bool(sites) and all(_draws(program, site) for site in sites)
+
+
+def _draws(program: Program, site: Site) -> bool:
+    functions = program.names.called_functions(site)
+    owners = {each.owner() or each for each in functions}
+    drawing = (each for each in program.script.sites if program.fact(Draws).is_free(each))
+    return not functions or any(_lies_in(each.scope, owners) for each in drawing)
+
+
+def _lies_in(scope: Scope | None, owners: set[Scope]) -> bool:
+    while scope is not None and scope not in owners:
+        scope = scope.parent
+    return scope is not None
