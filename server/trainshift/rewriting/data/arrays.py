@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import UNKNOWN, Display, Values
+from trainshift.core.names.values import Display, Values
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Site, hides_arguments
 from trainshift.core.training.steps import is_plain
@@ -16,8 +16,14 @@ from trainshift.rewriting.data.knowledge import unordered
 from trainshift.rewriting.keras.fits import Fit
 
 _GIVEN = ("x", "y", "sample_weight")
+# Libraries whose functions give arrays, tensors or tables.
+_LIBRARIES = frozenset(
+    {"builtins", "cv2", "h5py", "keras", "numpy", "pandas", "scipy", "sklearn", "tensorflow"}
+)
 # What holds arrays, and is no array.
 _HOLDING = (ast.List, ast.Tuple, ast.Dict)
+# What a part may be told by that is read again.
+_CUTTING = (ast.Attribute, ast.BinOp, ast.Constant, ast.Name, ast.Slice, ast.Tuple, ast.UnaryOp)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -43,18 +49,18 @@ class Arrays:
     reason: str = ""
 
 
-def read_arrays(program: Program, fit: Fit) -> Arrays:
-    """The arrays that a `fit` is given together, which all have one length."""
+def read_arrays(program: Program, fit: Fit) -> Arrays | None:
+    """The arrays that a `fit` is given together, which all have one length; None if they may be none."""
     site = fit.site
     if hides_arguments(site.node) or site.in_fstring or site.deferred:
         return Arrays((), reason="what `fit` is given is hidden; give it its arrays by name")
     given = [each for name in _GIVEN if (each := fit.given(name)) is not None and not _is_none(each)]
     found = [(part, holds) for each in given for part, holds in _parts(program, each, site)]
-    plain = next((part for part, holds in found if holds is None and is_plain(part)), None)
+    plain = next((part for part, holds in found if holds is None and _is_read_again(part)), None)
     arrays = []
     for part, holds in found:
-        length = part if is_plain(part) else plain
-        if length is None or (holds is not None and not is_plain(part)):
+        length = part if _is_read_again(part) else plain
+        if length is None or (holds is not None and not _is_read_again(part)):
             text = program.script.text(part, site)
             return Arrays((), reason=f"`{text}` would be worked out twice; give it a name first")
         arrays.append(Array(Occurrence(part, site.scope, site.statement, site), length, holds))
@@ -65,10 +71,10 @@ def read_arrays(program: Program, fit: Fit) -> Arrays:
     unseen = [
         program.script.text(each.at.node, site)
         for each in arrays
-        if each.holds is None
-        and UNKNOWN in program.names.values(*each.at[:3])
-        and not _is_array(program, each.at, frozenset())
+        if each.holds is None and not _is_array(program, each.at, frozenset())
     ]
+    if unseen and (not fit.certain or fit.given("y") is None):
+        return None
     names = " and ".join(dict.fromkeys(unseen))
     is_one = len(set(unseen)) == 1
     doubts = (f"{names} {'is assumed to be an array' if is_one else 'are assumed to be arrays'}",)
@@ -104,6 +110,14 @@ def _is_of_numbers(node: ast.expr) -> bool:
     )
 
 
+def _is_read_again(node: ast.expr) -> bool:
+    """Whether an expression does nothing but read names and parts of what they hold."""
+    if isinstance(node, ast.Subscript):
+        cut = (part for part in ast.walk(node.slice) if isinstance(part, ast.expr))
+        return _is_read_again(node.value) and all(isinstance(part, _CUTTING) for part in cut)
+    return is_plain(node)
+
+
 def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 
@@ -119,8 +133,9 @@ def _is_array(program: Program, at: Occurrence, seen: frozenset[int]) -> bool:
         return bool(sources) and all(_is_array(program, each, seen) for each in sources)
     node = at.node
     if isinstance(node, ast.Call):
-        if program.names.full_names(node.func, at.scope, at.statement):
-            return True
+        names = program.names.full_names(node.func, at.scope, at.statement)
+        if names:
+            return any(name.partition(".")[0] in _LIBRARIES for name in names)
         return isinstance(node.func, ast.Attribute) and _is_array(program, at.part(node.func.value), seen)
     if isinstance(node, ast.BinOp):
         return any(_is_array(program, at.part(each), seen) for each in (node.left, node.right))

@@ -176,12 +176,21 @@ class DividedData:
     def _counts_steps(self, pipeline: _Pipeline) -> bool:
         """Whether a loop is given the number of its steps, which HV06 divides."""
         fit = pipeline.iteration.fit
-        if fit is not None and _counts_steps(fit):
+        if (fit is not None and _counts_steps(fit)) or self._divides_epochs(pipeline.iteration):
             return True
         return any(
             node.operation == "take" and node.site is not None and not self._iterated.splits(node.site)
             for node in self._nodes(pipeline)
         )
+
+    def _divides_epochs(self, iteration: Iteration) -> bool:
+        """Whether each rank goes through fewer epochs, by the script itself."""
+        divided, fit, statement = self._program.fact(Horovod).divided, iteration.fit, iteration.statement
+        epochs = [(each.node.iter, each) for each in statement.ancestors() if isinstance(each.node, ast.For)]
+        given = fit.given("epochs") if fit is not None else None
+        if given is not None:
+            epochs.append((given, statement))
+        return any(divided(node, each.scope, each) for node, each in epochs)
 
     @cached_property
     def _divided(self) -> list[LoopData]:
@@ -237,11 +246,15 @@ class DividedData:
         horovod, fit = self._program.fact(Horovod), iteration.fit
         if horovod.pinned(*iteration.at[:3]) or horovod.divided(*iteration.at[:3]):
             return LoopData(iteration, How.BY_HAND)
+        if self._divides_epochs(iteration):
+            return LoopData(iteration, How.STEPS)
         if fit is None:
             return self._of_numbers(iteration)
         if _counts_steps(fit):
             return LoopData(iteration, How.STEPS)
         given = read_arrays(self._program, fit)
+        if given is None:
+            return None
         places = tuple(
             Place(each.at, _HOLDING.get(each.holds, Form.ARRAY), given.draws, each.length)
             for each in given.arrays
@@ -309,6 +322,8 @@ class _Cutting:
             return [node]  # What belongs together is divided together.
         deeper = self._deeper(node, batched)
         if isinstance(deeper, str):
+            if not node.is_dataset and deeper:
+                return deeper
             return self._obstacle(node, batched) or [node]
         reads_call = not node.operation and len(node.inputs) == 1 and deeper == node.inputs
         if chained and reads_call and node.inputs[0].operation and not self._obstacle(node, batched):
@@ -316,9 +331,12 @@ class _Cutting:
         return deeper
 
     def _deeper(self, node: Node, batched: bool) -> list[Node] | str:
-        """The places further up, one for each way that leads to a source."""
+        """The places further up, one for each way that leads to a source, or why there are none.
+
+        That is empty where there is nothing further up.
+        """
         if node.unseen or not node.inputs or node.operation not in PASSABLE or _keeps_file(node):
-            return "there is nothing further up"
+            return ""
         if node.operation in BATCHING:
             batched = True
         elif node.operation in SHUFFLING:

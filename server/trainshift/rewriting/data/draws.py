@@ -155,7 +155,7 @@ class Draws:
     def _remedy(self, site: Site) -> Remedy | None:
         if site.in_fstring or site.deferred:
             return None
-        if site.name == "train_test_split":
+        if site.name == "train_test_split" or self._names.calls(site, "sklearn.utils.shuffle"):
             hidden = hides_arguments(site.node) and any(word.arg is None for word in site.node.keywords)
             given = any(word.arg == "random_state" for word in site.node.keywords)
             return None if hidden or given or self.is_repeated(site) else Remedy.STATE
