@@ -18,7 +18,7 @@ def without(program: Program, entries: Iterable[Span]) -> tuple[Edit, ...]:
     for entry in entries:
         span = _with_comma(program, entry)
         if gone and span.start <= gone[-1].end:
-            span = Span(gone.pop().start, span.end)
+            span = _with_comma_before(program, Span(gone.pop().start, span.end))
         gone.append(span)
     return tuple(Edit(span.start, span.end, "") for span in gone)
 
@@ -40,6 +40,14 @@ def _with_comma(program: Program, entry: Span) -> Span:
     if alone or (rest and not rest.startswith("#")):
         return Span(start, _beyond_blanks(text, end))
     return Span(len(text[:start].rstrip(" \t")), end)
+
+
+def _with_comma_before(program: Program, span: Span) -> Span:
+    """Several entries, with the comma in front of them if they are the last ones of a line."""
+    text = program.script.source.text
+    before = len(text[: span.start].rstrip(" \t"))
+    last = text[span.end : span.end + 1] in (")", "]", "}")
+    return Span(before - 1, span.end) if last and text[before - 1] == "," else span
 
 
 def _beyond_blanks(text: str, at: int) -> int:

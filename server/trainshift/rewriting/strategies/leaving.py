@@ -25,11 +25,14 @@ from trainshift.rewriting.edits.entries import without
 from trainshift.rewriting.strategies.calls import METHODS, NotUnderstood
 from trainshift.rewriting.strategies.uses import REPLICATING, Strategies, Use, parameters
 
+_CONFIGS = ("tensorflow.estimator.RunConfig", "tensorflow.compat.v1.estimator.RunConfig")
+_CONFIGURED = ("train_distribute", "eval_distribute")
 _SET = "tensorflow.distribute.experimental_set_strategy"
 _SIZE = "num_replicas_in_sync"
 _UNSUPPORTED = "{name} already distributes this script; remove the strategy first"
 _REFUSED = "Trainshift cannot remove this strategy: {reason} ({code}); remove the strategy first"
 _ONE = "a rank counts as one replica: it reads the batch of one, and all ranks together that of the strategy"
+_BATCH = "a batch is that of each rank now, and was that of all replicas together"
 _COMMENT = "a comment stands in the way"
 
 
@@ -54,11 +57,13 @@ class Leaving:
         self._text = program.script.source.text
         self._edits: dict[Edit, None] = {}
         self._gone: list[Statement] = []
+        self._entries: dict[ast.AST, list[Span]] = {}
         self._unbound: set[str] = set()
         self._entered: list[tuple[Statement, Use]] = []
         self._dropped: dict[tuple[Scope, str], list[Site]] = {}
         self._left: dict[Statement, Left] = {}
         self._decided: set[str] = set()
+        self._is_configured = False
 
     @cached_property
     def problem(self) -> tuple[Span, str] | None:
@@ -94,6 +99,7 @@ class Leaving:
                 self._leave(use)
             use = next(iter(self._strategies.uses), None)
             self._drop_parameters()
+            self._say_whose_batch()
             edits = self._merged()
         except NotUnderstood as problem:
             assert use is not None
@@ -145,6 +151,16 @@ class Leaving:
             self._decided.add(decision)
             left.decisions.append(decision)
         return left
+
+    def _say_whose_batch(self) -> None:
+        """Where no batch is computed from the number of replicas, it was that of all of them."""
+        several = [
+            site
+            for site in self._strategies.makers
+            if not self._strategies.name_of(site).endswith(".OneDeviceStrategy")
+        ]
+        if several and _ONE not in self._decided and not self._is_configured:
+            self._note(self._strategies.uses[0], "Remove the strategy", _BATCH)
 
     def _remove(self, use: Use, title: str) -> None:
         """Take a statement out that does nothing but make or name a strategy; a call of your own stays."""
@@ -315,18 +331,29 @@ class Leaving:
             self._note(use, "Remove the strategy")
             self._gone.append(site.statement)
             return
+        if isinstance(use.parent, ast.keyword) and use.parent.arg in _CONFIGURED:
+            if self._program.names.calls(site, *_CONFIGS):
+                self._note(use, "Configure no strategy")
+                self._is_configured = True  # An Estimator's input gives the batch of one replica anyway.
+                self._drop_argument(site, use.node)
+                return
         functions = self._program.names.called_functions(site)
         if len(functions) != 1 or len(self._program.names.callee(site)) != 1:
             raise NotUnderstood("it is handed to code that is not seen")
         name = self._parameter(site, functions[0], use.node)
         self._dropped.setdefault((functions[0], name), []).append(site)
         self._note(use, "Hand on no strategy")
-        word = next((each for each in site.node.keywords if each.value is use.node), None)
-        whole = word if word is not None else use.node
-        span = self._layout.enclosed(use.node, site)
-        start = self._script.span(whole, site).start
-        for edit in without(self._program, [Span(min(start, span.start), span.end)]):
-            self._edits[edit] = None
+        self._drop_argument(site, use.node)
+
+    def _drop_argument(self, site: Site, given: ast.expr) -> None:
+        word = next((each for each in site.node.keywords if each.value is given), None)
+        span = self._layout.enclosed(given, site)
+        start = span.start if word is None else self._script.span(word, site).start
+        self._drop(site.node, Span(start, span.end))
+
+    def _drop(self, holder: ast.AST, entry: Span) -> None:
+        """Take an entry out of a list of arguments, of parameters or of imported names."""
+        self._entries.setdefault(holder, []).append(entry)
 
     def _parameter(self, site: Site, function: Scope, given: ast.expr) -> str:
         """The parameter that a function gets an argument as."""
@@ -348,9 +375,7 @@ class Leaving:
             first = len(positional) - len(node.args.defaults)
             start = self._script.span(positional[index], function).start
             end: ast.AST = node.args.defaults[index - first] if index >= first else positional[index]
-            span = Span(start, self._script.span(end, function).end)
-            for edit in without(self._program, [span]):
-                self._edits[edit] = None
+            self._drop(node, Span(start, self._script.span(end, function).end))
 
     def _rename(self, use: Use, site: Site) -> bool:
         """Read a dataset by its own name where its distributed one is nothing but another name for it."""
@@ -407,6 +432,9 @@ class Leaving:
             for edit in self._layout.remove(each, whole and each.index == 0):
                 self._edits[edit] = None
         self._drop_imports()
+        for entries in self._entries.values():
+            for edit in without(self._program, sorted(entries)):
+                self._edits[edit] = None
         for edit in sorted(self._scopes(), key=lambda edit: edit.start - edit.end):
             if not any(each.start <= edit.start and edit.end <= each.end for each in self._edits):
                 self._edits[edit] = None
@@ -431,8 +459,7 @@ class Leaving:
         if not isinstance(statement.node, ast.ImportFrom) or len(statement.node.names) < 2:
             raise NotUnderstood(f"another file imports {imported_name(binding)} alone")
         self._left.setdefault(statement, Left(statement, "Import no strategy"))
-        for edit in without(self._program, [self._script.span(alias, statement)]):
-            self._edits[edit] = None
+        self._drop(statement.node, self._script.span(alias, statement))
 
 
 def _shown(use: Use) -> ast.expr:
