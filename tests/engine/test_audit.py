@@ -102,7 +102,7 @@ def test_a_rule_that_misses_its_edits_is_refused(rule: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rule", ["HV02", "HV03", "HV04"])
+@pytest.mark.parametrize("rule", ["HV02", "HV03", "HV04", "HV15"])
 def test_a_rule_that_makes_its_edits_twice_is_refused(rule: str) -> None:
     passed, spoilt = passing(rule, doubled)
     assert spoilt
@@ -200,6 +200,35 @@ def test_what_is_wrong_is_seen_in_any_text(before: str, after: str, expected: li
     own = "def gradients(tape, loss):\n    return tape.gradient(loss, net.trainable_variables)\n\n\n"
     text = f"{HEAD}{STEP}".replace(before, after)
     text = text.replace("net = ", f"{rate}net = ", 1).replace("def step", f"{own}def step", 1)
+    script = read_script(text)
+    assert isinstance(script, Script)
+    assert [each.text for each in faults_of(Program(script), ())] == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("x[rank::size], y[rank::size]", []),
+        ("x, y", []),
+        ("mine[rank::size], y[rank::size]", ["the data of this loop are divided twice"]),
+        ("mine, y", ["some of what this fit is given is divided, and some is not"]),
+        ("data.shard(size, rank).map(f)", []),
+        ("data.shard(size, rank).apply(lambda each: each.shard(hvd.size(), hvd.rank()))",
+         ["the data of this loop are divided twice"]),
+    ],
+)  # fmt: skip
+def test_data_that_are_divided_twice_or_in_part_are_seen(given: str, expected: list[str]) -> None:
+    text = f"""\
+import horovod.tensorflow.keras as hvd
+import tensorflow as tf
+
+hvd.init()
+rank, size = hvd.rank(), hvd.size()
+mine = x[rank::size]
+net = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+net.compile(hvd.DistributedOptimizer(tf.keras.optimizers.SGD(0.1 * hvd.size())), "mse")
+net.fit({given}, callbacks=[hvd.callbacks.BroadcastGlobalVariablesCallback(0)])
+"""
     script = read_script(text)
     assert isinstance(script, Script)
     assert [each.text for each in faults_of(Program(script), ())] == expected

@@ -1,8 +1,8 @@
 """Audit: whether the text that a conversion comes to trains as it must, asked of that text alone (SPEC §9).
 
-Each optimizer step must be averaged exactly once, each rate scaled at most once, and what is trained must
-start alike on all ranks.  No rule is asked, nor anything that rules ask of what they rewrite: what they miss,
-or do twice, is to be seen here.
+Each optimizer step must be averaged exactly once, each rate scaled and all data divided at most once, and
+what is trained must start alike on all ranks.  No rule is asked, nor anything that rules ask of what they
+rewrite: what they miss, or do twice, is to be seen here.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loops import Loops
 from trainshift.engine.audit.averaging import Averaging
 from trainshift.engine.audit.beginning import Beginning
+from trainshift.engine.audit.dividing import Dividing
 from trainshift.engine.audit.flaws import Flaw
 from trainshift.engine.audit.scaling import Scaling
 from trainshift.engine.edited import edited, forget_edited
@@ -83,4 +84,5 @@ def _flaws(result: Program) -> list[Flaw]:
         *result.fact(Averaging).flaws(),
         *result.fact(Scaling).flaws(),
         *result.fact(Beginning).flaws(),
+        *result.fact(Dividing).flaws(),
     ]

@@ -1,0 +1,100 @@
+"""Dividing: whether each training loop goes through shares of its data, or through all of them, once."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Site, alternatives, argument, arguments
+from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.loop_kinds import Pattern
+from trainshift.core.training.loops import Loops
+from trainshift.engine.audit.flaws import Flaw, at
+
+# What a `fit` is given of the data: its arguments by position and by name.
+_GIVEN = {"x": 0, "y": 1, "sample_weight": None}
+_JOINING = ("zip", "concatenate")
+# Data are not followed through more names than this.
+_DEEPEST = 60
+
+
+class Dividing:
+    """How the data of one program are divided among the ranks."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+        self._horovod = program.fact(Horovod)
+        self._divisions: dict[tuple[int, int], int] = {}
+
+    def flaws(self) -> Iterator[Flaw]:
+        """The loops whose data are divided more than once, or in part."""
+        for loop in self._program.fact(Loops).own:
+            site = loop.sites[0]
+            fits = loop.pattern is Pattern.OPTIMIZER and loop.is_call
+            given = [self._times(each) for each in (self._given(site) if fits else self._iterated(site))]
+            if any(times > 1 for times in given):
+                yield Flaw("the data of this loop are divided twice", site)
+            elif fits and len(set(given)) > 1:
+                yield Flaw("some of what this fit is given is divided, and some is not", site, certain=False)
+
+    def _given(self, site: Site) -> list[Occurrence]:
+        nodes = (argument(site.node, position, name) for name, position in _GIVEN.items())
+        return [at(each, site) for each in nodes if each is not None and not isinstance(each, ast.Constant)]
+
+    def _iterated(self, site: Site) -> list[Occurrence]:
+        """What the loops go through that stand around a step, in its function or around a call of that."""
+        seen, waiting, found = set[Site](), [site], list[Occurrence]()
+        while waiting:
+            each = waiting.pop()
+            if each in seen:
+                continue
+            seen.add(each)
+            loops = (above for above in each.statement.path() if isinstance(above.node, ast.For))
+            found += (Occurrence(above.node.iter, above.scope, above) for above in loops)  # type: ignore[attr-defined]
+            function = each.scope.function()
+            waiting += self._names.callers(function)[0] if function is not None else []
+        return found
+
+    def _times(self, of: Occurrence, depth: int = 0) -> int:
+        """How often the data that an expression stands for were divided, at most, on any way."""
+        key = id(of.node), id(of.scope)
+        if key not in self._divisions:
+            self._divisions[key] = 0  # What is made of itself is not divided anew.
+            self._divisions[key] = self._times_of(of, depth + 1) if depth < _DEEPEST else 0
+        return self._divisions[key]
+
+    def _times_of(self, of: Occurrence, depth: int) -> int:
+        node = of.node
+        if isinstance(node, ast.Call):
+            step = self._names.steps_back(of)
+            if step is not None:
+                return max((self._times(each, depth) for each in step.sources), default=0)
+            if isinstance(node.func, ast.Attribute):
+                parts = [node.func.value, *(arguments(node) if node.func.attr in _JOINING else ())]
+                own = max(self._times(of.part(each), depth) for each in parts)
+                return own + self._shards(node, of)
+            return max((self._times(of.part(each), depth) for each in arguments(node)), default=0)
+        if isinstance(node, ast.Subscript) and self._depends(node.slice, of):
+            return 1 + self._times(of.part(node.value), depth)
+        if isinstance(node, ast.Name | ast.Attribute | ast.Subscript) or alternatives(node):
+            step = self._names.steps_back(of)
+            return max((self._times(each, depth) for each in step.sources), default=0) if step else 0
+        inside = (of.part(each) for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr))
+        return max((self._times(each, depth) for each in inside), default=0)
+
+    def _shards(self, call: ast.Call, of: Occurrence) -> int:
+        """How often a method of a dataset divides it by rank."""
+        assert isinstance(call.func, ast.Attribute)
+        if call.func.attr == "shard":
+            return int(any(self._depends(each, of) for each in arguments(call)))
+        if call.func.attr == "apply" and call.args and isinstance(call.args[0], ast.Lambda):
+            inner = (each for each in ast.walk(call.args[0].body) if isinstance(each, ast.Call))
+            return sum(self._shards(each, of) for each in inner if isinstance(each.func, ast.Attribute))
+        return 0
+
+    def _depends(self, node: ast.expr, of: Occurrence) -> bool:
+        return self._horovod.pinned(node, of.scope, of.statement)
