@@ -193,16 +193,16 @@ export class Workbench {
   }
 
   /** Keep a picture for documentation: of the editors and the panel alone, in a window as wide as text can be read. */
-  async picture(name: string, width: number): Promise<void> {
+  async picture(name: string, width: number, height = SIZE.height): Promise<void> {
     const { page } = this;
-    await page.setViewportSize({ ...SIZE, width });
-    await page.mouse.move(20, 420); // Nothing is there that would tell what it is.
+    await page.setViewportSize({ width, height });
+    await page.mouse.move(20, Math.min(420, height - 160)); // Nothing is there that would tell what it is.
     await sleep(1_000);
     const boxes = await Promise.all(
       [".part.editor", ".part.panel"].map((part) => page.locator(part).boundingBox()),
     );
-    const [top, bottom] = boxes;
-    if (!top || !bottom) throw new Error("no panel is shown");
+    const [top, bottom = top] = boxes.filter((box) => box !== null);
+    if (!top || !bottom) throw new Error("no editor is shown");
     const clip = { ...top, height: bottom.y + bottom.height - top.y };
     await page.screenshot({ path: join(ARTIFACTS, `${name}.png`), animations: "disabled", clip });
     await page.setViewportSize(SIZE);

@@ -179,10 +179,11 @@ class Derivatives:
 
     async def edit(self, program: OpenProgram, data: dict[str, Any]) -> types.WorkspaceEdit:
         """The edit of an action, for the version that it was offered for; raises NotPossible, or Outdated."""
-        function, mode, wrt, name = data["wish"]
+        function, mode, wrt, name = data.get("wish", ())
         if mode not in KINDS:
             raise ValueError(f"{mode!r} is not a mode")
-        wish = Wish(str(function), mode, None if wrt is None else tuple(wrt), name)
+        by = None if wrt is None else tuple(map(str, wrt))
+        wish = Wish(str(function), mode, by, None if name is None else str(name))
         reading = self._reading(program, wish)
         return self._edit(program, reading.paper, await reading.outcome())
 
