@@ -66,8 +66,8 @@ export const suites: UiSuite[] = [
         await workbench.runCommand("Trainshift: Make Distributed");
         const shown = await dialog(workbench, "refused.py is not changed.");
         await shown
-            .getByText("tf.distribute.TPUStrategy already distributes this script; remove the strategy")
-            .waitFor();
+          .getByText("tf.distribute.TPUStrategy already distributes this script; remove the strategy")
+          .waitFor();
         await workbench.screenshot("refused");
         await shown.locator(".monaco-button", { hasText: `Go to Line ${String(STRATEGY)}` }).click();
         await status(workbench, `Ln ${String(STRATEGY)}, Col 12`).waitFor();
