@@ -23,8 +23,8 @@ the last import at the top, before anything touches a device.
 
 An `import horovod.tensorflow as H` of your own is used as it is, and names that are taken are avoided.
 
-A `tf.distribute` strategy in one branch of an `if` is left alone and reported: Horovod is for the other
-branch.
+A `tf.distribute` strategy in one branch of an `if` that cannot be taken out (HV17) is left alone and
+reported: Horovod is for the other branch.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ here it is divided by the rank's own batch, and Horovod takes the mean.
 ## What is refused
 
 Strategies for TPUs and parameter servers, and any use of a strategy that is not understood: the refusal names
-the place. A strategy in one branch of an `if`, which the other does without, stays there (HV01).
+the place. In one branch of an `if` such a strategy stays where the other branch does without (HV01).
 """
 
 from __future__ import annotations

@@ -227,8 +227,10 @@ class Loops:
         """Loops that run under a `tf.distribute` strategy of the program, or may, are that strategy's."""
         if not loops:
             return
-        sites = [site for site in self._strategy_sites() if not is_of_one_branch(site)]
-        makers = [site for site in sites if self._makes_strategy(site)]
+        every = list(self._strategy_sites())
+        makers = [site for site in every if self._makes_strategy(site)]
+        sites = [site for site in every if not self._is_beside(site, makers)]
+        makers = [site for site in makers if site in sites]
         for origin in makers or filter(self._uses_strategy, sites):
             entered = [origin.statement] if origin.name == "scope" else None
             blocks = self._blocks_of(origin) if makers else entered
@@ -286,8 +288,17 @@ class Loops:
     @cached_property
     def beside_strategies(self) -> list[Site]:
         """The calls that make a `tf.distribute` strategy in one branch alone, which the others do without."""
-        sites = self._strategy_sites()
-        return [site for site in sites if is_of_one_branch(site) and self._makes_strategy(site)]
+        makers = [site for site in self._strategy_sites() if self._makes_strategy(site)]
+        return [site for site in makers if self._is_beside(site, makers)]
+
+    def _is_beside(self, site: Site, makers: list[Site]) -> bool:
+        """Whether a call stands in one branch of an `if` of which another branch makes no strategy."""
+        if not is_of_one_branch(site):
+            return False
+        choices = (each for each in site.statement.ancestors() if isinstance(each.node, ast.If))
+        branches = [block for each in choices for block in each.branches.values() if block]
+        made = [set(map(id, each.statement.path())) for each in makers]
+        return not all(any(id(inner) in path for inner in block for path in made) for block in branches)
 
     def _makes_strategy(self, site: Site) -> bool:
         names = self._program.names.full_names(site.node.func, site.scope, site.statement)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import NamedTuple
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
@@ -41,12 +42,20 @@ class Use:
 
 
 @dataclass(eq=False, slots=True)
-class _Reading:
+class _Parts:
     """What was found of one statement's own expressions."""
 
     statement: Statement
     above: dict[ast.AST, ast.AST] = field(default_factory=dict)
     scopes: dict[ast.AST, Scope] = field(default_factory=dict)
+
+
+class Reading(NamedTuple):
+    """A name where it is read."""
+
+    node: ast.Name
+    scope: Scope
+    statement: Statement
 
 
 class Strategies:
@@ -57,15 +66,14 @@ class Strategies:
         self._script = program.script
 
     @cached_property
-    def makers(self) -> list[Site]:
-        """The calls that make a strategy, but for those that are used in one branch of an `if` alone."""
-        return [site for site in self._makers if not self._is_beside(site)]
+    def needed(self) -> list[Site]:
+        """The `makers` but for those of a strategy that is used in one branch of an `if` alone."""
+        return [site for site in self.makers if not self._is_beside(site)]
 
-    @cached_property
-    def uses(self) -> list[Use]:
-        """The uses of the strategies that the `makers` make, in text order, creations among them."""
-        found: set[ast.Call] = set()
-        made = {site.node for site in self.makers}
+    def uses(self, makers: Sequence[Site]) -> list[Use]:
+        """The uses of the strategies that some calls make, in text order, creations among them."""
+        found: set[ast.AST] = set()
+        made: set[ast.AST] = {site.node for site in makers}
         while not made <= found:  # What may be one strategy or another is a use of both.
             found |= made
             together = (use.made for use in self._uses if any(each.node in found for each in use.made))
@@ -73,13 +81,13 @@ class Strategies:
         return [use for use in self._uses if any(each.node in found for each in use.made)]
 
     @cached_property
-    def readings(self) -> dict[str, list[tuple[ast.Name, Scope, Statement]]]:
+    def readings(self) -> dict[str, list[Reading]]:
         """Where each name is read."""
-        found: dict[str, list[tuple[ast.Name, Scope, Statement]]] = {}
+        found: dict[str, list[Reading]] = {}
         for reading in self._readings:
             for node, scope in reading.scopes.items():
                 if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-                    found.setdefault(node.id, []).append((node, scope, reading.statement))
+                    found.setdefault(node.id, []).append(Reading(node, scope, reading.statement))
         return found
 
     def name_of(self, site: Site) -> str:
@@ -111,10 +119,11 @@ class Strategies:
             for site in self._script.sites_calling({"get_strategy"})
             if self._program.names.calls(site, GET_STRATEGY)
         )
-        return {*current, *(site.node for site in self._makers)}
+        return {*current, *(site.node for site in self.makers)}
 
     @cached_property
-    def _makers(self) -> list[Site]:
+    def makers(self) -> list[Site]:
+        """The calls that make a strategy."""
         if not self._is_named:
             return []
         calls = self._script.sites_calling(api.last_names(*api.STRATEGY))
@@ -135,7 +144,7 @@ class Strategies:
 
     @cached_property
     def _uses(self) -> list[Use]:
-        if not self._makers:
+        if not self.makers:
             return []
         names, makers = self._names, self.calls
         found: dict[ast.expr, Use] = {}
@@ -148,7 +157,7 @@ class Strategies:
                     found[use.node] = use
         return sorted(found.values(), key=lambda use: self._script.span(use.node, use.statement).start)
 
-    def _use(self, node: ast.expr, reading: _Reading) -> Use | None:
+    def _use(self, node: ast.expr, reading: _Parts) -> Use | None:
         values = self._values(node, reading)
         if not any(map(_is_strategy, values)):
             return None
@@ -164,7 +173,7 @@ class Strategies:
         sure = len(made) == len(values)
         return Use(node, around, reading.statement, reading.scopes[node], made, sure)
 
-    def _values(self, node: ast.expr, reading: _Reading) -> frozenset[Value]:
+    def _values(self, node: ast.expr, reading: _Parts) -> frozenset[Value]:
         return self._program.names.values(node, reading.scopes[node], reading.statement)
 
     @cached_property
@@ -209,7 +218,7 @@ class Strategies:
         return last_name(node) in names and isinstance(getattr(node, "ctx", None), ast.Load)
 
     @cached_property
-    def _readings(self) -> list[_Reading]:
+    def _readings(self) -> list[_Parts]:
         return [_read(statement) for statement in self._script.statements]
 
 
@@ -220,9 +229,9 @@ def parameters(function: Scope) -> list[ast.arg]:
     return [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
 
 
-def _read(statement: Statement) -> _Reading:
+def _read(statement: Statement) -> _Parts:
     """The statement's own expressions, with what is above each, and the scopes that they are read in."""
-    reading = _Reading(statement)
+    reading = _Parts(statement)
     inner = statement.scope.facts.scope_of
     waiting: list[tuple[ast.AST, Scope]] = [(statement.node, statement.scope)]
     for node, scope in waiting:

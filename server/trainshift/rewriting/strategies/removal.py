@@ -1,0 +1,388 @@
+"""Removal: what every use of a strategy becomes where each rank is one replica."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from trainshift.core import tables
+from trainshift.core.layout import Layout
+from trainshift.core.names.script import Script
+from trainshift.core.names.values import Instance, Library, Value
+from trainshift.core.program import Program
+from trainshift.core.text.edit import Edit
+from trainshift.core.text.expressions import comments, does_more
+from trainshift.core.text.facts import Binding, Scope, Site, Statement, arguments, dotted, imported_name
+from trainshift.core.text.source import Span, one_line
+from trainshift.rewriting.edits.entries import without
+from trainshift.rewriting.strategies.calls import METHODS, NotUnderstood
+from trainshift.rewriting.strategies.scopes import left_scopes
+from trainshift.rewriting.strategies.second_names import read_by_own_name
+from trainshift.rewriting.strategies.uses import REPLICATING, Strategies, Use, parameters
+
+_CONFIGS = ("tensorflow.estimator.RunConfig", "tensorflow.compat.v1.estimator.RunConfig")
+_CONFIGURED = ("train_distribute", "eval_distribute")
+_SET = "tensorflow.distribute.experimental_set_strategy"
+_SIZE = "num_replicas_in_sync"
+_REFUSED = "Trainshift cannot remove this strategy: {reason} ({code}); remove the strategy first"
+UNSUPPORTED = "{name} already distributes this script; remove the strategy first"
+_ONE = "a rank counts as one replica: it reads the batch of one, and all ranks together that of the strategy"
+_BATCH = "a batch is that of each rank now, and was that of all replicas together"
+_UNSEEN = "a strategy"
+_COMMENT = "a comment stands in the way"
+
+
+@dataclass(slots=True)
+class Left:
+    """What becomes of one statement: a title, what was decided, and where it shows the number of replicas."""
+
+    statement: Statement
+    title: str
+    decisions: list[str] = field(default_factory=list)
+    counts: list[Span] = field(default_factory=list)
+
+
+class Removal:
+    """How the strategies that some calls make go, all of them or none.
+
+    `edits` are in text order, `left` what becomes of each statement; where something is not understood there
+    is a `problem` instead: the place, and why.
+    """
+
+    def __init__(self, program: Program, makers: Sequence[Site]) -> None:
+        self._program = program
+        self._script = program.script
+        self._layout = program.fact(Layout)
+        self._strategies = program.fact(Strategies)
+        self._text = program.script.source.text
+        self._makers = makers
+        self._uses = self._strategies.uses(makers)
+        self._edits: dict[Edit, None] = {}
+        self._gone: list[Statement] = []
+        self._entries: dict[ast.AST, list[Span]] = {}
+        self._unbound: set[str] = set()
+        self._entered: dict[Statement, list[ast.expr]] = {}
+        self._dropped: dict[tuple[Scope, str], list[Site]] = {}
+        self._left: dict[Statement, Left] = {}
+        self._decided: set[str] = set()
+        self._is_configured = False
+        self.edits: tuple[Edit, ...] = ()
+        self.problem = self._remove_all() if makers else None
+        span_of = self._script.statement_span
+        self.left = sorted(self._left.values(), key=lambda each: span_of(each.statement).start)
+
+    def _remove_all(self) -> tuple[Span, str] | None:
+        for site in self._makers:
+            name = self._unsupported(site)
+            if name:
+                return self._script.span(site.node, site), UNSUPPORTED.format(name=name)
+            if not any(each.node is site.node for use in self._uses for each in use.made):
+                return self._script.span(site.node, site), UNSUPPORTED.format(name=_UNSEEN)
+        use = self._uses[0]
+        try:
+            for use in self._uses:
+                self._leave(use)
+            use = self._uses[0]
+            self._drop_parameters()
+            self._say_whose_batch()
+            self.edits = self._merged()
+        except NotUnderstood as problem:
+            return self._told(use, problem)
+        return None
+
+    def _told(self, use: Use, problem: NotUnderstood) -> tuple[Span, str]:
+        """The place of a use that is not understood, and why."""
+        node, statement = _shown(use), use.statement
+        code = one_line(self._script.text(node, statement))
+        code = code if len(code) < 50 else f"{code[:46]}..."
+        return self._script.span(node, statement), _REFUSED.format(reason=problem, code=code)
+
+    def _unsupported(self, site: Site) -> str:
+        """What a strategy that cannot go is called; empty for one that can."""
+        name = self._strategies.name_of(site)
+        if name.rpartition(".")[2] not in REPLICATING:
+            return one_line(self._script.text(site.node.func, site))
+        given = [part for each in arguments(site.node) for part in ast.walk(each)]
+        for part in given:
+            if isinstance(part, ast.Name | ast.Attribute | ast.Call):
+                values = self._program.names.site_values(part, site)
+                if any("cluster_resolver" in _name_of(value) for value in values):
+                    return "a strategy with a cluster resolver"
+        return ""
+
+    # One use
+
+    def _leave(self, use: Use) -> None:
+        if not use.sure:
+            raise NotUnderstood("it may be something else too")
+        parent, node = use.parent, use.statement.node
+        if isinstance(parent, ast.Attribute):
+            self._leave_member(use, parent)
+        elif isinstance(node, ast.Assign | ast.AnnAssign) and parent is node and use.node is node.value:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if not all(isinstance(each, ast.Name | ast.Attribute) for each in targets):
+                raise NotUnderstood("it is unpacked")
+            self._remove(use, "Remove the strategy")
+        elif isinstance(parent, ast.Expr):
+            self._remove(use, "Remove the strategy")
+        elif isinstance(parent, ast.Return):
+            self._return_nothing(use)
+        else:
+            self._leave_argument(use)
+
+    def _note(self, use: Use, title: str, decision: str = "") -> Left:
+        left = self._left.setdefault(use.statement, Left(use.statement, title))
+        if decision and decision not in self._decided:
+            self._decided.add(decision)
+            left.decisions.append(decision)
+        return left
+
+    def _say_whose_batch(self) -> None:
+        """Where no batch is computed from the number of replicas, it was that of all of them."""
+        several = [
+            site for site in self._makers if not self._strategies.name_of(site).endswith(".OneDeviceStrategy")
+        ]
+        if several and _ONE not in self._decided and not self._is_configured:
+            self._note(self._uses[0], "Remove the strategy", _BATCH)
+
+    def _remove(self, use: Use, title: str) -> None:
+        """Take a statement out that does nothing but make or name a strategy; a call of your own stays."""
+        self._note(use, title)
+        node = use.statement.node
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        self._unbound.update(each.id for each in targets if isinstance(each, ast.Name))
+        if self._is_own_call(use.node):
+            start = self._script.span(use.node, use.statement).start
+            self._replace(Span(self._script.statement_span(use.statement).start, start), "")
+        else:
+            self._know_pure(use)
+            self._gone.append(use.statement)
+
+    def _is_own_call(self, node: ast.expr) -> bool:
+        return isinstance(node, ast.Call) and node not in self._strategies.calls
+
+    def _know_pure(self, use: Use) -> None:
+        """Raise where making the strategy does more than that."""
+        own = (
+            site
+            for site in self._script.sites
+            if site.statement is use.statement and self._program.names.called_functions(site)
+        )
+        if does_more(use.node) or next(own, None) is not None:
+            raise NotUnderstood("code of your own runs where it is made")
+
+    def _return_nothing(self, use: Use) -> None:
+        if self._is_own_call(use.node):
+            raise NotUnderstood("it is returned from another function")
+        self._know_pure(use)
+        self._note(use, "Return no strategy")
+        self._replace(self._script.statement_span(use.statement), "return")
+
+    def _leave_member(self, use: Use, member: ast.Attribute) -> None:
+        site = self._site(use.around[1], member) if len(use.around) > 1 else None
+        if member.attr == _SIZE:
+            self._count(use, member)
+        elif site is not None and member.attr == "scope":
+            self._enter(use, site)
+        elif site is not None and member.attr in METHODS:
+            if site.in_fstring:
+                raise NotUnderstood("it stands in an f-string")
+            method = METHODS[member.attr]
+            if member.attr == "experimental_distribute_dataset":
+                renamed = read_by_own_name(self._program, site)
+                if renamed is not None:
+                    self._edits.update(dict.fromkeys(renamed))
+                    self._gone.append(site.statement)
+                    self._note(use, method.title)
+                    return
+            self._edits.update(dict.fromkeys(method.edits(self._program, site, use.around[2])))
+            self._note(use, method.title, method.decision)
+        else:
+            raise NotUnderstood(f"nothing takes the place of {member.attr}")
+
+    def _site(self, node: ast.AST, member: ast.Attribute) -> Site | None:
+        """The call of a method."""
+        called = isinstance(node, ast.Call) and node.func is member
+        return self._script.site_of(node) if called and isinstance(node, ast.Call) else None
+
+    # The number of replicas
+
+    def _count(self, use: Use, member: ast.Attribute) -> None:
+        """A rank counts for one replica; where the number is shown, it is that of the ranks."""
+        if any(isinstance(each, ast.JoinedStr) for each in use.around) or self._is_shown(use):
+            span = self._span_of(use, member)
+            self._note(use, "Tell the number of ranks").counts.append(span)
+            return
+        product = use.around[1] if len(use.around) > 1 else None
+        layout, within = self._layout, use.statement
+        span = layout.enclosed(member, within)
+        self._note(use, "Count one replica for each rank", _ONE)
+        if isinstance(product, ast.BinOp) and isinstance(product.op, ast.Mult | ast.FloorDiv):
+            if product.right is member:
+                self._replace(Span(layout.enclosed(product.left, within).end, span.end), "")
+                return
+            if isinstance(product.op, ast.Mult):
+                self._replace(Span(span.start, layout.enclosed(product.right, within).start), "")
+                return
+        self._replace(self._script.span(member, within), "1")
+
+    def _is_shown(self, use: Use) -> bool:
+        """Whether a value is only printed, logged or formatted."""
+        for each in use.around:
+            if not isinstance(each, ast.Call):
+                continue
+            site = self._script.site_of(each)
+            if site.name == "format" and isinstance(each.func, ast.Attribute):
+                if isinstance(each.func.value, ast.Constant):
+                    return True
+            for value in self._program.names.callee(site):
+                if isinstance(value, Library) and value.name in tables.PRINTING:
+                    return True
+        return False
+
+    def _span_of(self, use: Use, member: ast.Attribute) -> Span:
+        """Where a member stands; in an f-string positions cannot be trusted before Python 3.12."""
+        span, code = self._script.span(member, use.statement), dotted(member)
+        if self._text[span.start : span.end] == code or not code:
+            return span
+        text = next((each for each in use.around[::-1] if isinstance(each, ast.JoinedStr)), None)
+        if text is None:
+            return span
+        whole = self._script.span(text, use.statement)
+        if self._text.count(code, whole.start, whole.end) != 1:
+            raise NotUnderstood("it stands in an f-string more than once")
+        at = self._text.index(code, whole.start, whole.end)
+        return Span(at, at + len(code))
+
+    # Blocks
+
+    def _enter(self, use: Use, site: Site) -> None:
+        """``with strategy.scope():`` becomes its body."""
+        item = use.around[2]
+        if not isinstance(item, ast.withitem) or not isinstance(use.statement.node, ast.With):
+            raise NotUnderstood("its scope is not entered by with")
+        if item.optional_vars is not None:
+            raise NotUnderstood("its scope gets a name")
+        self._note(use, "Take the body out of the strategy's scope")
+        self._entered.setdefault(use.statement, []).append(site.node)
+
+    # Arguments, returned values, second names
+
+    def _leave_argument(self, use: Use) -> None:
+        call = next((each for each in use.around[:2] if isinstance(each, ast.Call)), None)
+        site = self._script.site_of(call) if call is not None else None
+        if site is None or (call is use.parent and use.node not in site.node.args):
+            raise NotUnderstood("it is used in another way")
+        if self._program.names.calls(site, _SET) and isinstance(site.statement.node, ast.Expr):
+            self._note(use, "Remove the strategy")
+            self._gone.append(site.statement)
+            return
+        if isinstance(use.parent, ast.keyword) and use.parent.arg in _CONFIGURED:
+            if self._program.names.calls(site, *_CONFIGS):
+                self._note(use, "Configure no strategy")
+                self._is_configured = True  # An Estimator's input gives the batch of one replica anyway.
+                self._drop_argument(site, use.node)
+                return
+        functions = self._program.names.called_functions(site)
+        if len(functions) != 1 or len(self._program.names.callee(site)) != 1:
+            raise NotUnderstood("it is handed to code that is not seen")
+        name = self._parameter(site, functions[0], use.node)
+        self._dropped.setdefault((functions[0], name), []).append(site)
+        self._note(use, "Hand on no strategy")
+        self._drop_argument(site, use.node)
+
+    def _drop_argument(self, site: Site, given: ast.expr) -> None:
+        word = next((each for each in site.node.keywords if each.value is given), None)
+        span = self._layout.enclosed(given, site)
+        start = span.start if word is None else self._script.span(word, site).start
+        self._drop(site.node, Span(start, span.end))
+
+    def _drop(self, holder: ast.AST, entry: Span) -> None:
+        """Take an entry out of a list of arguments, of parameters or of imported names."""
+        self._entries.setdefault(holder, []).append(entry)
+
+    def _parameter(self, site: Site, function: Scope, given: ast.expr) -> str:
+        """The parameter that a function gets an argument as."""
+        for each in parameters(function):
+            if self._program.names.argument(site, function, each.arg) is given:
+                return each.arg
+        raise NotUnderstood("it is handed to code that is not seen")
+
+    def _drop_parameters(self) -> None:
+        """Take out the parameters that are handed a strategy by all calls."""
+        for (function, name), sites in self._dropped.items():
+            callers, elsewhere = self._program.names.callers(function)
+            node = function.node
+            assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            positional = [*node.args.posonlyargs, *node.args.args]
+            if elsewhere or set(callers) != set(sites) or name not in [each.arg for each in positional]:
+                raise NotUnderstood("not all calls of a function hand it over")
+            index = [each.arg for each in positional].index(name)
+            first = len(positional) - len(node.args.defaults)
+            start = self._script.span(positional[index], function).start
+            end: ast.AST = node.args.defaults[index - first] if index >= first else positional[index]
+            self._drop(node, Span(start, self._script.span(end, function).end))
+
+    # All together
+
+    def _replace(self, span: Span, code: str) -> None:
+        if comments(self._text[span.start : span.end]):
+            raise NotUnderstood(_COMMENT)
+        self._edits[Edit(span.start, span.end, code)] = None
+
+    def _merged(self) -> tuple[Edit, ...]:
+        for each in list(self._gone):
+            whole = all(one in self._gone for one in each.block) and each.parent is not None
+            for edit in self._layout.remove(each, whole and each.index == 0):
+                self._edits[edit] = None
+        self._drop_imports()
+        for entries in self._entries.values():
+            self._edits.update(dict.fromkeys(without(self._program, sorted(entries))))
+        scopes = left_scopes(self._program, self._entered)
+        for edit in sorted(scopes, key=lambda edit: edit.start - edit.end):
+            if not any(each.start <= edit.start and edit.end <= each.end for each in self._edits):
+                self._edits[edit] = None
+        found = sorted(self._edits, key=lambda edit: (edit.start, edit.end))
+        if any(one.end > other.start for one, other in pairwise(found)):
+            raise NotUnderstood("its uses stand too close together")
+        return tuple(found)
+
+    def _drop_imports(self) -> None:
+        """Take out the imports of names that hold a strategy."""
+        for script in self._script.scripts:
+            for binding in script.imports:
+                if binding.full_name.rpartition(".")[2] in self._unbound and binding.statement is not None:
+                    values = self._program.names.bound(binding)
+                    if any(getattr(value, "node", None) in self._strategies.calls for value in values):
+                        self._drop_import(script, binding)
+
+    def _drop_import(self, script: Script, binding: Binding) -> None:
+        statement, alias = binding.statement, binding.target
+        assert statement is not None
+        assert isinstance(alias, ast.alias)
+        if not isinstance(statement.node, ast.ImportFrom) or len(statement.node.names) < 2:
+            raise NotUnderstood(f"another file imports {imported_name(binding)} alone")
+        self._left.setdefault(statement, Left(statement, "Import no strategy"))
+        self._drop(statement.node, self._script.span(alias, statement))
+
+
+def _shown(use: Use) -> ast.expr:
+    """The expression that tells how a strategy is used: what it is read for, or handed to."""
+    shown = use.node
+    for each in use.around:
+        if isinstance(each, ast.Call):
+            return each if shown is use.node or each.func is shown else shown
+        if isinstance(each, ast.Attribute):
+            shown = each
+        elif not isinstance(each, ast.keyword):
+            break
+    return shown
+
+
+def _name_of(value: Value) -> str:
+    """The full name of what an object is of, if a library has it."""
+    if isinstance(value, Instance):
+        return value.cls
+    return value.name if isinstance(value, Library) else ""
