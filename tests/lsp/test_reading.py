@@ -237,6 +237,19 @@ async def test_a_rank_is_explained_by_what_it_guards(puller: Session) -> None:
     assert "HV02" in rate
 
 
+async def test_a_loop_tells_which_data_each_rank_sees(puller: Session) -> None:
+    text = text_of(SCRIPTS / "dcgan" / "before.py")
+    document = puller.open(text)
+    await puller.pulled(document)
+    said = await puller.hover(document, text.index("for batch in rings"))
+    assert "each rank trains on its own 1/hvd.size() of `rings`" in said
+    after = text_of(SCRIPTS / "dcgan" / "after.py")
+    document = puller.open(after)
+    await puller.pulled(document)
+    assert "HV15" in await puller.hover(document, after.index("shard(hvd.size()") + 10)
+    assert "divides `rings` among the ranks" in await puller.hover(document, after.index("batch in rings"))
+
+
 async def test_a_hover_right_after_an_edit_knows_horovod(puller: Session) -> None:
     path = SCRIPTS / "mnist_tape" / "before.py"
     document = puller.open(text_of(path))

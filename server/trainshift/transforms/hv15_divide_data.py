@@ -56,33 +56,26 @@ def propose(program: Program) -> Proposals:
     places: dict[Statement, dict[ast.expr, tuple[Place, LoopData]]] = {}
     for loop in program.fact(DividedData).loops:
         if loop.how is How.WHOLE:
-            text = f"every rank goes through all of {_shown(program, loop)}: {loop.reason}"
-            yield Remark("HV15", program.script.statement_span(loop.statement), text)
+            target = program.script.statement_span(loop.statement)
+            yield Remark("HV15", target, loop.said(_shown(program, loop)))
         for place in loop.places:
             places.setdefault(place.statement, {}).setdefault(place.at.node, (place, loop))
     for statement, found in places.items():
-        edits = tuple(edit for place, _ in found.values() for edit in _divided(program, place))
+        loops = dict.fromkeys(loop for _, loop in found.values())
         draws = dict.fromkeys(draw for place, _ in found.values() for draw in place.draws)
-        loops = dict.fromkeys(_shown(program, loop) for _, loop in found.values())
-        data = " and ".join(loops)
+        data = " and ".join(dict.fromkeys(_shown(program, loop) for loop in loops))
         yield Change(
             "HV15",
             f"Give each rank its share of {data}",
             program.script.statement_span(statement),
-            edits,
+            tuple(edit for place, _ in found.values() for edit in _divided(program, place)),
             tuple(edit for draw in draws for edit in _made_alike(program, draw)),
-            doubts=tuple(dict.fromkeys(doubt for _, loop in found.values() for doubt in loop.doubts)),
+            doubts=tuple(dict.fromkeys(doubt for loop in loops for doubt in loop.doubts)),
             decisions=(
-                _share_of(data, all(place.form is Form.COUNT for place, _ in found.values())),
+                *dict.fromkeys(loop.said(_shown(program, loop)) for loop in loops),
                 *(_SAYS[draw.remedy].format(draw.site.name) for draw in draws if draw.remedy is not None),
             ),
         )
-
-
-def _share_of(data: str, drawn: bool) -> str:
-    if drawn:
-        return f"each rank draws its own batches, and takes 1/hvd.size() of the steps of {data}"
-    return f"each rank trains on its own 1/hvd.size() of {data}, and all take equally many steps"
 
 
 def _divided(program: Program, place: Place) -> tuple[Edit, ...]:

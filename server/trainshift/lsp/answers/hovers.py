@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 
@@ -9,13 +10,14 @@ from lsprotocol import types
 
 from trainshift.core import tables
 from trainshift.core.program import Program as Facts
-from trainshift.core.text.facts import Site
+from trainshift.core.text.facts import Site, last_name
 from trainshift.core.text.source import Span
 from trainshift.lsp.answers.codes import CODES
 from trainshift.lsp.desk import State
 from trainshift.lsp.diagnostics import place_of
 from trainshift.lsp.text.documents import Part
 from trainshift.pages import page_url, section
+from trainshift.rewriting.data.divided_data import DividedData
 
 _CODE = re.compile(r"\b(?:TF|TL|HV|TS|AD)\d\d\b")
 # Why Trainshift writes what: by the last part of the name of what Horovod offers.
@@ -50,7 +52,8 @@ _REASONS = {
 
 def hover(state: State, part: Part, offset: int, docs_url: str = "") -> types.Hover | None:
     """What there is to say about the code at an offset of the program."""
-    texts = list(dict.fromkeys([*_findings(state, offset), *_mentioned(part, state, offset, docs_url)]))
+    told = (*_findings(state, offset), *_mentioned(part, state, offset, docs_url), *_data(state, offset))
+    texts = list(dict.fromkeys(told))
     span = None
     for text, callee in _constructs(state, offset, docs_url):
         span = callee if not texts else None
@@ -116,9 +119,26 @@ def _constructs(state: State, offset: int, docs_url: str) -> Iterator[tuple[str,
             yield f"`{facts.script.text(site.node.func, site)}`: {reason}\n\n{rule}: {title}", callee
 
 
+def _data(state: State, offset: int) -> Iterator[str]:
+    """Which data each rank sees, and how many steps it takes, of the training loop whose header is there."""
+    outline = state.outline
+    if outline is None or outline.whole.analysis is None or outline.paper.text != state.paper.text:
+        return
+    facts, start = outline.whole.analysis.program, outline.whole.analysis.start_of(outline.path)
+    for loop in facts.fact(DividedData).loops:
+        header = facts.script.statement_span(loop.statement).start
+        end = facts.script.span(loop.data, loop.statement).end
+        if header <= start + offset < end:
+            yield f"On more GPUs, {loop.said(f'`{facts.script.text(loop.data, loop.statement)}`')}."
+
+
 def _reason(facts: Facts, site: Site) -> tuple[str, str]:
     """The rule that writes a call of Horovod's, and why."""
     code, reason = _REASONS[site.name]
+    if isinstance(site.parent, ast.Slice) or (
+        isinstance(site.parent, ast.Call) and last_name(site.parent.func) == "shard"
+    ):
+        return "HV15", "Each process has its own share of the data."
     if site.name == "size" and re.search(r"//\s*$", _before(facts, site)):
         return "HV06", "The number of processes: each takes its share of the steps."
     if site.name == "broadcast_variables":

@@ -107,6 +107,18 @@ class LoopData:
         """What is iterated."""
         return self.iteration.at.node
 
+    def said(self, data: str) -> str:
+        """Which data, as a message names them, each rank sees, and how many steps it takes."""
+        if self.how is How.WHOLE:
+            return f"every rank goes through all of {data}: {self.reason}"
+        if self.how is How.STEPS:
+            return f"each rank takes 1/hvd.size() of the steps, through {data} in an order of its own"
+        if self.how is How.BY_HAND:
+            return f"the script itself divides {data} among the ranks"
+        if any(place.form is Form.COUNT for place in self.places):
+            return f"each rank draws its own batches, and takes 1/hvd.size() of the steps of {data}"
+        return f"each rank trains on its own 1/hvd.size() of {data}, and all take equally many steps"
+
 
 @dataclass(frozen=True, slots=True)
 class _Pipeline:
