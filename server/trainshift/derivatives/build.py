@@ -1,0 +1,333 @@
+"""Functions of reverse mode: the gradient of the one that was asked for, and the vjp of those that it calls."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from trainshift.derivatives import terms
+from trainshift.derivatives.analysis import Analysis, Function
+from trainshift.derivatives.module import Module
+from trainshift.derivatives.reverse import Reverse
+from trainshift.derivatives.ways import Ways
+
+# Where only the structure of a value is read, not what it holds.
+SHAPES = frozenset(("_cells", "_zeros", "len"))
+
+
+class Build(Analysis):
+    """Everything that the gradient of one function needs."""
+
+    def __init__(self, module: Module, start: str, wrt: Sequence[str], rows: object, made: str) -> None:
+        super().__init__(module, start, wrt, rows, True)  # type: ignore[arg-type]
+        self.wrt = list(wrt)
+        self.made = made
+        self.names: dict[Function, str] = {}
+        self.captured_bars: dict[tuple[Function, str], str] = {}
+        self.helpers: set[str] = set()
+        self.needs: set[str] = set()
+
+    # What functions are called, and what they give back.
+
+    def made_name(self, function: Function) -> str:
+        """The name of a function's vjp."""
+        if function not in self.names:
+            base = f"{function.name}_vjp"
+            if function.parent is not None:
+                base = function.fresh(base)
+                function.parent.local.add(base)
+            self.names[function] = base
+        return self.names[function]
+
+    def signature(self, function: Function) -> tuple[list[str], set[str]]:
+        """The parameters whose adjoints a pullback gives back, and those whose adjoints so far it is given."""
+        own = [each for each in function.params if not function.kind(each).has("function")]
+        if function.escapes:
+            return own, set()
+        active = [each for each in own if function.active(each)]
+        carried = {
+            each
+            for each in active
+            if function.kind(each).has("box", "changed", "list", "dict", "tuple")
+        }
+        return active, carried
+
+    def outer_bar(self, owner: Function, name: str) -> str:
+        """The name of the adjoint of a variable that functions inside its own capture."""
+        key = (owner, name)
+        if key not in self.captured_bars:
+            self.captured_bars[key] = owner.fresh(f"{name}_bar")
+        return self.captured_bars[key]
+
+    # Functions.
+
+    def way(self, function: Function, first: str | None = None) -> Reverse:
+        """Both ways through a function, run until it is known what the way back reads."""
+        kept: set[str] = set()
+        contents: set[str] = set()
+        idle: set[int] = set()
+        inside_it = [each for each in self.every() if each is function or function in _around(each)]
+        before = [(each, set(each.used), set(each.local)) for each in inside_it]
+        names, captured = dict(self.names), dict(self.captured_bars)
+        while True:
+            for each, used, local in before:
+                each.used, each.local = set(used), set(local)
+            self.names, self.captured_bars = dict(names), dict(captured)
+            self._reserve(function)
+            way = Ways(function, kept, contents, idle)
+            if first:
+                way.bars[function.result] = first
+            else:
+                way.present.update(self.signature(function)[1])
+            way.run()
+            self._finish(way, first is not None)
+            reads, inside = _reads(way)
+            if reads <= kept and inside <= contents and way.idle_found <= idle:
+                break
+            kept, contents, idle = kept | reads, contents | inside, idle | way.idle_found
+        self.helpers |= way.helpers
+        self.needs |= way.needs
+        return way
+
+    def _reserve(self, function: Function) -> None:
+        for each in function.nested.values():
+            for name in each.captured():
+                owner = each.owner(name)
+                if owner is function:
+                    self.outer_bar(function, name)
+
+    def _finish(self, way: Reverse, outermost: bool) -> None:
+        """The adjoints that are given back; containers that the way back changes are copied before."""
+        function = way.function
+        before: list[ast.stmt] = []
+        if outermost:
+            for name in sorted(way.contents):
+                if function.owner(name) is function and function.kind(name).has("changed"):
+                    before.append(terms.assign(name, way.helper("_copied", terms.name(name))))
+        bars: list[ast.expr] = []
+        for name in self.wrt if outermost else self.signature(function)[0]:
+            kind = function.kind(name)
+            bar: ast.expr = terms.name(way.bar(name)) if way.is_present(name) else way.zero(name)
+            if not way.is_present(name) and not kind.numeric:
+                bar = way.helper("_zeros", terms.name(name))
+            elif outermost and way.boxlike(name) and not kind.has("linked", "array"):
+                bar = way.helper("_like", bar, terms.name(name))
+            bars.append(bar)
+        way.bars_back = terms.display(bars)  # type: ignore[attr-defined]
+        way.out = [*before, *way.out]
+        if any(owner is function for owner, _ in self.captured_bars):
+            starts: list[ast.stmt] = []
+            plain: list[ast.expr] = []
+            for (owner, name), bar in self.captured_bars.items():
+                if owner is not function:
+                    continue
+                if function.kind(name).container and name in function.params:
+                    starts.append(terms.assign(bar, way.helper("_cells", terms.name(name))))
+                else:
+                    plain.append(terms.stored(terms.name(bar)))
+            if plain:
+                starts.append(ast.Assign(plain, terms.constant(0.0)))
+            way.forward = [*starts, *way.forward]
+
+    def gradient(self) -> list[ast.FunctionDef]:
+        """The gradient of the function at the start, after all vjp that it needs."""
+        start = self.start
+        others: list[ast.FunctionDef] = []
+        called = self._called()
+        recursive = start in called
+        main = self._wrapper() if recursive else self._inline()
+        done: set[Function] = set()
+        while True:
+            waiting = [each for each in self.names if each.parent is None and each not in done]
+            if not waiting:
+                break
+            for each in waiting:
+                done.add(each)
+                others.append(self.vjp(each))
+        return [*others, main]
+
+    def _called(self) -> set[Function]:
+        found: set[Function] = set()
+        for function in self.every():
+            for statement in function.body:
+                for name in terms.names_read(statement):
+                    if function.owner(name) is None and name in self.functions:
+                        found.add(self.functions[name])
+        return found
+
+    def _inline(self) -> ast.FunctionDef:
+        start = self.start
+        start.used.add("value_bar")
+        way = self.way(start, "value_bar")
+        arguments = same_arguments(start.node.args)
+        arguments.kwonlyargs = [*arguments.kwonlyargs, ast.arg("value_bar")]
+        arguments.kw_defaults = [*arguments.kw_defaults, terms.constant(1.0)]
+        result = terms.display([terms.name(start.result), way.bars_back])  # type: ignore[attr-defined]
+        body = [*way.forward, _mark(), *way.out, ast.Return(result)]
+        said = f"The value of {start.name}, and its gradient by {listed(self.wrt)}{self._numbers()}."
+        return function_of(self.made, arguments, said, body)
+
+    def _wrapper(self) -> ast.FunctionDef:
+        start = self.start
+        names = [terms.name(each) for each in start.params]
+        keyword_only = {each.arg for each in start.node.args.kwonlyargs}
+        call = ast.Call(
+            terms.name(self.made_name(start)),
+            [each for each in names if each.id not in keyword_only],
+            [ast.keyword(each, terms.name(each)) for each in start.params if each in keyword_only],
+        )
+        params, carried = self.signature(start)
+        free = set(start.params)
+        value, pullback = (_unused(base, free) for base in ("value", "pullback"))
+        given: list[ast.expr] = [terms.name("value_bar")]
+        for each in params:
+            if each in carried:
+                helper = "_zeros" if start.kind(each).has("linked") else "_cells"
+                self.helpers.add(helper)
+                given.append(terms.call(helper, terms.name(each)))
+        back = terms.call(pullback, *given)
+        pair = terms.display([terms.name(value), terms.name(pullback)])
+        body: list[ast.stmt] = [terms.assign(pair, call)]
+        loose = [each for each in params if each in carried and not start.kind(each).has("linked")]
+        if start.value.has("changed"):
+            self.helpers.add("_copied")
+            body.append(terms.assign(value, terms.call("_copied", terms.name(value))))
+        if params == self.wrt and not loose:
+            body.append(ast.Return(terms.display([terms.name(value), back])))
+        else:
+            bars = {each: _unused(f"{each}_bar", free) for each in params}
+            targets = [terms.name(bars[each] if each in self.wrt else "_") for each in params]
+            body.append(terms.assign(terms.display(list(targets)), back))
+            results: list[ast.expr] = []
+            for each in self.wrt:
+                if each not in bars:
+                    self.helpers.add("_zeros")
+                    results.append(terms.call("_zeros", terms.name(each)))
+                elif each in loose:
+                    self.helpers.add("_like")
+                    results.append(terms.call("_like", terms.name(bars[each]), terms.name(each)))
+                else:
+                    results.append(terms.name(bars[each]))
+            body.append(ast.Return(terms.display([terms.name(value), terms.display(results)])))
+        arguments = same_arguments(start.node.args)
+        arguments.kwonlyargs = [*arguments.kwonlyargs, ast.arg("value_bar")]
+        arguments.kw_defaults = [*arguments.kw_defaults, terms.constant(1.0)]
+        said = f"The value of {start.name}, and its gradient by {listed(self.wrt)}{self._numbers()}."
+        return function_of(self.made, arguments, said, body)
+
+    def _numbers(self) -> str:
+        return "" if self.arrays else "; of numbers"
+
+    def vjp(self, function: Function) -> ast.FunctionDef:
+        """The value of a function and its pullback."""
+        way = self.way(function)
+        pullback = function.fresh("pullback")
+        params: list[str] = []
+        if not function.value.has("function"):
+            params.append(way.bar(function.result))
+        _, carried = self.signature(function)
+        params += [way.bar(each) for each in self.signature(function)[0] if each in carried]
+        inner_body: list[ast.stmt] = [*way.out, ast.Return(way.bars_back)]  # type: ignore[attr-defined]
+        ahead = terms.names_bound(way.forward) | set(function.params)
+        ahead |= {bar for (_, _), bar in self.captured_bars.items()}
+        outer = function.parent
+        while outer is not None:
+            ahead |= outer.local
+            outer = outer.parent
+        assigned = terms.names_bound(inner_body) - set(params)
+        bars = [each for each in self.captured_bars.values() if each in assigned]
+        changed = list(dict.fromkeys([*bars, *sorted(assigned & ahead - {"_"})]))
+        if changed:
+            inner_body.insert(0, ast.Nonlocal(changed))
+        back = ast.FunctionDef(
+            pullback, ast.arguments([], [ast.arg(each) for each in params], None, [], [], None, []), inner_body, []
+        )
+        result: ast.expr = terms.name(function.result)
+        last = way.forward[-1] if way.forward else None
+        if function.value.has("function") and isinstance(last, ast.Assign) and isinstance(last.value, ast.Name):
+            way.forward.pop()
+            result = last.value
+        body = [*way.forward, back, ast.Return(terms.display([result, terms.name(pullback)]))]
+        said = f"The value of {function.name}, and its pullback{self._numbers()}."
+        return function_of(self.made_name(function), same_arguments(function.node.args), said, body)
+
+    def made_function(self, function: Function, way: Reverse) -> list[ast.stmt]:
+        """What stands for the definition of a function inside another one."""
+        self._reserve(function)
+        return [self.vjp(function)]
+
+
+def _around(function: Function) -> list[Function]:
+    """The functions that a function is inside."""
+    found: list[Function] = []
+    while function.parent is not None:
+        function = function.parent
+        found.append(function)
+    return found
+
+
+def _reads(way: Reverse) -> tuple[set[str], set[str]]:
+    """The names that the way back reads, and those whose contents it reads."""
+    reads: set[str] = set()
+    inside: set[str] = set()
+    waiting: list[ast.AST] = [*way.out, way.bars_back]  # type: ignore[attr-defined]
+    for each in way.forward:
+        for inner in ast.walk(each):
+            if isinstance(inner, ast.FunctionDef) and inner.name.startswith("pullback"):
+                waiting.extend(inner.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            reads.add(node.id)
+            inside.add(node.id)
+            continue
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in SHAPES:
+            for each in node.args:
+                reads |= terms.names_read(each)
+            continue
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            if node.func.id in ("_like", "_unbroadcast", "_copied"):
+                waiting.append(node.args[0]) if node.func.id != "_copied" else None
+                reads |= terms.names_read(node)
+                continue
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if node.func.attr in ("pop", "append") and isinstance(node.func.value, ast.Name):
+                reads.add(node.func.value.id)
+                waiting.extend(node.args)
+                continue
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            reads |= terms.names_read(node.value)
+            waiting.append(node.slice)
+            continue
+        waiting.extend(ast.iter_child_nodes(node))
+    return reads, inside
+
+
+def _mark() -> ast.stmt:
+    """The comment between both ways."""
+    made = ast.Pass()
+    made.mark = True  # type: ignore[attr-defined]
+    return made
+
+
+def same_arguments(old: ast.arguments) -> ast.arguments:
+    return ast.arguments(
+        list(old.posonlyargs), list(old.args), None, list(old.kwonlyargs), list(old.kw_defaults), None, list(old.defaults)
+    )
+
+
+def function_of(name: str, arguments: ast.arguments, said: str, body: list[ast.stmt]) -> ast.FunctionDef:
+    text: list[ast.stmt] = [ast.Expr(ast.Constant(said))]
+    return ast.FunctionDef(name, arguments, [*text, *body], [])
+
+
+def _unused(base: str, names: set[str]) -> str:
+    found, number = base, 0
+    while found in names:
+        number += 1
+        found = f"{base}_{number}"
+    return found
+
+
+def listed(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -1,0 +1,231 @@
+"""Active comprehensions, conditional expressions, lambdas and swaps of elements as statements."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from trainshift.derivatives import terms
+from trainshift.derivatives.analysis import Analysis, Function, Reader
+
+FOLDED = frozenset(("builtins.max", "builtins.min"))
+
+
+def expand(whole: Analysis) -> None:
+    """Rewrites the bodies of all functions, and works out anew what is active."""
+    for function in list(whole.every()):
+        function.body = Expander(function).block(function.body)
+        function.local |= terms.names_bound(function.body) - function.foreign
+    whole.settle()
+
+
+class Expander:
+    """Rewrites one function."""
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.reader = Reader(function)
+        self.before: list[ast.stmt] = []
+
+    def block(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
+        """Statements, with what has to precede each."""
+        made: list[ast.stmt] = []
+        for node in statements:
+            outer, self.before = self.before, []
+            new = self._statement(node)
+            made.extend(self.before)
+            made.extend(new)
+            self.before = outer
+        return made
+
+    def _statement(self, node: ast.stmt) -> list[ast.stmt]:
+        match node:
+            case ast.If():
+                made: ast.stmt = ast.If(node.test, self.block(node.body), self.block(node.orelse))
+                return [ast.copy_location(made, node)]
+            case ast.While():
+                made = ast.While(node.test, self.block(node.body), self.block(node.orelse))
+                return [ast.copy_location(made, node)]
+            case ast.For():
+                source = self._value(node.iter)
+                made = ast.For(node.target, source, self.block(node.body), self.block(node.orelse))
+                return [ast.copy_location(made, node)]
+            case ast.Assign(targets=[ast.Name(name)], value=ast.IfExp() as value) if self.reader.value(value):
+                return self._choice(node, name, value)
+            case ast.Assign(targets=[ast.Name(name)], value=ast.Lambda() as value):
+                return [self._definition(name, value, node)]
+            case ast.Assign(targets=[ast.Tuple() as target], value=ast.Tuple() as value) if (
+                len(target.elts) == len(value.elts)
+                and any(isinstance(each, ast.Subscript) for each in target.elts)
+                and (self.reader.value(value) or any(self.reader.value(each) for each in target.elts))
+            ):
+                held = [self.function.temporary() for _ in value.elts]
+                swapped = [
+                    terms.assign(place, self._value(each))
+                    for place, each in zip(held, value.elts, strict=True)
+                ]
+                stores = [
+                    ast.Assign([each], terms.name(place))
+                    for place, each in zip(held, target.elts, strict=True)
+                ]
+                return [ast.copy_location(each, node) for each in (*swapped, *stores)]
+            case ast.Assign() | ast.AugAssign() | ast.AnnAssign() | ast.Expr() | ast.Return():
+                if node.value is not None:
+                    new = self._value(node.value)
+                    if new is not node.value:
+                        return [_with_value(node, new)]
+        return [node]
+
+    def _choice(self, node: ast.stmt, name: str, value: ast.IfExp) -> list[ast.stmt]:
+        body = self.block([ast.copy_location(terms.assign(name, value.body), node)])
+        other = self.block([ast.copy_location(terms.assign(name, value.orelse), node)])
+        return [ast.copy_location(ast.If(value.test, body, other), node)]
+
+    def _definition(self, name: str, value: ast.Lambda, node: ast.stmt) -> ast.stmt:
+        made = ast.FunctionDef(name, value.args, [ast.Return(value.body)], [])
+        ast.copy_location(made, node)
+        ast.fix_missing_locations(made)
+        return made
+
+    def _held(self, value: ast.expr) -> ast.expr:
+        held = self.function.temporary()
+        self.function.local.add(held)
+        self.before.extend(self.block([terms.assign(held, value)]))
+        return terms.name(held)
+
+    def _value(self, node: ast.expr) -> ast.expr:
+        """An expression with what cannot stay in it moved before the statement; itself, where all can stay."""
+        match node:
+            case ast.IfExp() if self.reader.value(node):
+                return self._held(node)
+            case ast.ListComp() | ast.DictComp() | ast.GeneratorExp() | ast.SetComp():
+                return self._loops(node) if self.reader.value(node) else node
+            case ast.Lambda():
+                name = self.function.fresh("function")
+                self.function.local.add(name)
+                self.before.append(self._definition(name, node, ast.Pass()))
+                return terms.name(name)
+            case ast.Call() if self._folds(node):
+                first = node.args[0]
+                for each in node.args[1:]:
+                    first = ast.Call(node.func, [first, each], [])
+                return self._children(first)
+            case ast.Name() | ast.Constant() | ast.Compare() | ast.BoolOp() | ast.JoinedStr():
+                return node
+            case ast.Call():
+                return self._functions(self._children(node))
+        return self._children(node)
+
+    def _folds(self, node: ast.Call) -> bool:
+        if self.function.whole.module.dotted(node.func) not in FOLDED:
+            return False
+        return len(node.args) > 2 and not node.keywords and self.reader.value(node)
+
+    def _functions(self, node: ast.expr) -> ast.expr:
+        """A call that is given functions of libraries, each made a function of the file's own."""
+        assert isinstance(node, ast.Call)
+        named = self.reader.target(node)
+        if named is None:
+            return node
+        made = list(node.args)
+        for place, each in enumerate(node.args):
+            dotted = self.function.whole.module.dotted(each)
+            row = self.function.whole.rows.get(dotted or "")
+            if dotted and row and isinstance(each, ast.Name | ast.Attribute):
+                name = self.function.fresh(dotted.rpartition(".")[2])
+                params = [ast.arg(param) for param in row.params]
+                arguments = ast.arguments([], params, None, [], [], None, [])
+                body = terms.call("f", *(terms.name(param) for param in row.params))
+                body.func = terms.copied(each)
+                definition = ast.FunctionDef(name, arguments, [ast.Return(body)], [])
+                ast.fix_missing_locations(ast.copy_location(definition, ast.Pass()))
+                self.function.local.add(name)
+                self.before.append(definition)
+                made[place] = terms.name(name)
+        return node if made == node.args else ast.Call(node.func, made, node.keywords)
+
+    def _children(self, node: ast.expr) -> ast.expr:
+        changed = False
+        fields: dict[str, object] = {}
+        for field, old in ast.iter_fields(node):
+            new: object = old
+            if isinstance(old, ast.expr):
+                new = self._value(old)
+                changed |= new is not old
+            elif isinstance(old, list):
+                items: list[object] = []
+                for each in old:
+                    if isinstance(each, ast.expr):
+                        items.append(self._value(each))
+                    elif isinstance(each, ast.keyword):
+                        value = self._value(each.value)
+                        items.append(each if value is each.value else ast.keyword(each.arg, value))
+                    else:
+                        items.append(each)
+                    changed |= items[-1] is not each
+                new = items
+            fields[field] = new
+        return ast.copy_location(type(node)(**fields), node) if changed else node
+
+    def _loops(self, node: ast.ListComp | ast.DictComp | ast.GeneratorExp | ast.SetComp) -> ast.expr:
+        """The list or dict that a comprehension makes, filled by loops."""
+        held = self.function.temporary()
+        self.function.local.add(held)
+        bound = terms.names_bound([each.target for each in node.generators])
+        outside = self._elsewhere(node)
+        renamed = {each: terms.name(self.function.fresh(each)) for each in sorted(bound & outside)}
+        self.function.local |= {each.id for each in renamed.values()} | bound
+        if isinstance(node, ast.DictComp):
+            place = ast.Subscript(terms.name(held), _renamed(node.key, renamed), ast.Store())
+            inner: ast.stmt = ast.Assign([place], _renamed(node.value, renamed))
+            empty: ast.expr = ast.Dict([], [])
+        else:
+            inner = ast.Expr(terms.call(f"{held}.append", _renamed(node.elt, renamed)))
+            empty = ast.List([], ast.Load())
+        for each in reversed(node.generators):
+            for test in reversed(each.ifs):
+                inner = ast.If(_renamed(test, renamed), [inner], [])
+            target = terms.stored(_renamed(each.target, renamed))
+            inner = ast.For(target, _renamed(each.iter, renamed), [inner], [])
+        self.before.append(terms.assign(held, empty))
+        self.before.extend(self.block([inner]))
+        return terms.name(held)
+
+    def _elsewhere(self, node: ast.expr) -> set[str]:
+        """The names that the function uses outside a comprehension."""
+        inside = {id(each) for each in ast.walk(node)}
+        found = {
+            each.id
+            for statement in self.function.body
+            for each in ast.walk(statement)
+            if isinstance(each, ast.Name) and id(each) not in inside
+        }
+        found.update(self.function.params, getattr(self, "looped", set()))
+        self.looped = getattr(self, "looped", set()) | terms.names_bound(
+            [each.target for each in node.generators]  # type: ignore[attr-defined]
+        )
+        return found
+
+
+def _renamed(node: ast.expr, names: dict[str, ast.Name]) -> ast.expr:
+    made = terms.copied(node)
+    for each in ast.walk(made):
+        if isinstance(each, ast.Name) and each.id in names:
+            each.id = names[each.id].id
+    return made
+
+
+def _with_value(node: ast.stmt, value: ast.expr) -> ast.stmt:
+    made: ast.stmt
+    match node:
+        case ast.Assign():
+            made = ast.Assign(node.targets, value)
+        case ast.AugAssign():
+            made = ast.AugAssign(node.target, node.op, value)
+        case ast.AnnAssign():
+            made = ast.AnnAssign(node.target, node.annotation, value, node.simple)
+        case ast.Return():
+            made = ast.Return(value)
+        case _:
+            made = ast.Expr(value)
+    return ast.copy_location(made, node)

@@ -1,0 +1,140 @@
+"""The helpers that derivatives call: plain functions, put once into the file, only those that are used (AD41)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+# Each by its name; where the file knows NumPy, the second text is taken.
+_NUMBERS = {
+    "_zeros": '''
+def _zeros(x):
+    """Zeros in the structure of x."""
+    if isinstance(x, dict):
+        return dict(zip(x, map(_zeros, x.values())))
+    if isinstance(x, (list, tuple)):
+        return type(x)(map(_zeros, x))
+    if x is None or isinstance(x, str) or callable(x):
+        return None
+    return 0.0 * x if hasattr(x, "shape") else 0.0
+''',
+    "_cells": '''
+def _cells(x):
+    """Zeros in the structure of x that can be added to in place: a list for a tuple."""
+    if isinstance(x, dict):
+        return dict(zip(x, map(_cells, x.values())))
+    if isinstance(x, (list, tuple)):
+        return list(map(_cells, x))
+    if x is None or isinstance(x, str) or callable(x):
+        return None
+    return 0.0 * x if hasattr(x, "shape") else 0.0
+''',
+    "_add": '''
+def _add(a, b):
+    """The sum of two values of one structure."""
+    if isinstance(a, dict):
+        return {key: _add(each, b[key]) if key in b else each for key, each in a.items()}
+    if isinstance(a, (list, tuple)):
+        return type(a)(map(_add, a, b)) if isinstance(b, (list, tuple)) else a
+    return b if a is None else a if b is None else a + b
+''',
+    "_add_at": '''
+def _add_at(bar, index, term):
+    """bar with term added to what index picks out of it."""
+    if isinstance(bar, list) and isinstance(index, slice):
+        bar[index] = map(_add, bar[index], term)
+    else:
+        bar[index] = _add(bar[index], term)
+    return bar
+''',
+    "_like": '''
+def _like(bar, x):
+    """bar in the containers of x."""
+    if isinstance(x, dict):
+        return dict(zip(x, map(_like, (bar[key] for key in x), x.values())))
+    if isinstance(x, (list, tuple)):
+        return type(x)(map(_like, bar, x))
+    return bar
+''',
+    "_copied": '''
+def _copied(x):
+    """x with containers of its own."""
+    if isinstance(x, dict):
+        return dict(zip(x, map(_copied, x.values())))
+    if isinstance(x, (list, tuple)):
+        return type(x)(map(_copied, x))
+    return x.copy() if hasattr(x, "shape") else x
+''',
+}
+_ARRAYS = {
+    "_zeros": '''
+def _zeros(x):
+    """Zeros in the structure of x."""
+    if isinstance(x, dict):
+        return dict(zip(x, map(_zeros, x.values())))
+    if isinstance(x, (list, tuple)):
+        return type(x)(map(_zeros, x))
+    if x is None or isinstance(x, str) or callable(x):
+        return None
+    return np.zeros(np.shape(x)) if hasattr(x, "shape") else 0.0
+''',
+    "_cells": '''
+def _cells(x):
+    """Zeros in the structure of x that can be added to in place: a list for a tuple."""
+    if isinstance(x, dict):
+        return dict(zip(x, map(_cells, x.values())))
+    if isinstance(x, (list, tuple)):
+        return list(map(_cells, x))
+    if x is None or isinstance(x, str) or callable(x):
+        return None
+    return np.zeros(np.shape(x)) if hasattr(x, "shape") else 0.0
+''',
+    "_add_at": '''
+def _add_at(bar, index, term):
+    """bar with term added to what index picks out of it."""
+    if isinstance(bar, np.ndarray):
+        np.add.at(bar, index, term)
+    elif isinstance(index, slice):
+        bar[index] = map(_add, bar[index], term)
+    else:
+        bar[index] = _add(bar[index], term)
+    return bar
+''',
+    "_like": '''
+def _like(bar, x):
+    """bar in the containers of x."""
+    if isinstance(x, dict):
+        return dict(zip(x, map(_like, (bar[key] for key in x), x.values())))
+    if isinstance(x, (list, tuple)):
+        return type(x)(map(_like, bar, x))
+    return np.reshape(bar, np.shape(x)) if isinstance(x, np.ndarray) else bar
+''',
+    "_unbroadcast": '''
+def _unbroadcast(bar, x):
+    """bar summed over the axes along which x was broadcast."""
+    shape, found = np.shape(x), np.shape(bar)
+    if shape == found:
+        return bar
+    if len(found) < len(shape) or not found:
+        return np.broadcast_to(bar, shape) + 0.0
+    bar = np.sum(bar, axis=tuple(range(len(found) - len(shape))))
+    axes = tuple(i for i, n in enumerate(shape) if n == 1 and np.shape(bar)[i] != 1)
+    return np.sum(bar, axis=axes, keepdims=True)
+''',
+}
+_NEEDS = {"_add_at": ("_add",)}
+
+
+def text_of(name: str, arrays: bool) -> str:
+    """The text of a helper, without empty lines around it."""
+    from trainshift.derivatives.table_numpy import HELPERS
+
+    found = _ARRAYS.get(name) if arrays else None
+    return (found or _NUMBERS.get(name) or HELPERS[name]).strip("\n") + "\n"
+
+
+def closed(names: Iterable[str]) -> list[str]:
+    """The helpers and those that they call, sorted."""
+    found = set(names)
+    for each in list(found):
+        found.update(_NEEDS.get(each, ()))
+    return sorted(found)

@@ -1,0 +1,93 @@
+"""What kinds of values variables hold, found by how they are made and used: numbers, arrays, containers, functions.
+
+Kinds are unified wherever one value may be another (assignments, arguments, results), element by element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+ANY = "*"
+
+
+class Kind:
+    """What is known of a value: a set of words, and the kinds of its elements by key.
+
+    The words: `number` (a number or array that is calculated with), `array`, `box` (its elements are asked for),
+    `list`, `tuple`, `dict`, `function`, `linked` (compared with None and unpacked: a node of a linked structure),
+    `changed` (its elements are assigned).
+    """
+
+    __slots__ = ("_elements", "_told", "_words")
+
+    def __init__(self, *words: str) -> None:
+        self._words = set(words)
+        self._elements: dict[Hashable, Kind] = {}
+        self._told: Kind | None = None
+
+    def found(self) -> Kind:
+        """The representative of all kinds that were unified with this one."""
+        kind = self
+        while kind._told is not None:
+            kind = kind._told
+        return kind
+
+    @property
+    def words(self) -> set[str]:
+        """The words that are known."""
+        return self.found()._words
+
+    def has(self, *words: str) -> bool:
+        """Whether any of the words is known."""
+        return not self.found()._words.isdisjoint(words)
+
+    def tell(self, *words: str) -> None:
+        """Adds words."""
+        self.found()._words.update(words)
+
+    def element(self, key: Hashable = ANY) -> Kind:
+        """The kind of the element at a key, of all elements if the key is not known."""
+        kind = self.found()
+        elements = kind._elements
+        if ANY in elements:
+            return elements[ANY].found()
+        if key == ANY and elements:
+            first, *others = elements.values()
+            kind._elements = {ANY: first}
+            for other in others:
+                first.unify(other)
+            return kind._elements[ANY].found()
+        if key not in elements:
+            elements[key] = Kind()
+        return elements[key].found()
+
+    def unify(self, other: Kind) -> None:
+        """Makes both one kind."""
+        waiting = [(self, other)]
+        while waiting:
+            one, two = (each.found() for each in waiting.pop())
+            if one is two:
+                continue
+            two._told = one
+            one._words |= two._words
+            theirs = two._elements
+            two._elements = {}
+            if ANY in theirs or ANY in one._elements:
+                whole = one.element(ANY)
+                waiting.extend((whole, each) for each in theirs.values())
+                continue
+            for key, each in theirs.items():
+                if key in one._elements:
+                    waiting.append((one._elements[key], each))
+                else:
+                    one._elements[key] = each
+
+    @property
+    def container(self) -> bool:
+        """Whether the value has elements that are asked for."""
+        return self.has("box", "list", "tuple", "dict")
+
+    @property
+    def numeric(self) -> bool:
+        """Whether the value is calculated with and never asked for an element."""
+        return self.has("number", "scalar") and not self.container

@@ -1,0 +1,180 @@
+"""Printing: the user's own lines with their comments where nothing in them changed, and new lines else (AD41)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from trainshift.derivatives.module import Module
+from trainshift.derivatives.reverse import BACKWARD
+
+STEP = "    "
+
+
+class Layout:
+    """Prints made functions, with the comments of the function that they come from."""
+
+    def __init__(self, module: Module, origin: ast.FunctionDef | None) -> None:
+        self.module = module
+        self.lines: list[str] = []
+        self.waiting: list[int] = []
+        self.last = 0
+        if origin is not None:
+            first = origin.body[0].lineno
+            start = origin.lineno if first == origin.lineno else origin.lineno + 1
+            end = origin.end_lineno or origin.lineno
+            self.waiting = list(range(self._head_end(origin), end + 1))
+            del start
+            after = end + 1
+            while after <= len(module.lines) and after in module.comments:
+                column = module.comments[after][0]
+                if column <= origin.col_offset:
+                    break
+                self.waiting.append(after)
+                after += 1
+        self.origin = origin
+
+    def _head_end(self, origin: ast.FunctionDef) -> int:
+        first = origin.body[0]
+        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+            return (first.end_lineno or first.lineno) + 1
+        return origin.lineno + (first.lineno > origin.lineno)
+
+    def function(self, node: ast.FunctionDef) -> str:
+        """The text of a top-level function."""
+        self._definition(node, "", outer=True)
+        return "\n".join(self.lines) + "\n"
+
+    def _definition(self, node: ast.FunctionDef, margin: str, outer: bool = False) -> None:
+        self.lines.append(f"{margin}def {node.name}({ast.unparse(node.args)}):")
+        inner = margin + STEP
+        body = node.body
+        first = body[0]
+        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+            self.lines.append(f'{inner}"""{first.value.value}"""')
+            body = body[1:]
+        self._block(body, inner, outer)
+
+    def _block(self, body: Sequence[ast.stmt], margin: str, outer: bool = False) -> None:
+        for place, node in enumerate(body):
+            last = outer and place == len(body) - 1
+            if getattr(node, "mark", False) or (outer and last) or _is_pullback(node):
+                self._rest(margin)
+            self._statement(node, margin)
+
+    def _rest(self, margin: str) -> None:
+        """The comments that no statement has taken, once the user's part is over."""
+        self._above(10**9, margin)
+        while self.lines and not self.lines[-1]:
+            self.lines.pop()
+
+    def _above(self, line: int, margin: str) -> None:
+        """The comments and empty lines above a line of the user's."""
+        while self.waiting and self.waiting[0] < line:
+            number = self.waiting.pop(0)
+            text = self.module.lines[number - 1]
+            if not text.strip():
+                if self.lines[-1] and number > 1 and line < 10**9:
+                    self.lines.append("")
+            elif number in self.module.comments:
+                self.lines.append(margin + self.module.comments[number][1])
+
+    def _beside(self, node: ast.stmt) -> str:
+        """The comment at the end of the lines of a statement; those of further lines stay waiting."""
+        end = node.body[0].lineno - 1 if isinstance(node, ast.If | ast.For | ast.While) else node.end_lineno
+        end = max(end or node.lineno, node.lineno)
+        found = [
+            self.module.comments[number][1] for number in range(node.lineno, end + 1) if number in self.module.comments
+            and number in self.waiting
+        ]  # fmt: skip
+        self.waiting = [each for each in self.waiting if each > end]
+        return "".join(f"  {each}" for each in found)
+
+    def _statement(self, node: ast.stmt, margin: str) -> None:
+        if getattr(node, "mark", False):
+            self.lines += ["", margin + BACKWARD]
+            return
+        above = getattr(node, "above", None)
+        if above is not None:
+            self._above(above, margin)
+        beside = getattr(node, "beside", None)
+        if beside is not None and getattr(node, "as_is", False) and self._verbatim(node, margin):
+            return
+        comment = self._beside(beside) if beside is not None else ""
+        match node:
+            case ast.If():
+                self._if(node, margin, "if", comment)
+            case ast.For():
+                target = _bare(node.target)
+                self.lines.append(f"{margin}for {target} in {_bare(node.iter)}:{comment}")
+                self._block(node.body, margin + STEP)
+            case ast.While():
+                self.lines.append(f"{margin}while {ast.unparse(node.test)}:{comment}")
+                self._block(node.body, margin + STEP)
+            case ast.FunctionDef():
+                if self.lines and self.lines[-1]:
+                    self.lines.append("")
+                self._definition(node, margin)
+                self.lines.append("")
+            case _:
+                self.lines.append(f"{margin}{simple(node)}{comment}")
+
+    def _if(self, node: ast.If, margin: str, word: str, comment: str) -> None:
+        self.lines.append(f"{margin}{word} {ast.unparse(node.test)}:{comment}")
+        self._block(node.body, margin + STEP)
+        other = node.orelse
+        if not other:
+            return
+        if word == "if" and isinstance(node.body[-1], ast.Break | ast.Continue):
+            self._block(other, margin)
+        elif len(other) == 1 and isinstance(other[0], ast.If) and not hasattr(other[0], "above"):
+            self._if(other[0], margin, "elif", "")
+        elif len(other) == 1 and isinstance(other[0], ast.If) and not self._comment_before(other[0]):
+            inner = other[0]
+            beside = getattr(inner, "beside", None)
+            self._if(inner, margin, "elif", self._beside(beside) if beside is not None else "")
+        else:
+            self.lines.append(f"{margin}else:")
+            self._block(other, margin + STEP)
+
+    def _comment_before(self, node: ast.stmt) -> bool:
+        line = getattr(node, "above", 0)
+        return any(each < line and each in self.module.comments for each in self.waiting)
+
+    def _verbatim(self, node: ast.stmt, margin: str) -> bool:
+        """The lines of a statement as they are, if nothing else stands on them."""
+        first, last = node.lineno, node.end_lineno or node.lineno
+        text = self.module.lines[first - 1]
+        if text[: node.col_offset].strip() or not text.isascii() and text[: node.col_offset].strip():
+            return False
+        tail = self.module.lines[last - 1].encode()[node.end_col_offset or 0 :].decode().strip()
+        if tail and not tail.startswith("#"):
+            return False
+        old = text[: node.col_offset]
+        for number in range(first, last + 1):
+            line = self.module.lines[number - 1]
+            self.lines.append(margin + line[len(old) :] if line.startswith(old) else line)
+        self.waiting = [each for each in self.waiting if each > last]
+        return True
+
+
+def _is_pullback(node: ast.stmt) -> bool:
+    return isinstance(node, ast.FunctionDef) and node.name.startswith("pullback")
+
+
+def _bare(node: ast.expr) -> str:
+    """An expression, a tuple of two or more without its parentheses."""
+    if isinstance(node, ast.Tuple) and len(node.elts) > 1:
+        return ", ".join(ast.unparse(each) for each in node.elts)
+    return ast.unparse(node)
+
+
+def simple(node: ast.stmt) -> str:
+    """The text of a statement of one line."""
+    match node:
+        case ast.Assign():
+            return " = ".join([*map(_bare, node.targets), _bare(node.value)])
+        case ast.Return(value=ast.expr()):
+            assert node.value is not None
+            return f"return {_bare(node.value)}"
+    return ast.unparse(ast.fix_missing_locations(node))

@@ -1,0 +1,274 @@
+"""An expression as operations with derivatives: what is active in it, and which values the way back needs."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from trainshift.derivatives import table, terms
+from trainshift.derivatives.analysis import READING, Function, Reader, bound
+
+# What may be worked out again instead of kept: it calls nothing else.
+CHEAP = frozenset(("len", "isinstance", "float", "abs", "int"))
+
+
+@dataclass(eq=False)
+class Node:
+    """One operation of an expression.
+
+    `sort`: `still` (not active), `name`, `row` (of the table), `call` (of a function of the file), `item`, `display`,
+    `joined` (lists one after the other), `repeated`.  `params` are the operands with their parameters' names.
+    `held` is the name that keeps the value, if one does; `needed` tells that the way back asks for it.
+    """
+
+    sort: str
+    expr: ast.expr
+    params: list[tuple[str, Node]] = field(default_factory=list)
+    row: table.Row | None = None
+    target: Function | None = None
+    held: str | None = None
+    needed: bool = False
+    pending: bool = False
+
+    @property
+    def active(self) -> bool:
+        """Whether a derivative flows through it."""
+        return self.sort != "still"
+
+
+class Nodes:
+    """Makes nodes of the expressions of one function."""
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.whole = function.whole
+        self.module = function.whole.module
+        self.reader = Reader(function)
+
+    def node(self, expr: ast.expr) -> Node:
+        """The operations of an expression."""
+        if not self._active(expr):
+            return Node("still", expr)
+        match expr:
+            case ast.Name():
+                return Node("name", expr)
+            case ast.Subscript():
+                return Node("item", expr, [("base", self.node(expr.value))])
+            case ast.BinOp():
+                return self._operation(expr)
+            case ast.UnaryOp():
+                row = table.OPERATORS[type(expr.op).__name__]
+                return Node("row", expr, [("a", self.node(expr.operand))], row)
+            case ast.Tuple() | ast.List():
+                return Node("display", expr, [(str(i), self.node(each)) for i, each in enumerate(expr.elts)])
+            case ast.Dict():
+                return Node("display", expr, [("", self.node(each)) for each in expr.values])
+            case ast.Attribute("T") | ast.Attribute(attr="T"):
+                row = self.whole.rows.get("numpy.transpose")
+                return Node("row", expr, [("a", self.node(expr.value))], row)
+            case ast.Call():
+                return self._call(expr)
+        return Node("still", expr)
+
+    def _active(self, expr: ast.expr) -> bool:
+        """Whether a derivative flows out of an expression: it varies, and all of what it is made of is of use."""
+        if not self.reader.value(expr):
+            return False
+        return not (isinstance(expr, ast.Name) and not self.function.active(expr.id))
+
+    def _operation(self, expr: ast.BinOp) -> Node:
+        left, right = self.node(expr.left), self.node(expr.right)
+        kinds = (self.reader.kind(expr.left), self.reader.kind(expr.right))
+        if isinstance(expr.op, ast.Add) and any(each.has("list", "tuple") for each in kinds):
+            return Node("joined", expr, [("a", left), ("b", right)])
+        if isinstance(expr.op, ast.Mult):
+            for one, other, kind in ((left, right, kinds[0]), (right, left, kinds[1])):
+                if isinstance(one.expr, ast.List) or kind.has("list"):
+                    return Node("repeated", expr, [("a", one), ("n", other)])
+        if isinstance(expr.op, ast.MatMult):
+            return Node("row", expr, [("a", left), ("b", right)], self.whole.rows["numpy.matmul"])
+        if isinstance(expr.op, ast.Pow):
+            row = table.ARRAY_POWER if self.whole.arrays and not self.settled(expr) else table.POWER
+            if not right.active and terms.is_number(expr.right):
+                row = literal_power(expr.right.value)  # type: ignore[attr-defined]
+            return Node("row", expr, [("a", left), ("b", right)], row)
+        return Node("row", expr, [("a", left), ("b", right)], table.OPERATORS[type(expr.op).__name__])
+
+    def _call(self, expr: ast.Call) -> Node:
+        reader = self.reader
+        target = reader.target(expr)
+        if target is not None:
+            return Node("call", expr, [(p, self.node(each)) for p, each in bound(target, expr)], target=target)
+        is_local = isinstance(expr.func, ast.Name) and self.function.owner(expr.func.id)
+        if is_local or not isinstance(expr.func, ast.Name | ast.Attribute):
+            return Node("call", expr, [(f"argument{i}", self.node(each)) for i, each in enumerate(expr.args)])
+        dotted = self.module.dotted(expr.func)
+        arguments = list(expr.args)
+        if dotted is None and isinstance(expr.func, ast.Attribute):
+            if expr.func.attr in ("get", "pop", "setdefault"):
+                return Node("item", expr, [("base", self.node(expr.func.value))])
+            dotted = method(expr.func.attr)
+            arguments.insert(0, expr.func.value)
+        row = self.row(dotted or "", arguments, expr)
+        if row is None:
+            return Node("still", expr)
+        params = [
+            (param, self.node(each)) for param, each in zip(row.params, arguments, strict=False)
+        ] + [(each.arg, self.node(each.value)) for each in expr.keywords if each.arg]
+        return Node("row", expr, params, row)
+
+    def row(self, dotted: str, arguments: list[ast.expr], expr: ast.Call) -> table.Row | None:
+        """The row of the table for a call."""
+        rows = self.whole.rows
+        if len(arguments) == 1 and dotted in ("builtins.max", "builtins.min"):
+            dotted += ".all"
+        if dotted == "math.log" and len(arguments) == 2:
+            dotted = "math.log2arguments"
+        if dotted not in rows and isinstance(expr.func, ast.Name) and expr.func.id in rows:
+            dotted = expr.func.id
+        return rows.get(dotted)
+
+    def settled(self, expr: ast.expr) -> bool:
+        """Whether an expression is one number for certain, so that nothing is broadcast."""
+        if not self.whole.arrays:
+            return True
+        match expr:
+            case ast.Constant():
+                return True
+            case ast.Name(name):
+                return self.function.kind(name).has("one") or name in self._scalars()
+            case ast.BinOp():
+                matrix = isinstance(expr.op, ast.MatMult)
+                return not matrix and self.settled(expr.left) and self.settled(expr.right)
+            case ast.UnaryOp():
+                return self.settled(expr.operand)
+            case ast.Call():
+                dotted = self.module.dotted(expr.func) or ""
+                if dotted.startswith("math.") or dotted in ("builtins.len", "builtins.float", "builtins.int"):
+                    return True
+                last = dotted.rpartition(".")[2]
+                whole = len(expr.args) == 1 and not expr.keywords
+                if dotted.startswith("numpy."):
+                    return last in REDUCING and whole
+                if isinstance(expr.func, ast.Attribute) and not dotted:
+                    return expr.func.attr in REDUCING and not expr.args and not expr.keywords
+        return False
+
+    def _scalars(self) -> set[str]:
+        """The variables that are one number wherever they are assigned, and parameters annotated float or int."""
+        found = getattr(self, "_known", None)
+        if found is not None:
+            return found  # type: ignore[no-any-return]
+        arguments = self.function.node.args
+        annotated = {
+            each.arg
+            for each in (*arguments.args, *arguments.kwonlyargs)
+            if isinstance(each.annotation, ast.Name) and each.annotation.id in ("float", "int")
+        }
+        assigned: dict[str, list[ast.expr | None]] = {}
+        for statement in self.function.body:
+            for node in ast.walk(statement):
+                match node:
+                    case ast.Assign(targets=[ast.Name(name)]):
+                        assigned.setdefault(name, []).append(node.value)
+                    case ast.AugAssign(target=ast.Name(name)):
+                        assigned.setdefault(name, []).append(node.value)
+                    case ast.For(target=ast.Name(name), iter=ast.Call(func=ast.Name("range"))):
+                        assigned.setdefault(name, []).append(ast.Constant(0))
+                    case ast.Name(name, ctx=ast.Store()):
+                        assigned.setdefault(name, [])
+        counts: dict[str, int] = {}
+        for statement in self.function.body:
+            for node in ast.walk(statement):
+                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                    counts[node.id] = counts.get(node.id, 0) + 1
+        self._known = annotated | {
+            name
+            for name, values in assigned.items()
+            if name not in self.function.params and len(values) == counts.get(name, 0)
+        }
+        while True:
+            wrong = {
+                name
+                for name in self._known - annotated
+                if not all(each is not None and self.settled(each) for each in assigned[name])
+            }
+            if not wrong:
+                return self._known
+            self._known -= wrong
+
+    # What the way back needs.
+
+    def mark(self, node: Node) -> None:
+        """Notes in all operations below which values the way back asks for, and which cotangents may be too large."""
+        if node.sort == "row" and node.row is not None:
+            operands = dict(node.params)
+            used: set[str] = set()
+            for param, child in node.params:
+                if child.active and param in node.row.reverse:
+                    used |= terms.template_names(node.row.reverse[param])
+            if "y" in used and node.row.params.count("y") == 0:
+                node.needed = True
+            for param in used & set(operands):
+                self.want(operands[param])
+            wide = node.row.elementwise and len(node.params) > 1
+            for param, child in node.params:
+                if wide:
+                    others = [each for key, each in node.params if key != param]
+                    same = all(terms.same(child.expr, each.expr) for each in others)
+                    small = all(self.settled(each.expr) for each in others)
+                    child.pending = node.pending or not (same or small)
+                elif node.row.elementwise:
+                    child.pending = node.pending
+        if node.pending and node.sort in ("row", "item", "call") and not (node.row and node.row.elementwise):
+            self.want(node)
+        for _, child in node.params:
+            if child.active:
+                self.mark(child)
+
+    def want(self, node: Node) -> None:
+        """Notes that the value of an operation is needed on the way back."""
+        if node.sort in ("row", "call", "display", "joined", "repeated"):
+            node.needed = True
+        elif node.sort == "still" and not cheap(node.expr):
+            node.needed = True
+        elif node.sort == "item" and not cheap(node.expr):
+            node.needed = True
+
+    def numeric(self, expr: ast.expr) -> bool:
+        """Whether a value is a number or array that has no elements of its own to be added to."""
+        return self.reader.kind(expr).numeric
+
+
+REDUCING = frozenset("sum mean prod max min var std vdot trace item".split())
+
+
+def method(attribute: str) -> str:
+    """The row that a method of arrays or containers has."""
+    return "copy" if attribute == "copy" else f"numpy.{attribute}"
+
+
+def literal_power(exponent: float) -> table.Row:
+    """The row of a power whose exponent is a literal."""
+    if exponent == 0:
+        return table.slope("Pow", "a b", {})
+    if exponent == 1:
+        return table.slope("Pow", "a b", {"a": "d"})
+    if exponent == 2:
+        return table.slope("Pow", "a b", {"a": "d * 2 * a"})
+    return table.slope("Pow", "a b", {"a": f"d * {exponent!r} * a ** {exponent - 1!r}"})
+
+
+def cheap(expr: ast.expr) -> bool:
+    """Whether an expression may be worked out again: names, literals, arithmetic and elements."""
+    for each in ast.walk(expr):
+        if isinstance(each, ast.Call):
+            if not (isinstance(each.func, ast.Name) and each.func.id in CHEAP):
+                return False
+        elif isinstance(each, ast.ListComp | ast.GeneratorExp | ast.DictComp | ast.SetComp | ast.Lambda):
+            return False
+    return True
+
+
+__all__ = ["CHEAP", "READING", "Mapping", "Node", "Nodes", "cheap", "literal_power"]

@@ -1,0 +1,405 @@
+"""Reverse mode within one statement: from the cotangent of its value to terms of what it reads (SPEC-AD AD32)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from trainshift.derivatives import terms
+from trainshift.derivatives.analysis import Function, root_of
+from trainshift.derivatives.nodes import Node, Nodes, cheap
+
+Term = tuple[ast.expr, bool]
+
+
+class Pull:
+    """Takes expressions apart: `ahead` gives their text on the way forward, `push` and `flush` the way back.
+
+    `present` are the variables whose adjoint has been started, `out` the statements of the way back so far.
+    """
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.whole = function.whole
+        self.nodes = Nodes(function)
+        self.present: set[str] = set()
+        self.out: list[ast.stmt] = []
+        self.bars: dict[str, str] = {}
+        self.terms: dict[str, list[Term]] = {}
+        self.held_terms: dict[str, list[Term]] = {}
+        self.cells: set[str] = set()
+        self.consumed: set[str] = set()
+        self.helpers: set[str] = set()
+        self.needs: set[str] = set()
+
+    # Names.
+
+    def bar(self, name: str) -> str:
+        """The name of a variable's adjoint."""
+        owner = self.function.owner(name)
+        if owner is not None and owner is not self.function:
+            return self.whole.outer_bar(owner, name)
+        if owner is self.function and (owner, name) in self.whole.captured_bars:
+            return self.whole.outer_bar(owner, name)
+        if name not in self.bars:
+            self.bars[name] = self.function.fresh(f"{name}_bar")
+        return self.bars[name]
+
+    def foreign(self, name: str) -> bool:
+        """Whether a variable's adjoint lives elsewhere, or is added to by a function inside: it is always there."""
+        owner = self.function.owner(name)
+        return owner is not self.function or (owner, name) in self.whole.captured_bars
+
+    def is_present(self, name: str) -> bool:
+        """Whether the adjoint of a variable has been started."""
+        return name in self.present or self.foreign(name)
+
+    def boxlike(self, name: str) -> bool:
+        """Whether a variable's adjoint is added to element by element."""
+        kind = self.function.kind(name)
+        return kind.container
+
+    def emit(self, *statements: ast.stmt) -> None:
+        """Adds statements to the way back."""
+        self.out.extend(statements)
+
+    def zero(self, name: str, defined: bool = True) -> ast.expr:
+        """The adjoint of a variable on which nothing depends."""
+        kind = self.function.kind(name)
+        if not defined or (kind.numeric and self.nodes.settled(terms.name(name))):
+            return terms.constant(0.0)
+        if kind.numeric:
+            return self.helper("_zeros", terms.name(name))
+        return self.helper("_zeros" if self.exact(name) else "_cells", terms.name(name))
+
+    def exact(self, name: str) -> bool:
+        """Whether a variable holds nodes of a linked structure, which are unpacked and made anew as tuples."""
+        return self.function.kind(name).has("linked")
+
+    def helper(self, name: str, *args: ast.expr) -> ast.expr:
+        """A call of a helper, which is then put into the file."""
+        self.helpers.add(name)
+        return terms.call(name, *(terms.copied(each) for each in args))
+
+    # The way forward.
+
+    def ahead(self, node: Node, lines: list[tuple[str, Node]], top: bool = False) -> ast.expr:
+        """The text of an operation on the way forward; what is needed on the way back gets a line and a name."""
+        new: dict[int, ast.expr] = {}
+        if node.sort == "call":
+            return self.called(node, lines)
+        for _, child in node.params:
+            made = self.ahead(child, lines)
+            if made is not child.expr:
+                new[id(child.expr)] = made
+        made = rebuilt(node.expr, new) if node.params else self.plain(node.expr)
+        if node.needed and not top:
+            node.held = self.function.temporary()
+            lines.append((node.held, node))
+            self.hold(node.held, made)
+            return terms.name(node.held)
+        return made
+
+    def hold(self, held: str, value: ast.expr) -> None:
+        """Puts a line `held = value` into the way forward."""
+        raise NotImplementedError
+
+    def called(self, node: Node, lines: list[tuple[str, Node]]) -> ast.expr:
+        """The text of a call of a function that has a pullback."""
+        raise NotImplementedError
+
+    def plain(self, expr: ast.expr) -> ast.expr:
+        """An expression without derivative: functions inside stand for themselves no more, but have a pullback."""
+        new: dict[int, ast.expr] = {}
+        for each in ast.walk(expr):
+            if isinstance(each, ast.Call) and isinstance(each.func, ast.Name):
+                if self.turned(each.func.id):
+                    call = ast.Call(self.plain(each.func), [self.plain(a) for a in each.args], each.keywords)
+                    new[id(each)] = ast.Subscript(call, terms.constant(0), ast.Load())
+            elif isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load):
+                owner = self.function.owner(each.id)
+                if owner is not None and each.id in owner.nested:
+                    new[id(each)] = terms.name(self.whole.made_name(owner.nested[each.id]))
+        return rebuilt(expr, new)
+
+    def turned(self, name: str) -> bool:
+        """Whether a variable holds a function that gives a pullback beside its value."""
+        owner = self.function.owner(name)
+        return owner is not None and owner.kind(name).has("function")
+
+    # The way back.
+
+    def value(self, node: Node) -> ast.expr:
+        """The value of an operation, on the way back."""
+        return terms.name(node.held) if node.held else self.plain(node.expr)
+
+    def named(self, bar: ast.expr, base: str) -> ast.expr:
+        """A cotangent that is used more than once, by a name."""
+        if isinstance(bar, ast.Name | ast.Constant):
+            return bar
+        held = self.function.fresh(f"{base}_bar")
+        self.emit(terms.assign(held, terms.simplified(bar)))
+        return terms.name(held)
+
+    def push(self, node: Node, bar: ast.expr, pending: bool = False) -> None:
+        """Hands a cotangent to an operation."""
+        if not node.active:
+            return
+        if node.held is not None and node.held in self.waiting:
+            self.held_terms.setdefault(node.held, []).append((bar, pending))
+            return
+        self.through(node, bar, pending)
+
+    waiting: frozenset[str] | set[str] = frozenset()
+
+    def through(self, node: Node, bar: ast.expr, pending: bool) -> None:
+        """Hands a cotangent through an operation to its operands."""
+        match node.sort:
+            case "name":
+                assert isinstance(node.expr, ast.Name)
+                self.terms.setdefault(node.expr.id, []).append((bar, pending))
+            case "row":
+                self._row(node, bar, pending)
+            case "item":
+                self.add_at(node.expr, bar, pending)
+            case "display":
+                self._display(node, bar)
+            case "joined":
+                self._joined(node, bar)
+            case "repeated":
+                self._repeated(node, bar)
+
+    def _row(self, node: Node, bar: ast.expr, pending: bool) -> None:
+        row = node.row
+        assert row is not None
+        active = [(param, child) for param, child in node.params if child.active and param in row.reverse]
+        if pending and not row.elementwise:
+            bar = self.helper("_unbroadcast", bar, self.value(node))
+            pending = False
+        if len(active) > 1 or not row.elementwise:
+            uses = sum(_count(row.reverse[param]) for param, _ in active)
+            if uses > 1:
+                bar = self.named(bar, node.held or "t")
+        values = {param: self.value(child) for param, child in node.params}
+        for param, default in row.defaults.items():
+            values.setdefault(param, ast.parse(default, mode="eval").body)
+        values["y"] = self.value(node) if "y" not in values else values["y"]
+        for param, child in active:
+            template = row.reverse[param]
+            self.use(template)
+            made = terms.simplified(terms.filled(template, {**values, "d": bar}))
+            self.push(child, made, pending or child.pending if row.elementwise else False)
+
+    def use(self, template: str) -> None:
+        """Notes the modules and helpers that a template asks for."""
+        for each in terms.template_names(template):
+            if each in ("np", "math", "tf"):
+                self.needs.add(each)
+            elif each.startswith("_") and len(each) > 1:
+                self.helpers.add(each)
+
+    def _display(self, node: Node, bar: ast.expr) -> None:
+        children = [child for _, child in node.params]
+        if isinstance(node.expr, ast.Dict):
+            bar = self.named(bar, "t")
+            for key, child in zip(node.expr.keys, children, strict=True):
+                assert key is not None
+                self.push(child, terms.item(bar, key))
+            return
+        if isinstance(bar, ast.Tuple) and len(bar.elts) == len(children):
+            for child, each in zip(children, bar.elts, strict=True):
+                self.push(child, each)
+            return
+        if not any(child.active for child in children):
+            return
+        targets: list[ast.expr] = []
+        after: list[tuple[Node, str]] = []
+        for child in children:
+            if not child.active:
+                targets.append(terms.name("_"))
+                continue
+            held = self._taken(child)
+            if held is None:
+                base = child.expr.id if isinstance(child.expr, ast.Name) else "t"
+                held = self.function.fresh(f"{base}_bar")
+                after.append((child, held))
+            targets.append(terms.name(held))
+        self.emit(terms.assign(terms.display(targets), bar))
+        for child, held in after:
+            self.push(child, terms.name(held))
+
+    def _taken(self, node: Node) -> str | None:
+        """The adjoint that can be started by the very assignment that brings it."""
+        if node.sort != "name" or node.pending:
+            return None
+        assert isinstance(node.expr, ast.Name)
+        name = node.expr.id
+        if self.is_present(name) or self.boxlike(name) or name in self.consumed or name in self.terms:
+            return None
+        self.present.add(name)
+        return self.bar(name)
+
+    def _joined(self, node: Node, bar: ast.expr) -> None:
+        bar = self.named(bar, "t")
+        (_, one), (_, other) = node.params
+        size = terms.call("len", self.value(one))
+        self.push(one, ast.Subscript(terms.copied(bar), ast.Slice(None, size, None), ast.Load()))
+        self.push(other, ast.Subscript(terms.copied(bar), ast.Slice(size, None, None), ast.Load()))
+
+    def _repeated(self, node: Node, bar: ast.expr) -> None:
+        one = node.params[0][1]
+        bar = self.named(bar, "t")
+        if one.sort == "display":
+            size = len(one.params)
+            for place, (_, child) in enumerate(one.params):
+                part = ast.Slice(terms.constant(place), None, terms.constant(size))
+                self.push(child, terms.call("sum", ast.Subscript(terms.copied(bar), part, ast.Load())))
+
+    # Elements.
+
+    def path(self, expr: ast.expr) -> tuple[ast.expr, list[ast.expr]]:
+        """What an element is an element of, and the indices that lead to it."""
+        indices: list[ast.expr] = []
+        while True:
+            if isinstance(expr, ast.Subscript):
+                indices.insert(0, expr.slice)
+                expr = expr.value
+            elif isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute):
+                indices.insert(0, expr.args[0])
+                expr = expr.func.value
+            else:
+                return expr, indices
+
+    def start(self, name: str) -> str:
+        """The adjoint of a container, started if it was not."""
+        if not self.is_present(name):
+            self.present.add(name)
+            self.emit(terms.assign(self.bar(name), self.zero(name)))
+        return self.bar(name)
+
+    def place(self, expr: ast.expr) -> ast.expr | None:
+        """The place of the adjoint that belongs to an element: None, where nothing is active there."""
+        root, indices = self.path(expr)
+        if not isinstance(root, ast.Name):
+            return None
+        made: ast.expr = terms.name(self.start(root.id))
+        for index in indices:
+            made = ast.Subscript(made, self.plain(terms.copied(index)), ast.Load())
+        return made
+
+    def add_at(self, expr: ast.expr, bar: ast.expr, pending: bool) -> None:
+        """Adds a cotangent to an element of a container's adjoint."""
+        place = self.place(expr)
+        if place is None:
+            return
+        if pending:
+            bar = self.helper("_unbroadcast", bar, expr)
+        assert isinstance(place, ast.Subscript)
+        kind = self.nodes.reader.kind(expr)
+        base = self.nodes.reader.kind(expr.value) if isinstance(expr, ast.Subscript) else None
+        index = place.slice
+        if not self._simple(index, base is not None and base.has("array")):
+            held = place.value
+            made = self.helper("_add_at", held, index, bar)
+            self.emit(terms.assign(held, made) if isinstance(held, ast.Name) else ast.Expr(made))
+        elif kind.numeric:
+            self.emit(terms.added(place, terms.simplified(bar)))
+        elif kind.has("array"):
+            self.emit(terms.added(place, bar))
+        else:
+            self.emit(terms.assign(place, self.helper("_add", place, bar)))
+
+    def _simple(self, index: ast.expr, array: bool) -> bool:
+        """Whether an index is one place, or a part of an array without repetitions."""
+        if isinstance(index, ast.Slice):
+            return array
+        if isinstance(index, ast.Tuple):
+            return all(self._simple(each, True) for each in index.elts)
+        if not self.whole.arrays:
+            return True
+        return isinstance(index, ast.Slice | ast.Constant) or self.nodes.settled(index)
+
+    # The end of a statement.
+
+    def flush(self) -> None:
+        """Adds the terms that a statement gave to the adjoints of variables."""
+        last: list[tuple[str, ast.expr]] = []
+        for name, found in self.terms.items():
+            bar = self.total(found, terms.name(name))
+            if name in self.consumed and not self.boxlike(name):
+                last.append((name, bar))
+            else:
+                self.add(name, bar)
+        self.terms = {}
+        if len(last) == 1:
+            self.emit(terms.assign(self.bar(last[0][0]), last[0][1]))
+        elif last:
+            targets = terms.display([terms.name(self.bar(name)) for name, _ in last])
+            self.emit(terms.assign(targets, terms.display([bar for _, bar in last])))
+        self.present.update(name for name, _ in last)
+        for name in sorted(self.consumed):
+            if self.foreign(name) and name not in [each for each, _ in last]:
+                self.emit(terms.assign(self.bar(name), terms.constant(0.0)))
+        self.consumed = set()
+
+    def total(self, found: Sequence[Term], value: ast.expr) -> ast.expr:
+        """The sum of terms, summed back over what was broadcast."""
+        bar, pending = found[0]
+        for other, wide in found[1:]:
+            bar = terms.summed(terms.simplified(bar), terms.simplified(other))
+            pending = pending or wide
+        bar = terms.simplified(bar)
+        return self.helper("_unbroadcast", bar, value) if pending else bar
+
+    def add(self, name: str, bar: ast.expr) -> None:
+        """Adds a cotangent to the adjoint of a variable."""
+        kind = self.function.kind(name)
+        own = terms.name(self.bar(name))
+        if not self.is_present(name):
+            if not kind.has("box", "changed"):
+                self.present.add(name)
+                self.emit(terms.assign(own, bar))
+                return
+            self.start(name)
+        if kind.numeric:
+            if self.nodes.settled(terms.name(name)):
+                self.emit(terms.added(own, bar))
+            else:
+                self.emit(terms.assign(own, terms.summed(own, bar)))
+        elif kind.has("number") and kind.has("array") and not kind.has("list", "tuple", "dict"):
+            self.emit(terms.assign(own, terms.summed(own, bar)))
+        else:
+            self.emit(terms.assign(own, self.helper("_add", own, bar)))
+
+
+def _count(template: str) -> int:
+    return sum(isinstance(each, ast.Name) and each.id == "d" for each in ast.walk(ast.parse(template)))
+
+
+def rebuilt(expr: ast.expr, new: dict[int, ast.expr]) -> ast.expr:
+    """An expression with parts replaced; itself, if none is."""
+    if id(expr) in new:
+        return new[id(expr)]
+    if not new:
+        return expr
+    changed = False
+    fields: dict[str, object] = {}
+    for field, old in ast.iter_fields(expr):
+        fields[field] = _part(old, new)
+        changed |= fields[field] is not old
+    return type(expr)(**fields) if changed else expr
+
+
+def _part(old: object, new: dict[int, ast.expr]) -> object:
+    if isinstance(old, ast.expr):
+        return rebuilt(old, new)
+    if isinstance(old, ast.keyword):
+        value = rebuilt(old.value, new)
+        return old if value is old.value else ast.keyword(old.arg, value)
+    if isinstance(old, list):
+        parts = [_part(each, new) for each in old]
+        return old if all(a is b for a, b in zip(parts, old, strict=True)) else parts
+    return old
+
+
+__all__ = ["Node", "Pull", "cheap", "rebuilt", "root_of"]

@@ -1,0 +1,166 @@
+"""The table of derivatives as data: one row for each operation (SPEC-AD 3.3).
+
+A row has a template for each parameter that can be active.  In a template, the name of a parameter stands for its
+value, `y` for the value of the operation and `d` for the derivative that comes in: the cotangent of `y` in the
+reverse templates, the tangent of the parameter in the forward ones.  `np`, `math` and `tf` are the modules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The derivative of one operation.
+
+    `params` are its parameters in order.  `elementwise` tells that the result has the shape of its operands
+    broadcast together, so that a cotangent has to be summed back (AD38); `defaults` are literals of parameters that
+    may be left out.
+    """
+
+    name: str
+    params: tuple[str, ...]
+    reverse: Mapping[str, str]
+    forward: Mapping[str, str]
+    elementwise: bool = True
+    defaults: Mapping[str, str] = field(default_factory=dict)
+
+
+def slope(name: str, params: str, templates: Mapping[str, str]) -> Row:
+    """A row whose forward templates are its reverse ones, as where the operation works element by element."""
+    return Row(name, tuple(params.split()), templates, templates)
+
+
+OPERATORS: Mapping[str, Row] = {
+    row.name: row
+    for row in (
+        slope("Add", "a b", {"a": "d", "b": "d"}),
+        slope("Sub", "a b", {"a": "d", "b": "-d"}),
+        Row("Mult", ("a", "b"), {"a": "d * b", "b": "d * a"}, {"a": "d * b", "b": "a * d"}),
+        Row("Div", ("a", "b"), {"a": "d / b", "b": "-d * y / b"}, {"a": "d / b", "b": "-y * d / b"}),
+        slope("Mod", "a b", {"a": "d", "b": "-d * (a // b)"}),
+        slope("USub", "a", {"a": "-d"}),
+        slope("UAdd", "a", {"a": "d"}),
+    )
+}
+
+# Of an exponent that is a literal, of one that is any number, and of arrays; `b` is 0 where 0 ** (b - 1) would raise.
+POWER = slope(
+    "Pow",
+    "a b",
+    {"a": "d * (b * a ** (b - 1) if b else 0.0)", "b": "d * y * (math.log(a) if a > 0 else 0.0)"},
+)
+ARRAY_POWER = slope(
+    "Pow",
+    "a b",
+    {
+        "a": "d * b * a ** np.where(b, b - 1, 1.0)",
+        "b": "d * y * np.log(np.where(a > 0, a, 1.0))",
+    },
+)
+TENSOR_POWER = slope(
+    "Pow", "a b", {"a": "d * b * a ** (b - 1)", "b": "d * y * tf.math.log(tf.where(a > 0, a, tf.ones_like(a)))"}
+)
+
+_SHARED = {
+    "exp": "d * y",
+    "expm1": "d * (y + 1)",
+    "log": "d / x",
+    "log1p": "d / (1 + x)",
+    "sqrt": "d / (2 * y)",
+    "sin": "d * M.cos(x)",
+    "cos": "-d * M.sin(x)",
+    "tan": "d * (1 + y * y)",
+    "asin": "d / M.sqrt(1 - x * x)",
+    "acos": "-d / M.sqrt(1 - x * x)",
+    "atan": "d / (1 + x * x)",
+    "sinh": "d * M.cosh(x)",
+    "cosh": "d * M.sinh(x)",
+    "tanh": "d * (1 - y * y)",
+    "asinh": "d / M.sqrt(x * x + 1)",
+    "acosh": "d / M.sqrt(x * x - 1)",
+    "atanh": "d / (1 - x * x)",
+}
+
+
+def shared(module: str, names: Mapping[str, str]) -> list[Row]:
+    """The rows that all three libraries have, under the module's own names."""
+    short = {"numpy": "np", "math": "math"}.get(module, "tf.math")
+    return [
+        slope(f"{module}.{names.get(each, each)}", "x", {"x": template.replace("M.", short + ".")})
+        for each, template in _SHARED.items()
+    ]
+
+
+_MATH = (
+    *shared("math", {}),
+    slope("math.log2", "x", {"x": "d / (x * math.log(2.0))"}),
+    slope("math.log10", "x", {"x": "d / (x * math.log(10.0))"}),
+    slope("math.log2arguments", "x b", {"x": "d / (x * math.log(b))", "b": "-d * y / (b * math.log(b))"}),
+    slope("math.atan2", "a b", {"a": "d * b / (a * a + b * b)", "b": "-d * a / (a * a + b * b)"}),
+    slope("math.hypot", "a b", {"a": "d * a / y if y else 0.0", "b": "d * b / y if y else 0.0"}),
+    slope("math.pow", "a b", POWER.reverse),
+    slope("math.fabs", "x", {"x": "d * ((x > 0) - (x < 0))"}),
+    slope("math.erf", "x", {"x": "d * 2 / math.sqrt(math.pi) * math.exp(-x * x)"}),
+    slope("math.erfc", "x", {"x": "-d * 2 / math.sqrt(math.pi) * math.exp(-x * x)"}),
+    slope("math.fmod", "a b", {"a": "d", "b": "-d * math.trunc(a / b)"}),
+    slope("math.radians", "x", {"x": "math.radians(d)"}),
+    slope("math.degrees", "x", {"x": "math.degrees(d)"}),
+    slope("builtins.abs", "x", {"x": "d * ((x > 0) - (x < 0))"}),
+    slope("builtins.float", "x", {"x": "d"}),
+    slope("builtins.pow", "a b", POWER.reverse),
+    slope("builtins.max", "a b", {"a": "d if a >= b else 0.0", "b": "0.0 if a >= b else d"}),
+    slope("builtins.min", "a b", {"a": "d if a <= b else 0.0", "b": "0.0 if a <= b else d"}),
+    Row("builtins.sum", ("x",), {"x": "[d for _ in x]"}, {"x": "sum(d)"}, False),
+    Row("math.fsum", ("x",), {"x": "[d for _ in x]"}, {"x": "math.fsum(d)"}, False),
+    Row(
+        "math.prod",
+        ("x",),
+        {"x": "[d * math.prod(x[:i]) * math.prod(x[i + 1:]) for i in range(len(x))]"},
+        {"x": "sum([d[i] * math.prod(x[:i]) * math.prod(x[i + 1:]) for i in range(len(x))])"},
+        False,
+    ),
+    Row(
+        "builtins.max.all",
+        ("x",),
+        {"x": "[d / list(x).count(y) if each == y else 0.0 for each in x]"},
+        {"x": "sum([b for a, b in zip(x, d) if a == y]) / list(x).count(y)"},
+        False,
+    ),
+    Row(
+        "builtins.min.all",
+        ("x",),
+        {"x": "[d / list(x).count(y) if each == y else 0.0 for each in x]"},
+        {"x": "sum([b for a, b in zip(x, d) if a == y]) / list(x).count(y)"},
+        False,
+    ),
+    Row("builtins.list", ("x",), {"x": "d"}, {"x": "list(d)"}, False),
+    Row("builtins.tuple", ("x",), {"x": "d"}, {"x": "tuple(d)"}, False),
+    Row("builtins.dict", ("x",), {"x": "d"}, {"x": "dict(d)"}, False),
+    Row("copy", ("x",), {"x": "d"}, {"x": "d.copy()"}, False),
+    Row("_zeros", ("x",), {}, {}, False),
+    Row("_cells", ("x",), {}, {}, False),
+    Row("_add", ("a", "b"), {"a": "d", "b": "d"}, {"a": "d", "b": "d"}, False),
+    Row("_unbroadcast", ("bar", "x"), {"bar": "np.broadcast_to(d, np.shape(bar))"}, {"bar": "_unbroadcast(d, x)"}, False),
+    Row("_like", ("bar", "x"), {"bar": "d"}, {"bar": "_like(d, x)"}, False),
+)
+
+
+def rows() -> dict[str, Row]:
+    """Every row of functions by the full name of what is called."""
+    from trainshift.derivatives.table_numpy import ROWS as of_numpy
+    from trainshift.derivatives.table_tensorflow import ROWS as of_tensorflow
+
+    return {row.name: row for row in (*_MATH, *of_numpy, *of_tensorflow)}
+
+
+# What never has a derivative: its value is a constant wherever it is moved a little, or no number at all.
+CONSTANTS = frozenset(
+    f"builtins.{each}"
+    for each in """len range int round bool str isinstance print repr type id any all hasattr callable format ord chr
+    divmod hash object iter getattr slice""".split()
+) | frozenset(
+    f"math.{each}" for each in "floor ceil trunc isnan isinf isfinite isclose gcd factorial comb perm".split()
+)

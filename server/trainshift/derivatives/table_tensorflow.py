@@ -1,0 +1,7 @@
+"""The rows of TensorFlow."""
+
+from __future__ import annotations
+
+from trainshift.derivatives.table import Row, shared
+
+ROWS: tuple[Row, ...] = (*shared("tensorflow.math", {}),)

@@ -1,0 +1,240 @@
+"""Expressions of derivatives: building, reading templates, and the few simplifications (SPEC-AD AD39)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+
+FUNCTIONS = (ast.FunctionDef, ast.Lambda)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def name(text: str) -> ast.Name:
+    """A name that is read."""
+    return ast.Name(text, ast.Load())
+
+
+def stored(target: ast.expr) -> ast.expr:
+    """A copy of an expression as a target of an assignment."""
+    made = copied(target)
+    for node in ast.walk(made):
+        if isinstance(node, ast.Subscript | ast.Attribute):
+            node.ctx = ast.Load()
+    for node in leaves(made):
+        if isinstance(node, ast.Name | ast.Subscript | ast.Attribute | ast.Tuple | ast.List):
+            node.ctx = ast.Store()
+    return made
+
+
+def leaves(target: ast.expr) -> Iterator[ast.expr]:
+    """What an assignment to a target assigns: names, elements and attributes, with the displays around them."""
+    yield target
+    if isinstance(target, ast.Tuple | ast.List):
+        for each in target.elts:
+            yield from leaves(each)
+
+
+def copied(node: ast.expr) -> ast.expr:
+    """A deep copy of an expression, all of its names read, without places."""
+    match node:
+        case ast.Name():
+            return ast.Name(node.id, ast.Load())
+        case ast.Constant():
+            return node
+    made = type(node)()
+    for field in node._fields:
+        old = getattr(node, field, None)
+        if isinstance(old, list):
+            setattr(made, field, [_copied(each) for each in old])
+        else:
+            setattr(made, field, _copied(old))
+    if hasattr(made, "ctx"):
+        made.ctx = ast.Load()
+    return made
+
+
+def _copied(value: object) -> object:
+    if isinstance(value, ast.expr):
+        return copied(value)
+    if isinstance(value, ast.keyword):
+        return ast.keyword(value.arg, copied(value.value))
+    if isinstance(value, ast.comprehension):
+        ifs = [copied(each) for each in value.ifs]
+        return ast.comprehension(stored(value.target), copied(value.iter), ifs, value.is_async)
+    return value
+
+
+@cache
+def _parsed(text: str) -> ast.expr:
+    return ast.parse(text, mode="eval").body
+
+
+def filled(template: str, values: Mapping[str, ast.expr]) -> ast.expr:
+    """The expression of a template with its names replaced."""
+    return substituted(_parsed(template), values)
+
+
+def substituted(node: ast.expr, values: Mapping[str, ast.expr]) -> ast.expr:
+    """A copy of an expression with names replaced, except those that it binds itself."""
+    made = copied(node)
+    bound = {
+        each.id for each in ast.walk(made) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+    }
+    return _replaced(made, {key: value for key, value in values.items() if key not in bound})
+
+
+def _replaced(node: ast.expr, values: Mapping[str, ast.expr]) -> ast.expr:
+    if isinstance(node, ast.Name):
+        return copied(values[node.id]) if node.id in values else node
+    for parent in list(ast.walk(node)):
+        for field, old in ast.iter_fields(parent):
+            if isinstance(old, ast.Name) and old.id in values:
+                setattr(parent, field, copied(values[old.id]))
+            elif isinstance(old, list):
+                old[:] = [
+                    copied(values[each.id]) if isinstance(each, ast.Name) and each.id in values else each
+                    for each in old
+                ]
+    return node
+
+
+@cache
+def template_names(template: str) -> frozenset[str]:
+    """The names that a template reads."""
+    return frozenset(names_read(_parsed(template)))
+
+
+def names_read(node: ast.AST) -> set[str]:
+    """All names that are read anywhere in a node."""
+    return {
+        each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)
+    }
+
+
+def names_bound(nodes: Iterable[ast.AST]) -> set[str]:
+    """All names that statements assign, not looking into functions and comprehensions."""
+    found: set[str] = set()
+    waiting = list(nodes)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.FunctionDef):
+            found.add(node.name)
+            continue
+        if isinstance(node, ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+            continue
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        waiting.extend(ast.iter_child_nodes(node))
+    return found
+
+
+def same(one: ast.expr, other: ast.expr) -> bool:
+    """Whether two expressions read the same."""
+    return ast.dump(one) == ast.dump(other)
+
+
+def is_number(node: ast.expr, value: float | None = None) -> bool:
+    """Whether an expression is a literal number (that one, if given)."""
+    found = isinstance(node, ast.Constant) and type(node.value) in (int, float)
+    return found and (value is None or node.value == value)  # type: ignore[attr-defined]
+
+
+def constant(value: object) -> ast.expr:
+    """A literal."""
+    return ast.Constant(value)  # type: ignore[arg-type]
+
+
+def negated(node: ast.expr) -> ast.expr:
+    """The expression with its sign turned, the sign at its first factor."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return node.operand
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Div):
+        return ast.BinOp(negated(node.left), node.op, node.right)
+    return ast.UnaryOp(ast.USub(), node)
+
+
+def is_negative(node: ast.expr) -> bool:
+    """Whether the first factor of an expression has a sign that can be taken off."""
+    while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Div):
+        node = node.left
+    return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
+
+
+def _twice(node: ast.expr) -> ast.expr:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Div):
+        return ast.BinOp(_twice(node.left), node.op, node.right)
+    return ast.BinOp(node, ast.Mult(), constant(2))
+
+
+def summed(one: ast.expr, other: ast.expr) -> ast.expr:
+    """The sum of two terms."""
+    if is_negative(other):
+        return ast.BinOp(one, ast.Sub(), negated(other))
+    if same(one, other):
+        return _twice(one)
+    return ast.BinOp(one, ast.Add(), other)
+
+
+def simplified(node: ast.expr) -> ast.expr:
+    """A term without factors 1 and double signs, its sign at the first factor."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return negated(simplified(node.operand))
+    if isinstance(node, ast.BinOp):
+        left, right = simplified(node.left), simplified(node.right)
+        if isinstance(node.op, ast.Mult | ast.Div) and is_number(right, 1):
+            return left
+        if isinstance(node.op, ast.Mult) and is_number(left, 1):
+            return right
+        if isinstance(node.op, ast.Mult) and is_negative(right):
+            return ast.BinOp(negated(left), node.op, negated(right))
+        if isinstance(node.op, ast.Sub) and is_negative(right):
+            return ast.BinOp(left, ast.Add(), negated(right))
+        if isinstance(node.op, ast.Add) and is_negative(right):
+            return ast.BinOp(left, ast.Sub(), negated(right))
+        return ast.BinOp(left, node.op, right)
+    return node
+
+
+def call(function: str, *args: ast.expr, **keywords: ast.expr) -> ast.Call:
+    """A call of a function by its (dotted) name."""
+    return ast.Call(_parsed(function), list(args), [ast.keyword(key, each) for key, each in keywords.items()])
+
+
+def item(base: ast.expr, index: ast.expr) -> ast.expr:
+    """An element of a container."""
+    return ast.Subscript(copied(base), copied(index), ast.Load())
+
+
+def display(elements: Iterable[ast.expr]) -> ast.Tuple:
+    """A tuple."""
+    return ast.Tuple(list(elements), ast.Load())
+
+
+def assign(target: str | ast.expr, value: ast.expr) -> ast.Assign:
+    """An assignment."""
+    return ast.Assign([stored(name(target) if isinstance(target, str) else target)], value)
+
+
+def added(target: str | ast.expr, value: ast.expr) -> ast.stmt:
+    """`target += value`, or `-=` where the value has a sign."""
+    place = stored(name(target) if isinstance(target, str) else target)
+    if is_negative(value):
+        return ast.AugAssign(place, ast.Sub(), negated(value))  # type: ignore[arg-type]
+    return ast.AugAssign(place, ast.Add(), value)  # type: ignore[arg-type]
+
+
+def statement(text: str, **values: ast.expr) -> ast.stmt:
+    """A statement written out, names replaced."""
+    node = ast.parse(text).body[0]
+    for parent in ast.walk(node):
+        for field, old in ast.iter_fields(parent):
+            if isinstance(old, ast.Name) and old.id in values:
+                new = values[old.id]
+                setattr(parent, field, stored(new) if isinstance(old.ctx, ast.Store) else copied(new))
+            elif isinstance(old, list):
+                for place, each in enumerate(old):
+                    if isinstance(each, ast.Name) and each.id in values:
+                        new = values[each.id]
+                        old[place] = stored(new) if isinstance(each.ctx, ast.Store) else copied(new)
+    return node
