@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from keyword import iskeyword
 from collections.abc import Iterable, Mapping, Sequence
 
 from trainshift.derivatives import table, terms
@@ -60,7 +61,7 @@ class Function:
     def fresh(self, base: str) -> str:
         """A name that nothing in the outermost function has yet: the base, or with the next free number."""
         found, number = base, 0
-        while found in self.used or found in self.whole.module.functions:
+        while found in self.used or found in self.whole.module.functions or iskeyword(found):
             number += 1
             found = f"{base}{number}" if base == "t" else f"{base}_{number}"
         self.used.add(found)
@@ -156,9 +157,22 @@ class Analysis:
                 Reader(function).read()
             if self._state() == before:
                 break
-        self.arrays = self.arrays or any(
+        self.arrays = self.arrays or self._may_be_arrays() or any(
             each.has("array") for function in self.every() for each in function.kinds.values()
         )
+
+    def _may_be_arrays(self) -> bool:
+        """Whether arrays may be given to functions that name none: a file with NumPy, and nothing of one number."""
+        if not {"numpy", "tensorflow"} & set(self.module.imports.values()):
+            return False
+        for function in self.every():
+            for statement in function.body:
+                for node in ast.walk(statement):
+                    if isinstance(node, ast.If | ast.While | ast.IfExp):
+                        return False
+                    if isinstance(node, ast.Call) and (self.module.dotted(node.func) or "").startswith("math."):
+                        return False
+        return True
 
     def _state(self) -> object:
         return [
@@ -195,6 +209,11 @@ class Reader:
             function.useful.add(function.result)
             function.kind(function.result).unify(function.value)
             function.returns = function.result in function.varied
+        for each in function.params:
+            if function.kind(each).has("changed"):
+                function.useful.add(each)
+        if function.parent is not None:
+            function.useful |= function.foreign
         self._block(function.body)
 
     def _block(self, statements: Sequence[ast.stmt]) -> None:

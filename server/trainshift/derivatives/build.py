@@ -59,6 +59,10 @@ class Build(Analysis):
             self.captured_bars[key] = owner.fresh(f"{name}_bar")
         return self.captured_bars[key]
 
+    def inside(self, function: Function) -> list[Function]:
+        """The functions inside one, at any depth."""
+        return [each for each in self.every() if function in _around(each)]
+
     # Functions.
 
     def way(self, function: Function, first: str | None = None) -> Reverse:
@@ -66,7 +70,7 @@ class Build(Analysis):
         kept: set[str] = set()
         contents: set[str] = set()
         idle: set[int] = set()
-        inside_it = [each for each in self.every() if each is function or function in _around(each)]
+        inside_it = [function, *self.inside(function)]
         before = [(each, set(each.used), set(each.local)) for each in inside_it]
         names, captured = dict(self.names), dict(self.captured_bars)
         while True:

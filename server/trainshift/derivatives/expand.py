@@ -69,6 +69,10 @@ class Expander:
                     for place, each in zip(held, target.elts, strict=True)
                 ]
                 return [ast.copy_location(each, node) for each in (*swapped, *stores)]
+            case ast.Assign(targets=[ast.Name()], value=ast.Call(func=ast.Attribute(attr="pop"))):
+                return [node]
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="pop"))):
+                return [node]
             case ast.Assign() | ast.AugAssign() | ast.AnnAssign() | ast.Expr() | ast.Return():
                 if node.value is not None:
                     new = self._value(node.value)
@@ -100,6 +104,8 @@ class Expander:
                 return self._held(node)
             case ast.ListComp() | ast.DictComp() | ast.GeneratorExp() | ast.SetComp():
                 return self._loops(node) if self.reader.value(node) else node
+            case ast.Call(func=ast.Attribute(attr="pop")) if self.reader.value(node):
+                return self._held(node)
             case ast.Lambda():
                 name = self.function.fresh("function")
                 self.function.local.add(name)

@@ -41,7 +41,15 @@ class Tangents(Analysis):
         active = [each for each in own if function.active(each)]
         if function is not self.start:
             return active
-        return [*self.wrt, *(each for each in active if each not in self.wrt)]
+        return [*self.wrt, *(each for each in active if each not in self.wrt and self._called_again())]
+
+    def _called_again(self) -> bool:
+        """Whether the function at the start is called by what is differentiated."""
+        return any(
+            self.start.name in terms.names_read(statement)
+            for function in self.every()
+            for statement in function.body
+        )
 
     def functions_made(self) -> list[ast.FunctionDef]:
         """The jvp of the function at the start, after all that it needs."""
@@ -53,22 +61,31 @@ class Tangents(Analysis):
         main = made.pop(self.start)
         return [*made.values(), main]
 
+    def _begun(self) -> list[str]:
+        """The parameters that vary, though the derivative is not along them."""
+        return [each for each in self.start.params if self.start.active(each) and each not in self.wrt]
+
     def jvp(self, function: Function) -> ast.FunctionDef:
         """The value of a function and its tangent."""
         way = Forward(function, self)
         body = way.run()
+        given = self.signature(function)
+        if function is self.start:
+            body = [*(way.begun(each, each in given) for each in self._begun()), *body]
         arguments = same_arguments(function.node.args)
         dots = [way.dot(each) for each in self.signature(function)]
-        optional = {each.arg for each in (*arguments.args, *arguments.posonlyargs)[len(arguments.args) + len(arguments.posonlyargs) - len(arguments.defaults) :]}
+        places = [*arguments.posonlyargs, *arguments.args]
+        optional = {each.arg for each in places[len(places) - len(arguments.defaults) :]}
+        optional |= {each.arg for each in arguments.kwonlyargs}
         if function.escapes and function is not self.start:
             arguments.args = [*arguments.args, *(ast.arg(each) for each in dots)]
             arguments.defaults = [*arguments.defaults, *(terms.constant(0.0) for _ in dots)]
         else:
             arguments.kwonlyargs = [*arguments.kwonlyargs, *(ast.arg(each) for each in dots)]
             defaults: list[ast.expr | None] = [
-                terms.constant(0.0)
-                if (function is not self.start and each in optional) or (function is self.start and each not in self.wrt)
-                else None
+                terms.constant(None)
+                if function is self.start and each not in self.wrt
+                else (terms.constant(0.0) if function is not self.start and each in optional else None)
                 for each in self.signature(function)
             ]
             arguments.kw_defaults = [*arguments.kw_defaults, *defaults]
@@ -96,6 +113,18 @@ class Forward:
         if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
             body = body[1:]
         return self._block(body)
+
+    def begun(self, name: str, given: bool) -> ast.stmt:
+        """The tangent of a parameter that the derivative is not along."""
+        zero = terms.constant(0.0)
+        kind = self.function.kind(name)
+        made = terms.assign(
+            self.dot(name),
+            zero if kind.numeric and not self.whole.arrays else self.helper("_zeros", terms.name(name)),
+        )
+        if not given:
+            return made
+        return ast.If(ast.Compare(terms.name(self.dot(name)), [ast.Is()], [terms.constant(None)]), [made], [])
 
     def dot(self, name: str) -> str:
         """The name of a variable's tangent."""

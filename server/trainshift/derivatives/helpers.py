@@ -121,7 +121,14 @@ def _unbroadcast(bar, x):
     return np.sum(bar, axis=axes, keepdims=True)
 ''',
 }
-_NEEDS = {"_add_at": ("_add",)}
+_NEEDS = {
+    "_add_at": ("_add",),
+    "_prod_bar": ("_spread",),
+    "_matmul_left_bar": ("_unbroadcast",),
+    "_matmul_right_bar": ("_unbroadcast",),
+    "_dot_left_bar": ("_matmul_left_bar", "_unbroadcast"),
+    "_dot_right_bar": ("_matmul_right_bar", "_unbroadcast"),
+}
 
 
 def text_of(name: str, arrays: bool) -> str:

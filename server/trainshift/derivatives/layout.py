@@ -81,8 +81,12 @@ class Layout:
 
     def _beside(self, node: ast.stmt) -> str:
         """The comment at the end of the lines of a statement; those of further lines stay waiting."""
-        end = node.body[0].lineno - 1 if isinstance(node, ast.If | ast.For | ast.While) else node.end_lineno
-        end = max(end or node.lineno, node.lineno)
+        head: ast.AST = node
+        if isinstance(node, ast.If | ast.While):
+            head = node.test
+        elif isinstance(node, ast.For):
+            head = node.iter
+        end = max(getattr(head, "end_lineno", None) or node.lineno, node.lineno)
         found = [
             self.module.comments[number][1] for number in range(node.lineno, end + 1) if number in self.module.comments
             and number in self.waiting

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from trainshift.derivatives import table, terms
 from trainshift.derivatives.analysis import READING, Function, Reader, bound
+from trainshift.derivatives.table_numpy import einsum
 
 # What may be worked out again instead of kept: it calls nothing else.
 CHEAP = frozenset(("len", "isinstance", "float", "abs", "int"))
@@ -66,7 +67,7 @@ class Nodes:
                 return Node("display", expr, [("", self.node(each)) for each in expr.values])
             case ast.Attribute("T") | ast.Attribute(attr="T"):
                 row = self.whole.rows.get("numpy.transpose")
-                return Node("row", expr, [("a", self.node(expr.value))], row)
+                return Node("row", expr, [("x", self.node(expr.value))], row)
             case ast.Call():
                 return self._call(expr)
         return Node("still", expr)
@@ -109,6 +110,8 @@ class Nodes:
             if expr.func.attr in ("get", "pop", "setdefault"):
                 return Node("item", expr, [("base", self.node(expr.func.value))])
             dotted = method(expr.func.attr)
+            if expr.func.attr in ("reshape", "transpose") and len(arguments) > 1:
+                arguments = [ast.Tuple(arguments, ast.Load())]
             arguments.insert(0, expr.func.value)
         row = self.row(dotted or "", arguments, expr)
         if row is None:
@@ -125,6 +128,10 @@ class Nodes:
             dotted += ".all"
         if dotted == "math.log" and len(arguments) == 2:
             dotted = "math.log2arguments"
+        if dotted == "numpy.einsum" and isinstance(arguments[0], ast.Constant):
+            return einsum(str(arguments[0].value))
+        if len(arguments) == 1 and not expr.keywords and f"{dotted}.whole" in rows:
+            dotted += ".whole"
         if dotted not in rows and isinstance(expr.func, ast.Name) and expr.func.id in rows:
             dotted = expr.func.id
         return rows.get(dotted)
@@ -221,6 +228,10 @@ class Nodes:
                     child.pending = node.pending or not (same or small)
                 elif node.row.elementwise:
                     child.pending = node.pending
+        if node.sort == "item":
+            base = node.params[0][1]
+            if base.sort not in ("name", "item"):
+                base.needed = True
         if node.pending and node.sort in ("row", "item", "call") and not (node.row and node.row.elementwise):
             self.want(node)
         for _, child in node.params:

@@ -161,7 +161,7 @@ class Pull:
             case "row":
                 self._row(node, bar, pending)
             case "item":
-                self.add_at(node.expr, bar, pending)
+                self._item(node, bar, pending)
             case "display":
                 self._display(node, bar)
             case "joined":
@@ -197,6 +197,28 @@ class Pull:
                 self.needs.add(each)
             elif each.startswith("_") and len(each) > 1:
                 self.helpers.add(each)
+
+    def _item(self, node: Node, bar: ast.expr, pending: bool) -> None:
+        """An element of a variable goes to its adjoint; one of another value to an adjoint made for it."""
+        base = node
+        while base.sort == "item":
+            base = base.params[0][1]
+        if base.held is None:
+            self.add_at(node.expr, bar, pending)
+            return
+        held = self.function.fresh(f"{base.held}_bar")
+        self.emit(terms.assign(held, self.helper("_cells", terms.name(base.held))))
+        place = rebuilt(node.expr, {id(base.expr): terms.name(held)})
+        assert isinstance(place, ast.Subscript)
+        if pending:
+            value = rebuilt(node.expr, {id(base.expr): terms.name(base.held)})
+            bar = self.helper("_unbroadcast", bar, value)
+        if isinstance(place.value, ast.Name):
+            call = self.helper("_add_at", place.value, as_value(place.slice), bar)
+            self.emit(terms.assign(place.value, call))
+        else:
+            self.emit(terms.assign(place, self.helper("_add", place, bar)))
+        self.push(base, terms.name(held))
 
     def _display(self, node: Node, bar: ast.expr) -> None:
         children = [child for _, child in node.params]
@@ -264,7 +286,11 @@ class Pull:
             if isinstance(expr, ast.Subscript):
                 indices.insert(0, expr.slice)
                 expr = expr.value
-            elif isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute):
+            elif (
+                isinstance(expr, ast.Call)
+                and isinstance(expr.func, ast.Attribute)
+                and expr.func.attr in ("get", "pop", "setdefault")
+            ):
                 indices.insert(0, expr.args[0])
                 expr = expr.func.value
             else:
@@ -300,7 +326,7 @@ class Pull:
         index = place.slice
         if not self._simple(index, base is not None and base.has("array")):
             held = place.value
-            made = self.helper("_add_at", held, index, bar)
+            made = self.helper("_add_at", held, as_value(index), bar)
             self.emit(terms.assign(held, made) if isinstance(held, ast.Name) else ast.Expr(made))
         elif kind.numeric:
             self.emit(terms.added(place, terms.simplified(bar)))
@@ -326,13 +352,14 @@ class Pull:
         last: list[tuple[str, ast.expr]] = []
         for name, found in self.terms.items():
             bar = self.total(found, terms.name(name))
-            if name in self.consumed and not self.boxlike(name):
+            if name in self.consumed:
                 last.append((name, bar))
             else:
                 self.add(name, bar)
         self.terms = {}
         if len(last) == 1:
-            self.emit(terms.assign(self.bar(last[0][0]), last[0][1]))
+            if not terms.same(last[0][1], terms.name(self.bar(last[0][0]))):
+                self.emit(terms.assign(self.bar(last[0][0]), last[0][1]))
         elif last:
             targets = terms.display([terms.name(self.bar(name)) for name, _ in last])
             self.emit(terms.assign(targets, terms.display([bar for _, bar in last])))
@@ -370,6 +397,16 @@ class Pull:
             self.emit(terms.assign(own, terms.summed(own, bar)))
         else:
             self.emit(terms.assign(own, self.helper("_add", own, bar)))
+
+
+def as_value(index: ast.expr) -> ast.expr:
+    """An index as it can be handed to a function."""
+    match index:
+        case ast.Slice(lower, upper, step):
+            return terms.call("slice", *(each or terms.constant(None) for each in (lower, upper, step)))
+        case ast.Tuple():
+            return terms.display([as_value(each) for each in index.elts])
+    return index
 
 
 def _count(template: str) -> int:

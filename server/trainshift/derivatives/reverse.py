@@ -270,6 +270,10 @@ class Reverse(Pull):
                 return
             bar = terms.name(self.bar(name)) if self.is_present(name) else None
             self.present.discard(name)
+            if bar is not None and self.boxlike(name) and name in terms.names_read(value):
+                held = self.function.fresh(bar.id)
+                self.emit(terms.assign(held, bar))
+                bar = terms.name(held)
             self.consumed = {name}
             self._send(root, bar, lines)
             if foreign:
@@ -309,10 +313,11 @@ class Reverse(Pull):
         return False
 
     def _has_effects(self, node: Node) -> bool:
-        if node.target is None:
-            return False
-        if node.target.value.has("function"):
+        if node.target is None or node.target.value.has("function"):
             return True
+        for each in (node.target, *self.whole.inside(node.target)):
+            if any(each.active(name) for name in each.foreign):
+                return True
         return any(node.target.kind(each).has("changed") for each in self.whole.signature(node.target)[0])
 
     def _send(self, root: Node, bar: ast.expr | None, lines: list[tuple[str, Node]]) -> None:
