@@ -157,8 +157,10 @@ class Analysis:
                 Reader(function).read()
             if self._state() == before:
                 break
-        self.arrays = self.arrays or self._may_be_arrays() or any(
-            each.has("array") for function in self.every() for each in function.kinds.values()
+        self.arrays = (
+            self.arrays
+            or self._may_be_arrays()
+            or any(each.has("array") for function in self.every() for each in function.kinds.values())
         )
 
     def _may_be_arrays(self) -> bool:
@@ -170,7 +172,9 @@ class Analysis:
                 for node in ast.walk(statement):
                     if isinstance(node, ast.If | ast.While | ast.IfExp):
                         return False
-                    if isinstance(node, ast.Call) and (self.module.dotted(node.func) or "").startswith("math."):
+                    if isinstance(node, ast.Call) and (self.module.dotted(node.func) or "").startswith(
+                        "math."
+                    ):
                         return False
         return True
 
@@ -286,7 +290,11 @@ class Reader:
             if isinstance(node, ast.Compare) and isinstance(node.left, ast.Name):
                 if any(isinstance(each, ast.Constant) and each.value is None for each in node.comparators):
                     self.function.kind(node.left.id).tell("optional")
-            elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) and isinstance(node.operand, ast.Name):
+            elif (
+                isinstance(node, ast.UnaryOp)
+                and isinstance(node.op, ast.Not)
+                and isinstance(node.operand, ast.Name)
+            ):
                 self.function.kind(node.operand.id).tell("optional")
 
     def _vary(self, name: str) -> None:
@@ -360,7 +368,7 @@ class Reader:
 
     def _index(self, base: Kind, index: ast.expr) -> Kind:
         if isinstance(index, ast.Slice):
-            return base
+            return _another(base)
         if isinstance(index, ast.Tuple):
             base.tell("array")
             return base if any(isinstance(each, ast.Slice) for each in index.elts) else base.element()
@@ -477,7 +485,11 @@ class Reader:
         if isinstance(node.func, ast.Name):
             owner = self.function.owner(node.func.id)
             named = owner.nested.get(node.func.id) if owner else None
-            if owner is None and node.func.id in self.module.functions and node.func.id not in self.module.imports:
+            if (
+                owner is None
+                and node.func.id in self.module.functions
+                and node.func.id not in self.module.imports
+            ):
                 if node.func.id not in self.whole.functions and not any(actives) and not any(functions):
                     return False
                 named = self.whole.function(node.func.id)
@@ -492,6 +504,8 @@ class Reader:
             base = node.func.value
             return self.value(base) or (any(actives) and node.func.attr not in READING)
         if dotted in table.CONSTANTS or dotted in self.constants:
+            return False
+        if isinstance(node.func, ast.Name) and node.func.id in ("_zeros", "_cells"):
             return False
         return any(actives)
 
@@ -643,7 +657,7 @@ class Reader:
             base = self.kind(node.func.value)
             match node.func.attr:
                 case "copy":
-                    return base
+                    return _another(base)
                 case "get" | "pop" | "setdefault":
                     base.tell("box")
                     return base.element()
@@ -653,7 +667,9 @@ class Reader:
             base.tell("array")
             return Kind("number", "array")
         match dotted:
-            case "builtins.list" | "builtins.tuple" | "builtins.dict" | "builtins.reversed" | "builtins.sorted":
+            case (
+                "builtins.list" | "builtins.tuple" | "builtins.dict" | "builtins.reversed" | "builtins.sorted"
+            ):
                 made = Kind(dotted.partition(".")[2])
                 if first is not None:
                     kind = self.kind(first)
@@ -662,7 +678,9 @@ class Reader:
                 return made
             case "builtins.zip" | "builtins.enumerate" | "builtins.range":
                 return Kind("list")
-            case "builtins.sum" | "builtins.max" | "builtins.min" if len(node.args) == 1 and first is not None:
+            case "builtins.sum" | "builtins.max" | "builtins.min" if (
+                len(node.args) == 1 and first is not None
+            ):
                 kind = self.kind(first)
                 kind.tell("box")
                 return kind.element()
@@ -678,6 +696,13 @@ class Reader:
 
 
 _MAKING = frozenset(("zeros", "ones", "eye", "arange", "array", "full", "stack", "concatenate", "zeros_like"))
+
+
+def _another(base: Kind) -> Kind:
+    """The kind of a copy: the same elements, changed by itself."""
+    made = Kind(*(base.words - {"changed"}), "box")
+    made.element().unify(base.element())
+    return made
 
 
 def root_of(node: ast.expr) -> str | None:

@@ -46,9 +46,7 @@ class Build(Analysis):
             return own, set()
         active = [each for each in own if function.active(each)]
         carried = {
-            each
-            for each in active
-            if function.kind(each).has("box", "changed", "list", "dict", "tuple")
+            each for each in active if function.kind(each).has("box", "changed", "list", "dict", "tuple")
         }
         return active, carried
 
@@ -244,11 +242,18 @@ class Build(Analysis):
         if changed:
             inner_body.insert(0, ast.Nonlocal(changed))
         back = ast.FunctionDef(
-            pullback, ast.arguments([], [ast.arg(each) for each in params], None, [], [], None, []), inner_body, []
+            pullback,
+            ast.arguments([], [ast.arg(each) for each in params], None, [], [], None, []),
+            inner_body,
+            [],
         )
         result: ast.expr = terms.name(function.result)
         last = way.forward[-1] if way.forward else None
-        if function.value.has("function") and isinstance(last, ast.Assign) and isinstance(last.value, ast.Name):
+        if (
+            function.value.has("function")
+            and isinstance(last, ast.Assign)
+            and isinstance(last.value, ast.Name)
+        ):
             way.forward.pop()
             result = last.value
         body = [*way.forward, back, ast.Return(terms.display([result, terms.name(pullback)]))]
@@ -316,7 +321,13 @@ def _mark() -> ast.stmt:
 
 def same_arguments(old: ast.arguments) -> ast.arguments:
     return ast.arguments(
-        list(old.posonlyargs), list(old.args), None, list(old.kwonlyargs), list(old.kw_defaults), None, list(old.defaults)
+        list(old.posonlyargs),
+        list(old.args),
+        None,
+        list(old.kwonlyargs),
+        list(old.kw_defaults),
+        None,
+        list(old.defaults),
     )
 
 

@@ -54,7 +54,10 @@ class _Uses:
                 self._node(node.value, role)
                 self._node(node.slice, "an index")
             case ast.Attribute():
-                self._node(node.value, "a constant" if isinstance(node.value, ast.Name) and node.attr != "T" else role)
+                self._node(
+                    node.value,
+                    "a constant" if isinstance(node.value, ast.Name) and node.attr != "T" else role,
+                )
             case ast.Call(func=ast.Name("range" | "len" | "int" | "isinstance" | "print" | "str")):
                 self._all(node.args, "a count")
             case ast.Call():

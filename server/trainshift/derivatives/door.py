@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 
 from trainshift.core.text.edit import Edit
 from trainshift.derivatives import table
 from trainshift.derivatives.build import Build
+from trainshift.derivatives.checks import Checks
 from trainshift.derivatives.choice import chosen
 from trainshift.derivatives.expand import expand
 from trainshift.derivatives.forward import Tangents
-from trainshift.derivatives.helpers import closed, text_of
+from trainshift.derivatives.helpers import NAMES, closed, text_of
 from trainshift.derivatives.layout import Layout
 from trainshift.derivatives.module import MADE, Module
 from trainshift.derivatives.result import Derived, Mode, NotFound, Refusal, Refused
 
 SUFFIX = {"reverse": "grad", "forward": "jvp"}
+# How a module that a derivative asks for is imported, by the name that the table has for it.
+IMPORTS = {
+    "np": ("numpy", "import numpy as np"),
+    "math": ("math", "import math"),
+    "tf": ("tensorflow", "import tensorflow as tf"),
+}
 
 
 def derive(
@@ -35,35 +43,95 @@ def derive(
     """
     module = Module(text)
     node = module.function(function)
-    params = [each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+    arguments = node.args
+    params = [each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
     for each in wrt or ():
         if each not in params:
             raise NotFound(f"{function} has no parameter {each}")
     by, left_out = (list(wrt), ()) if wrt is not None else chosen(node)
     made = name or f"{function}_{SUFFIX[mode]}"
-    comment = f"{MADE}{function} --mode {mode} --wrt {','.join(by)}" + (f" --name {name}" if name else "")
-    rows = table.rows()
     build: Build | Tangents
-    if mode == "reverse":
-        build = Build(module, function, by, rows, made)
-        expand(build)
-        functions = build.gradient()
-    else:
-        build = Tangents(module, function, by, rows, made)
-        expand(build)
-        functions = build.functions_made()
-    texts: list[str] = []
+    build = (Build if mode == "reverse" else Tangents)(module, function, by, table.rows(), made)
+    refusals = list(Checks(build, by).all())
+    if made in module.functions and not _is_made(module, made):
+        place = module.functions[made]
+        refusals.append(
+            Refusal(place.lineno, place.col_offset + 1, f"there is another {made}: give a --name")
+        )
+    if refusals:
+        return Refused(function, mode, tuple(sorted(refusals)))
+    expand(build)
+    functions = build.gradient() if isinstance(build, Build) else build.functions_made()
+    comment = f"{MADE}{function} --mode {mode}"
+    texts: dict[str, str] = {}
     for each in functions:
-        origin = module.functions.get(each.name.removesuffix("_vjp").removesuffix("_jvp")) if each.name != made else node
-        body = Layout(module, origin).function(each)
-        texts.append((comment if each.name == made else f"{MADE}{function} --mode {mode}") + "\n" + body)
-    helpers = [text_of(each, build.arrays) for each in closed(build.helpers)]
-    end = module.source.next_line(module.source.line_starts[(node.end_lineno or 1) - 1])
-    new = "\n\n".join(["", *helpers, *texts])
-    edit = Edit(end, end, new)
-    whole = text[:end] + new + text[end:]
+        origin = node if each.name == made else module.functions.get(each.name[:-4])
+        options = f" --wrt {','.join(by)}" + (f" --name {name}" if name else "") if each.name == made else ""
+        texts[each.name] = f"{comment}{options}\n{Layout(module, origin).function(each)}"
+    helpers = {each: text_of(each, build.arrays) for each in closed(build.helpers)}
+    edits = _edits(module, node, helpers, texts, build.needs)
     added = tuple(each.name for each in functions)
-    return Derived(function, mode, made, added, tuple(by), tuple(left_out), (edit,), whole)
+    result = text
+    for edit in reversed(edits):
+        result = result[: edit.start] + edit.text + result[edit.end :]
+    return Derived(function, mode, made, added, tuple(by), tuple(left_out), tuple(edits), result)
 
 
-__all__ = ["Refusal", "derive"]
+def _is_made(module: Module, name: str) -> bool:
+    """Whether the line above a function says that it was made."""
+    line = module.functions[name].lineno - 1
+    return line > 0 and module.lines[line - 1].startswith(MADE)
+
+
+def _edits(
+    module: Module, node: ast.FunctionDef, helpers: dict[str, str], made: dict[str, str], needs: set[str]
+) -> list[Edit]:
+    """The new functions below the one that they come from, those made before replaced, and imports."""
+    source = module.source
+    new: list[str] = []
+    edits: list[Edit] = []
+    named = {key: module.alias(full) for key, (full, _) in IMPORTS.items()}
+    for name, text in [*helpers.items(), *made.items()]:
+        needs = needs | {each for each in IMPORTS if re.search(rf"\b{each}\.", text)}
+        for key, alias in named.items():
+            if alias is not None and alias != key:
+                text = re.sub(rf"\b{key}\.(?=\w)", f"{alias}.", text)
+        text = text.replace("\n", source.newline)
+        old = module.all_functions.get(name)
+        if old is None:
+            new.append(text)
+            continue
+        first = source.line_starts[old.lineno - 1 - (name in made)]
+        end = source.next_line(source.line_starts[(old.end_lineno or old.lineno) - 1])
+        if module.text[first:end].rstrip() != text.rstrip():
+            edits.append(Edit(first, end, text))
+    if new:
+        end = source.next_line(source.line_starts[(node.end_lineno or 1) - 1])
+        start = "" if module.text[:end].endswith(("\n", "\r")) else source.newline
+        blank = source.newline * 2
+        edits.append(Edit(end, end, start + blank + blank.join(new)))
+    missing = [line for key, (_, line) in IMPORTS.items() if key in needs and named[key] is None]
+    if missing:
+        offset = _import_place(module)
+        edits.append(Edit(offset, offset, "".join(each + source.newline for each in missing)))
+    return sorted(edits, key=lambda each: each.start)
+
+
+def _import_place(module: Module) -> int:
+    """Where an import is added: below the last one at the top, else below the file's docstring."""
+    line = 0
+    for node in module.tree.body:
+        first = node is module.tree.body[0]
+        if isinstance(node, ast.Import | ast.ImportFrom) or (
+            first and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        ):
+            line = node.end_lineno or node.lineno
+        else:
+            break
+    source = module.source
+    return (
+        source.next_line(source.line_starts[line - 1]) if line else (1 if module.text[:1] == "\ufeff" else 0)
+    )
+
+
+__all__ = ["NAMES", "derive"]

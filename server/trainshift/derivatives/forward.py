@@ -89,10 +89,16 @@ class Tangents(Analysis):
                 for each in self.signature(function)
             ]
             arguments.kw_defaults = [*arguments.kw_defaults, *defaults]
-        said = f"The value of {function.name}, and its derivative along {listed(dots)}" if dots else f"The value of {function.name}"
+        said = (
+            f"The value of {function.name}, and its derivative along {listed(dots)}"
+            if dots
+            else f"The value of {function.name}"
+        )
         self.helpers |= way.helpers
         self.needs |= way.needs
-        return function_of(self.made_name(function), arguments, f"{said}{'' if self.arrays else '; of numbers'}.", body)
+        return function_of(
+            self.made_name(function), arguments, f"{said}{'' if self.arrays else '; of numbers'}.", body
+        )
 
 
 class Forward:
@@ -182,7 +188,9 @@ class Forward:
             held, dot = self.function.temporary(), ""
             dot = self.function.fresh(f"{held}_dot")
             self.function.local.add(held)
-            self.out.append(terms.assign(terms.display([terms.name(held), terms.name(dot)]), self._called(node)))
+            self.out.append(
+                terms.assign(terms.display([terms.name(held), terms.name(dot)]), self._called(node))
+            )
             node.held = held
             return terms.name(held)
         new: dict[int, ast.expr] = {}
@@ -276,7 +284,8 @@ class Forward:
                     return ast.Subscript(base, self.plain(terms.copied(node.expr.slice)), ast.Load())
                 assert isinstance(node.expr, ast.Call) and isinstance(node.expr.func, ast.Attribute)
                 arguments = [
-                    self._zero(each) if place else terms.copied(each) for place, each in enumerate(node.expr.args)
+                    self._zero(each) if place else terms.copied(each)
+                    for place, each in enumerate(node.expr.args)
                 ]
                 return ast.Call(ast.Attribute(base, node.expr.func.attr, ast.Load()), arguments, [])
             case "display":
@@ -329,7 +338,10 @@ class Forward:
             case ast.List() | ast.Tuple():
                 return type(expr)([self._zero(each) for each in expr.elts], ast.Load())
             case ast.Dict():
-                return ast.Dict([terms.copied(each) for each in expr.keys if each], [self._zero(each) for each in expr.values])
+                return ast.Dict(
+                    [terms.copied(each) for each in expr.keys if each],
+                    [self._zero(each) for each in expr.values],
+                )
         if self._is_function(expr):
             return terms.constant(None)
         if not self.whole.arrays and self.nodes.reader.kind(expr).numeric:
@@ -344,7 +356,9 @@ class Forward:
                 value = node.value
                 targets = list(node.targets)
                 if len(targets) > 1 and any(self._is_active(each) for each in targets):
-                    held = self.function.temporary() if not isinstance(targets[0], ast.Name) else targets[0].id
+                    held = (
+                        self.function.temporary() if not isinstance(targets[0], ast.Name) else targets[0].id
+                    )
                     self._assign(node, terms.name(held), value)
                     for each in targets if held not in (getattr(targets[0], "id", ""),) else targets[1:]:
                         self._assign(node, each, terms.name(held))
@@ -357,7 +371,9 @@ class Forward:
                 self._augmented(node)
             case ast.If():
                 test = self.plain(node.test)
-                made: ast.stmt = ast.If(test, self._block(node.body), self._block(node.orelse) if node.orelse else [])
+                made: ast.stmt = ast.If(
+                    test, self._block(node.body), self._block(node.orelse) if node.orelse else []
+                )
                 self.out.append(ast.copy_location(made, node))
             case ast.While():
                 other = self._block(node.orelse) if node.orelse else []
@@ -382,11 +398,7 @@ class Forward:
                 self.out.append(node)
 
     def _is_active(self, target: ast.expr) -> bool:
-        return any(
-            self.function.active(name)
-            for each in terms.leaves(target)
-            if (name := root_of(each))
-        )
+        return any(self.function.active(name) for each in terms.leaves(target) if (name := root_of(each)))
 
     def _assign(self, node: ast.stmt, target: ast.expr, value: ast.expr) -> None:
         if not self._is_active(target):
@@ -406,8 +418,11 @@ class Forward:
         if top:
             assert isinstance(target, ast.Name)
             root.held = target.id
-        if made is value and isinstance(node, ast.Assign | ast.AnnAssign) and value is node.value and (
-            not isinstance(node, ast.Assign) or len(node.targets) == 1
+        if (
+            made is value
+            and isinstance(node, ast.Assign | ast.AnnAssign)
+            and value is node.value
+            and (not isinstance(node, ast.Assign) or len(node.targets) == 1)
         ):
             line: ast.stmt = node
         else:
@@ -458,7 +473,9 @@ class Forward:
             made_value = self.ahead(root)
             line = node if made_value is node.value else ast.AugAssign(node.target, node.op, made_value)
             self.out.append(ast.copy_location(line, node))
-            self.out.append(ast.AugAssign(terms.stored(self._dots_of(node.target)), ast.Add(), self._tangent(root)))  # type: ignore[arg-type]
+            self.out.append(
+                ast.AugAssign(terms.stored(self._dots_of(node.target)), ast.Add(), self._tangent(root))
+            )  # type: ignore[arg-type]
             return
         root = self._read(joined)
         if root.sort != "row":
@@ -483,7 +500,9 @@ class Forward:
                 tangent = self._tangent(right)
                 sign = terms.negated(tangent) if isinstance(node.op, ast.Sub) else tangent
                 if isinstance(node.op, ast.Sub):
-                    dot: ast.stmt = ast.AugAssign(terms.stored(self._dots_of(node.target)), ast.Sub(), tangent)  # type: ignore[arg-type]
+                    dot: ast.stmt = ast.AugAssign(
+                        terms.stored(self._dots_of(node.target)), ast.Sub(), tangent
+                    )  # type: ignore[arg-type]
                 else:
                     dot = terms.added(self._dots_of(node.target), sign)
                 read = terms.names_read(tangent)
@@ -515,7 +534,16 @@ class Forward:
         target: ast.expr = node.target
         if found is not None:
             dots, values = found
-            if isinstance(source, ast.Call) and isinstance(source.func, ast.Name) and source.func.id == "zip" and isinstance(values, ast.Call) and isinstance(values.func, ast.Name) and values.func.id == "zip" and isinstance(target, ast.Tuple) and isinstance(dots, ast.Tuple):
+            if (
+                isinstance(source, ast.Call)
+                and isinstance(source.func, ast.Name)
+                and source.func.id == "zip"
+                and isinstance(values, ast.Call)
+                and isinstance(values.func, ast.Name)
+                and values.func.id == "zip"
+                and isinstance(target, ast.Tuple)
+                and isinstance(dots, ast.Tuple)
+            ):
                 target = terms.display([*target.elts, *dots.elts])
                 source = ast.Call(source.func, [*source.args, *values.args], [])
             else:
@@ -538,17 +566,23 @@ class Forward:
             case ast.Call(func=ast.Name("enumerate"), args=[inner, *_]) if isinstance(target, ast.Tuple):
                 return self._dot_source(target.elts[1], inner)
             case ast.Call(func=ast.Name("zip"), args=args) if isinstance(target, ast.Tuple):
-                pairs = [self._dot_source(each, inner) for each, inner in zip(target.elts, args, strict=False)]
+                pairs = [
+                    self._dot_source(each, inner) for each, inner in zip(target.elts, args, strict=False)
+                ]
                 found = [each for each in pairs if each is not None]
                 if len(found) < 2:
                     return found[0] if found else None
-                return terms.display([each for each, _ in found]), terms.call("zip", *(each for _, each in found))
+                return terms.display([each for each, _ in found]), terms.call(
+                    "zip", *(each for _, each in found)
+                )
             case ast.Call(func=ast.Name("reversed" | "list" | "tuple" as word), args=[inner]):
                 pair = self._dot_source(target, inner)
                 return None if pair is None else (pair[0], terms.call(word, pair[1]))
             case ast.Call(func=ast.Attribute(value=inner, attr="items")) if isinstance(target, ast.Tuple):
                 dots = self._tangent(self._read(inner))
-                return self._dots_of(target.elts[1]), ast.Call(ast.Attribute(dots, "values", ast.Load()), [], [])
+                return self._dots_of(target.elts[1]), ast.Call(
+                    ast.Attribute(dots, "values", ast.Load()), [], []
+                )
             case ast.Call(func=ast.Attribute(value=inner, attr="values")):
                 dots = self._tangent(self._read(inner))
                 return self._dots_of(target), ast.Call(ast.Attribute(dots, "values", ast.Load()), [], [])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from trainshift.derivatives.helpers_numpy import HELPERS
+
 # Each by its name; where the file knows NumPy, the second text is taken.
 _NUMBERS = {
     "_zeros": '''
@@ -131,10 +133,11 @@ _NEEDS = {
 }
 
 
+NAMES = frozenset((*_NUMBERS, *_ARRAYS, *HELPERS))
+
+
 def text_of(name: str, arrays: bool) -> str:
     """The text of a helper, without empty lines around it."""
-    from trainshift.derivatives.table_numpy import HELPERS
-
     found = _ARRAYS.get(name) if arrays else None
     return (found or _NUMBERS.get(name) or HELPERS[name]).strip("\n") + "\n"
 

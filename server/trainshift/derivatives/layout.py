@@ -36,7 +36,11 @@ class Layout:
 
     def _head_end(self, origin: ast.FunctionDef) -> int:
         first = origin.body[0]
-        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+        if (
+            isinstance(first, ast.Expr)
+            and isinstance(first.value, ast.Constant)
+            and isinstance(first.value.value, str)
+        ):
             return (first.end_lineno or first.lineno) + 1
         return origin.lineno + (first.lineno > origin.lineno)
 
@@ -50,7 +54,11 @@ class Layout:
         inner = margin + STEP
         body = node.body
         first = body[0]
-        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+        if (
+            isinstance(first, ast.Expr)
+            and isinstance(first.value, ast.Constant)
+            and isinstance(first.value.value, str)
+        ):
             self.lines.append(f'{inner}"""{first.value.value}"""')
             body = body[1:]
         self._block(body, inner, outer)

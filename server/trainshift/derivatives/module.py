@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.text.source import Source
+from trainshift.derivatives.helpers import NAMES
 from trainshift.derivatives.result import NotFound
 
 MADE = "# Made by trainshift differentiate "
@@ -29,7 +30,8 @@ class Module:
         except (SyntaxError, ValueError) as wrong:
             line = getattr(wrong, "lineno", None) or 1
             raise NotFound(f"line {line} cannot be read as Python") from wrong
-        self.functions = {each.name: each for each in self.tree.body if isinstance(each, ast.FunctionDef)}
+        self.all_functions = {each.name: each for each in self.tree.body if isinstance(each, ast.FunctionDef)}
+        self.functions = {name: each for name, each in self.all_functions.items() if name not in NAMES}
         self.imports: dict[str, str] = {}
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Import):

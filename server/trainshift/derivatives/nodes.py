@@ -100,7 +100,9 @@ class Nodes:
         reader = self.reader
         target = reader.target(expr)
         if target is not None:
-            return Node("call", expr, [(p, self.node(each)) for p, each in bound(target, expr)], target=target)
+            return Node(
+                "call", expr, [(p, self.node(each)) for p, each in bound(target, expr)], target=target
+            )
         is_local = isinstance(expr.func, ast.Name) and self.function.owner(expr.func.id)
         if is_local or not isinstance(expr.func, ast.Name | ast.Attribute):
             return Node("call", expr, [(f"argument{i}", self.node(each)) for i, each in enumerate(expr.args)])
@@ -116,9 +118,9 @@ class Nodes:
         row = self.row(dotted or "", arguments, expr)
         if row is None:
             return Node("still", expr)
-        params = [
-            (param, self.node(each)) for param, each in zip(row.params, arguments, strict=False)
-        ] + [(each.arg, self.node(each.value)) for each in expr.keywords if each.arg]
+        params = [(param, self.node(each)) for param, each in zip(row.params, arguments, strict=False)] + [
+            (each.arg, self.node(each.value)) for each in expr.keywords if each.arg
+        ]
         return Node("row", expr, params, row)
 
     def row(self, dotted: str, arguments: list[ast.expr], expr: ast.Call) -> table.Row | None:

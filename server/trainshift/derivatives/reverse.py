@@ -153,14 +153,17 @@ class Reverse(Pull):
         known = name in self.defined
         self.maybe.add(name)
         self.defined.add(name)
-        if name not in self.kept or not before or self.function.owner(name) is not self.function and not fresh:
+        if (
+            name not in self.kept
+            or not before
+            or self.function.owner(name) is not self.function
+            and not fresh
+        ):
             if not (name in self.kept and self.function.owner(name) not in (self.function, None)):
                 return _nothing
         if self.depth and (fresh or self._of_block(name)):
             stack = self._stack(name)
-            self.block.starts.append(
-                lambda: self.emit(terms.assign(name, terms.call(f"{stack}.pop")))
-            )
+            self.block.starts.append(lambda: self.emit(terms.assign(name, terms.call(f"{stack}.pop"))))
             return lambda: self.forward.append(ast.Expr(terms.call(f"{stack}.append", terms.name(name))))
         if self.depth or self.function.owner(name) is not self.function:
             stack = self._stack(name)
@@ -212,9 +215,12 @@ class Reverse(Pull):
         value = ast.BinOp(terms.copied(node.target), node.op, node.value)
         target = node.target
         whole = self.whole
-        verbatim = not whole.arrays or (
-            self.nodes.settled(terms.copied(target)) and isinstance(target, ast.Name)
-        ) or isinstance(target, ast.Subscript) and self.nodes.reader.kind(target.value).has("array")
+        verbatim = (
+            not whole.arrays
+            or (self.nodes.settled(terms.copied(target)) and isinstance(target, ast.Name))
+            or isinstance(target, ast.Subscript)
+            and self.nodes.reader.kind(target.value).has("array")
+        )
         return self._assign(node, target, value, node if verbatim else None)
 
     def _assign(
@@ -395,7 +401,11 @@ class Reverse(Pull):
                 continue
             made = self.ahead(child, lines)
             carried = node.target is not None and param in self.whole.signature(node.target)[1]
-            place = child.sort == "name" or child.sort == "item" and isinstance(self.path(child.expr)[0], ast.Name)
+            place = (
+                child.sort == "name"
+                or child.sort == "item"
+                and isinstance(self.path(child.expr)[0], ast.Name)
+            )
             if carried and not place:
                 if not isinstance(made, ast.Name):
                     held = self.function.temporary()

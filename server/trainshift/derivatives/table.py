@@ -61,7 +61,9 @@ ARRAY_POWER = slope(
     },
 )
 TENSOR_POWER = slope(
-    "Pow", "a b", {"a": "d * b * a ** (b - 1)", "b": "d * y * tf.math.log(tf.where(a > 0, a, tf.ones_like(a)))"}
+    "Pow",
+    "a b",
+    {"a": "d * b * a ** (b - 1)", "b": "d * y * tf.math.log(tf.where(a > 0, a, tf.ones_like(a)))"},
 )
 
 _SHARED = {
@@ -143,7 +145,13 @@ _MATH = (
     Row("_zeros", ("x",), {}, {}, False),
     Row("_cells", ("x",), {}, {}, False),
     Row("_add", ("a", "b"), {"a": "d", "b": "d"}, {"a": "d", "b": "d"}, False),
-    Row("_unbroadcast", ("bar", "x"), {"bar": "np.broadcast_to(d, np.shape(bar))"}, {"bar": "_unbroadcast(d, x)"}, False),
+    Row(
+        "_unbroadcast",
+        ("bar", "x"),
+        {"bar": "np.broadcast_to(d, np.shape(bar))"},
+        {"bar": "_unbroadcast(d, x)"},
+        False,
+    ),
     Row("_like", ("bar", "x"), {"bar": "d"}, {"bar": "_like(d, x)"}, False),
 )
 

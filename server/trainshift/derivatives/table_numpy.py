@@ -12,7 +12,13 @@ _NAMES = {
 }  # fmt: skip
 
 
-def _row(name: str, params: str, reverse: str | Mapping[str, str], forward: str | Mapping[str, str], **defaults: str) -> Row:
+def _row(
+    name: str,
+    params: str,
+    reverse: str | Mapping[str, str],
+    forward: str | Mapping[str, str],
+    **defaults: str,
+) -> Row:
     """A row that is not element by element; a template alone is that of the first parameter."""
     names = tuple(params.split())
     reverse = {names[0]: reverse} if isinstance(reverse, str) else reverse
@@ -34,7 +40,11 @@ def einsum(subscripts: str) -> Row | None:
     for place, part in enumerate(parts):
         others = [(text, name) for text, name in zip(parts, names, strict=True) if name != names[place]]
         known = set(result).union(*(text for text, _ in others)) if others else set(result)
-        ones = [(each, f"np.ones(np.shape({names[place]})[{i}])") for i, each in enumerate(part) if each not in known]
+        ones = [
+            (each, f"np.ones(np.shape({names[place]})[{i}])")
+            for i, each in enumerate(part)
+            if each not in known
+        ]
         terms = [(result, "d"), *others, *ones]
         left = ",".join(text for text, _ in terms)
         reverse[names[place]] = f"np.einsum('{left}->{part}', {', '.join(name for _, name in terms)})"
@@ -102,17 +112,26 @@ ROWS = (
         f"_spread(d / y, x, axis, keepdims) * {_CENTRED} * (np.size(y) / np.size(x))",
         f"np.mean(d * {_CENTRED}, axis=axis, keepdims=keepdims) / y",
     ),
-    *(
-        _reduction(name, _SHARE, _SHARE_DOT)
-        for name in ("max", "min", "amax", "amin")
+    *(_reduction(name, _SHARE, _SHARE_DOT) for name in ("max", "min", "amax", "amin")),
+    _reduction(
+        "prod",
+        "_prod_bar(d, x, axis, keepdims)",
+        "np.sum(d * _prod_bar(np.ones(np.shape(y)), x, axis, keepdims), axis=axis, keepdims=keepdims)",
     ),
-    _reduction("prod", "_prod_bar(d, x, axis, keepdims)", "np.sum(d * _prod_bar(np.ones(np.shape(y)), x, axis, keepdims), axis=axis, keepdims=keepdims)"),
     _row("mean.whole", "x", "np.full(np.shape(x), d / np.size(x))", "np.mean(d)"),
     _row("sum.whole", "x", "np.full(np.shape(x), d)", "np.sum(d)"),
-    _row("cumsum", "x axis", "_cumsum_bar(d, x, axis)", "np.cumsum(d + np.zeros(np.shape(x)), axis=axis)", axis="None"),
+    _row(
+        "cumsum",
+        "x axis",
+        "_cumsum_bar(d, x, axis)",
+        "np.cumsum(d + np.zeros(np.shape(x)), axis=axis)",
+        axis="None",
+    ),
     _row("trace", "x", "d * np.eye(np.shape(x)[0], np.shape(x)[1])", "np.trace(d)"),
     _both("matmul", "a b", "_matmul_left_bar(d, a, b)", "_matmul_right_bar(d, a, b)", ("d @ b", "a @ d")),
-    _both("dot", "a b", "_dot_left_bar(d, a, b)", "_dot_right_bar(d, a, b)", ("np.dot(d, b)", "np.dot(a, d)")),
+    _both(
+        "dot", "a b", "_dot_left_bar(d, a, b)", "_dot_right_bar(d, a, b)", ("np.dot(d, b)", "np.dot(a, d)")
+    ),
     _both(
         "inner",
         "a b",
@@ -120,7 +139,13 @@ ROWS = (
         "np.tensordot(d, a, axes=(list(range(np.ndim(a) - 1)), list(range(np.ndim(a) - 1))))",
         ("np.inner(d, b)", "np.inner(a, d)"),
     ),
-    _both("vdot", "a b", "d * np.reshape(b, np.shape(a))", "d * np.reshape(a, np.shape(b))", ("np.vdot(d, b)", "np.vdot(a, d)")),
+    _both(
+        "vdot",
+        "a b",
+        "d * np.reshape(b, np.shape(a))",
+        "d * np.reshape(a, np.shape(b))",
+        ("np.vdot(d, b)", "np.vdot(a, d)"),
+    ),
     _both(
         "outer",
         "a b",
@@ -146,12 +171,21 @@ ROWS = (
     _row("concatenate", "x axis", "_pieces(d, x, axis)", "np.concatenate(d, axis)", axis="0"),
     _row("stack", "x axis", "list(np.moveaxis(d, axis, 0))", "np.stack(d, axis)", axis="0"),
     _row("hstack", "x", "_pieces(d, x, 0 if np.ndim(x[0]) < 2 else 1)", "np.hstack(d)"),
-    _row("vstack", "x", "[np.reshape(each, np.shape(a)) for each, a in zip(_pieces(d, [np.atleast_2d(a) for a in x], 0), x)]", "np.vstack(d)"),
+    _row(
+        "vstack",
+        "x",
+        "[np.reshape(each, np.shape(a)) for each, a in zip(_pieces(d, [np.atleast_2d(a) for a in x], 0), x)]",
+        "np.vstack(d)",
+    ),
     _row("split", "x parts axis", "np.concatenate(d, axis)", "np.split(d, parts, axis)", axis="0"),
-    _row("array_split", "x parts axis", "np.concatenate(d, axis)", "np.array_split(d, parts, axis)", axis="0"),
+    _row(
+        "array_split", "x parts axis", "np.concatenate(d, axis)", "np.array_split(d, parts, axis)", axis="0"
+    ),
     _row("array", "x", "d", "np.array(d)"),
     _row("tile", "x reps", "_tile_bar(d, x, reps)", "np.tile(d, reps)"),
-    _row("repeat", "x times axis", "_repeat_bar(d, x, times, axis)", "np.repeat(d, times, axis)", axis="None"),
+    _row(
+        "repeat", "x times axis", "_repeat_bar(d, x, times, axis)", "np.repeat(d, times, axis)", axis="None"
+    ),
     _row("pad", "x width", "_pad_bar(d, x, width)", "np.pad(d, width)"),
     _row("diag", "x", "np.diag(d) if np.ndim(x) == 2 and np.ndim(d) == 1 else np.diag(d)", "np.diag(d)"),
     _row("broadcast_to", "x shape", "_unbroadcast(d, x)", "np.broadcast_to(d, shape)"),

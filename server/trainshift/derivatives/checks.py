@@ -1,0 +1,319 @@
+"""What cannot be differentiated, and why: all of it at once, in the order of the text (SPEC-AD 3.3)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from trainshift.derivatives import table, terms
+from trainshift.derivatives.analysis import CHANGING, READING, Analysis, Function, Reader, root_of
+from trainshift.derivatives.nodes import Nodes, method
+from trainshift.derivatives.result import Refusal
+
+_STATEMENTS: dict[type[ast.AST], str] = {
+    ast.Try: "try cannot be differentiated: how far it ran is not known",
+    ast.With: "with cannot be differentiated: what it does at its end is not known",
+    ast.Match: "match cannot be differentiated: write if and elif",
+    ast.Yield: "yield cannot be differentiated: a generator runs in parts",
+    ast.YieldFrom: "yield cannot be differentiated: a generator runs in parts",
+    ast.Await: "await cannot be differentiated: what runs meanwhile is not known",
+    ast.AsyncFor: "async cannot be differentiated: what runs meanwhile is not known",
+    ast.AsyncWith: "async cannot be differentiated: what runs meanwhile is not known",
+    ast.AsyncFunctionDef: "async cannot be differentiated: what runs meanwhile is not known",
+    ast.Global: "global cannot be differentiated: who else changes the name is not known",
+    ast.Delete: "del cannot be differentiated: the way back needs what it removes",
+    ast.ClassDef: "class cannot be differentiated: write functions and containers",
+    ast.NamedExpr: ":= cannot be differentiated: assign on a line of its own",
+}
+_ASSIGNING = frozenset(("assign", "assign_add", "assign_sub"))
+_UNDOABLE = frozenset(
+    ("sort", "reverse", "insert", "remove", "clear", "popitem", "setdefault", "fill", "resize")
+)
+
+
+class Checks:
+    """The refusals of one derivative."""
+
+    def __init__(self, whole: Analysis, wrt: Sequence[str]) -> None:
+        self.whole = whole
+        self.wrt = wrt
+        self.found: dict[tuple[int, int, str], Refusal] = {}
+
+    def all(self) -> tuple[Refusal, ...]:
+        """Every refusal, in the order of the text."""
+        for function in self.whole.every():
+            if function.parent is None:
+                self._syntax(function)
+            self._function(function)
+        start = self.whole.start
+        for each in start.params:
+            if start.kind(each).has("function"):
+                for node in ast.walk(start.node):
+                    if (
+                        isinstance(node, ast.Call)
+                        and isinstance(node.func, ast.Name)
+                        and node.func.id == each
+                    ):
+                        self.refuse(node, f"{each} is called but is a parameter: name a function of the file")
+        if not self.found and not start.returns:
+            self.refuse(start.node, f"the value does not depend on {', '.join(self.wrt)}")
+        return tuple(sorted(self.found.values()))
+
+    def refuse(self, node: ast.AST, message: str) -> None:
+        """Notes a refusal at a place."""
+        line = getattr(node, "lineno", 1)
+        column = getattr(node, "col_offset", 0)
+        text = self.whole.module.lines[line - 1].encode()[:column].decode(errors="replace")
+        self.found.setdefault((line, column, message), Refusal(line, len(text) + 1, message))
+
+    def _syntax(self, function: Function) -> None:
+        for node in ast.walk(function.node):
+            if type(node) in _STATEMENTS or type(node).__name__ == "TryStar":
+                self.refuse(node, _STATEMENTS.get(type(node), _STATEMENTS[ast.Try]))
+            match node:
+                case ast.arguments():
+                    for star, each in (("*", node.vararg), ("**", node.kwarg)):
+                        if each is not None:
+                            self.refuse(
+                                each, f"a parameter {star}{each.arg}: how many values it has is not known"
+                            )
+                case ast.Starred():
+                    text = ast.unparse(node)
+                    what = "a starred target" if isinstance(node.ctx, ast.Store) else "a starred argument"
+                    self.refuse(node, f"{what} {text}: how many values it has is not known")
+                case ast.keyword(arg=None):
+                    self.refuse(
+                        node, f"a starred argument **{ast.unparse(node.value)}: its names are not known"
+                    )
+                case ast.Attribute(ctx=ast.Store()):
+                    self.refuse(node, f"an attribute is set: {ast.unparse(node)}")
+                case ast.Constant(value=complex()):
+                    self.refuse(node, f"a complex number cannot be differentiated: {ast.unparse(node)}")
+                case ast.FunctionDef():
+                    for each in node.decorator_list:
+                        dotted = self.whole.module.dotted(each.func if isinstance(each, ast.Call) else each)
+                        if dotted != "tensorflow.function":
+                            self.refuse(each, f"a decorator changes what is called: @{ast.unparse(each)}")
+
+    def _function(self, function: Function) -> None:
+        reader, nodes = Reader(function), Nodes(function)
+        for node in _own(function.body):
+            match node:
+                case ast.Call():
+                    self._call(function, reader, nodes, node)
+                case ast.Set() | ast.SetComp() if reader.value(node):
+                    self.refuse(node, "a set cannot be differentiated: it has no order")
+        for value in _values(function.body):
+            for node in _inside(value):
+                if isinstance(node, ast.BoolOp) and reader.value(node):
+                    word = "and" if isinstance(node.op, ast.And) else "or"
+                    self.refuse(node, f"the value of {word} depends on the parameters: write if")
+                elif (
+                    isinstance(node, ast.BinOp)
+                    and reader.value(node)
+                    and type(node.op).__name__ not in _KNOWN
+                ):
+                    self.refuse(node, f"no derivative of {ast.unparse(node)} is known")
+        if self.whole.reverse:
+            self._aliases(function, reader)
+        self._sequences(function, reader)
+
+    def _call(self, function: Function, reader: Reader, nodes: Nodes, node: ast.Call) -> None:
+        module = self.whole.module
+        if isinstance(node.func, ast.Attribute) and module.dotted(node.func) is None:
+            name = node.func.attr
+            text = ast.unparse(node.func)
+            if name in _ASSIGNING:
+                self.refuse(node, f"{text} changes a tf.Variable")
+                return
+            if not reader.value(node.func.value) and not any(reader.value(each) for each in node.args):
+                return
+            if name in _UNDOABLE and name not in READING:
+                self.refuse(node, f"{text} changes what is active and cannot be undone")
+                return
+            if name in (*CHANGING, *READING):
+                return
+        elif isinstance(node.func, ast.Name) and (
+            function.owner(node.func.id) or node.func.id in module.functions
+        ):
+            return
+        elif not isinstance(node.func, ast.Name | ast.Attribute):
+            return
+        if not reader.value(node):
+            return
+        dotted = module.dotted(node.func)
+        arguments = list(node.args)
+        if dotted is None and isinstance(node.func, ast.Attribute):
+            dotted = method(node.func.attr)
+            arguments.insert(0, node.func.value)
+            if node.func.attr in ("reshape", "transpose"):
+                arguments = arguments[:2]
+        if dotted in ("builtins.max", "builtins.min") and not node.keywords:
+            return
+        if dotted in ("builtins.enumerate", "builtins.zip", "builtins.reversed"):
+            return
+        row = nodes.row(dotted or "", arguments, node)
+        text = ast.unparse(node.func)
+        if row is None:
+            self.refuse(node, f"no derivative of {text} is known")
+            return
+        for each in node.keywords:
+            if each.arg == "out":
+                self.refuse(node, f"out= of {text} changes an array")
+            elif (
+                each.arg is not None and each.arg not in row.params and each.arg not in ("dtype", "keepdims")
+            ):
+                self.refuse(node, f"no derivative of {text} with {each.arg}= is known")
+        if len(arguments) > len(row.params):
+            self.refuse(node, f"no derivative of {text} with {len(arguments)} arguments is known")
+        for param, value in [
+            *zip(row.params, arguments, strict=False),
+            *((k.arg, k.value) for k in node.keywords),
+        ]:
+            if (
+                reader.value(value)
+                and param is not None
+                and param in row.params
+                and param not in row.reverse
+                and row.reverse
+            ):
+                self.refuse(value, f"no derivative of {text} by {param} is known")
+
+    def _aliases(self, function: Function, reader: Reader) -> None:
+        """Two names for what is changed: which of them a change on the way back belongs to is not known."""
+        changes = list(_changes(function, function.body, ()))
+        for node, loops in _with_loops(function.body, ()):
+            if (
+                isinstance(node, ast.Assign)
+                and len(node.targets) == 1
+                and isinstance(node.targets[0], ast.Name)
+            ):
+                pairs = [(node.targets[0].id, node.value)]
+            elif isinstance(node, ast.For) and isinstance(node.target, ast.Name):
+                pairs = [(node.target.id, node.iter)]
+            else:
+                continue
+            for name, value in pairs:
+                other = root_of(value)
+                if other is None or other == name or not isinstance(value, ast.Name | ast.Subscript):
+                    continue
+                kind = function.kind(name)
+                if not kind.has("changed") or not (function.active(name) or function.active(other)):
+                    continue
+                if (
+                    isinstance(value, ast.Subscript)
+                    and isinstance(value.slice, ast.Slice)
+                    and not kind.has("array")
+                ):
+                    continue
+                own = node if isinstance(node, ast.For) else None
+                for place, around, root in changes:
+                    inner = reader.kind(root)
+                    if inner.found() is not kind.found():
+                        continue
+                    if (
+                        place < node.lineno
+                        and loops
+                        and root_of(root) == other
+                        and _made_anew(other, loops[-1], place)
+                    ):
+                        continue
+                    if own in around or (own is None and (place > node.lineno or set(loops) & set(around))):
+                        self.refuse(node, f"two names for what is changed: {name}, {other} (line {place})")
+                        break
+
+    def _sequences(self, function: Function, reader: Reader) -> None:
+        for node in _own(function.body):
+            if (
+                isinstance(node, ast.For)
+                and isinstance(node.iter, ast.Name)
+                and function.active(node.iter.id)
+            ):
+                for inner in ast.walk(node):
+                    if (
+                        isinstance(inner, ast.Call)
+                        and isinstance(inner.func, ast.Attribute)
+                        and inner.func.attr in (*CHANGING, "pop")
+                        and isinstance(inner.func.value, ast.Name)
+                        and inner.func.value.id == node.iter.id
+                    ):
+                        self.refuse(inner, f"the loop's sequence changes inside the loop: {node.iter.id}")
+
+
+_KNOWN = {*table.OPERATORS, "Pow", "MatMult", "FloorDiv"}
+
+
+def _made_anew(name: str, loop: ast.stmt, line: int) -> bool:
+    """Whether a loop gives a variable another value before a line, in each round."""
+    body = loop.body if isinstance(loop, ast.For | ast.While) else []
+    return any(
+        isinstance(each, ast.Assign) and name in terms.names_bound([each]) and each.lineno < line
+        for each in body
+    )
+
+
+def _own(statements: Sequence[ast.stmt]) -> Iterator[ast.AST]:
+    waiting: list[ast.AST] = list(statements)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.Lambda):
+            waiting.extend(ast.iter_child_nodes(node))
+
+
+def _inside(node: ast.expr) -> Iterator[ast.AST]:
+    """The parts of a value that are values: no conditions and no indices."""
+    yield node
+    for field, value in ast.iter_fields(node):
+        if field in ("test", "slice", "ifs") or isinstance(node, ast.Compare | ast.Lambda):
+            continue
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, ast.expr):
+                yield from _inside(each)
+            elif isinstance(each, ast.keyword):
+                yield from _inside(each.value)
+
+
+def _values(statements: Sequence[ast.stmt]) -> Iterator[ast.expr]:
+    for node in _own(statements):
+        if (
+            isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Return)
+            and node.value is not None
+        ):
+            yield node.value
+
+
+def _with_loops(
+    statements: Sequence[ast.stmt], loops: tuple[ast.stmt, ...]
+) -> Iterator[tuple[ast.stmt, tuple[ast.stmt, ...]]]:
+    for node in statements:
+        yield node, loops
+        inner = (*loops, node) if isinstance(node, ast.For | ast.While) else loops
+        for field in ("body", "orelse"):
+            if not isinstance(node, ast.FunctionDef):
+                yield from _with_loops(getattr(node, field, []), inner)
+
+
+def _changes(
+    function: Function, statements: Sequence[ast.stmt], loops: tuple[ast.stmt, ...]
+) -> Iterator[tuple[int, tuple[ast.stmt, ...], ast.expr]]:
+    """The lines that change an element, the loops around them, and the container."""
+    for node, around in _with_loops(statements, loops):
+        line = getattr(node, "lineno", 0)
+        targets: list[ast.expr] = []
+        if isinstance(node, ast.Assign):
+            targets = list(node.targets)
+        elif isinstance(node, ast.AugAssign):
+            targets = [node.target]
+        for target in targets:
+            for each in terms.leaves(target):
+                if isinstance(each, ast.Subscript):
+                    yield line, around, each.value
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            call = node.value
+            if isinstance(call.func, ast.Attribute) and call.func.attr in (*CHANGING, "pop"):
+                yield line, around, call.func.value
+            elif isinstance(call.func, ast.Name) and call.func.id in function.whole.functions:
+                for each in call.args:
+                    if isinstance(each, ast.Name):
+                        yield line, around, each
