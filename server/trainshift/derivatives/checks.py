@@ -5,10 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from trainshift.derivatives import table, terms
-from trainshift.derivatives.analysis import CHANGING, READING, Analysis, Function, Reader, root_of
-from trainshift.derivatives.nodes import Nodes, method
+from trainshift.derivatives import terms
+from trainshift.derivatives.reading.analysis import Analysis
+from trainshift.derivatives.reading.function import Function, root_of
+from trainshift.derivatives.reading.nodes import Nodes, method
+from trainshift.derivatives.reading.reader import CHANGING, READING, Reader
 from trainshift.derivatives.result import Refusal
+from trainshift.derivatives.tables import table
 
 _STATEMENTS: dict[type[ast.AST], str] = {
     ast.Try: "try cannot be differentiated: how far it ran is not known",
@@ -90,10 +93,10 @@ class Checks:
                 case ast.Constant(value=complex()):
                     self.refuse(node, f"a complex number cannot be differentiated: {ast.unparse(node)}")
                 case ast.FunctionDef():
-                    for each in node.decorator_list:
-                        dotted = self.whole.module.dotted(each.func if isinstance(each, ast.Call) else each)
+                    for mark in node.decorator_list:
+                        dotted = self.whole.module.dotted(mark.func if isinstance(mark, ast.Call) else mark)
                         if dotted != "tensorflow.function":
-                            self.refuse(each, f"a decorator changes what is called: @{ast.unparse(each)}")
+                            self.refuse(mark, f"a decorator changes what is called: @{ast.unparse(mark)}")
 
     def _function(self, function: Function) -> None:
         reader, nodes = Reader(function), Nodes(function)
@@ -133,11 +136,10 @@ class Checks:
                 return
             if name in (*CHANGING, *READING):
                 return
-        elif isinstance(node.func, ast.Name) and (
-            function.owner(node.func.id) or node.func.id in module.functions
-        ):
-            return
-        elif not isinstance(node.func, ast.Name | ast.Attribute):
+        elif (
+            isinstance(node.func, ast.Name)
+            and (function.owner(node.func.id) or node.func.id in module.functions)
+        ) or not isinstance(node.func, ast.Name | ast.Attribute):
             return
         if not reader.value(node):
             return

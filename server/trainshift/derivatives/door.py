@@ -5,18 +5,19 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from trainshift.core.text.edit import Edit
-from trainshift.derivatives import table
-from trainshift.derivatives.build import Build
 from trainshift.derivatives.checks import Checks
 from trainshift.derivatives.choice import chosen
-from trainshift.derivatives.expand import expand
-from trainshift.derivatives.forward import Tangents
-from trainshift.derivatives.helpers import NAMES, closed, text_of
+from trainshift.derivatives.forward.build import Tangents
 from trainshift.derivatives.layout import Layout
-from trainshift.derivatives.module import MADE, Module
+from trainshift.derivatives.reading.expand import expand
+from trainshift.derivatives.reading.module import MADE, Module
 from trainshift.derivatives.result import Derived, Mode, NotFound, Refusal, Refused
+from trainshift.derivatives.reverse.build import Build
+from trainshift.derivatives.tables import table
+from trainshift.derivatives.tables.helpers import NAMES, closed, text_of
 
 SUFFIX = {"reverse": "grad", "forward": "jvp"}
 # How a module that a derivative asks for is imported, by the name that the table has for it.
@@ -50,24 +51,17 @@ def derive(
             raise NotFound(f"{function} has no parameter {each}")
     by, left_out = (list(wrt), ()) if wrt is not None else chosen(node)
     made = name or f"{function}_{SUFFIX[mode]}"
-    build: Build | Tangents
-    build = (Build if mode == "reverse" else Tangents)(module, function, by, table.rows(), made)
-    refusals = list(Checks(build, by).all())
-    if made in module.functions and not _is_made(module, made):
-        place = module.functions[made]
-        refusals.append(
-            Refusal(place.lineno, place.col_offset + 1, f"there is another {made}: give a --name")
-        )
-    if refusals:
-        return Refused(function, mode, tuple(sorted(refusals)))
-    expand(build)
-    functions = build.gradient() if isinstance(build, Build) else build.functions_made()
+    found = _functions(module, node, mode, by, made)
+    if isinstance(found, tuple):
+        return Refused(function, mode, found)
+    build, functions = found
     comment = f"{MADE}{function} --mode {mode}"
     texts: dict[str, str] = {}
-    for each in functions:
-        origin = node if each.name == made else module.functions.get(each.name[:-4])
-        options = f" --wrt {','.join(by)}" + (f" --name {name}" if name else "") if each.name == made else ""
-        texts[each.name] = f"{comment}{options}\n{Layout(module, origin).function(each)}"
+    options = f" --wrt {','.join(by)}" + (f" --name {name}" if name else "")
+    for new in functions:
+        main = new.name == made
+        origin = node if main else module.functions.get(new.name[:-4])
+        texts[new.name] = f"{comment}{options if main else ''}\n{Layout(module, origin).function(new)}"
     helpers = {each: text_of(each, build.arrays) for each in closed(build.helpers)}
     edits = _edits(module, node, helpers, texts, build.needs)
     added = tuple(each.name for each in functions)
@@ -75,6 +69,37 @@ def derive(
     for edit in reversed(edits):
         result = result[: edit.start] + edit.text + result[edit.end :]
     return Derived(function, mode, made, added, tuple(by), tuple(left_out), tuple(edits), result)
+
+
+def _functions(
+    module: Module, node: ast.FunctionDef, mode: Mode, by: list[str], made: str
+) -> tuple[Refusal, ...] | list[Any]:
+    """The new functions and what they need, or the refusals."""
+    try:
+        build = (Build if mode == "reverse" else Tangents)(module, node.name, by, table.rows(), made)
+        refusals = list(Checks(build, by).all())
+        if made in module.functions and not _is_made(module, made):
+            place = module.functions[made]
+            refusals.append(
+                Refusal(place.lineno, place.col_offset + 1, f"there is another {made}: give a --name")
+            )
+        if refusals:
+            return tuple(sorted(refusals))
+        expand(build)
+        functions = build.gradient() if isinstance(build, Build) else build.functions_made()
+    except (
+        AssertionError,
+        AttributeError,
+        IndexError,
+        KeyError,
+        RecursionError,
+        RuntimeError,
+        TypeError,
+    ) as wrong:
+        # What nobody has thought of is refused too, and says so.
+        said = f"{node.name} is written in a way that is not known: {type(wrong).__name__} {wrong}"
+        return (Refusal(node.lineno, node.col_offset + 1, said.strip()),)
+    return [build, functions]
 
 
 def _is_made(module: Module, name: str) -> bool:

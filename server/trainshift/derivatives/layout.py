@@ -1,14 +1,15 @@
-"""Printing: the user's own lines with their comments where nothing in them changed, and new lines else (AD41)."""
+"""Printing: the user's own lines with their comments where nothing in them changed, and new lines else
+(AD41)."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
 
-from trainshift.derivatives.module import Module
-from trainshift.derivatives.reverse import BACKWARD
+from trainshift.derivatives.reading.module import Module
 
 STEP = "    "
+BACKWARD = "# Backward, from the last line to the first."
 
 
 class Layout:
@@ -95,10 +96,8 @@ class Layout:
         elif isinstance(node, ast.For):
             head = node.iter
         end = max(getattr(head, "end_lineno", None) or node.lineno, node.lineno)
-        found = [
-            self.module.comments[number][1] for number in range(node.lineno, end + 1) if number in self.module.comments
-            and number in self.waiting
-        ]  # fmt: skip
+        lines = [each for each in self.waiting if node.lineno <= each <= end and each in self.module.comments]
+        found = [self.module.comments[each][1] for each in lines]
         self.waiting = [each for each in self.waiting if each > end]
         return "".join(f"  {each}" for each in found)
 
@@ -157,7 +156,7 @@ class Layout:
         """The lines of a statement as they are, if nothing else stands on them."""
         first, last = node.lineno, node.end_lineno or node.lineno
         text = self.module.lines[first - 1]
-        if text[: node.col_offset].strip() or not text.isascii() and text[: node.col_offset].strip():
+        if text[: node.col_offset].strip() or (not text.isascii() and text[: node.col_offset].strip()):
             return False
         tail = self.module.lines[last - 1].encode()[node.end_col_offset or 0 :].decode().strip()
         if tail and not tail.startswith("#"):
@@ -190,3 +189,24 @@ def simple(node: ast.stmt) -> str:
             assert node.value is not None
             return f"return {_bare(node.value)}"
     return ast.unparse(ast.fix_missing_locations(node))
+
+
+def same_arguments(old: ast.arguments) -> ast.arguments:
+    return ast.arguments(
+        list(old.posonlyargs),
+        list(old.args),
+        None,
+        list(old.kwonlyargs),
+        list(old.kw_defaults),
+        None,
+        list(old.defaults),
+    )
+
+
+def function_of(name: str, arguments: ast.arguments, said: str, body: list[ast.stmt]) -> ast.FunctionDef:
+    text: list[ast.stmt] = [ast.Expr(ast.Constant(said))]
+    return ast.FunctionDef(name, arguments, [*text, *body], [])
+
+
+def listed(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

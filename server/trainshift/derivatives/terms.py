@@ -28,7 +28,8 @@ def stored(target: ast.expr) -> ast.expr:
 
 
 def leaves(target: ast.expr) -> Iterator[ast.expr]:
-    """What an assignment to a target assigns: names, elements and attributes, with the displays around them."""
+    """What an assignment to a target assigns: names, elements and attributes, with the displays around
+    them."""
     yield target
     if isinstance(target, ast.Tuple | ast.List):
         for each in target.elts:
@@ -216,10 +217,10 @@ def assign(target: str | ast.expr, value: ast.expr) -> ast.Assign:
     return ast.Assign([stored(name(target) if isinstance(target, str) else target)], value)
 
 
-def added(target: str | ast.expr, value: ast.expr) -> ast.stmt:
+def added(target: str | ast.expr, value: ast.expr, sign: bool = True) -> ast.stmt:
     """`target += value`, or `-=` where the value has a sign."""
     place = stored(name(target) if isinstance(target, str) else target)
-    if is_negative(value):
+    if sign and is_negative(value):
         return ast.AugAssign(place, ast.Sub(), negated(value))  # type: ignore[arg-type]
     return ast.AugAssign(place, ast.Add(), value)  # type: ignore[arg-type]
 
@@ -238,3 +239,37 @@ def statement(text: str, **values: ast.expr) -> ast.stmt:
                         new = values[each.id]
                         old[place] = stored(new) if isinstance(each.ctx, ast.Store) else copied(new)
     return node
+
+
+def rebuilt(expr: ast.expr, new: dict[int, ast.expr]) -> ast.expr:
+    """An expression with parts replaced; itself, if none is."""
+    if id(expr) in new:
+        return new[id(expr)]
+    if not new:
+        return expr
+    changed = False
+    fields: dict[str, object] = {}
+    for field, old in ast.iter_fields(expr):
+        fields[field] = _part(old, new)
+        changed |= fields[field] is not old
+    return made_of(expr, fields) if changed else expr
+
+
+def made_of(expr: ast.expr, fields: dict[str, object]) -> ast.expr:
+    """Another expression of the same class."""
+    made = type(expr)()
+    for field, value in fields.items():
+        setattr(made, field, value)
+    return made
+
+
+def _part(old: object, new: dict[int, ast.expr]) -> object:
+    if isinstance(old, ast.expr):
+        return rebuilt(old, new)
+    if isinstance(old, ast.keyword):
+        value = rebuilt(old.value, new)
+        return old if value is old.value else ast.keyword(old.arg, value)
+    if isinstance(old, list):
+        parts = [_part(each, new) for each in old]
+        return old if all(a is b for a, b in zip(parts, old, strict=True)) else parts
+    return old

@@ -1,4 +1,5 @@
-"""Reverse mode within one statement: from the cotangent of its value to terms of what it reads (SPEC-AD AD32)."""
+"""Reverse mode within one statement: from the cotangent of its value to terms of what it reads (SPEC-AD
+AD32)."""
 
 from __future__ import annotations
 
@@ -6,8 +7,9 @@ import ast
 from collections.abc import Sequence
 
 from trainshift.derivatives import terms
-from trainshift.derivatives.analysis import Function, root_of
-from trainshift.derivatives.nodes import Node, Nodes, cheap
+from trainshift.derivatives.reading.function import Function
+from trainshift.derivatives.reading.nodes import Node, Nodes
+from trainshift.derivatives.terms import rebuilt
 
 Term = tuple[ast.expr, bool]
 
@@ -46,7 +48,8 @@ class Pull:
         return self.bars[name]
 
     def foreign(self, name: str) -> bool:
-        """Whether a variable's adjoint lives elsewhere, or is added to by a function inside: it is always there."""
+        """Whether a variable's adjoint lives elsewhere, or is added to by a function inside: it is always
+        there."""
         owner = self.function.owner(name)
         return owner is not self.function or (owner, name) in self.whole.captured_bars
 
@@ -73,7 +76,8 @@ class Pull:
         return self.helper("_zeros" if self.exact(name) else "_cells", terms.name(name))
 
     def exact(self, name: str) -> bool:
-        """Whether a variable holds nodes of a linked structure, which are unpacked and made anew as tuples."""
+        """Whether a variable holds nodes of a linked structure, which are unpacked and made anew as
+        tuples."""
         return self.function.kind(name).has("linked")
 
     def helper(self, name: str, *args: ast.expr) -> ast.expr:
@@ -84,7 +88,8 @@ class Pull:
     # The way forward.
 
     def ahead(self, node: Node, lines: list[tuple[str, Node]], top: bool = False) -> ast.expr:
-        """The text of an operation on the way forward; what is needed on the way back gets a line and a name."""
+        """The text of an operation on the way forward; what is needed on the way back gets a line and a
+        name."""
         new: dict[int, ast.expr] = {}
         if node.sort == "call":
             return self.called(node, lines)
@@ -109,7 +114,8 @@ class Pull:
         raise NotImplementedError
 
     def plain(self, expr: ast.expr) -> ast.expr:
-        """An expression without derivative: functions inside stand for themselves no more, but have a pullback."""
+        """An expression without derivative: functions inside stand for themselves no more, but have a
+        pullback."""
         new: dict[int, ast.expr] = {}
         for each in ast.walk(expr):
             if isinstance(each, ast.Call) and isinstance(each.func, ast.Name):
@@ -411,32 +417,3 @@ def as_value(index: ast.expr) -> ast.expr:
 
 def _count(template: str) -> int:
     return sum(isinstance(each, ast.Name) and each.id == "d" for each in ast.walk(ast.parse(template)))
-
-
-def rebuilt(expr: ast.expr, new: dict[int, ast.expr]) -> ast.expr:
-    """An expression with parts replaced; itself, if none is."""
-    if id(expr) in new:
-        return new[id(expr)]
-    if not new:
-        return expr
-    changed = False
-    fields: dict[str, object] = {}
-    for field, old in ast.iter_fields(expr):
-        fields[field] = _part(old, new)
-        changed |= fields[field] is not old
-    return type(expr)(**fields) if changed else expr
-
-
-def _part(old: object, new: dict[int, ast.expr]) -> object:
-    if isinstance(old, ast.expr):
-        return rebuilt(old, new)
-    if isinstance(old, ast.keyword):
-        value = rebuilt(old.value, new)
-        return old if value is old.value else ast.keyword(old.arg, value)
-    if isinstance(old, list):
-        parts = [_part(each, new) for each in old]
-        return old if all(a is b for a, b in zip(parts, old, strict=True)) else parts
-    return old
-
-
-__all__ = ["Node", "Pull", "cheap", "rebuilt", "root_of"]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from trainshift.derivatives.helpers_numpy import HELPERS
-from trainshift.derivatives.table import ARRAY_POWER, Row, shared, slope
+from trainshift.derivatives.tables.helpers_numpy import HELPERS
+from trainshift.derivatives.tables.table import ARRAY_POWER, Row, shared, slope
 
 _NAMES = {
-    "asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
-}  # fmt: skip
+    "asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh", "atanh":
+    "arctanh", }  # fmt: skip
 
 
 def _row(
@@ -225,10 +225,56 @@ ROWS = (
 
 CONSTANTS = frozenset(
     f"numpy.{each}"
-    for each in """shape size ndim argmax argmin argsort sign floor ceil round rint trunc isnan isinf isfinite allclose
-    zeros_like ones_like empty_like arange eye identity zeros ones empty linspace all any logical_and logical_or
-    logical_not equal greater less greater_equal less_equal not_equal nonzero flatnonzero searchsorted count_nonzero
-    array_equal isclose finfo int64 int32 bool_ random""".split()
+    for each in [
+        "shape",
+        "size",
+        "ndim",
+        "argmax",
+        "argmin",
+        "argsort",
+        "sign",
+        "floor",
+        "ceil",
+        "round",
+        "rint",
+        "trunc",
+        "isnan",
+        "isinf",
+        "isfinite",
+        "allclose",
+        "zeros_like",
+        "ones_like",
+        "empty_like",
+        "arange",
+        "eye",
+        "identity",
+        "zeros",
+        "ones",
+        "empty",
+        "linspace",
+        "all",
+        "any",
+        "logical_and",
+        "logical_or",
+        "logical_not",
+        "equal",
+        "greater",
+        "less",
+        "greater_equal",
+        "less_equal",
+        "not_equal",
+        "nonzero",
+        "flatnonzero",
+        "searchsorted",
+        "count_nonzero",
+        "array_equal",
+        "isclose",
+        "finfo",
+        "int64",
+        "int32",
+        "bool_",
+        "random",
+    ]
 )
 
 __all__ = ["CONSTANTS", "HELPERS", "ROWS"]

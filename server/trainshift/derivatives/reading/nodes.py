@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from trainshift.derivatives import table, terms
-from trainshift.derivatives.analysis import READING, Function, Reader, bound
-from trainshift.derivatives.table_numpy import einsum
+from trainshift.derivatives import terms
+from trainshift.derivatives.reading.function import Function, bound
+from trainshift.derivatives.reading.reader import Reader
+from trainshift.derivatives.tables import table
+from trainshift.derivatives.tables.table_numpy import einsum
 
 # What may be worked out again instead of kept: it calls nothing else.
 CHEAP = frozenset(("len", "isinstance", "float", "abs", "int"))
@@ -18,7 +19,8 @@ CHEAP = frozenset(("len", "isinstance", "float", "abs", "int"))
 class Node:
     """One operation of an expression.
 
-    `sort`: `still` (not active), `name`, `row` (of the table), `call` (of a function of the file), `item`, `display`,
+    `sort`: `still` (not active), `name`, `row` (of the table), `call` (of a function of the file), `item`,
+    `display`,
     `joined` (lists one after the other), `repeated`.  `params` are the operands with their parameters' names.
     `held` is the name that keeps the value, if one does; `needed` tells that the way back asks for it.
     """
@@ -66,14 +68,15 @@ class Nodes:
             case ast.Dict():
                 return Node("display", expr, [("", self.node(each)) for each in expr.values])
             case ast.Attribute("T") | ast.Attribute(attr="T"):
-                row = self.whole.rows.get("numpy.transpose")
-                return Node("row", expr, [("x", self.node(expr.value))], row)
+                turned = self.whole.rows["numpy.transpose"]
+                return Node("row", expr, [("x", self.node(expr.value))], turned)
             case ast.Call():
                 return self._call(expr)
         return Node("still", expr)
 
     def _active(self, expr: ast.expr) -> bool:
-        """Whether a derivative flows out of an expression: it varies, and all of what it is made of is of use."""
+        """Whether a derivative flows out of an expression: it varies, and all of what it is made of is of
+        use."""
         if not self.reader.value(expr):
             return False
         return not (isinstance(expr, ast.Name) and not self.function.active(expr.id))
@@ -165,7 +168,8 @@ class Nodes:
         return False
 
     def _scalars(self) -> set[str]:
-        """The variables that are one number wherever they are assigned, and parameters annotated float or int."""
+        """The variables that are one number wherever they are assigned, and parameters annotated float or
+        int."""
         found = getattr(self, "_known", None)
         if found is not None:
             return found  # type: ignore[no-any-return]
@@ -210,7 +214,8 @@ class Nodes:
     # What the way back needs.
 
     def mark(self, node: Node) -> None:
-        """Notes in all operations below which values the way back asks for, and which cotangents may be too large."""
+        """Notes in all operations below which values the way back asks for, and which cotangents may be
+        too large."""
         if node.sort == "row" and node.row is not None:
             operands = dict(node.params)
             used: set[str] = set()
@@ -242,11 +247,11 @@ class Nodes:
 
     def want(self, node: Node) -> None:
         """Notes that the value of an operation is needed on the way back."""
-        if node.sort in ("row", "call", "display", "joined", "repeated"):
-            node.needed = True
-        elif node.sort == "still" and not cheap(node.expr):
-            node.needed = True
-        elif node.sort == "item" and not cheap(node.expr):
+        if (
+            node.sort in ("row", "call", "display", "joined", "repeated")
+            or (node.sort == "still" and not cheap(node.expr))
+            or (node.sort == "item" and not cheap(node.expr))
+        ):
             node.needed = True
 
     def numeric(self, expr: ast.expr) -> bool:
@@ -254,7 +259,7 @@ class Nodes:
         return self.reader.kind(expr).numeric
 
 
-REDUCING = frozenset("sum mean prod max min var std vdot trace item".split())
+REDUCING = frozenset(["sum", "mean", "prod", "max", "min", "var", "std", "vdot", "trace", "item"])
 
 
 def method(attribute: str) -> str:
@@ -282,6 +287,3 @@ def cheap(expr: ast.expr) -> bool:
         elif isinstance(each, ast.ListComp | ast.GeneratorExp | ast.DictComp | ast.SetComp | ast.Lambda):
             return False
     return True
-
-
-__all__ = ["CHEAP", "READING", "Mapping", "Node", "Nodes", "cheap", "literal_power"]

@@ -1,4 +1,4 @@
-"""Reverse mode of what has statements inside or changes a container (SPEC-AD AD33, AD34, AD35, AD37)."""
+"""Reverse mode of conditionals, loops and functions inside (SPEC-AD AD33, AD34, AD35)."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import ast
 from collections.abc import Sequence
 
 from trainshift.derivatives import terms
-from trainshift.derivatives.analysis import CHANGING, root_of
-from trainshift.derivatives.nodes import Node
-from trainshift.derivatives.reverse import Back, Reverse, exposed
+from trainshift.derivatives.reverse.calls import Back
+from trainshift.derivatives.reverse.changes import Changes
+from trainshift.derivatives.reverse.lines import exposed, nothing
 
 AGAIN = frozenset(("len", "isinstance"))
 
 
-class Ways(Reverse):
+class Ways(Changes):
     """Reverse mode of one function, whole."""
 
     # Conditionals.
@@ -150,7 +150,8 @@ class Ways(Reverse):
         return back
 
     def _keep_outside(self, name: str, backs: list[Back]) -> None:
-        """Keeps a loop's variable as it was before the loop, if something before the loop is read on the way back."""
+        """Keeps a loop's variable as it was before the loop, if something before the loop is read on the
+        way back."""
         if name in self.maybe and name in self.kept and name in self._read_elsewhere(name):
             self._keep(name, backs=backs)
         self.maybe.add(name)
@@ -175,7 +176,8 @@ class Ways(Reverse):
     def _header(
         self, node: ast.For, source: ast.expr, inner: list[ast.stmt], count: ast.expr | None
     ) -> ast.stmt:
-        """The loop backwards: over the same values, or over places where adjoints of elements are added to."""
+        """The loop backwards: over the same values, or over places where adjoints of elements are added
+        to."""
         place = self._places.pop(id(node), "")
         plain = source
         read = set().union(*(terms.names_read(each) for each in inner)) if inner else set()
@@ -271,209 +273,14 @@ class Ways(Reverse):
             self.function.local.add(index.id)
         self._add_parts(target, element)
 
-    # Changes of containers.
-
-    def _store(
-        self, node: ast.stmt, target: ast.Subscript, value: ast.expr, augmented: ast.AugAssign | None
-    ) -> Back:
-        name = root_of(target)
-        active = name is not None and self.function.active(name)
-        root = self.nodes.node(value) if active else Node("still", value)
-        if root.active:
-            self.nodes.mark(root)
-        lines: list[tuple[str, Node]] = []
-        made = self.ahead(root, lines)
-        backs: list[Back] = []
-        if name is not None and name in self.contents:
-            self._keep_element(name, target, backs)
-        self.forward.append(self._line(node, target, value, made, augmented))
-
-        def back() -> None:
-            assert name is not None
-            place = terms.copied(target)
-            if not active or not self.is_present(name):
-                for each in backs:
-                    each()
-                return
-            slot = self.place(place)
-            assert slot is not None
-            bar: ast.expr | None = None
-            base = self.nodes.reader.kind(target.value)
-            if root.active:
-                held = self.function.fresh(f"{name}_bar")
-                taken: ast.expr = slot
-                if base.has("array"):
-                    taken = ast.BinOp(slot, ast.Add(), terms.constant(0.0))
-                self.emit(terms.assign(held, taken))
-                bar = terms.name(held)
-            for each in backs:
-                each()
-            self.emit(terms.assign(slot, self._empty(target, base)))
-            self._send(root, bar, lines)
-
-        return back
-
-    def _empty(self, target: ast.Subscript, base: object) -> ast.expr:
-        kind = self.nodes.reader.kind(target)
-        base_kind = self.nodes.reader.kind(target.value)
-        del base
-        if base_kind.has("array") or (kind.numeric and not self.whole.arrays) or not kind.words:
-            return terms.constant(0.0)
-        if isinstance(target.slice, ast.Slice):
-            return self.helper("_cells", terms.copied(target))
-        if base_kind.has("dict"):
-            return terms.constant(0.0)
-        return self.helper("_cells", terms.copied(target))
-
-    def _keep_element(self, name: str, target: ast.Subscript, backs: list[Back]) -> None:
-        """Keeps the old value of an element that is about to be assigned."""
-        place = terms.copied(target)
-        old: ast.expr = place
-        kind = self.nodes.reader.kind(target.value)
-        if kind.has("dict"):
-            old = ast.Call(ast.Attribute(target.value, "get", ast.Load()), [terms.copied(target.slice)], [])
-        elif kind.has("array"):
-            old = ast.BinOp(place, ast.Add(), terms.constant(0))
-        if self.depth or self.function.parent is not None:
-            stack = self.function.fresh(f"{name}_old")
-            self.empty_stacks.append(stack)
-            self.forward.append(ast.Expr(terms.call(f"{stack}.append", old)))
-            backs.append(lambda: self.emit(terms.assign(place, terms.call(f"{stack}.pop"))))
-        else:
-            held = self.function.fresh(f"{name}_old")
-            self.forward.append(terms.assign(held, old))
-            backs.append(lambda: self.emit(terms.assign(place, terms.name(held))))
-
-    def _called_alone(self, node: ast.Expr) -> Back:
-        call = node.value
-        assert isinstance(call, ast.Call)
-        if isinstance(call.func, ast.Attribute) and self.nodes.module.dotted(call.func) is None:
-            name = root_of(call.func.value)
-            method = call.func.attr
-            if name is not None and method in (*CHANGING, "pop"):
-                return self._changed(node, call, name, method)
-        target = self.nodes.reader.target(call)
-        if target is not None and self.nodes.reader.value(call):
-            root = self.nodes.node(call)
-            if root.sort == "call" and self._has_effects(root):
-                return self._called_for_effect(node, root)
-        self.forward.append(self._plain_statement(node))
-        return _nothing
-
-    def _called_for_effect(self, node: ast.Expr, root: Node) -> Back:
-        self.nodes.mark(root)
-        lines: list[tuple[str, Node]] = []
-        held = self.function.temporary()
-        made = self._call_line(root, lines, held)
-        pullback = self.pullbacks[id(root)]
-        after = self._keep(pullback, fresh=True)
-        pair = terms.display([terms.name("_"), terms.name(pullback)])
-        self.forward.append(ast.copy_location(terms.assign(pair, made), node))
-        after()
-        return lambda: self._send(root, None, lines)
-
-    def _changed(self, node: ast.Expr, call: ast.Call, name: str, method: str) -> Back:
-        """`append`, `extend` and `pop`, undone by each other."""
-        assert isinstance(call.func, ast.Attribute)
-        owner = call.func.value
-        active = self.function.active(name)
-        undone = name in self.contents
-        lines: list[tuple[str, Node]] = []
-        if method == "pop":
-            if not active and not undone:
-                self.forward.append(node)
-                return _nothing
-            held = self.function.temporary()
-            return self._pop(ast.copy_location(terms.assign(held, call), node), held, call)
-        if not call.args:
-            self.forward.append(node)
-            return _nothing
-        argument = call.args[-1]
-        root = self.nodes.node(argument) if active else Node("still", argument)
-        if root.active:
-            self.nodes.mark(root)
-        made = self.ahead(root, lines)
-        size = ""
-        if method in ("extend", "update"):
-            size = self.function.temporary()
-            self.hold(size, terms.call("len", owner))
-        if made is argument:
-            self.forward.append(node)
-        else:
-            new = ast.Expr(ast.Call(call.func, [*call.args[:-1], made], []))
-            self.forward.append(ast.copy_location(new, node))
-
-        def back() -> None:
-            bar: ast.expr | None = None
-            present = active and self.is_present(name)
-            part = ast.Slice(terms.name(size), None, None) if size else None
-            if present:
-                place = self.place(terms.copied(owner)) or terms.name(self.bar(name))
-                held = self.function.fresh(f"{name}_bar")
-                if part is not None:
-                    tail = ast.Subscript(place, part, ast.Load())
-                    self.emit(terms.assign(held, tail), terms.assign(tail, ast.List([], ast.Load())))
-                    bar = terms.name(held)
-                elif root.active and root.sort != "display" or len(root.params) > 1:
-                    self.emit(terms.assign(held, self._popped(place)))
-                    bar = terms.name(held)
-                else:
-                    self.emit(ast.Expr(self._popped(place)))
-            if undone:
-                if part is not None:
-                    tail = ast.Subscript(terms.copied(owner), part, ast.Load())
-                    self.emit(terms.assign(tail, ast.List([], ast.Load())))
-                else:
-                    self.emit(ast.Expr(self._popped(owner)))
-            if bar is not None:
-                self._send(root, bar, lines)
-
-        return back
-
-    def _popped(self, place: ast.expr) -> ast.expr:
-        return ast.Call(ast.Attribute(terms.copied(place), "pop", ast.Load()), [], [])
-
-    def _pop(self, node: ast.stmt, name: str, value: ast.expr) -> Back:
-        """`x = xs.pop()`: on the way back x and its adjoint are appended."""
-        assert isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute)
-        owner = value.func.value
-        base = root_of(owner)
-        assert base is not None
-        backs: list[Back] = []
-        self.function.local.add(name)
-        after = self._keep(name, backs=backs, fresh=name not in self.defined)
-        self.forward.append(node)
-        after()
-        known = name in self.defined
-
-        def back() -> None:
-            if base in self.contents:
-                self.emit(_appended(owner, terms.name(name)))
-            if self.function.active(base) and self.is_present(base):
-                place = self.place(terms.copied(owner)) or terms.name(self.bar(base))
-                bar = terms.name(self.bar(name)) if name in self.present else self.zero(name, known)
-                self.emit(_appended(place, bar))
-            elif name in self.present:
-                place = terms.name(self.start(base))
-                self.emit(_appended(place, terms.name(self.bar(name))))
-            self.present.discard(name)
-            for each in backs:
-                each()
-
-        return back
-
     # Functions inside.
 
     def _definition(self, node: ast.FunctionDef) -> Back:
         inner = self.function.nested[node.name]
         self.defined.add(node.name)
         self.maybe.add(node.name)
-        self.forward.extend(self.whole.made_function(inner, self))
-        return _nothing
-
-
-def _appended(place: ast.expr, value: ast.expr) -> ast.stmt:
-    return ast.Expr(ast.Call(ast.Attribute(terms.copied(place), "append", ast.Load()), [value], []))
+        self.forward.extend(self.whole.made_function(inner))
+        return nothing
 
 
 def _breaks(statements: Sequence[ast.stmt]) -> bool:
@@ -502,7 +309,3 @@ def _plain_source(source: ast.expr) -> bool:
         if isinstance(each, ast.ListComp | ast.GeneratorExp):
             return False
     return True
-
-
-def _nothing() -> None:
-    pass

@@ -1,4 +1,5 @@
-"""What kinds of values variables hold, found by how they are made and used: numbers, arrays, containers, functions.
+"""What kinds of values variables hold, found by how they are made and used: numbers, arrays, containers,
+functions.
 
 Kinds are unified wherever one value may be another (assignments, arguments, results), element by element.
 """
@@ -13,8 +14,10 @@ ANY = "*"
 class Kind:
     """What is known of a value: a set of words, and the kinds of its elements by key.
 
-    The words: `number` (a number or array that is calculated with), `array`, `box` (its elements are asked for),
-    `list`, `tuple`, `dict`, `function`, `linked` (compared with None and unpacked: a node of a linked structure),
+    The words: `number` (a number or array that is calculated with), `array`, `box` (its elements are asked
+    for),
+    `list`, `tuple`, `dict`, `function`, `linked` (compared with None and unpacked: a node of a linked
+    structure),
     `changed` (its elements are assigned).
     """
 

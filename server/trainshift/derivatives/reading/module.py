@@ -7,11 +7,12 @@ import builtins
 import io
 import tokenize
 from collections.abc import Sequence
+from itertools import pairwise
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.text.source import Source
-from trainshift.derivatives.helpers import NAMES
 from trainshift.derivatives.result import NotFound
+from trainshift.derivatives.tables.helpers import NAMES
 
 MADE = "# Made by trainshift differentiate "
 
@@ -49,7 +50,7 @@ class Module:
     def lines(self) -> Sequence[str]:
         """The lines of the text without their ends."""
         starts = [*self.source.line_starts, len(self.text)]
-        return [self.text[a:b].rstrip("\r\n") for a, b in zip(starts, starts[1:], strict=False)]
+        return [self.text[a:b].rstrip("\r\n") for a, b in pairwise(starts)]
 
     @cached_property
     def comments(self) -> dict[int, tuple[int, str]]:
@@ -78,7 +79,8 @@ class Module:
         return self.functions[name]
 
     def dotted(self, node: ast.expr) -> str | None:
-        """The full name of what a global name or attribute of a module stands for, if it is imported or built in."""
+        """The full name of what a global name or attribute of a module stands for, if it is imported or
+        built in."""
         match node:
             case ast.Name(name):
                 if name in self.imports:

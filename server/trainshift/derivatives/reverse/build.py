@@ -1,4 +1,5 @@
-"""Functions of reverse mode: the gradient of the one that was asked for, and the vjp of those that it calls."""
+"""Functions of reverse mode: the gradient of the one that was asked for, and the vjp of those that it
+calls."""
 
 from __future__ import annotations
 
@@ -6,24 +7,26 @@ import ast
 from collections.abc import Sequence
 
 from trainshift.derivatives import terms
-from trainshift.derivatives.analysis import Analysis, Function
-from trainshift.derivatives.module import Module
-from trainshift.derivatives.reverse import Reverse
-from trainshift.derivatives.ways import Ways
+from trainshift.derivatives.layout import function_of, listed, same_arguments
+from trainshift.derivatives.reading.analysis import Analysis
+from trainshift.derivatives.reading.function import Function, Rows
+from trainshift.derivatives.reading.module import Module
+from trainshift.derivatives.reverse.ways import Ways
 
 # Where only the structure of a value is read, not what it holds.
+# After so many readings of one function something goes round in circles.
+MOST_RUNS = 40
 SHAPES = frozenset(("_cells", "_zeros", "len"))
 
 
 class Build(Analysis):
     """Everything that the gradient of one function needs."""
 
-    def __init__(self, module: Module, start: str, wrt: Sequence[str], rows: object, made: str) -> None:
-        super().__init__(module, start, wrt, rows, True)  # type: ignore[arg-type]
+    def __init__(self, module: Module, start: str, wrt: Sequence[str], rows: Rows, made: str) -> None:
+        super().__init__(module, start, wrt, rows, True)
         self.wrt = list(wrt)
         self.made = made
         self.names: dict[Function, str] = {}
-        self.captured_bars: dict[tuple[Function, str], str] = {}
         self.helpers: set[str] = set()
         self.needs: set[str] = set()
 
@@ -40,7 +43,8 @@ class Build(Analysis):
         return self.names[function]
 
     def signature(self, function: Function) -> tuple[list[str], set[str]]:
-        """The parameters whose adjoints a pullback gives back, and those whose adjoints so far it is given."""
+        """The parameters whose adjoints a pullback gives back, and those whose adjoints so far it is
+        given."""
         own = [each for each in function.params if not function.kind(each).has("function")]
         if function.escapes:
             return own, set()
@@ -57,22 +61,18 @@ class Build(Analysis):
             self.captured_bars[key] = owner.fresh(f"{name}_bar")
         return self.captured_bars[key]
 
-    def inside(self, function: Function) -> list[Function]:
-        """The functions inside one, at any depth."""
-        return [each for each in self.every() if function in _around(each)]
-
     # Functions.
 
-    def way(self, function: Function, first: str | None = None) -> Reverse:
+    def way(self, function: Function, first: str | None = None) -> Ways:
         """Both ways through a function, run until it is known what the way back reads."""
         kept: set[str] = set()
         contents: set[str] = set()
         idle: set[int] = set()
         inside_it = [function, *self.inside(function)]
-        before = [(each, set(each.used), set(each.local)) for each in inside_it]
+        saved = [(each, set(each.used), set(each.local)) for each in inside_it]
         names, captured = dict(self.names), dict(self.captured_bars)
-        while True:
-            for each, used, local in before:
+        for _ in range(MOST_RUNS):
+            for each, used, local in saved:
                 each.used, each.local = set(used), set(local)
             self.names, self.captured_bars = dict(names), dict(captured)
             self._reserve(function)
@@ -87,6 +87,8 @@ class Build(Analysis):
             if reads <= kept and inside <= contents and way.idle_found <= idle:
                 break
             kept, contents, idle = kept | reads, contents | inside, idle | way.idle_found
+        else:
+            raise RuntimeError("what the way back reads does not settle")
         self.helpers |= way.helpers
         self.needs |= way.needs
         return way
@@ -98,7 +100,7 @@ class Build(Analysis):
                 if owner is function:
                     self.outer_bar(function, name)
 
-    def _finish(self, way: Reverse, outermost: bool) -> None:
+    def _finish(self, way: Ways, outermost: bool) -> None:
         """The adjoints that are given back; containers that the way back changes are copied before."""
         function = way.function
         before: list[ast.stmt] = []
@@ -120,13 +122,13 @@ class Build(Analysis):
         if any(owner is function for owner, _ in self.captured_bars):
             starts: list[ast.stmt] = []
             plain: list[ast.expr] = []
-            for (owner, name), bar in self.captured_bars.items():
+            for (owner, name), cell in self.captured_bars.items():
                 if owner is not function:
                     continue
                 if function.kind(name).container and name in function.params:
-                    starts.append(terms.assign(bar, way.helper("_cells", terms.name(name))))
+                    starts.append(terms.assign(cell, way.helper("_cells", terms.name(name))))
                 else:
-                    plain.append(terms.stored(terms.name(bar)))
+                    plain.append(terms.stored(terms.name(cell)))
             if plain:
                 starts.append(ast.Assign(plain, terms.constant(0.0)))
             way.forward = [*starts, *way.forward]
@@ -248,7 +250,7 @@ class Build(Analysis):
             [],
         )
         result: ast.expr = terms.name(function.result)
-        last = way.forward[-1] if way.forward else None
+        last: ast.stmt | None = way.forward[-1] if way.forward else None
         if (
             function.value.has("function")
             and isinstance(last, ast.Assign)
@@ -260,22 +262,13 @@ class Build(Analysis):
         said = f"The value of {function.name}, and its pullback{self._numbers()}."
         return function_of(self.made_name(function), same_arguments(function.node.args), said, body)
 
-    def made_function(self, function: Function, way: Reverse) -> list[ast.stmt]:
+    def made_function(self, function: Function) -> list[ast.stmt]:
         """What stands for the definition of a function inside another one."""
         self._reserve(function)
         return [self.vjp(function)]
 
 
-def _around(function: Function) -> list[Function]:
-    """The functions that a function is inside."""
-    found: list[Function] = []
-    while function.parent is not None:
-        function = function.parent
-        found.append(function)
-    return found
-
-
-def _reads(way: Reverse) -> tuple[set[str], set[str]]:
+def _reads(way: Ways) -> tuple[set[str], set[str]]:
     """The names that the way back reads, and those whose contents it reads."""
     reads: set[str] = set()
     inside: set[str] = set()
@@ -291,12 +284,12 @@ def _reads(way: Reverse) -> tuple[set[str], set[str]]:
             inside.add(node.id)
             continue
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in SHAPES:
-            for each in node.args:
-                reads |= terms.names_read(each)
+            reads.update(*(terms.names_read(argument) for argument in node.args))
             continue
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             if node.func.id in ("_like", "_unbroadcast", "_copied"):
-                waiting.append(node.args[0]) if node.func.id != "_copied" else None
+                if node.func.id != "_copied":
+                    waiting.append(node.args[0])
                 reads |= terms.names_read(node)
                 continue
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
@@ -319,30 +312,9 @@ def _mark() -> ast.stmt:
     return made
 
 
-def same_arguments(old: ast.arguments) -> ast.arguments:
-    return ast.arguments(
-        list(old.posonlyargs),
-        list(old.args),
-        None,
-        list(old.kwonlyargs),
-        list(old.kw_defaults),
-        None,
-        list(old.defaults),
-    )
-
-
-def function_of(name: str, arguments: ast.arguments, said: str, body: list[ast.stmt]) -> ast.FunctionDef:
-    text: list[ast.stmt] = [ast.Expr(ast.Constant(said))]
-    return ast.FunctionDef(name, arguments, [*text, *body], [])
-
-
 def _unused(base: str, names: set[str]) -> str:
     found, number = base, 0
     while found in names:
         number += 1
         found = f"{base}_{number}"
     return found
-
-
-def listed(names: Sequence[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -1,10 +1,11 @@
-"""The helpers that derivatives call: plain functions, put once into the file, only those that are used (AD41)."""
+"""The helpers that derivatives call: plain functions, put once into the file, only those that are used
+(AD41)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from trainshift.derivatives.helpers_numpy import HELPERS
+from trainshift.derivatives.tables.helpers_numpy import HELPERS
 
 # Each by its name; where the file knows NumPy, the second text is taken.
 _NUMBERS = {

@@ -1,4 +1,5 @@
-"""One exit: returns, breaks and continues put what follows into the other branch, or set a flag (SPEC-AD AD33)."""
+"""One exit: returns, breaks and continues put what follows into the other branch, or set a flag (SPEC-AD
+AD33)."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ Leave = Callable[[ast.stmt], list[ast.stmt]]
 class OneExit:
     """The body of a function with one exit: every way through it ends with an assignment to `result`.
 
-    `fresh` gives a name that is free.  After it there is no return, and break and continue are the last thing that
-    a loop's body does.
+    `fresh` gives a name that is free.  After it there is no return, and break and continue are the last
+    thing that a loop's body does.
     """
 
     def __init__(self, result: str, fresh: Callable[[str], str]) -> None:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from trainshift.derivatives.table import Row, shared
+from trainshift.derivatives.tables.table import Row, shared
 
 ROWS: tuple[Row, ...] = (*shared("tensorflow.math", {}),)

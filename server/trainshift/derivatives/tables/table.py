@@ -1,7 +1,9 @@
 """The table of derivatives as data: one row for each operation (SPEC-AD 3.3).
 
-A row has a template for each parameter that can be active.  In a template, the name of a parameter stands for its
-value, `y` for the value of the operation and `d` for the derivative that comes in: the cotangent of `y` in the
+A row has a template for each parameter that can be active.  In a template, the name of a parameter stands
+for its
+value, `y` for the value of the operation and `d` for the derivative that comes in: the cotangent of `y` in
+the
 reverse templates, the tangent of the parameter in the forward ones.  `np`, `math` and `tf` are the modules.
 """
 
@@ -16,8 +18,8 @@ class Row:
     """The derivative of one operation.
 
     `params` are its parameters in order.  `elementwise` tells that the result has the shape of its operands
-    broadcast together, so that a cotangent has to be summed back (AD38); `defaults` are literals of parameters that
-    may be left out.
+    broadcast together, so that a cotangent has to be summed back (AD38); `defaults` are literals of
+    parameters that may be left out.
     """
 
     name: str
@@ -46,7 +48,8 @@ OPERATORS: Mapping[str, Row] = {
     )
 }
 
-# Of an exponent that is a literal, of one that is any number, and of arrays; `b` is 0 where 0 ** (b - 1) would raise.
+# Of an exponent that is a literal, of one that is any number, and of arrays; `b` is 0 where 0 ** (b - 1)
+# would raise.
 POWER = slope(
     "Pow",
     "a b",
@@ -158,8 +161,8 @@ _MATH = (
 
 def rows() -> dict[str, Row]:
     """Every row of functions by the full name of what is called."""
-    from trainshift.derivatives.table_numpy import ROWS as of_numpy
-    from trainshift.derivatives.table_tensorflow import ROWS as of_tensorflow
+    from trainshift.derivatives.tables.table_numpy import ROWS as of_numpy
+    from trainshift.derivatives.tables.table_tensorflow import ROWS as of_tensorflow
 
     return {row.name: row for row in (*_MATH, *of_numpy, *of_tensorflow)}
 
@@ -167,8 +170,45 @@ def rows() -> dict[str, Row]:
 # What never has a derivative: its value is a constant wherever it is moved a little, or no number at all.
 CONSTANTS = frozenset(
     f"builtins.{each}"
-    for each in """len range int round bool str isinstance print repr type id any all hasattr callable format ord chr
-    divmod hash object iter getattr slice""".split()
+    for each in [
+        "len",
+        "range",
+        "int",
+        "round",
+        "bool",
+        "str",
+        "isinstance",
+        "print",
+        "repr",
+        "type",
+        "id",
+        "any",
+        "all",
+        "hasattr",
+        "callable",
+        "format",
+        "ord",
+        "chr",
+        "divmod",
+        "hash",
+        "object",
+        "iter",
+        "getattr",
+        "slice",
+    ]
 ) | frozenset(
-    f"math.{each}" for each in "floor ceil trunc isnan isinf isfinite isclose gcd factorial comb perm".split()
+    f"math.{each}"
+    for each in [
+        "floor",
+        "ceil",
+        "trunc",
+        "isnan",
+        "isinf",
+        "isfinite",
+        "isclose",
+        "gcd",
+        "factorial",
+        "comb",
+        "perm",
+    ]
 )

@@ -6,7 +6,9 @@ import ast
 from collections.abc import Sequence
 
 from trainshift.derivatives import terms
-from trainshift.derivatives.analysis import Analysis, Function, Reader
+from trainshift.derivatives.reading.analysis import Analysis
+from trainshift.derivatives.reading.function import Function
+from trainshift.derivatives.reading.reader import Reader
 
 FOLDED = frozenset(("builtins.max", "builtins.min"))
 
@@ -26,6 +28,7 @@ class Expander:
         self.function = function
         self.reader = Reader(function)
         self.before: list[ast.stmt] = []
+        self.looped: set[str] = set()
 
     def block(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
         """Statements, with what has to precede each."""
@@ -98,7 +101,8 @@ class Expander:
         return terms.name(held)
 
     def _value(self, node: ast.expr) -> ast.expr:
-        """An expression with what cannot stay in it moved before the statement; itself, where all can stay."""
+        """An expression with what cannot stay in it moved before the statement; itself, where all can
+        stay."""
         match node:
             case ast.IfExp() if self.reader.value(node):
                 return self._held(node)
@@ -171,7 +175,7 @@ class Expander:
                     changed |= items[-1] is not each
                 new = items
             fields[field] = new
-        return ast.copy_location(type(node)(**fields), node) if changed else node
+        return ast.copy_location(terms.made_of(node, fields), node) if changed else node
 
     def _loops(self, node: ast.ListComp | ast.DictComp | ast.GeneratorExp | ast.SetComp) -> ast.expr:
         """The list or dict that a comprehension makes, filled by loops."""
@@ -206,10 +210,9 @@ class Expander:
             for each in ast.walk(statement)
             if isinstance(each, ast.Name) and id(each) not in inside
         }
-        found.update(self.function.params, getattr(self, "looped", set()))
-        self.looped = getattr(self, "looped", set()) | terms.names_bound(
-            [each.target for each in node.generators]  # type: ignore[attr-defined]
-        )
+        found |= self.looped | set(self.function.params)
+        if isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+            self.looped |= terms.names_bound([each.target for each in node.generators])
         return found
 
 

@@ -1,0 +1,1 @@
+"""Forward mode (SPEC-AD AD31)."""

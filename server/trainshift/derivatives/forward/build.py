@@ -1,0 +1,108 @@
+"""Functions of forward mode: the jvp of the one that was asked for, and of those that it calls."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from trainshift.derivatives import terms
+from trainshift.derivatives.forward.statements import Forward
+from trainshift.derivatives.layout import function_of, listed, same_arguments
+from trainshift.derivatives.reading.analysis import Analysis
+from trainshift.derivatives.reading.function import Function, Rows
+from trainshift.derivatives.reading.module import Module
+
+
+class Tangents(Analysis):
+    """Everything that the jvp of one function needs."""
+
+    def __init__(self, module: Module, start: str, wrt: Sequence[str], rows: Rows, made: str) -> None:
+        super().__init__(module, start, wrt, rows, False)
+        self.wrt = list(wrt)
+        self.made = made
+        self.names: dict[Function, str] = {}
+        self.helpers: set[str] = set()
+        self.needs: set[str] = set()
+
+    def made_name(self, function: Function) -> str:
+        """The name of a function's jvp."""
+        if function not in self.names:
+            base = self.made if function is self.start else f"{function.name}_jvp"
+            self.names[function] = base if function.parent is None else function.fresh(base)
+            if function.parent is not None:
+                function.parent.local.add(self.names[function])
+        return self.names[function]
+
+    def signature(self, function: Function) -> tuple[list[str], set[str]]:
+        """The parameters that have a tangent."""
+        return self._signature(function), set()
+
+    def _signature(self, function: Function) -> list[str]:
+        own = [each for each in function.params if not function.kind(each).has("function")]
+        if function.escapes:
+            return own
+        active = [each for each in own if function.active(each)]
+        if function is not self.start:
+            return active
+        return [*self.wrt, *(each for each in active if each not in self.wrt and self._called_again())]
+
+    def _called_again(self) -> bool:
+        """Whether the function at the start is called by what is differentiated."""
+        return any(
+            self.start.name in terms.names_read(statement)
+            for function in self.every()
+            for statement in function.body
+        )
+
+    def functions_made(self) -> list[ast.FunctionDef]:
+        """The jvp of the function at the start, after all that it needs."""
+        self.made_name(self.start)
+        made: dict[Function, ast.FunctionDef] = {}
+        while waiting := [each for each in self.names if each.parent is None and each not in made]:
+            for each in waiting:
+                made[each] = self.jvp(each)
+        main = made.pop(self.start)
+        return [*made.values(), main]
+
+    def made_function(self, function: Function) -> list[ast.stmt]:
+        """What stands for the definition of a function inside another one."""
+        return [self.jvp(function)]
+
+    def _begun(self) -> list[str]:
+        """The parameters that vary, though the derivative is not along them."""
+        return [each for each in self.start.params if self.start.active(each) and each not in self.wrt]
+
+    def jvp(self, function: Function) -> ast.FunctionDef:
+        """The value of a function and its tangent."""
+        way = Forward(function, self)
+        body = way.run()
+        given = self._signature(function)
+        if function is self.start:
+            body = [*(way.begun(each, each in given) for each in self._begun()), *body]
+        arguments = same_arguments(function.node.args)
+        dots = [way.dot(each) for each in given]
+        places = [*arguments.posonlyargs, *arguments.args]
+        optional = {each.arg for each in places[len(places) - len(arguments.defaults) :]}
+        optional |= {each.arg for each in arguments.kwonlyargs}
+        if function.escapes and function is not self.start:
+            arguments.args = [*arguments.args, *(ast.arg(each) for each in dots)]
+            arguments.defaults = [*arguments.defaults, *(terms.constant(0.0) for _ in dots)]
+        else:
+            arguments.kwonlyargs = [*arguments.kwonlyargs, *(ast.arg(each) for each in dots)]
+            defaults: list[ast.expr | None] = [
+                terms.constant(None)
+                if function is self.start and each not in self.wrt
+                else (terms.constant(0.0) if function is not self.start and each in optional else None)
+                for each in given
+            ]
+            arguments.kw_defaults = [*arguments.kw_defaults, *defaults]
+        said = (
+            f"The value of {function.name}, and its derivative along {listed(dots)}"
+            if dots
+            else f"The value of {function.name}"
+        )
+        self.helpers |= way.helpers
+        self.needs |= way.needs
+        return function_of(
+            self.made_name(function), arguments, f"{said}{'' if self.arrays else '; of numbers'}.", body
+        )

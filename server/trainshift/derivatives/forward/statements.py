@@ -1,0 +1,312 @@
+"""Forward mode of statements: each active variable beside its tangent, changed together (SPEC-AD AD31)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from trainshift.derivatives import terms
+from trainshift.derivatives.forward.values import Values
+from trainshift.derivatives.reading.function import root_of
+from trainshift.derivatives.reading.reader import CHANGING
+
+
+class Forward(Values):
+    """Forward mode of one function."""
+
+    def run(self) -> list[ast.stmt]:
+        """The statements of the function, each with what it does to tangents."""
+        body = self.function.body
+        if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
+            body = body[1:]
+        return self._block(body)
+
+    def _block(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
+        outer, self.out = self.out, []
+        for node in statements:
+            start = len(self.out)
+            self._statement(node)
+            made = self.out[start:]
+            if made and hasattr(node, "lineno"):
+                made[0].above = node.lineno  # type: ignore[attr-defined]
+                main = next((each for each in made if getattr(each, "lineno", None) == node.lineno), made[-1])
+                main.beside = node  # type: ignore[attr-defined]
+        made, self.out = self.out, outer
+        return made or [ast.Pass()]
+
+    def _statement(self, node: ast.stmt) -> None:
+        match node:
+            case ast.Assign():
+                value = node.value
+                targets = list(node.targets)
+                if len(targets) > 1 and any(self._is_active(each) for each in targets):
+                    held = (
+                        self.function.temporary() if not isinstance(targets[0], ast.Name) else targets[0].id
+                    )
+                    self._assign(node, terms.name(held), value)
+                    for each in targets if held not in (getattr(targets[0], "id", ""),) else targets[1:]:
+                        self._assign(node, each, terms.name(held))
+                else:
+                    self._assign(node, targets[0], value)
+            case ast.AnnAssign(value=ast.expr()):
+                assert node.value is not None
+                self._assign(node, node.target, node.value)
+            case ast.AugAssign():
+                self._augmented(node)
+            case ast.If():
+                test = self.plain(node.test)
+                made: ast.stmt = ast.If(
+                    test, self._block(node.body), self._block(node.orelse) if node.orelse else []
+                )
+                self.out.append(ast.copy_location(made, node))
+            case ast.While():
+                other = self._block(node.orelse) if node.orelse else []
+                made = ast.While(self.plain(node.test), self._block(node.body), other)
+                self.out.append(ast.copy_location(made, node))
+            case ast.For():
+                self._for(node)
+            case ast.Return():
+                self._return(node)
+            case ast.FunctionDef():
+                self.out.extend(self.whole.made_function(self.function.nested[node.name]))
+            case ast.Nonlocal():
+                dots = [self.dot(each) for each in node.names if self.function.active(each)]
+                self.out.append(ast.copy_location(ast.Nonlocal([*node.names, *dots]), node))
+            case ast.Expr(value=ast.Call()):
+                self._called_alone(node)
+            case ast.Assert():
+                test = self.plain(node.test)
+                made = node if test is node.test else ast.copy_location(ast.Assert(test, node.msg), node)
+                self.out.append(made)
+            case _:
+                self.out.append(node)
+
+    def _is_active(self, target: ast.expr) -> bool:
+        return any(self.function.active(name) for each in terms.leaves(target) if (name := root_of(each)))
+
+    def _assign(self, node: ast.stmt, target: ast.expr, value: ast.expr) -> None:
+        if not self._is_active(target):
+            made = self.plain(value)
+            same = made is value and isinstance(node, ast.Assign) and len(node.targets) == 1
+            self.out.append(node if same else ast.copy_location(terms.assign(target, made), node))
+            return
+        root = self._read(value)
+        if root.sort == "call" and not isinstance(target, ast.Subscript):
+            pair = terms.display([target, self._dots_of(target)])
+            self.out.append(ast.copy_location(terms.assign(pair, self._called(root)), node))
+            return
+        names = terms.names_bound([terms.assign(target, terms.constant(0))])
+        own = {root_of(each) for each in terms.leaves(target)} - {None}
+        top = root.needed and isinstance(target, ast.Name) and target.id not in terms.names_read(value)
+        made = self.ahead(root, top)
+        if top:
+            assert isinstance(target, ast.Name)
+            root.held = target.id
+        if (
+            made is value
+            and isinstance(node, ast.Assign | ast.AnnAssign)
+            and value is node.value
+            and (not isinstance(node, ast.Assign) or len(node.targets) == 1)
+        ):
+            line: ast.stmt = node
+        else:
+            line = ast.copy_location(terms.assign(target, made), node)
+        if root.active:
+            tangent = self._tangent(root)
+        elif isinstance(target, ast.Name) and not _is_display(value):
+            self.out.append(line)
+            zero = self._zero(value) if isinstance(value, ast.Constant) else self._zero(target)
+            self.out.append(terms.assign(self.dot(target.id), zero))
+            return
+        else:
+            tangent = self._zero(value)
+        kind = self.nodes.reader.kind(target) if isinstance(target, ast.Name) else None
+        if kind is not None and kind.has("changed") and kind.has("array") and root.sort == "row":
+            if isinstance(target, ast.Name) and root.row is not None and root.row.elementwise:
+                self.needs.add("np")
+                shape = terms.call("np.shape", made)
+                tangent = terms.summed(tangent, terms.call("np.zeros", shape))
+        dot = terms.assign(self._dots_of(target), tangent)
+        if terms.names_read(tangent) & (names | own) and not top:
+            self.out += [dot, line]
+            dot.own = True  # type: ignore[attr-defined]
+        else:
+            self.out += [line, dot]
+
+    def _dots_of(self, target: ast.expr) -> ast.expr:
+        """The tangents of what is assigned, in its structure."""
+        match target:
+            case ast.Tuple() | ast.List():
+                return terms.display([self._dots_of(each) for each in target.elts])
+            case ast.Name():
+                return terms.name(self.dot(target.id) if self.function.active(target.id) else "_")
+            case ast.Subscript():
+                return ast.Subscript(self._dots_of(target.value), terms.copied(target.slice), ast.Load())
+        return target
+
+    def _augmented(self, node: ast.AugAssign) -> None:
+        if not self._is_active(node.target):
+            value = self.plain(node.value)
+            made = node if value is node.value else ast.AugAssign(node.target, node.op, value)
+            self.out.append(ast.copy_location(made, node))
+            return
+        joined = ast.BinOp(terms.copied(node.target), node.op, node.value)
+        kind = self.nodes.reader.kind(node.target)
+        if kind.has("list") and isinstance(node.op, ast.Add):
+            root = self._read(node.value)
+            made_value = self.ahead(root)
+            longer = node if made_value is node.value else ast.AugAssign(node.target, node.op, made_value)
+            self.out.append(ast.copy_location(longer, node))
+            self.out.append(terms.added(self._dots_of(node.target), self._tangent(root), sign=False))
+            return
+        root = self._read(joined)
+        if root.sort != "row":
+            self._assign(node, node.target, joined)
+            return
+        root.needed, needed = False, root.needed
+        right = root.params[1][1]
+        left = root.params[0][1]
+        left.needed = False
+        value = self.ahead(right)
+        line: ast.stmt
+        if needed:
+            held = self.function.temporary()
+            self.out.append(terms.assign(held, ast.BinOp(terms.copied(node.target), node.op, value)))
+            root.held = held
+            line = ast.copy_location(terms.assign(node.target, terms.name(held)), node)
+        elif value is node.value:
+            line = node
+        else:
+            line = ast.copy_location(ast.AugAssign(node.target, node.op, value), node)
+        if isinstance(node.op, ast.Add | ast.Sub) and not self.whole.arrays:
+            if right.active:
+                tangent = self._tangent(right)
+                if isinstance(node.op, ast.Sub):
+                    dot = terms.added(self._dots_of(node.target), terms.negated(tangent))
+                else:
+                    dot = terms.added(self._dots_of(node.target), tangent)
+                read = terms.names_read(tangent)
+            else:
+                self.out.append(line)
+                return
+        else:
+            tangent = self._tangent(root)
+            dot = terms.assign(self._dots_of(node.target), tangent)
+            read = terms.names_read(tangent)
+        if root_of(node.target) in read:
+            self.out += [dot, line]
+        else:
+            self.out += [line, dot]
+
+    def _return(self, node: ast.Return) -> None:
+        value = node.value or ast.Constant(None)
+        root = self._read(value)
+        if root.sort == "call":
+            self.out.append(ast.copy_location(ast.Return(self._called(root)), node))
+            return
+        made = self.ahead(root)
+        self.out.append(ast.copy_location(ast.Return(terms.display([made, self._tangent(root)])), node))
+
+    def _for(self, node: ast.For) -> None:
+        found = self._dot_source(node.target, node.iter)
+        source = self.plain(node.iter)
+        body: list[ast.stmt] = []
+        target: ast.expr = node.target
+        if found is not None:
+            dots, values = found
+            if (
+                isinstance(source, ast.Call)
+                and isinstance(source.func, ast.Name)
+                and source.func.id == "zip"
+                and isinstance(values, ast.Call)
+                and isinstance(values.func, ast.Name)
+                and values.func.id == "zip"
+                and isinstance(target, ast.Tuple)
+                and isinstance(dots, ast.Tuple)
+            ):
+                target = terms.display([*target.elts, *dots.elts])
+                source = ast.Call(source.func, [*source.args, *values.args], [])
+            else:
+                target = terms.display([target, dots])
+                source = terms.call("zip", source, values)
+        else:
+            for each in terms.leaves(node.target):
+                if isinstance(each, ast.Name) and self.function.active(each.id):
+                    body.append(terms.assign(self.dot(each.id), terms.constant(0.0)))
+        inner = [*body, *self._block(node.body)]
+        other = self._block(node.orelse) if node.orelse else []
+        made = ast.For(terms.stored(target), source, inner, other)
+        self.out.append(ast.copy_location(made, node))
+
+    def _dot_source(self, target: ast.expr, source: ast.expr) -> tuple[ast.expr, ast.expr] | None:
+        """Targets and source of the tangents of what a loop goes through."""
+        if not self.nodes.reader.value(source) or not self._is_active(target):
+            return None
+        match source:
+            case ast.Call(func=ast.Name("enumerate"), args=[inner, *_]) if isinstance(target, ast.Tuple):
+                return self._dot_source(target.elts[1], inner)
+            case ast.Call(func=ast.Name("zip"), args=args) if isinstance(target, ast.Tuple):
+                pairs = [
+                    self._dot_source(each, inner) for each, inner in zip(target.elts, args, strict=False)
+                ]
+                found = [each for each in pairs if each is not None]
+                if len(found) < 2:
+                    return found[0] if found else None
+                return terms.display([each for each, _ in found]), terms.call(
+                    "zip", *(each for _, each in found)
+                )
+            case ast.Call(func=ast.Name("reversed" | "list" | "tuple" as word), args=[inner]):
+                pair = self._dot_source(target, inner)
+                return None if pair is None else (pair[0], terms.call(word, pair[1]))
+            case ast.Call(func=ast.Attribute(value=inner, attr="items")) if isinstance(target, ast.Tuple):
+                dots = self._tangent(self._read(inner))
+                return self._dots_of(target.elts[1]), ast.Call(
+                    ast.Attribute(dots, "values", ast.Load()), [], []
+                )
+            case ast.Call(func=ast.Attribute(value=inner, attr="values")):
+                dots = self._tangent(self._read(inner))
+                return self._dots_of(target), ast.Call(ast.Attribute(dots, "values", ast.Load()), [], [])
+            case ast.Subscript(slice=ast.Slice()):
+                pair = self._dot_source(target, source.value)
+                if pair is None:
+                    return None
+                return pair[0], ast.Subscript(pair[1], terms.copied(source.slice), ast.Load())
+        root = self._read(source)
+        if not root.active:
+            return None
+        return self._dots_of(target), self._tangent(root)
+
+    def _called_alone(self, node: ast.Expr) -> None:
+        call = node.value
+        assert isinstance(call, ast.Call)
+        if isinstance(call.func, ast.Attribute) and self.nodes.module.dotted(call.func) is None:
+            name = root_of(call.func.value)
+            method = call.func.attr
+            if name is not None and method in (*CHANGING, "pop") and self.function.active(name):
+                dots: list[ast.expr] = [terms.copied(each) for each in call.args]
+                if method != "pop" and call.args:
+                    root = self._read(call.args[-1])
+                    made = self.ahead(root)
+                    dots[-1] = self._tangent(root)
+                    if made is not call.args[-1]:
+                        new = ast.Expr(ast.Call(call.func, [*call.args[:-1], made], []))
+                        self.out.append(ast.copy_location(new, node))
+                    else:
+                        self.out.append(node)
+                else:
+                    self.out.append(node)
+                place = self._dots_of(call.func.value)
+                self.out.append(ast.Expr(ast.Call(ast.Attribute(place, method, ast.Load()), dots, [])))
+                return
+        target = self.nodes.reader.target(call)
+        if target is not None and self.nodes.reader.value(call):
+            root = self._read(call)
+            if root.sort == "call":
+                self.out.append(ast.copy_location(ast.Expr(self._called(root)), node))
+                return
+        value = self.plain(call)
+        self.out.append(node if value is call else ast.copy_location(ast.Expr(value), node))
+
+
+def _is_display(value: ast.expr) -> bool:
+    return isinstance(value, ast.List | ast.Tuple | ast.Dict)

@@ -1,0 +1,240 @@
+"""Forward mode of expressions: the tangent beside the value (SPEC-AD AD31)."""
+
+from __future__ import annotations
+
+import ast
+
+from trainshift.derivatives import terms
+from trainshift.derivatives.reading.function import Function, Whole
+from trainshift.derivatives.reading.nodes import Node, Nodes
+from trainshift.derivatives.terms import rebuilt
+
+
+class Values:
+    """The values and tangents of expressions of one function."""
+
+    def __init__(self, function: Function, whole: Whole) -> None:
+        self.function = function
+        self.whole = whole
+        self.nodes = Nodes(function)
+        self.out: list[ast.stmt] = []
+        self.dots: dict[str, str] = {}
+        self.helpers: set[str] = set()
+        self.needs: set[str] = set()
+
+    def begun(self, name: str, given: bool) -> ast.stmt:
+        """The tangent of a parameter that the derivative is not along."""
+        zero = terms.constant(0.0)
+        kind = self.function.kind(name)
+        made = terms.assign(
+            self.dot(name),
+            zero if kind.numeric and not self.whole.arrays else self.helper("_zeros", terms.name(name)),
+        )
+        if not given:
+            return made
+        return ast.If(ast.Compare(terms.name(self.dot(name)), [ast.Is()], [terms.constant(None)]), [made], [])
+
+    def dot(self, name: str) -> str:
+        """The name of a variable's tangent."""
+        owner = self.function.owner(name)
+        dots = self.whole.dot_names
+        key = (owner, name)
+        if key not in dots:
+            dots[key] = (owner or self.function).fresh(f"{name}_dot")
+        return dots[key]
+
+    def helper(self, name: str, *args: ast.expr) -> ast.expr:
+        """A call of a helper, which is then put into the file."""
+        self.helpers.add(name)
+        return terms.call(name, *(terms.copied(each) for each in args))
+
+    # Expressions.
+
+    def _read(self, value: ast.expr) -> Node:
+        node = self.nodes.node(value)
+        if node.active:
+            self._mark(node)
+        return node
+
+    def _mark(self, node: Node) -> None:
+        if node.sort == "row" and node.row is not None:
+            operands = dict(node.params)
+            used: set[str] = set()
+            for param, child in node.params:
+                if child.active and param in node.row.forward:
+                    used |= terms.template_names(node.row.forward[param])
+            if "y" in used and "y" not in operands:
+                node.needed = True
+            for param in used & set(operands):
+                self.nodes.want(operands[param])
+        for _, child in node.params:
+            if child.active:
+                self._mark(child)
+
+    def ahead(self, node: Node, top: bool = False) -> ast.expr:
+        """The value of an operation; what its tangent needs as well gets a name."""
+        if node.sort == "call":
+            held, dot = self.function.temporary(), ""
+            dot = self.function.fresh(f"{held}_dot")
+            self.function.local.add(held)
+            self.out.append(
+                terms.assign(terms.display([terms.name(held), terms.name(dot)]), self._called(node))
+            )
+            node.held = held
+            return terms.name(held)
+        new: dict[int, ast.expr] = {}
+        for _, child in node.params:
+            made = self.ahead(child)
+            if made is not child.expr:
+                new[id(child.expr)] = made
+        made = rebuilt(node.expr, new) if node.params else self.plain(node.expr)
+        if node.needed and not top:
+            node.held = self.function.temporary()
+            self.out.append(terms.assign(node.held, made))
+            return terms.name(node.held)
+        return made
+
+    def _called(self, node: Node) -> ast.expr:
+        """The call of a function that gives the value and its tangent."""
+        expr = node.expr
+        assert isinstance(expr, ast.Call)
+        new: dict[int, ast.expr] = {}
+        for _, child in node.params:
+            if self._is_function(child.expr):
+                new[id(child.expr)] = self._as_function(child.expr)
+                continue
+            if child.active and not isinstance(child.expr, ast.Name):
+                child.needed = child.sort == "row"
+            made = self.ahead(child)
+            if made is not child.expr:
+                new[id(child.expr)] = made
+        arguments = [rebuilt(each, new) for each in expr.args]
+        keywords = [ast.keyword(each.arg, rebuilt(each.value, new)) for each in expr.keywords]
+        if node.target is None:
+            given = [child for _, child in node.params if not self._is_function(child.expr)]
+            dots = [self._tangent(child) for child in given]
+            return ast.Call(self.plain(expr.func), [*arguments, *dots], keywords)
+        target = node.target
+        given_params = dict(node.params)
+        for param in self.whole.signature(target)[0]:
+            if param in given_params:
+                name = Values(target, self.whole).dot(param)
+                keywords.append(ast.keyword(name, self._tangent(given_params[param])))
+        return ast.Call(terms.name(self.whole.made_name(target)), arguments, keywords)
+
+    def _is_function(self, expr: ast.expr) -> bool:
+        if not isinstance(expr, ast.Name):
+            return False
+        owner = self.function.owner(expr.id)
+        if owner is None:
+            return expr.id in self.whole.module.functions
+        return owner.kind(expr.id).has("function")
+
+    def _as_function(self, expr: ast.expr) -> ast.expr:
+        assert isinstance(expr, ast.Name)
+        if self.function.owner(expr.id) is None:
+            return terms.name(self.whole.made_name(self.whole.function(expr.id)))
+        return self.plain(expr)
+
+    def plain(self, expr: ast.expr) -> ast.expr:
+        """An expression without tangent: functions inside give a tangent too, which is left."""
+        new: dict[int, ast.expr] = {}
+        for each in ast.walk(expr):
+            if isinstance(each, ast.Call) and isinstance(each.func, ast.Name):
+                owner = self.function.owner(each.func.id)
+                if owner is not None and owner.kind(each.func.id).has("function"):
+                    call = ast.Call(self.plain(each.func), [self.plain(a) for a in each.args], each.keywords)
+                    new[id(each)] = ast.Subscript(call, terms.constant(0), ast.Load())
+            elif isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load):
+                owner = self.function.owner(each.id)
+                if owner is not None and each.id in owner.nested:
+                    new[id(each)] = terms.name(self.whole.made_name(owner.nested[each.id]))
+        return rebuilt(expr, new)
+
+    def _value(self, node: Node) -> ast.expr:
+        return terms.name(node.held) if node.held else self.plain(node.expr)
+
+    def _tangent(self, node: Node) -> ast.expr:
+        """The tangent of an operation."""
+        if not node.active:
+            return self._zero(node.expr)
+        match node.sort:
+            case "name":
+                assert isinstance(node.expr, ast.Name)
+                return terms.name(self.dot(node.expr.id))
+            case "call":
+                return terms.name(f"{node.held}_dot")
+            case "row":
+                return self._row(node)
+            case "item":
+                base = self._tangent(node.params[0][1])
+                if isinstance(node.expr, ast.Subscript):
+                    return ast.Subscript(base, self.plain(terms.copied(node.expr.slice)), ast.Load())
+                assert isinstance(node.expr, ast.Call)
+                assert isinstance(node.expr.func, ast.Attribute)
+                arguments = [
+                    self._zero(each) if place else terms.copied(each)
+                    for place, each in enumerate(node.expr.args)
+                ]
+                return ast.Call(ast.Attribute(base, node.expr.func.attr, ast.Load()), arguments, [])
+            case "display":
+                parts = [self._tangent(child) for _, child in node.params]
+                if isinstance(node.expr, ast.Dict):
+                    return ast.Dict([terms.copied(each) for each in node.expr.keys if each], parts)
+                return (
+                    ast.List(parts, ast.Load()) if isinstance(node.expr, ast.List) else terms.display(parts)
+                )
+            case "joined":
+                left, right = (self._tangent(child) for _, child in node.params)
+                return ast.BinOp(left, ast.Add(), right)
+            case "repeated":
+                (_, one), (_, count) = node.params
+                return ast.BinOp(self._tangent(one), ast.Mult(), self._value(count))
+        raise AssertionError(node.sort)
+
+    def _row(self, node: Node) -> ast.expr:
+        row = node.row
+        assert row is not None
+        values = {param: self._value(child) for param, child in node.params}
+        for param, default in row.defaults.items():
+            values.setdefault(param, ast.parse(default, mode="eval").body)
+        if "y" not in values:
+            values["y"] = self._value(node)
+        total: ast.expr | None = None
+        for param, child in node.params:
+            if not child.active or param not in row.forward:
+                continue
+            template = row.forward[param]
+            for each in terms.template_names(template):
+                if each in ("np", "math", "tf"):
+                    self.needs.add(each)
+                elif each.startswith("_") and len(each) > 1:
+                    self.helpers.add(each)
+            made = terms.simplified(terms.filled(template, {**values, "d": self._tangent(child)}))
+            total = made if total is None else terms.summed(total, made)
+        assert total is not None
+        if self.whole.arrays and row.name in ("Add", "Sub", "numpy.add", "numpy.subtract"):
+            for _, child in node.params:
+                if not child.active and not self.nodes.settled(child.expr):
+                    self.needs.add("np")
+                    shape = terms.call("np.shape", self._value(child))
+                    total = terms.summed(total, terms.call("np.zeros", shape))
+        return total
+
+    def _zero(self, expr: ast.expr) -> ast.expr:
+        """The tangent of what is not active."""
+        match expr:
+            case ast.Constant():
+                return terms.constant(0.0) if terms.is_number(expr) else terms.constant(None)
+            case ast.List() | ast.Tuple():
+                return type(expr)([self._zero(each) for each in expr.elts], ast.Load())
+            case ast.Dict():
+                return ast.Dict(
+                    [terms.copied(each) for each in expr.keys if each],
+                    [self._zero(each) for each in expr.values],
+                )
+        if self._is_function(expr):
+            return terms.constant(None)
+        if not self.whole.arrays and self.nodes.reader.kind(expr).numeric:
+            return terms.constant(0.0)
+        return self.helper("_zeros", self.plain(expr))

@@ -1,0 +1,1 @@
+"""Reading: the functions of a file, what is active in them, and of what kind values are."""

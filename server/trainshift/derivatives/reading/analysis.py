@@ -1,0 +1,120 @@
+"""All functions that a derivative needs, and what is active in them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+
+from trainshift.derivatives.reading.function import Function, Rows
+from trainshift.derivatives.reading.module import Module
+from trainshift.derivatives.reading.reader import Reader
+
+# After so many readings something goes round in circles.
+MOST_READINGS = 200
+
+
+class Analysis:
+    """All functions that a derivative needs, and a fixed point of what is active in them.
+
+    `wrt` are the parameters of the function at `start` that are differentiated by.
+    """
+
+    def __init__(self, module: Module, start: str, wrt: Sequence[str], rows: Rows, reverse: bool) -> None:
+        self.module = module
+        self.rows = rows
+        self.reverse = reverse
+        self.functions: dict[str, Function] = {}
+        self.arrays = False
+        self.captured_bars: dict[tuple[Function, str], str] = {}
+        self.dot_names: dict[tuple[Function | None, str], str] = {}
+        self.start = self.function(start)
+        self.start.varied.update(wrt)
+        self.settle()
+
+    def function(self, name: str) -> Function:
+        """A function of the file, read when it is first asked for."""
+        if name not in self.functions:
+            self.functions[name] = Function(self.module.functions[name], None, self)
+        return self.functions[name]
+
+    def settle(self) -> None:
+        """Works out anew what is active and of what kind, until nothing changes."""
+        for _ in range(MOST_READINGS):
+            before = self._state()
+            for function in list(self.every()):
+                Reader(function).read()
+            if self._state() == before:
+                break
+        else:
+            raise RuntimeError("what is active does not settle")
+        self.arrays = (
+            self.arrays
+            or self._may_be_arrays()
+            or any(each.has("array") for function in self.every() for each in function.kinds.values())
+        )
+
+    def _may_be_arrays(self) -> bool:
+        """Whether arrays may be given to functions that name none: a file with NumPy, and nothing of one
+        number."""
+        if not {"numpy", "tensorflow"} & set(self.module.imports.values()):
+            return False
+        for function in self.every():
+            for statement in function.body:
+                for node in ast.walk(statement):
+                    if isinstance(node, ast.If | ast.While | ast.IfExp):
+                        return False
+                    if isinstance(node, ast.Call) and (self.module.dotted(node.func) or "").startswith(
+                        "math."
+                    ):
+                        return False
+        return True
+
+    def _state(self) -> object:
+        return [
+            (len(each.varied), len(each.useful), each.returns, each.escapes, len(each.kinds),
+             sum(len(kind.words) for kind in each.kinds.values()), len(each.value.words))
+            for each in self.every()
+        ]  # fmt: skip
+
+    def every(self) -> Iterable[Function]:
+        """All functions, each before those inside it."""
+        waiting = list(self.functions.values())[::-1]
+        while waiting:
+            function = waiting.pop()
+            yield function
+            waiting.extend(list(function.nested.values())[::-1])
+
+    def escaping(self) -> list[Function]:
+        """The functions that are used as values."""
+        return [each for each in self.every() if each.escapes]
+
+    def inside(self, function: Function) -> list[Function]:
+        """The functions inside one, at any depth."""
+        return [each for each in self.every() if function in _around(each)]
+
+    # What each mode answers.
+
+    def made_name(self, function: Function) -> str:
+        """The name of a function's derivative."""
+        raise NotImplementedError
+
+    def signature(self, function: Function) -> tuple[list[str], set[str]]:
+        """The parameters that have a derivative, and those whose adjoints so far are given."""
+        raise NotImplementedError
+
+    def outer_bar(self, owner: Function, name: str) -> str:
+        """The name of the adjoint of a captured variable."""
+        raise NotImplementedError
+
+    def made_function(self, function: Function) -> list[ast.stmt]:
+        """What stands for the definition of a function inside another one."""
+        raise NotImplementedError
+
+
+def _around(function: Function) -> list[Function]:
+    """The functions that a function is inside."""
+    found: list[Function] = []
+    while function.parent is not None:
+        function = function.parent
+        found.append(function)
+    return found

@@ -1,0 +1,169 @@
+"""A function that is differentiated, and what is known of it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+from keyword import iskeyword
+from typing import Protocol
+
+from trainshift.derivatives.reading.kinds import Kind
+from trainshift.derivatives.reading.module import Module
+from trainshift.derivatives.reading.normal import OneExit
+from trainshift.derivatives.tables import table
+from trainshift.derivatives.terms import names_bound
+
+Rows = Mapping[str, table.Row]
+
+
+class Whole(Protocol):
+    """What a function asks of all that are differentiated together."""
+
+    module: Module
+    rows: Rows
+    reverse: bool
+    arrays: bool
+    functions: dict[str, Function]
+    captured_bars: dict[tuple[Function, str], str]
+    dot_names: dict[tuple[Function | None, str], str]
+
+    def function(self, name: str) -> Function:
+        """A function of the file."""
+
+    def escaping(self) -> list[Function]:
+        """The functions that are used as values."""
+
+    def inside(self, function: Function) -> list[Function]:
+        """The functions inside one."""
+
+    def made_name(self, function: Function) -> str:
+        """The name of a function's derivative."""
+
+    def signature(self, function: Function) -> tuple[list[str], set[str]]:
+        """The parameters that have a derivative, and those whose adjoints so far are given."""
+
+    def outer_bar(self, owner: Function, name: str) -> str:
+        """The name of the adjoint of a captured variable."""
+
+    def made_function(self, function: Function) -> list[ast.stmt]:
+        """What stands for the definition of a function inside another one."""
+
+
+class Function:
+    """A function that is differentiated: its statements in the form that the mode wants, and what is known
+    of it."""
+
+    def __init__(self, node: ast.FunctionDef, parent: Function | None, whole: Whole) -> None:
+        self.node = node
+        self.name = node.name
+        self.parent = parent
+        self.whole = whole
+        arguments = node.args
+        self.params = [each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+        self.foreign: set[str] = set()
+        for each in _own(node.body):
+            if isinstance(each, ast.Nonlocal):
+                self.foreign.update(each.names)
+        self.local = (set(self.params) | names_bound(node.body)) - self.foreign
+        self.used = set(whole.module.names) | _identifiers(node)
+        if parent is not None:
+            self.used |= parent.written
+        self.written: frozenset[str] = frozenset(self.used)
+        self.result = ""
+        self.body = list(node.body)
+        self.kinds: dict[str, Kind] = {}
+        self.value = Kind()
+        self.varied: set[str] = set()
+        self.useful: set[str] = set()
+        self.returns = False
+        self.escapes = False
+        self.nested: dict[str, Function] = {}
+        if whole.reverse:
+            self.result = self._result()
+            self.body = OneExit(self.result, self.fresh).body(self.body)
+            self.local |= names_bound(self.body) - self.foreign
+
+    def _result(self) -> str:
+        free = [each for each in ("value", "result", "output") if each not in self.used]
+        found = free[0] if free else self.fresh("value")
+        self.used.add(found)
+        return found
+
+    def fresh(self, base: str) -> str:
+        """A name that nothing in the outermost function has yet: the base, or with the next free number."""
+        found, number = base, 0
+        while found in self.used or found in self.whole.module.functions or iskeyword(found):
+            number += 1
+            found = f"{base}{number}" if base == "t" else f"{base}_{number}"
+        self.used.add(found)
+        return found
+
+    def temporary(self) -> str:
+        """t1, t2, …"""
+        number = 1
+        while f"t{number}" in self.used:
+            number += 1
+        self.used.add(f"t{number}")
+        return f"t{number}"
+
+    def owner(self, name: str) -> Function | None:
+        """The function whose variable a name is, None for a global one."""
+        found: Function | None = self
+        while found is not None and name not in found.local:
+            found = found.parent
+        return found
+
+    def kind(self, name: str) -> Kind:
+        """The kind of a variable."""
+        owner = self.owner(name) or self
+        return owner.kinds.setdefault(name, Kind())
+
+    def active(self, name: str) -> bool:
+        """Whether a variable is active."""
+        owner = self.owner(name)
+        return owner is not None and name in owner.varied and name in owner.useful
+
+    def captured(self) -> list[str]:
+        """The active variables of functions around this one that it reads, sorted."""
+        if self.parent is None:
+            return []
+        places: dict[str, tuple[int, int]] = {}
+        for each in ast.walk(self.node):
+            if isinstance(each, ast.Name) and each.id not in self.local and self.owner(each.id):
+                place = (getattr(each, "lineno", 0), getattr(each, "col_offset", 0))
+                places[each.id] = min(place, places.get(each.id, place))
+        own = sorted(places, key=lambda name: (places[name], name))
+        return [each for each in own if self.active(each) and not self.kind(each).has("function")]
+
+
+def _identifiers(node: ast.AST) -> set[str]:
+    """All names in a function."""
+    found: set[str] = set()
+    for each in ast.walk(node):
+        match each:
+            case ast.Name(name) | ast.arg(name) | ast.FunctionDef(name=name):
+                found.add(name)
+    return found
+
+
+def _own(statements: Iterable[ast.stmt]) -> Iterable[ast.AST]:
+    """All nodes of statements without those of functions in them."""
+    waiting: list[ast.AST] = list(statements)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.Lambda):
+            waiting.extend(ast.iter_child_nodes(node))
+
+
+def root_of(node: ast.expr) -> str | None:
+    """The variable that an expression is a part of."""
+    while isinstance(node, ast.Subscript | ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def bound(named: Function, node: ast.Call) -> list[tuple[str, ast.expr]]:
+    """The parameters that a call of a function of the file gives, with their arguments."""
+    found = list(zip(named.params, node.args, strict=False))
+    return found + [(each.arg, each.value) for each in node.keywords if each.arg]

@@ -1,0 +1,185 @@
+"""Of what kind expressions are."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable
+
+from trainshift.derivatives import terms
+from trainshift.derivatives.reading.function import Function
+from trainshift.derivatives.reading.kinds import ANY, Kind
+
+_MAKING = frozenset(("zeros", "ones", "eye", "arange", "array", "full", "stack", "concatenate", "zeros_like"))
+
+
+class KindReader:
+    """Tells the kinds of expressions of one function, and learns kinds from how they are used."""
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.whole = function.whole
+        self.module = function.whole.module
+
+    def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> bool:
+        raise NotImplementedError
+
+    def _index(self, base: Kind, index: ast.expr) -> Kind:
+        if isinstance(index, ast.Slice):
+            return _another(base)
+        if isinstance(index, ast.Tuple):
+            base.tell("array")
+            return base if any(isinstance(each, ast.Slice) for each in index.elts) else base.element()
+        if isinstance(index, ast.Constant) and isinstance(index.value, int | str):
+            return base.element(index.value)
+        if isinstance(index, ast.UnaryOp) and isinstance(index.operand, ast.Constant):
+            return base.element()
+        return base.element()
+
+    def target(self, node: ast.Call) -> Function | None:
+        """The function of the file that a call means, if it names one."""
+        if not isinstance(node.func, ast.Name):
+            return None
+        name = node.func.id
+        owner = self.function.owner(name)
+        if owner is not None:
+            return owner.nested.get(name)
+        return self.whole.function(name) if name in self.module.functions else None
+
+    def kind(self, node: ast.expr) -> Kind:
+        """The kind of an expression."""
+        match node:
+            case ast.Name(name):
+                if self.function.owner(name) is None:
+                    return Kind("function") if name in self.module.functions else Kind()
+                return self.function.kind(name)
+            case ast.Constant():
+                return Kind("scalar") if terms.is_number(node) else Kind()
+            case ast.BinOp():
+                return self._operation(node)
+            case ast.UnaryOp():
+                kind = self.kind(node.operand)
+                kind.tell("number")
+                return kind
+            case ast.IfExp():
+                kind = self.kind(node.body)
+                kind.unify(self.kind(node.orelse))
+                return kind
+            case ast.Subscript():
+                base = self.kind(node.value)
+                base.tell("box")
+                return self._index(base, node.slice)
+            case ast.Attribute("T"):
+                self.kind(node.value).tell("array")
+                return Kind("array", "number")
+            case ast.Tuple():
+                made = Kind("tuple")
+                for place, each in enumerate(node.elts):
+                    made.element(place).unify(self.kind(each))
+                return made
+            case ast.List():
+                made = Kind("list")
+                made.element(ANY)
+                for each in node.elts:
+                    made.element(ANY).unify(self.kind(each))
+                return made
+            case ast.Dict():
+                made = Kind("dict")
+                for key, each in zip(node.keys, node.values, strict=True):
+                    at: Hashable = key.value if isinstance(key, ast.Constant) else ANY
+                    made.element(at).unify(self.kind(each))
+                return made
+            case ast.ListComp() | ast.GeneratorExp():
+                self._comprehension(node)
+                made = Kind("list")
+                made.element().unify(self.kind(node.elt))
+                return made
+            case ast.DictComp():
+                self._comprehension(node)
+                made = Kind("dict")
+                made.element().unify(self.kind(node.value))
+                return made
+            case ast.Call():
+                return self._call_kind(node)
+            case ast.Lambda():
+                return Kind("function")
+        return Kind()
+
+    def _operation(self, node: ast.BinOp) -> Kind:
+        left, right = self.kind(node.left), self.kind(node.right)
+        if isinstance(node.op, ast.Mult) and (isinstance(node.left, ast.List) or left.has("list")):
+            return left
+        if isinstance(node.op, ast.Mult) and isinstance(node.right, ast.List):
+            return right
+        if isinstance(node.op, ast.Add) and (left.has("list", "tuple") or right.has("list", "tuple")):
+            left.unify(right)
+            return left
+        if isinstance(node.op, ast.MatMult):
+            left.tell("array")
+            right.tell("array")
+        if not isinstance(node.op, ast.Add):
+            left.tell("number")
+            right.tell("number")
+            return Kind("number")
+        for one, other in ((left, right), (right, left)):
+            if other.has("number", "scalar") and not one.has("list", "tuple"):
+                one.tell("number")
+        return Kind("number") if left.has("number") or right.has("number") else Kind()
+
+    def _call_kind(self, node: ast.Call) -> Kind:
+        target = self.target(node)
+        if target is not None:
+            return target.value
+        if isinstance(node.func, ast.Name) and self.function.owner(node.func.id):
+            for inner in self.whole.escaping():
+                if len(inner.params) >= len(node.args):
+                    return inner.value
+            return Kind()
+        dotted = self.module.dotted(node.func)
+        first = node.args[0] if node.args else None
+        if dotted is None and isinstance(node.func, ast.Attribute):
+            base = self.kind(node.func.value)
+            match node.func.attr:
+                case "copy":
+                    return _another(base)
+                case "get" | "pop" | "setdefault":
+                    base.tell("box")
+                    return base.element()
+                case "items" | "values" | "keys":
+                    base.tell("box", "dict")
+                    return base
+            base.tell("array")
+            return Kind("number", "array")
+        match dotted:
+            case (
+                "builtins.list" | "builtins.tuple" | "builtins.dict" | "builtins.reversed" | "builtins.sorted"
+            ):
+                made = Kind(dotted.partition(".")[2])
+                if first is not None:
+                    kind = self.kind(first)
+                    kind.tell("box")
+                    made.element().unify(kind.element())
+                return made
+            case "builtins.zip" | "builtins.enumerate" | "builtins.range":
+                return Kind("list")
+            case "builtins.sum" | "builtins.max" | "builtins.min" if (
+                len(node.args) == 1 and first is not None
+            ):
+                kind = self.kind(first)
+                kind.tell("box")
+                return kind.element()
+        if (dotted and dotted.startswith("numpy.")) or (dotted and dotted.startswith("tensorflow.")):
+            self.whole.arrays = True
+            return Kind("number", "array" if dotted.rpartition(".")[2] in _MAKING else "number")
+        row = self.whole.rows.get(dotted or "")
+        if row and row.elementwise:
+            for each in node.args:
+                self.kind(each).tell("number")
+            return Kind("number")
+        return Kind("number") if dotted in ("builtins.float", "builtins.int", "builtins.len") else Kind()
+
+
+def _another(base: Kind) -> Kind:
+    """The kind of a copy: the same elements, changed by itself."""
+    made = Kind(*(base.words - {"changed"}), "box")
+    made.element().unify(base.element())
+    return made

@@ -1,0 +1,353 @@
+"""Reads a function: activity goes forward and use backward, as far as they come."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from trainshift.derivatives import terms
+from trainshift.derivatives.reading.function import Function, bound, root_of
+from trainshift.derivatives.reading.kindred import KindReader
+from trainshift.derivatives.reading.kinds import Kind
+from trainshift.derivatives.tables import table
+from trainshift.derivatives.tables.table_numpy import CONSTANTS as OF_NUMPY
+
+# Methods of containers that give an element or the elements; those that change it.
+READING = frozenset(("get", "pop", "copy", "items", "values", "keys", "setdefault"))
+CHANGING = frozenset(("append", "extend", "insert", "update"))
+# Attributes that have no derivative.
+FACTS = frozenset(("shape", "ndim", "size", "dtype"))
+
+
+class Reader(KindReader):
+    """Reads the statements of one function once."""
+
+    def read(self) -> None:
+        """One pass over the function."""
+        function = self.function
+        if function.result:
+            function.useful.add(function.result)
+            function.kind(function.result).unify(function.value)
+            function.returns = function.result in function.varied
+        for each in function.params:
+            if function.kind(each).has("changed"):
+                function.useful.add(each)
+        if function.parent is not None:
+            function.useful |= function.foreign
+        self._block(function.body)
+
+    def _block(self, statements: Sequence[ast.stmt]) -> None:
+        for node in statements:
+            self._statement(node)
+
+    def _statement(self, node: ast.stmt) -> None:
+        match node:
+            case ast.Assign():
+                active = self.value(node.value)
+                kind = self.kind(node.value)
+                for target in node.targets:
+                    self._assigned(target, active, kind, node.value)
+            case ast.AnnAssign(value=ast.expr()):
+                assert node.value is not None
+                self._assigned(node.target, self.value(node.value), self.kind(node.value), node.value)
+            case ast.AugAssign():
+                joined = ast.BinOp(terms.copied(node.target), node.op, node.value)
+                self._assigned(node.target, self.value(joined), self.kind(joined), joined)
+            case ast.For():
+                active = self.value(node.iter)
+                self._iterated(node.target, node.iter, active)
+                self._block(node.body)
+                self._block(node.orelse)
+            case ast.While() | ast.If():
+                self.value(node.test)
+                self._tested(node.test)
+                self._block(node.body)
+                self._block(node.orelse)
+            case ast.Return(value=ast.expr()):
+                assert node.value is not None
+                self.function.returns |= self.value(node.value)
+                self._use(node.value)
+                self.function.value.unify(self.kind(node.value))
+            case ast.FunctionDef():
+                if node.name not in self.function.nested:
+                    self.function.nested[node.name] = Function(node, self.function, self.whole)
+                self.function.kind(node.name).tell("function")
+            case ast.Expr(value=ast.Call()):
+                self._called(node.value)
+            case _:
+                pass
+
+    def _called(self, node: ast.expr) -> None:
+        assert isinstance(node, ast.Call)
+        if isinstance(node.func, ast.Attribute) and node.func.attr in (*CHANGING, "pop", "sort", "reverse"):
+            base, method = node.func.value, node.func.attr
+            if self.module.dotted(base) is None:
+                root = root_of(base)
+                active = True in [self.value(each) for each in node.args]
+                kind = self.kind(base)
+                kind.tell("box", "changed")
+                if method in ("append", "insert") and node.args:
+                    kind.tell("list")
+                    kind.element().unify(self.kind(node.args[-1]))
+                elif method in ("extend", "update") and node.args:
+                    kind.element().unify(self.kind(node.args[0]).element())
+                if root and active:
+                    self._vary(root)
+                if root and self._is_useful(root):
+                    for each in node.args:
+                        self._use(each)
+                return
+        # Whatever is changed by the callee depends on all arguments.
+        if self.value(node):
+            self._use(node)
+
+    def _tested(self, test: ast.expr) -> None:
+        for node in ast.walk(test):
+            if isinstance(node, ast.Compare) and isinstance(node.left, ast.Name):
+                if any(isinstance(each, ast.Constant) and each.value is None for each in node.comparators):
+                    self.function.kind(node.left.id).tell("optional")
+            elif (
+                isinstance(node, ast.UnaryOp)
+                and isinstance(node.op, ast.Not)
+                and isinstance(node.operand, ast.Name)
+            ):
+                self.function.kind(node.operand.id).tell("optional")
+
+    def _vary(self, name: str) -> None:
+        owner = self.function.owner(name)
+        if owner is not None:
+            owner.varied.add(name)
+
+    def _is_useful(self, name: str) -> bool:
+        owner = self.function.owner(name)
+        return owner is not None and name in owner.useful
+
+    def _assigned(self, target: ast.expr, active: bool, kind: Kind, value: ast.expr) -> None:
+        match target:
+            case ast.Name(name):
+                if active:
+                    self._vary(name)
+                self.function.kind(name).unify(kind)
+                if self._is_useful(name):
+                    self._use(value)
+                elif (root := root_of(value)) and isinstance(value, ast.Subscript | ast.Name):
+                    # A change of what is another name for a part changes the whole.
+                    if kind.has("changed") and self._is_useful(root):
+                        owner = self.function.owner(name)
+                        if owner:
+                            owner.useful.add(name)
+                if kind.has("changed") and isinstance(value, ast.Subscript | ast.Name):
+                    root = root_of(value)
+                    owner = self.function.owner(name)
+                    if root and owner and name in owner.varied:
+                        self._vary(root)
+            case ast.Tuple() | ast.List():
+                kind.tell("box")
+                if kind.has("optional"):
+                    kind.tell("linked")
+                parts = value.elts if isinstance(value, ast.Tuple | ast.List) else None
+                for place, each in enumerate(target.elts):
+                    own = parts[place] if parts and len(parts) == len(target.elts) else value
+                    is_active = self.value(own) if parts else active
+                    self._assigned(each, is_active, self.kind(own) if parts else kind.element(place), own)
+            case ast.Subscript():
+                root = root_of(target)
+                base = self.kind(target.value)
+                base.tell("box", "changed")
+                self._index(base, target.slice).unify(kind)
+                if root and active:
+                    self._vary(root)
+                if root and self._is_useful(root):
+                    self._use(value)
+
+    def _iterated(self, target: ast.expr, source: ast.expr, active: bool) -> None:
+        kind = self.kind(source)
+        kind.tell("box")
+        match source:
+            case ast.Call(func=ast.Name("enumerate"), args=[inner, *_]) if isinstance(target, ast.Tuple):
+                self._assigned(target.elts[0], False, Kind("number"), ast.Constant(0))
+                self._iterated(target.elts[1], inner, self.value(inner))
+            case ast.Call(func=ast.Name("zip")) if isinstance(target, ast.Tuple):
+                for each, inner in zip(target.elts, source.args, strict=False):
+                    self._iterated(each, inner, self.value(inner))
+            case ast.Call(func=ast.Name("reversed" | "list" | "tuple"), args=[inner]):
+                self._iterated(target, inner, active)
+            case ast.Subscript(value=inner, slice=ast.Slice()):
+                self._iterated(target, inner, active)
+            case ast.Call(func=ast.Name("range")):
+                self._assigned(target, False, Kind("number"), ast.Constant(0))
+            case ast.Call(func=ast.Attribute(value=inner, attr="items")) if isinstance(target, ast.Tuple):
+                self._assigned(target.elts[0], False, Kind(), ast.Constant(0))
+                self._assigned(target.elts[1], active, self.kind(inner).element(), inner)
+            case _:
+                self._assigned(target, active, kind.element(), source)
+
+    # Use, backward.
+
+    def _use(self, node: ast.expr) -> None:
+        """What an expression reads is useful, since the expression is."""
+        for each in ast.walk(node):
+            if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load):
+                owner = self.function.owner(each.id)
+                if owner is not None:
+                    owner.useful.add(each.id)
+                    if each.id in owner.nested:
+                        inner = owner.nested[each.id]
+                        for free in ast.walk(inner.node):
+                            if isinstance(free, ast.Name):
+                                holder = inner.owner(free.id)
+                                if holder is not None and holder is not inner:
+                                    holder.useful.add(free.id)
+
+    # Activity, forward.
+
+    def value(self, node: ast.expr) -> bool:
+        """Whether the value of an expression is varied; notes what calls do to the functions that they
+        call."""
+        match node:
+            case ast.Name(name):
+                owner = self.function.owner(name)
+                if owner is None:
+                    if name in self.module.functions and name in self.whole.functions:
+                        return False
+                    return False
+                if name in owner.nested:
+                    self._escape(owner.nested[name])
+                    return self._function_varied(owner.nested[name])
+                return name in owner.varied
+            case ast.Constant() | ast.JoinedStr() | ast.Lambda():
+                return False
+            case ast.BinOp():
+                left, right = self.value(node.left), self.value(node.right)
+                if isinstance(node.op, ast.FloorDiv) or _is_string(node.left):
+                    return False
+                if isinstance(node.op, ast.Mult) and isinstance(node.left, ast.List):
+                    return left
+                if isinstance(node.op, ast.Mult) and isinstance(node.right, ast.List):
+                    return right
+                return left or right
+            case ast.UnaryOp():
+                return self.value(node.operand) and not isinstance(node.op, ast.Not | ast.Invert)
+            case ast.Compare():
+                for each in (node.left, *node.comparators):
+                    self.value(each)
+                return False
+            case ast.BoolOp():
+                return True in [self.value(each) for each in node.values]
+            case ast.IfExp():
+                self.value(node.test)
+                return True in [self.value(node.body), self.value(node.orelse)]
+            case ast.Subscript():
+                return self.value(node.value)
+            case ast.Attribute():
+                return node.attr not in FACTS and self.module.dotted(node) is None and self.value(node.value)
+            case ast.Tuple() | ast.List() | ast.Set():
+                return True in [self.value(each) for each in node.elts]
+            case ast.Dict():
+                return True in [self.value(each) for each in node.values]
+            case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
+                return self._comprehension(node)
+            case ast.Call():
+                return self._call(node)
+        return False
+
+    def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> bool:
+        bound = terms.names_bound([each.target for each in node.generators])
+        new = bound - self.function.local
+        self.function.local |= new
+        for each in node.generators:
+            self._iterated(each.target, each.iter, self.value(each.iter))
+        parts = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+        found = True in [self.value(each) for each in parts]
+        self.function.useful |= bound
+        return found
+
+    def _function_varied(self, inner: Function) -> bool:
+        """Whether a function has to be differentiated: it captures or is given what varies."""
+        if inner.varied & set(inner.params) or inner.returns:
+            return True
+        for each in ast.walk(inner.node):
+            if isinstance(each, ast.Name):
+                owner = inner.owner(each.id)
+                if owner is not None and owner is not inner and each.id in owner.varied:
+                    return True
+        return False
+
+    def _call(self, node: ast.Call) -> bool:
+        arguments = [*node.args, *(each.value for each in node.keywords)]
+        actives = [self.value(each) for each in arguments]
+        functions = [self._function_value(each) for each in arguments]
+        if isinstance(node.func, ast.Name):
+            owner = self.function.owner(node.func.id)
+            named = owner.nested.get(node.func.id) if owner else None
+            if (
+                owner is None
+                and node.func.id in self.module.functions
+                and node.func.id not in self.module.imports
+            ):
+                if node.func.id not in self.whole.functions and not any(actives) and not any(functions):
+                    return False
+                named = self.whole.function(node.func.id)
+            if named is not None:
+                return self._bind(named, node, actives)
+            if owner is not None:
+                return self._unknown_function(node, actives)
+        elif not isinstance(node.func, ast.Attribute):
+            return self._unknown_function(node, actives)
+        dotted = self.module.dotted(node.func)
+        if dotted is None and isinstance(node.func, ast.Attribute):
+            base = node.func.value
+            return self.value(base) or (any(actives) and node.func.attr not in READING)
+        if dotted in table.CONSTANTS or dotted in OF_NUMPY:
+            return False
+        if isinstance(node.func, ast.Name) and node.func.id in ("_zeros", "_cells"):
+            return False
+        return any(actives)
+
+    def _function_value(self, node: ast.expr) -> bool:
+        """Whether an argument is a function of the file, which is then known to be used as a value."""
+        if not isinstance(node, ast.Name):
+            return False
+        owner = self.function.owner(node.id)
+        if owner is not None:
+            inner = owner.nested.get(node.id)
+            if inner is not None:
+                self._escape(inner)
+            return inner is not None or owner.kind(node.id).has("function")
+        if node.id in self.module.functions:
+            self._escape(self.whole.function(node.id))
+            return True
+        return False
+
+    def _escape(self, inner: Function) -> None:
+        inner.escapes = True
+
+    def _unknown_function(self, node: ast.Call, actives: list[bool]) -> bool:
+        self.kind(node.func).tell("function")
+        found = any(actives) or self.value(node.func)
+        for inner in self.whole.escaping():
+            if len(inner.params) < len(node.args):
+                continue
+            if any(actives):
+                inner.varied.update(inner.params)
+            for param, each in zip(inner.params, node.args, strict=False):
+                inner.kind(param).unify(self.kind(each))
+            found = found or inner.returns
+        return found
+
+    def _bind(self, named: Function, node: ast.Call, actives: list[bool]) -> bool:
+        for (param, argument), active in zip(bound(named, node), actives, strict=False):
+            if active:
+                named.varied.add(param)
+            named.kind(param).unify(self.kind(argument))
+            if named.kind(param).has("changed"):
+                root = root_of(argument)
+                if root and param in named.varied:
+                    self._vary(root)
+        if any(actives) or self._function_varied(named):
+            return named.returns or self._function_varied(named)
+        return named.returns
+
+
+def _is_string(node: ast.expr) -> bool:
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))

@@ -1,0 +1,1 @@
+"""Reverse mode (SPEC-AD AD32 to AD39)."""

@@ -1,0 +1,176 @@
+"""Reverse mode of calls: a pullback beside each value (SPEC-AD AD32, AD36)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from trainshift.derivatives import terms
+from trainshift.derivatives.reading.nodes import Node
+from trainshift.derivatives.reverse.pull import Pull
+from trainshift.derivatives.terms import rebuilt
+
+Back = Callable[[], None]
+
+
+class Calls(Pull):
+    """What a call becomes on both ways."""
+
+    forward: list[ast.stmt]
+
+    def _keep(self, name: str, fresh: bool = False, backs: list[Back] | None = None) -> Back:
+        raise NotImplementedError
+
+    def _must(self, root: Node) -> bool:
+        """Whether a call has to be gone back through even where nothing depends on its value."""
+        waiting = [root]
+        while waiting:
+            node = waiting.pop()
+            if node.sort == "call" and self._has_effects(node):
+                return True
+            waiting.extend(child for _, child in node.params)
+        return False
+
+    def _has_effects(self, node: Node) -> bool:
+        if node.target is None or node.target.value.has("function"):
+            return True
+        for each in (node.target, *self.whole.inside(node.target)):
+            if any(each.active(name) for name in each.foreign):
+                return True
+        return any(node.target.kind(each).has("changed") for each in self.whole.signature(node.target)[0])
+
+    @property
+    def pullbacks(self) -> dict[int, str]:
+        """The names of pullbacks by the call's node."""
+        if not hasattr(self, "_pullbacks"):
+            self._pullbacks: dict[int, str] = {}
+        return self._pullbacks
+
+    def called(self, node: Node, lines: list[tuple[str, Node]]) -> ast.expr:
+        """A call in an expression gets a line of its own: `t1, t1_pullback = g_vjp(...)`."""
+        held = self.function.temporary()
+        made = self._call_line(node, lines, held)
+        node.held = held
+        lines.append((held, node))
+        self.function.local.add(held)
+        after = self._keep(held, fresh=True)
+        pullback = self.pullbacks[id(node)]
+        last = self._keep(pullback, fresh=True)
+        self.forward.append(terms.assign(terms.display([terms.name(held), terms.name(pullback)]), made))
+        after()
+        last()
+        return terms.name(held)
+
+    def _call_line(self, node: Node, lines: list[tuple[str, Node]], base: str) -> ast.expr:
+        """The call of the function that gives the value and the pullback."""
+        expr = node.expr
+        assert isinstance(expr, ast.Call)
+        pullback = self.function.fresh(f"{base}_pullback")
+        self.pullbacks[id(node)] = pullback
+        new: dict[int, ast.expr] = {}
+        for param, child in node.params:
+            if self._is_function(child.expr):
+                new[id(child.expr)] = self._as_function(child.expr)
+                continue
+            made = self.ahead(child, lines)
+            carried = node.target is not None and param in self.whole.signature(node.target)[1]
+            place = child.sort == "name" or (
+                child.sort == "item" and isinstance(self.path(child.expr)[0], ast.Name)
+            )
+            if carried and not place:
+                if not isinstance(made, ast.Name):
+                    held = self.function.temporary()
+                    self.hold(held, made)
+                    made = terms.name(held)
+                    if child.active:
+                        lines.append((held, child))
+                        child.held = held
+                    else:
+                        child.held = held
+                elif child.held is None and child.sort == "still":
+                    child.held = made.id
+            if made is not child.expr:
+                new[id(child.expr)] = made
+        if node.target is not None:
+            function: ast.expr = terms.name(self.whole.made_name(node.target))
+        else:
+            function = self.plain(expr.func)
+        arguments = [rebuilt(each, new) for each in expr.args]
+        keywords = [ast.keyword(each.arg, rebuilt(each.value, new)) for each in expr.keywords]
+        return ast.Call(function, arguments, keywords)
+
+    def _is_function(self, expr: ast.expr) -> bool:
+        if not isinstance(expr, ast.Name):
+            return False
+        owner = self.function.owner(expr.id)
+        if owner is None:
+            return expr.id in self.whole.module.functions
+        return owner.kind(expr.id).has("function")
+
+    def _as_function(self, expr: ast.expr) -> ast.expr:
+        assert isinstance(expr, ast.Name)
+        owner = self.function.owner(expr.id)
+        if owner is None:
+            return terms.name(self.whole.made_name(self.whole.function(expr.id)))
+        return self.plain(expr)
+
+    def _call_back(self, node: Node, bar: ast.expr | None) -> None:
+        """The call of a pullback, its results added to the adjoints of the arguments."""
+        target = node.target
+        if target is not None:
+            params, carried = self.whole.signature(target)
+            given = dict(node.params)
+        else:
+            given = {param: child for param, child in node.params if not self._is_function(child.expr)}
+            params, carried = list(given), set()
+        arguments: list[ast.expr] = []
+        if target is None or not target.value.has("function"):
+            arguments.append(terms.constant(0.0) if bar is None else bar)
+        results: list[ast.expr] = []
+        after: list[tuple[Node, str]] = []
+        for param in params:
+            child = given.get(param)
+            if child is None or not child.active:
+                if param in carried:
+                    value = self.value(child) if child is not None else terms.constant(0.0)
+                    arguments.append(self.helper("_cells", value))
+                results.append(terms.name("_"))
+                continue
+            if param in carried:
+                if child.sort == "name":
+                    assert isinstance(child.expr, ast.Name)
+                    place: ast.expr | None = terms.name(self.start(child.expr.id))
+                elif child.sort == "item":
+                    place = self.place(child.expr)
+                else:
+                    place = None
+                if place is not None:
+                    arguments.append(place)
+                    results.append(place)
+                    continue
+                held = self.function.fresh(f"{child.held}_bar")
+                found = self.held_terms.pop(child.held or "", None)
+                start = self.helper("_cells", self.value(child))
+                if found:
+                    start = self.helper("_add", start, self.total(found, self.value(child)))
+                arguments.append(start)
+                results.append(terms.name(held))
+                after.append((child, held))
+                continue
+            taken = self._taken(child) if child.held is None else None
+            if taken is None:
+                base = child.expr.id if isinstance(child.expr, ast.Name) else child.held or "t"
+                taken = self.function.fresh(f"{base}_bar")
+                after.append((child, taken))
+            results.append(terms.name(taken))
+        call = terms.call(self.pullbacks[id(node)], *arguments)
+        if all(isinstance(each, ast.Name) and each.id == "_" for each in results):
+            self.emit(ast.Expr(call))
+        else:
+            self.emit(terms.assign(terms.display(results), call))
+        for child, held in after:
+            if child.sort == "name" and not child.pending and isinstance(child.expr, ast.Name):
+                if child.expr.id not in self.consumed and child.expr.id not in self.terms:
+                    self.add(child.expr.id, terms.name(held))
+                    continue
+            self.push(child, terms.name(held), child.pending)
