@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from trainshift.core.text.lean import kind_of
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.function import Function, root_of
@@ -71,8 +72,8 @@ class Checks:
 
     def _syntax(self, function: Function) -> None:
         for node in ast.walk(function.node):
-            if type(node) in _STATEMENTS or type(node).__name__ == "TryStar":
-                self.refuse(node, _STATEMENTS.get(type(node), _STATEMENTS[ast.Try]))
+            if kind_of(node) in _STATEMENTS or type(node).__name__ == "TryStar":
+                self.refuse(node, _STATEMENTS.get(kind_of(node), _STATEMENTS[ast.Try]))
             match node:
                 case ast.arguments():
                     for star, each in (("*", node.vararg), ("**", node.kwarg)):

@@ -16,8 +16,8 @@ from trainshift.derivatives.reading.expand import expand
 from trainshift.derivatives.reading.module import MADE, Module
 from trainshift.derivatives.result import Derived, Mode, NotFound, Refusal, Refused
 from trainshift.derivatives.reverse.build import Build
-from trainshift.derivatives.tables import table
 from trainshift.derivatives.tables.helpers import NAMES, closed, text_of
+from trainshift.derivatives.tables.rows import rows
 
 SUFFIX = {"reverse": "grad", "forward": "jvp"}
 # How a module that a derivative asks for is imported, by the name that the table has for it.
@@ -76,7 +76,7 @@ def _functions(
 ) -> tuple[Refusal, ...] | list[Any]:
     """The new functions and what they need, or the refusals."""
     try:
-        build = (Build if mode == "reverse" else Tangents)(module, node.name, by, table.rows(), made)
+        build = (Build if mode == "reverse" else Tangents)(module, node.name, by, rows(), made)
         refusals = list(Checks(build, by).all())
         if made in module.functions and not _is_made(module, made):
             place = module.functions[made]

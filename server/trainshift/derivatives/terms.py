@@ -6,8 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 
-FUNCTIONS = (ast.FunctionDef, ast.Lambda)
-COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+from trainshift.core.text.lean import kind_of
 
 
 def name(text: str) -> ast.Name:
@@ -43,7 +42,7 @@ def copied(node: ast.expr) -> ast.expr:
             return ast.Name(node.id, ast.Load())
         case ast.Constant():
             return node
-    made = type(node)()
+    made = kind_of(node)()
     for field in node._fields:
         old = getattr(node, field, None)
         if isinstance(old, list):
@@ -137,7 +136,11 @@ def same(one: ast.expr, other: ast.expr) -> bool:
 
 def is_number(node: ast.expr, value: float | None = None) -> bool:
     """Whether an expression is a literal number (that one, if given)."""
-    found = isinstance(node, ast.Constant) and type(node.value) in (int, float)
+    found = (
+        isinstance(node, ast.Constant)
+        and isinstance(node.value, int | float)
+        and not isinstance(node.value, bool)
+    )
     return found and (value is None or node.value == value)  # type: ignore[attr-defined]
 
 
@@ -257,7 +260,7 @@ def rebuilt(expr: ast.expr, new: dict[int, ast.expr]) -> ast.expr:
 
 def made_of(expr: ast.expr, fields: dict[str, object]) -> ast.expr:
     """Another expression of the same class."""
-    made = type(expr)()
+    made = kind_of(expr)()
     for field, value in fields.items():
         setattr(made, field, value)
     return made

@@ -227,7 +227,8 @@ class Values:
             case ast.Constant():
                 return terms.constant(0.0) if terms.is_number(expr) else terms.constant(None)
             case ast.List() | ast.Tuple():
-                return type(expr)([self._zero(each) for each in expr.elts], ast.Load())
+                zeros = [self._zero(each) for each in expr.elts]
+                return ast.List(zeros, ast.Load()) if isinstance(expr, ast.List) else terms.display(zeros)
             case ast.Dict():
                 return ast.Dict(
                     [terms.copied(each) for each in expr.keys if each],

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 
+from trainshift.core.text.lean import kind_of
 from trainshift.derivatives import terms
 
 Leave = Callable[[ast.stmt], list[ast.stmt]]
@@ -41,7 +42,7 @@ class OneExit:
         made: list[ast.stmt] = []
         for place, node in enumerate(statements):
             rest = statements[place + 1 :]
-            kind = _KINDS.get(type(node))
+            kind = _KINDS.get(kind_of(node))
             if kind and kind in leave:
                 return made + leave[kind](node)
             match node:
@@ -162,8 +163,8 @@ def jumps(statements: list[ast.stmt]) -> set[str]:
     """The words by which statements may leave what is around them."""
     found: set[str] = set()
     for node in statements:
-        if type(node) in _KINDS:
-            found.add(_KINDS[type(node)])
+        if kind_of(node) in _KINDS:
+            found.add(_KINDS[kind_of(node)])
         elif isinstance(node, ast.If):
             found |= jumps(node.body) | jumps(node.orelse)
         elif isinstance(node, ast.For | ast.While):

@@ -99,7 +99,7 @@ def shared(module: str, names: Mapping[str, str]) -> list[Row]:
     ]
 
 
-_MATH = (
+OF_MATH = (
     *shared("math", {}),
     slope("math.log2", "x", {"x": "d / (x * math.log(2.0))"}),
     slope("math.log10", "x", {"x": "d / (x * math.log(10.0))"}),
@@ -157,14 +157,6 @@ _MATH = (
     ),
     Row("_like", ("bar", "x"), {"bar": "d"}, {"bar": "_like(d, x)"}, False),
 )
-
-
-def rows() -> dict[str, Row]:
-    """Every row of functions by the full name of what is called."""
-    from trainshift.derivatives.tables.table_numpy import ROWS as of_numpy
-    from trainshift.derivatives.tables.table_tensorflow import ROWS as of_tensorflow
-
-    return {row.name: row for row in (*_MATH, *of_numpy, *of_tensorflow)}
 
 
 # What never has a derivative: its value is a constant wherever it is moved a little, or no number at all.
