@@ -29,6 +29,20 @@ SCRIPTS = ("mnist_tape", "emoji_bom", "crlf_tabs")
 PROGRAM = ROOT / "fixtures" / "editors" / "three_files"
 WHOLE_PROGRAM = "Trainshift: Make distributed (train.py and 2 more files)"
 WHOLE_FILE = "Trainshift: Make distributed (whole file)"
+# What takes two units of UTF-16 stands before what is made; the finding tells that the server is there.
+PENDULUM = """\
+import math
+import tensorflow as tf
+
+Adam = tf.keras.optimizers.Adam
+optimizer = Adam(1e-3)
+
+
+def energy(angle, speed):
+    # \N{PARTY POPPER} per unit of mass
+    return 0.5 * speed * speed + 9.81 * (1 - math.cos(angle))
+"""
+
 
 Edit = Callable[[bytes], Editor]
 
@@ -36,6 +50,13 @@ Edit = Callable[[bytes], Editor]
 def converted(path: Path, *options: str) -> str:
     """What `trainshift convert` makes of a file."""
     command = [str(TRAINSHIFT), "convert", "--quiet", *options, "-o", "-", str(path)]
+    return subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout.decode()
+
+
+def differentiated(path: Path, mode: str) -> str:
+    """What `trainshift differentiate` makes of a file with PENDULUM."""
+    options = ["--quiet", "--mode", mode, "-o", "-", f"{path}:energy"]
+    command = [str(TRAINSHIFT), "differentiate", *options]
     return subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout.decode()
 
 
@@ -140,3 +161,10 @@ class Contract:
         editor.wait_for_text(converted(editor.path, "--at", str(line)))
         editor.ask("execute", "trainshift.makeDistributed")
         editor.wait_for_text(converted(editor.path))
+
+    @pytest.mark.parametrize("mode", ["forward", "reverse"])
+    def test_a_function_is_differentiated(self, edit: Edit, mode: str) -> None:
+        editor = edit(PENDULUM.encode())
+        editor.wait_for(Shown("TF03", 4))
+        editor.apply(f"Trainshift: Differentiate ({mode} mode)", line_of(editor.path, "return 0.5"))
+        editor.wait_for_text(differentiated(editor.path, mode))

@@ -437,3 +437,57 @@ async def test_a_notebook_on_the_disk_is_no_module(puller: Session, tmp_path: Pa
     assert (await notebook.codes())[2] == {"HV02"}
     notebook.close()
     assert await puller.pulled(notebook.documents[2]) == []
+
+
+# Derivatives
+
+HALF = "def half(x):\n    return x / 2"
+CUBE = (
+    "%matplotlib inline\ndef cube(x):\n    y = half(x)  # of a half\n    return y * y * y\n\nprint(cube(2.0))"
+)
+
+
+async def test_a_derivative_goes_to_the_end_of_the_cell(puller: Session) -> None:
+    notebook = Notebook(
+        puller, [("python", HALF), ("markdown", "# ("), ("python", CUBE), ("python", "x = 1\n")]
+    )
+    cell = notebook.documents[2]
+    menu = await puller.actions(cell, 3, only=["refactor.rewrite.differentiate.reverse"])
+    (action,) = menu
+    edit = (await puller.resolve(action)).edit
+    assert edit is not None
+    after = puller.texts_after(edit)
+    assert list(after) == [cell.uri]
+    text = after[cell.uri]
+    assert text.startswith(f"{CUBE}\n\n\n")
+    assert not text.endswith("\n")
+    assert "def cube_grad(x" in text
+    compile(text.replace("%matplotlib inline", ""), "cell", "exec")
+    notebook.write(2, text)
+    (again,) = await puller.actions(cell, 3, only=["refactor.rewrite.differentiate.reverse"])
+    assert again.disabled is not None
+    assert again.disabled.reason == "cube_grad is up to date"
+    notebook.write(2, text.replace("y * y * y", "y * y", 1))
+    (again,) = await puller.actions(
+        cell,
+        cell.line("# Made by trainshift differentiate cube --mode reverse --wrt"),
+        only=["refactor.rewrite.differentiate.reverse"],
+    )
+    assert again.title == "Trainshift: Make again"
+    assert (await puller.result(again, cell)).startswith(cell.text[: cell.text.index("# Made by")])
+
+
+async def test_a_refusal_names_the_line_of_the_cell(puller: Session) -> None:
+    notebook = Notebook(
+        puller,
+        [
+            ("python", HALF),
+            ("markdown", "# ("),
+            ("python", "def open_(x):\n    try:\n        return x\n    finally:\n        pass"),
+        ],
+    )
+    (action,) = await puller.actions(
+        notebook.documents[2], 2, only=["refactor.rewrite.differentiate.reverse"]
+    )
+    assert action.disabled is not None
+    assert action.disabled.reason.startswith("line 2 of its cell: try ")
