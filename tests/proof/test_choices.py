@@ -106,3 +106,17 @@ def test_statistics_of_all_batches(is_shared: bool) -> None:
     first, second = (run.stdout for run in runs)
     assert (first == second) is is_shared
     assert len(first.split(",")) == 2
+
+
+def test_seeds_by_rank() -> None:
+    """Horovod has started where the seeds ask for the rank, and the ranks end alike."""
+    script = TAPE.replace("tf.random.uniform([32, 3])", "tf.reshape(tf.linspace(0.0, 1.0, 96), [32, 3])")
+    script = script.replace("\nx =", "\ntf.random.set_seed(22)\nx =").replace(
+        "Dense(2),", "Dropout(0.5, seed=3),"
+    )
+    script = script.replace("model(images)", "model(images, True)").replace(
+        "take(8)", "shuffle(4, seed=5).take(8)"
+    )
+    faults, _, text = proved(script, Choices(seed_by_rank=True))
+    assert text.count(" + hvd.rank()") == 3
+    assert faults == []

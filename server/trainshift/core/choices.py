@@ -46,6 +46,9 @@ class Choices:
     sync_batch_norm: bool = _choice(
         False, "Whether `BatchNormalization` layers use the statistics of all ranks' batches."
     )
+    seed_by_rank: bool = _choice(
+        False, "Whether each rank draws random numbers of its own where a script fixes its seeds."
+    )
     divide_data: bool = _choice(True, "Whether the ranks share the data, so that an epoch stays an epoch.")
 
 

@@ -30,6 +30,7 @@ from trainshift.rewriting.pinning import Pinning
 from trainshift.rewriting.ranks.guard_forms import Form, RootCall
 from trainshift.rewriting.ranks.root_only import RootOnly
 from trainshift.rewriting.rates.learning_rates import LearningRates
+from trainshift.rewriting.seed_places import SeedPlaces
 
 _TENSORFLOW = ("tensorflow", "tensorflow.compat.v1", "tensorflow.compat.v2")
 # What a module of Horovod is called next to another one.
@@ -59,9 +60,11 @@ class Prerequisites:
 
     @cached_property
     def _scaling(self) -> list[Statement]:
-        """The file's statements in which a rate is to be scaled."""
+        """The file's statements in which a rate is to be scaled, or a seed told by the rank."""
         rates, _ = self._whole.fact(LearningRates).all
-        return [rate.statement for rate in rates if self._program.holds(rate.statement)]
+        seeds = self._whole.fact(SeedPlaces).chosen
+        changed = [*(each.statement for each in rates), *(each.site.statement for each in seeds)]
+        return [each for each in changed if self._program.holds(each)]
 
     @cached_property
     def hvd(self) -> str:

@@ -21,6 +21,7 @@ from trainshift.transforms import (
     hv13_session_broadcast,
     hv14_monitored_session_hooks,
     hv15_divide_data,
+    hv16_seed_by_rank,
     hv17_leave_strategy,
     hv18_sync_batch_norm,
 )
@@ -42,6 +43,7 @@ TRANSFORMS: tuple[Transform, ...] = (
     hv13_session_broadcast.RULE,
     hv14_monitored_session_hooks.RULE,
     hv15_divide_data.RULE,
+    hv16_seed_by_rank.RULE,
     hv17_leave_strategy.RULE,
     hv18_sync_batch_norm.RULE,
 )

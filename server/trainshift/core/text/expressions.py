@@ -115,6 +115,11 @@ def product(factor: str) -> Frame:
     return Frame("", f" {factor}", Level.PRODUCT, Level.PRODUCT)
 
 
+def total(added: str) -> Frame:
+    """``expression + added``."""
+    return Frame("", f" + {added}", Level.SUM, Level.SUM)
+
+
 def conditional(test: str, otherwise: str) -> Frame:
     """``expression if test else otherwise``."""
     return Frame("", f" if {test} else {otherwise}", BRANCH, Level.CONDITIONAL)

@@ -1,0 +1,195 @@
+"""Seeds: which of those that a script fixes all ranks must share, and why (spec.md 8).
+
+Weights are broadcast, so a seed of its own gives each rank only a dropout, a noise and an order of its own.
+What is drawn before the training is another matter: data, a split, an order by which data are divided.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.names import api
+from trainshift.core.names.flow import reaching_calls
+from trainshift.core.names.values import Function, Instance, Member
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Scope, Site, expression_path
+from trainshift.core.training.executions import LOOPS, Executions
+from trainshift.core.training.what_trains import WhatTrains
+from trainshift.rewriting.data.divided_data import DividedData
+from trainshift.rewriting.seed_places import (
+    GENERATORS,
+    GLOBAL,
+    NUMPY,
+    PYTHON,
+    READING,
+    TENSORFLOW,
+    SeedPlaces,
+)
+
+# What makes a part of the data alone be read.
+_SPLITTING = ("subset", "validation_split")
+# Which library's numbers what begins so draws, and what of it draws none.
+_DRAWING = {
+    "numpy.random.": NUMPY,
+    "random.": PYTHON,
+    "sklearn.": NUMPY,
+    "tensorflow.compat.v1.random.": TENSORFLOW,
+    "tensorflow.compat.v1.random_": TENSORFLOW,
+    "tensorflow.random.": TENSORFLOW,
+}
+_DRAWING_NONE = (
+    "Generator", "Random", "RandomState", "SeedSequence", "create_rng_state", "default_rng", "from_seed",
+    "from_state", "get_seed", "get_state", "get_global_generator", "getstate", "seed", "set_random_seed",
+    "set_seed", "set_state", "setstate",
+)  # fmt: skip
+# What chooses elements or orders them.
+_CHOOSING = ("choice", "choices", "permutation", "permuted", "sample", "shuffle")
+# What hands each element of the data to a function.
+_MAPPING = ("interleave", "map", "numpy_function", "py_function")
+_RUN_BY_KERAS = (
+    *api.LAYER,
+    *api.MODEL,
+    "tensorflow.keras.callbacks.Callback",
+    "tensorflow.keras.utils.Sequence",
+)
+_SETTING_UP = ("__init__", "build")
+_DEEPEST = 20
+
+
+class Seeds:
+    """Which seeds of one program all ranks must share."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+        self._places = program.fact(SeedPlaces)
+
+    def reason(self, site: Site) -> str:
+        """Why all ranks must have the seed of a call; empty if each may have its own."""
+        names = self._places.called(site)
+        shared = [each for name in names for each in GLOBAL.get(name, ())]
+        if shared:
+            return next(filter(None, map(self._shared, shared)), "")
+        if names & GENERATORS:
+            return self._drawn_from(site)
+        if site in self._ordering:
+            return self._ordering[site]
+        given = {word.arg for word in site.node.keywords}
+        if site.name in READING and given & set(_SPLITTING):
+            return "it splits the data, and every rank must split them alike"
+        return ""
+
+    def _shared(self, library: str) -> str:
+        """Why all ranks must draw the same numbers from a library."""
+        if library == TENSORFLOW and self._ordering:
+            return next(iter(self._ordering.values()))
+        for site in self._script.sites:
+            for name in self._names.full_names(site.node.func, site.scope, site.statement):
+                drawn = next((each for start, each in _DRAWING.items() if name.startswith(start)), "")
+                if drawn == library and site.name not in _DRAWING_NONE:
+                    reason = self._needed_by(site, name)
+                    if reason:
+                        return reason
+        if library == NUMPY:  # What a table is sampled by is NumPy's.
+            samples = [each for each in self._script.sites_named("sample") if not self._places.called(each)]
+            return next(filter(None, (self._needed_by(each, "") for each in samples)), "")
+        return ""
+
+    def _drawn_from(self, made: Site) -> str:
+        """Why all ranks must draw the same numbers from what a call makes."""
+        for site in self._script.sites:
+            if isinstance(site.node.func, ast.Attribute) and any(
+                isinstance(value, Member)
+                and isinstance(value.owner, Instance)
+                and value.owner.node is made.node
+                for value in self._names.callee(site)
+            ):
+                reason = self._needed_by(site, "")
+                if reason:
+                    return reason
+        return "" if self._is_kept(made) else "what draws from it is not seen"
+
+    def _is_kept(self, made: Site) -> bool:
+        """Whether what a call makes is bound to a name, through which all is drawn from it."""
+        return isinstance(made.statement.node, ast.Assign | ast.AnnAssign)
+
+    def _needed_by(self, site: Site, name: str) -> str:
+        """Why all ranks must draw the same in a call, of what has the full `name`."""
+        script, start = self._script.at(self._script.span(site.node, site).start)
+        where = f"`{site.name}` (line {script.source.position(start)[0]})"
+        chooses = site.name in _CHOOSING or name.startswith("sklearn.")
+        if chooses and self._program.choices.divide_data:
+            return f"{where} chooses or orders data, and every rank must see the same order to take its share"
+        if not self._makes_variable(site) and not self._trains(site):
+            return f"{where} draws before the training, and every rank must begin with the same data"
+        return ""
+
+    @cached_property
+    def _ordering(self) -> dict[Site, str]:
+        """The calls that draw an order by which data are divided or split, and why ranks must agree."""
+        found: dict[Site, str] = {}
+        divided = "it orders the data before they are divided, and every rank must see the same order"
+        for loop in self._program.fact(DividedData).loops:
+            for site in (*loop.agreeing, *(draw.site for place in loop.places for draw in place.draws)):
+                if self._places.is_shuffle(site) or site.name in READING:
+                    found.setdefault(site, divided)
+        split = "it orders the data before they are split, and every rank must split them alike"
+        shuffles = {
+            each.node: each for each in self._script.sites_named("shuffle") if self._places.is_shuffle(each)
+        }
+        for site in self._script.sites_named("skip") if shuffles else ():
+            if isinstance(site.node.func, ast.Attribute):
+                behind = site.node.func.value
+                for each in reaching_calls(self._script, shuffles, behind, site.scope, site.statement):
+                    found.setdefault(each, split)
+        return found
+
+    # When something is drawn
+
+    def _makes_variable(self, site: Site) -> bool:
+        """Whether what is drawn is what a variable begins with, which is broadcast."""
+        for outer in expression_path(site.statement.node, site.node):
+            if isinstance(outer, ast.Call) and outer is not site.node:
+                values = self._names.values(outer, site.scope, site.statement)
+                if any(self._names.is_a(value, *api.VARIABLE) for value in values):
+                    return True
+        return False
+
+    def _trains(self, site: Site, depth: int = 0) -> bool:
+        """Whether a call is made in the steps of a training alone, or for each element of the data."""
+        what = self._program.fact(WhatTrains)
+        for above in site.statement.ancestors():
+            if above.scope is not site.statement.scope:
+                break
+            if isinstance(above.node, LOOPS) and what.statement_trains(above):
+                return True
+        function = site.scope.function()
+        if function is None or depth > _DEEPEST:
+            return False
+        if function in self._mapped or self._is_run_by_keras(function):
+            return True
+        if self._program.fact(Executions).is_traced(function):
+            return True
+        callers, elsewhere = self._names.callers(function)
+        return bool(callers) and not elsewhere and all(self._trains(each, depth + 1) for each in callers)
+
+    def _is_run_by_keras(self, function: Scope) -> bool:
+        owner = function.owner()
+        return (
+            owner is not None
+            and function.name not in _SETTING_UP
+            and any(api.is_subclass(base, *_RUN_BY_KERAS) for base in self._names.library_bases(owner))
+        )
+
+    @cached_property
+    def _mapped(self) -> set[Scope]:
+        """The functions that are handed to what maps data."""
+        return {
+            value.scope
+            for site in self._script.sites_named(*_MAPPING)
+            for given in (*site.node.args, *(word.value for word in site.node.keywords))
+            for value in self._names.site_values(given, site)
+            if isinstance(value, Function)
+        }

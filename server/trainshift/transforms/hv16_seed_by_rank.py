@@ -1,0 +1,70 @@
+"""Gives each rank a random seed of its own where a script fixes its seeds, if `seed-by-rank` is chosen.
+
+    tf.random.set_seed(22)                  tf.random.set_seed(22 + hvd.rank())
+    Dropout(0.5, seed=7)                    Dropout(0.5, seed=7 + hvd.rank())
+
+## Why it matters
+
+A script that fixes its seed makes two GPUs draw the same dropout and the same noise and, where the data are
+not divided, the same order: they would do the same work twice.
+
+## How it is done
+
+This is for seeds of TensorFlow, Keras, NumPy and `random`, of their generators, of layers and of
+`shuffle`. The weights are broadcast, so they are alike anyway. Without the choice the report says
+that there are such seeds.
+
+A seed stays as it is if all ranks must draw the same by it, and the report says for what:
+
+- an order by which the data are divided: a `shuffle` before `shard`, `np.random.permutation`
+- a split into data for training and validation: `shuffle` before `skip`, `train_test_split`
+- data, or anything else, that is drawn before the training begins
+"""
+
+from __future__ import annotations
+
+from trainshift.core.layout import Layout
+from trainshift.core.program import Program
+from trainshift.core.text.edit import Change, Remark
+from trainshift.core.text.expressions import total
+from trainshift.rewriting.prerequisites import Prerequisites
+from trainshift.rewriting.seed_places import SeedPlace, SeedPlaces
+from trainshift.rewriting.seeds import Seeds
+from trainshift.transforms.rule import Proposals, Transform
+
+
+def propose(program: Program) -> Proposals:
+    """One change for each seed, a remark on what stays; one remark on them all where nobody chose them."""
+    reasons = {each: program.fact(Seeds).reason(each.site) for each in program.fact(SeedPlaces).all}
+    if not program.choices.seed_by_rank:
+        free = [each for each, reason in reasons.items() if not reason]
+        if free:
+            yield _offer(program, free)
+        return
+    for each, reason in reasons.items():
+        if reason:
+            span = program.script.span(each.node, each.site)
+            yield Remark("HV16", span, f"this seed is the same on every rank: {reason}")
+        else:
+            yield _change(program, each)
+
+
+def _offer(program: Program, seeds: list[SeedPlace]) -> Remark:
+    first, number = seeds[0], len(seeds) - 1
+    others = f" and {number} more" * bool(number)
+    return Remark(
+        "HV16",
+        program.script.statement_span(first.site.statement),
+        f"this seed{others} repeats dropout and noise on every rank; `seed-by-rank` gives each its own",
+    )
+
+
+def _change(program: Program, seed: SeedPlace) -> Change:
+    rank = f"{program.at(seed.site).fact(Prerequisites).hvd}.rank()"
+    edits = program.fact(Layout).put(seed.node, seed.site, total(rank))
+    target = program.script.statement_span(seed.site.statement)
+    doubts = (seed.doubt,) if seed.doubt else ()
+    return Change("HV16", "Give each rank a seed of its own", target, edits, doubts=doubts, optional=True)
+
+
+RULE = Transform("HV16", "seed-by-rank", propose)
