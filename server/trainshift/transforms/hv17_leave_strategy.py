@@ -22,6 +22,8 @@ shown.
 Gradients come out alike. A strategy adds up those of a loss that is divided by the batch of all replicas;
 here it is divided by the rank's own batch, and Horovod takes the mean.
 
+`tf.distribute.get_replica_context()` stays, as there is one without a strategy too: that of one replica.
+
 ## What is refused
 
 Strategies for TPUs and parameter servers, and any use of a strategy that is not understood: the refusal names

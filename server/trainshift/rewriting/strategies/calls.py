@@ -30,6 +30,11 @@ class Method:
     title: str
     decision: str = ""
 
+    @property
+    def is_run(self) -> bool:
+        """Whether it runs a function, which gives a value for each replica."""
+        return self.edits is _run
+
 
 class _Pieces:
     """A call of which some pieces stay, in order, with other code between them."""

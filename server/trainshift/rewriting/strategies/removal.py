@@ -190,6 +190,8 @@ class Removal:
             if site.in_fstring:
                 raise NotUnderstood("it stands in an f-string")
             method = METHODS[member.attr]
+            if method.is_run:
+                self._know_no_values(use)
             if member.attr == "experimental_distribute_dataset":
                 renamed = read_by_own_name(self._program, site)
                 if renamed is not None:
@@ -201,6 +203,15 @@ class Removal:
             self._note(use, method.title, method.decision)
         else:
             raise NotUnderstood(f"nothing takes the place of {member.attr}")
+
+    def _know_no_values(self, use: Use) -> None:
+        """Raise where the values of all replicas are taken out of what a run gave."""
+        node, above = use.statement.node, use.around[2]
+        targets = node.targets if isinstance(node, ast.Assign) and above is node else []
+        names = {each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)}
+        read = [each.parent for name in names for each in self._strategies.readings.get(name, ())]
+        if any(isinstance(each, ast.Attribute) and each.attr == "values" for each in (above, *read)):
+            raise NotUnderstood("the values of its replicas are taken one by one")
 
     def _site(self, node: ast.AST, member: ast.Attribute) -> Site | None:
         """The call of a method."""

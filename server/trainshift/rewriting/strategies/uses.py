@@ -51,9 +51,10 @@ class _Parts:
 
 
 class Reading(NamedTuple):
-    """A name where it is read."""
+    """A name where it is read, and what it is part of."""
 
     node: ast.Name
+    parent: ast.AST
     scope: Scope
     statement: Statement
 
@@ -87,7 +88,9 @@ class Strategies:
         for reading in self._readings:
             for node, scope in reading.scopes.items():
                 if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-                    found.setdefault(node.id, []).append(Reading(node, scope, reading.statement))
+                    found.setdefault(node.id, []).append(
+                        Reading(node, reading.above[node], scope, reading.statement)
+                    )
         return found
 
     def name_of(self, site: Site) -> str:
