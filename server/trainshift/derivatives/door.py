@@ -62,7 +62,7 @@ def derive(
         main = new.name == made
         origin = node if main else module.functions.get(new.name[:-4])
         texts[new.name] = f"{comment}{options if main else ''}\n{Layout(module, origin).function(new)}"
-    helpers = {each: text_of(each, build.arrays) for each in closed(build.helpers)}
+    helpers = {each: text_of(each, build.arrays, build.tensors) for each in closed(build.helpers)}
     edits = _edits(module, node, helpers, texts, build.needs)
     added = tuple(each.name for each in functions)
     result = text

@@ -51,6 +51,7 @@ def copied(node: ast.expr) -> ast.expr:
             setattr(made, field, _copied(old))
     if hasattr(made, "ctx"):
         made.ctx = ast.Load()
+    assert isinstance(made, ast.expr)
     return made
 
 
@@ -136,12 +137,10 @@ def same(one: ast.expr, other: ast.expr) -> bool:
 
 def is_number(node: ast.expr, value: float | None = None) -> bool:
     """Whether an expression is a literal number (that one, if given)."""
-    found = (
-        isinstance(node, ast.Constant)
-        and isinstance(node.value, int | float)
-        and not isinstance(node.value, bool)
-    )
-    return found and (value is None or node.value == value)  # type: ignore[attr-defined]
+    found = node.value if isinstance(node, ast.Constant) else None
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        return False
+    return value is None or found == value
 
 
 def constant(value: object) -> ast.expr:
@@ -263,6 +262,7 @@ def made_of(expr: ast.expr, fields: dict[str, object]) -> ast.expr:
     made = kind_of(expr)()
     for field, value in fields.items():
         setattr(made, field, value)
+    assert isinstance(made, ast.expr)
     return made
 
 

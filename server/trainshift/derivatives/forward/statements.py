@@ -123,9 +123,7 @@ class Forward(Values):
         kind = self.nodes.reader.kind(target) if isinstance(target, ast.Name) else None
         if kind is not None and kind.has("changed") and kind.has("array") and root.sort == "row":
             if isinstance(target, ast.Name) and root.row is not None and root.row.elementwise:
-                self.needs.add("np")
-                shape = terms.call("np.shape", made)
-                tangent = terms.summed(tangent, terms.call("np.zeros", shape))
+                tangent = terms.summed(tangent, self.wide(made))
         dot = terms.assign(self._dots_of(target), tangent)
         if terms.names_read(tangent) & (names | own) and not top:
             self.out += [dot, line]

@@ -216,10 +216,14 @@ class Values:
         if self.whole.arrays and row.name in ("Add", "Sub", "numpy.add", "numpy.subtract"):
             for _, child in node.params:
                 if not child.active and not self.nodes.settled(child.expr):
-                    self.needs.add("np")
-                    shape = terms.call("np.shape", self._value(child))
-                    total = terms.summed(total, terms.call("np.zeros", shape))
+                    total = terms.summed(total, self.wide(self._value(child)))
         return total
+
+    def wide(self, value: ast.expr) -> ast.expr:
+        """Zeros of the shape of an array, by which a tangent gets that shape."""
+        if self.whole.tensors:
+            return terms.call("tf.zeros_like", value)
+        return terms.call("np.zeros", terms.call("np.shape", value))
 
     def _zero(self, expr: ast.expr) -> ast.expr:
         """The tangent of what is not active."""

@@ -25,6 +25,7 @@ class Analysis:
         self.reverse = reverse
         self.functions: dict[str, Function] = {}
         self.arrays = False
+        self.tensors = False
         self.captured_bars: dict[tuple[Function, str], str] = {}
         self.dot_names: dict[tuple[Function | None, str], str] = {}
         self.start = self.function(start)

@@ -23,6 +23,7 @@ class Whole(Protocol):
     rows: Rows
     reverse: bool
     arrays: bool
+    tensors: bool
     functions: dict[str, Function]
     captured_bars: dict[tuple[Function, str], str]
     dot_names: dict[tuple[Function | None, str], str]

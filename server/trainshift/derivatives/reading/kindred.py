@@ -169,6 +169,7 @@ class KindReader:
                 return kind.element()
         if (dotted and dotted.startswith("numpy.")) or (dotted and dotted.startswith("tensorflow.")):
             self.whole.arrays = True
+            self.whole.tensors = self.whole.tensors or dotted.startswith("tensorflow.")
             return Kind("number", "array" if dotted.rpartition(".")[2] in _MAKING else "number")
         row = self.whole.rows.get(dotted or "")
         if row and row.elementwise:

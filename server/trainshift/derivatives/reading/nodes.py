@@ -91,9 +91,11 @@ class Nodes:
                 if isinstance(one.expr, ast.List) or kind.has("list"):
                     return Node("repeated", expr, [("a", one), ("n", other)])
         if isinstance(expr.op, ast.MatMult):
-            return Node("row", expr, [("a", left), ("b", right)], self.whole.rows["numpy.matmul"])
+            product = "tensorflow.matmul.whole" if self.whole.tensors else "numpy.matmul"
+            return Node("row", expr, [("a", left), ("b", right)], self.whole.rows[product])
         if isinstance(expr.op, ast.Pow):
-            row = table.ARRAY_POWER if self.whole.arrays and not self.settled(expr) else table.POWER
+            wide = table.TENSOR_POWER if self.whole.tensors else table.ARRAY_POWER
+            row = wide if self.whole.arrays and not self.settled(expr) else table.POWER
             if not right.active and terms.is_number(expr.right):
                 row = literal_power(expr.right.value)  # type: ignore[attr-defined]
             return Node("row", expr, [("a", left), ("b", right)], row)
@@ -135,8 +137,11 @@ class Nodes:
             dotted = "math.log2arguments"
         if dotted == "numpy.einsum" and isinstance(arguments[0], ast.Constant):
             return einsum(str(arguments[0].value))
-        if len(arguments) == 1 and not expr.keywords and f"{dotted}.whole" in rows:
-            dotted += ".whole"
+        if self.whole.tensors and dotted == "builtins.abs":
+            dotted = "tensorflow.abs"
+        whole = rows.get(f"{dotted}.whole")
+        if whole is not None and len(arguments) == len(whole.params) and not expr.keywords:
+            return whole
         if dotted not in rows and isinstance(expr.func, ast.Name) and expr.func.id in rows:
             dotted = expr.func.id
         return rows.get(dotted)
@@ -161,6 +166,8 @@ class Nodes:
                     return True
                 last = dotted.rpartition(".")[2]
                 whole = len(expr.args) == 1 and not expr.keywords
+                if dotted.startswith("tensorflow."):
+                    return last.removeprefix("reduce_") in REDUCING | {"logsumexp"} and whole
                 if dotted.startswith("numpy."):
                     return last in REDUCING and whole
                 if isinstance(expr.func, ast.Attribute) and not dotted:

@@ -11,6 +11,7 @@ from trainshift.derivatives.reading.kindred import KindReader
 from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.tables import table
 from trainshift.derivatives.tables.table_numpy import CONSTANTS as OF_NUMPY
+from trainshift.derivatives.tables.table_tensorflow import CONSTANTS as OF_TENSORFLOW
 
 # Methods of containers that give an element or the elements; those that change it.
 READING = frozenset(("get", "pop", "copy", "items", "values", "keys", "setdefault"))
@@ -298,7 +299,7 @@ class Reader(KindReader):
         if dotted is None and isinstance(node.func, ast.Attribute):
             base = node.func.value
             return self.value(base) or (any(actives) and node.func.attr not in READING)
-        if dotted in table.CONSTANTS or dotted in OF_NUMPY:
+        if dotted in table.CONSTANTS or dotted in OF_NUMPY or dotted in OF_TENSORFLOW:
             return False
         if isinstance(node.func, ast.Name) and node.func.id in ("_zeros", "_cells"):
             return False

@@ -343,6 +343,8 @@ class Pull:
 
     def _simple(self, index: ast.expr, array: bool) -> bool:
         """Whether an index is one place, or a part of an array without repetitions."""
+        if self.whole.tensors:
+            return isinstance(index, ast.Constant) and isinstance(index.value, str)
         if isinstance(index, ast.Slice):
             return array
         if isinstance(index, ast.Tuple):

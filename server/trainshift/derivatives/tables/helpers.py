@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from trainshift.derivatives.tables.helpers_numpy import HELPERS
+from trainshift.derivatives.tables.table_tensorflow import HELPERS as OF_TENSORS
 
 # Each by its name; where the file knows NumPy, the second text is taken.
 _NUMBERS = {
@@ -127,6 +128,7 @@ def _unbroadcast(bar, x):
 _NEEDS = {
     "_add_at": ("_add",),
     "_prod_bar": ("_spread",),
+    "_ties": ("_spread",),
     "_matmul_left_bar": ("_unbroadcast",),
     "_matmul_right_bar": ("_unbroadcast",),
     "_dot_left_bar": ("_matmul_left_bar", "_unbroadcast"),
@@ -137,9 +139,9 @@ _NEEDS = {
 NAMES = frozenset((*_NUMBERS, *_ARRAYS, *HELPERS))
 
 
-def text_of(name: str, arrays: bool) -> str:
+def text_of(name: str, arrays: bool, tensors: bool) -> str:
     """The text of a helper, without empty lines around it."""
-    found = _ARRAYS.get(name) if arrays else None
+    found = OF_TENSORS.get(name) if tensors else _ARRAYS.get(name) if arrays else None
     return (found or _NUMBERS.get(name) or HELPERS[name]).strip("\n") + "\n"
 
 
