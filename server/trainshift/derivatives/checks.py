@@ -60,7 +60,7 @@ class Checks:
                     ):
                         self.refuse(node, f"{each} is called but is a parameter: name a function of the file")
         if not self.found and not start.returns:
-            self.refuse(start.node, f"the value does not depend on {', '.join(self.wrt)}")
+            self.refuse(start.node, f"the value does not depend on {', '.join(self.wrt or start.params)}")
         return tuple(sorted(self.found.values()))
 
     def refuse(self, node: ast.AST, message: str) -> None:

@@ -43,12 +43,16 @@ def derive(
     Raises `NotFound` where the text is no Python, or has no such function or parameter.
     """
     module = Module(text)
+    for each in module.tree.body:
+        if isinstance(each, ast.AsyncFunctionDef) and each.name == function:
+            said = "async cannot be differentiated: what runs meanwhile is not known"
+            return Refused(function, mode, (Refusal(each.lineno, each.col_offset + 1, said),))
     node = module.function(function)
     arguments = node.args
     params = [each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
-    for each in wrt or ():
-        if each not in params:
-            raise NotFound(f"{function} has no parameter {each}")
+    for given in wrt or ():
+        if given not in params:
+            raise NotFound(f"{function} has no parameter {given}")
     by, left_out = (list(wrt), ()) if wrt is not None else chosen(node)
     made = name or f"{function}_{SUFFIX[mode]}"
     found = _functions(module, node, mode, by, made)

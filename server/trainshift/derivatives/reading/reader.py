@@ -216,8 +216,11 @@ class Reader(KindReader):
                     self._escape(owner.nested[name])
                     return self._function_varied(owner.nested[name])
                 return name in owner.varied
-            case ast.Constant() | ast.JoinedStr() | ast.Lambda():
+            case ast.Constant() | ast.JoinedStr():
                 return False
+            case ast.Lambda():
+                inside = terms.names_read(node.body) - {each.arg for each in node.args.args}
+                return True in [self.value(terms.name(each)) for each in sorted(inside)]
             case ast.BinOp():
                 left, right = self.value(node.left), self.value(node.right)
                 if isinstance(node.op, ast.FloorDiv) or _is_string(node.left):
@@ -275,7 +278,7 @@ class Reader(KindReader):
         return False
 
     def _call(self, node: ast.Call) -> bool:
-        arguments = [*node.args, *(each.value for each in node.keywords)]
+        arguments = [*node.args, *(each.value for each in node.keywords if each.arg != "key")]
         actives = [self.value(each) for each in arguments]
         functions = [self._function_value(each) for each in arguments]
         if isinstance(node.func, ast.Name):

@@ -227,7 +227,34 @@ ROWS = _also(
 
 CONSTANTS = frozenset(
     f"tensorflow.{each}"
-    for each in ["shape", "size", "rank", "zeros", "ones", "zeros_like", "ones_like", "one_hot", "range", "eye", "fill", "argmax", "argmin", "argsort", "sign", "math.sign", "math.argmax", "stop_gradient", "equal", "greater", "less", "floor", "math.floor", "round", "print", "constant"]
+    for each in [
+        "shape",
+        "size",
+        "rank",
+        "zeros",
+        "ones",
+        "zeros_like",
+        "ones_like",
+        "one_hot",
+        "range",
+        "eye",
+        "fill",
+        "argmax",
+        "argmin",
+        "argsort",
+        "sign",
+        "math.sign",
+        "math.argmax",
+        "stop_gradient",
+        "equal",
+        "greater",
+        "less",
+        "floor",
+        "math.floor",
+        "round",
+        "print",
+        "constant",
+    ]
 )
 
 HELPERS: Mapping[str, str] = {
