@@ -9,6 +9,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from trainshift.core.choices import Choices
 from trainshift.core.names.script import Script
@@ -30,6 +31,8 @@ _MOST_RIVALS = 20
 
 # The rules of which a program may do what another one that shares a file does without.
 _HARMLESS = frozenset(rule.code for rule in TRANSFORMS if rule.sets_up or rule.harmless)
+# The choices by which a program does without a rule.
+_CHOSEN = {rule.code: rule.choice for rule in TRANSFORMS if rule.choice}
 
 
 class Programs:
@@ -180,13 +183,20 @@ def analyze_program(
     if not shared:
         return analysis
     programs = Programs(files)
+    rivals: list[Claims] = []
     starts = dict.fromkeys(start for path in sorted(shared) for start in programs.starts(path))
-    found: list[Withheld] = []
     for start in [each for each in starts if each != script.path][:_MOST_RIVALS]:
         rival = claims(start)
         if rival is not None:
-            found += _disagreements(analysis, rival)
-    return replace(analysis, withheld=(*analysis.withheld, *found)) if found else analysis
+            rivals.append(rival)
+    found = [each for rival in rivals for each in _disagreements(analysis, rival)]
+    without: dict[str, Any] = {_CHOSEN[each.rule]: False for each in found if each.rule in _CHOSEN}
+    if without:
+        # What this program does without is not done in part.
+        left = [replace(each, essential=False) for each in found if each.rule in _CHOSEN]
+        analysis = analyze_script(script, pause, choices=replace(choices or Choices(), **without))
+        found = [*left, *(each for rival in rivals for each in _disagreements(analysis, rival))]
+    return replace(analysis, withheld=(*analysis.withheld, *dict.fromkeys(found))) if found else analysis
 
 
 def _disagreements(analysis: Analysis, rival: Claims) -> Iterator[Withheld]:

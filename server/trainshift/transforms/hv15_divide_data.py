@@ -136,5 +136,9 @@ def _shown(program: Program, loop: LoopData) -> str:
 
 
 RULE = Transform(
-    "HV15", "divide-data", propose, guards=(Guard("TF03"), Guard("TF05"), Guard("TF06"), Guard("TF07"))
+    "HV15",
+    "divide-data",
+    propose,
+    guards=(Guard("TF03"), Guard("TF05"), Guard("TF06"), Guard("TF07")),
+    choice="divide_data",
 )

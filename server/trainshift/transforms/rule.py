@@ -48,6 +48,7 @@ class Transform:
     on what it leaves alone.
     `guards` name the restrictions that it relies on.  One that `sets_up` gives a file what its other changes
     need, and is only of use with them.  One that is `harmless` does nothing to a program that does without.
+    `choice` is the choice by which a program does without the rule and is right all the same.
     """
 
     code: str
@@ -56,6 +57,7 @@ class Transform:
     guards: tuple[Guard, ...] = ()
     sets_up: bool = False
     harmless: bool = False
+    choice: str = ""
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"HV\d\d", self.code) or not re.fullmatch(r"[a-z]+(-[a-z]+)*", self.name):

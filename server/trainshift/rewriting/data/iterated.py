@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.names.flow import reaching_calls
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Site, Statement
+from trainshift.core.text.facts import COMPREHENSIONS, Site, Statement, expression_path
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.rewriting.keras.fits import Fit, Fits
 
@@ -39,12 +40,24 @@ class Iterated:
             if isinstance(statement.node, ast.For | ast.AsyncFor)
             and self._program.fact(WhatTrains).statement_trains(statement)
         ]
+        found += self._comprehensions()
         for fit in self._program.fact(Fits).fits:
             data = fit.given("x") or fit.given("generator")
             if data is not None:
                 at = Occurrence(data, fit.site.scope, fit.site.statement, fit.site)
                 found.append(Iteration(at, fit.site.statement, fit))
         return found
+
+    def _comprehensions(self) -> Iterator[Iteration]:
+        """The comprehensions that train: ``[step(batch) for batch in data]``."""
+        trains = self._program.fact(WhatTrains)
+        for site in self._script.sites:
+            if site.deferred and trains.site_trains(site):
+                for node in expression_path(site.statement.node, site.node):
+                    if isinstance(node, COMPREHENSIONS):
+                        at = Occurrence(node.generators[0].iter, site.statement.scope, site.statement)
+                        yield Iteration(at, site.statement)
+                        break
 
     @cached_property
     def data(self) -> list[Iteration]:

@@ -1,0 +1,54 @@
+"""Data that programs share are divided as all of them want it, or by the training alone."""
+
+from __future__ import annotations
+
+from programs import changed, converted
+from trainshift.engine.conversion import Status
+
+DATA = """\
+import tensorflow as tf
+
+
+def load(x, y):
+    return tf.data.Dataset.from_tensor_slices((x, y)).shuffle(100).batch(10)
+
+
+train = load([1.0] * 40, [1.0] * 40)
+"""
+TRAIN = """\
+import tensorflow as tf
+
+from data import train
+
+model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+model.fit(train, epochs={epochs})
+"""
+EVALUATED = "model.evaluate(train)\n"
+LENGTH = ".apply(lambda ds: ds.shard(hvd.size(), hvd.rank()).take(len(ds) // hvd.size()))"
+
+
+def program(**files: str) -> dict[str, str]:
+    return {f"{name}.py": text for name, text in files.items()}
+
+
+def test_programs_that_agree_divide_a_shared_file() -> None:
+    files = program(data=DATA, one=TRAIN.format(epochs=1), other=TRAIN.format(epochs=2))
+    conversion = converted(files, "one.py")
+    assert conversion.status is Status.CONVERTED, conversion.reason
+    assert LENGTH in changed(conversion)["data.py"]
+    assert conversion.withheld == ()
+
+
+def test_a_program_that_another_one_disagrees_with_leaves_the_data_whole() -> None:
+    """The other evaluates what this one only trains on, so that it cannot be divided where it is made."""
+    files = program(data=DATA, one=TRAIN.format(epochs=1), other=TRAIN.format(epochs=2) + EVALUATED)
+    conversion = converted(files, "one.py")
+    assert conversion.status is Status.CONVERTED, conversion.reason
+    assert not any("shard" in text for text in changed(conversion).values())
+    assert [each.rule for each in conversion.withheld] == ["HV15"]
+    again = converted(files | changed(conversion), "one.py")
+    assert again.status is Status.ALREADY_DISTRIBUTED
+    other = changed(converted(files, "other.py"))
+    assert ["shard" in other[name] for name in ("other.py", "data.py")] == [True, False]
+    assert converted(files | other, "one.py").status is Status.CONVERTED
