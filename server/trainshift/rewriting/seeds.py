@@ -44,7 +44,7 @@ _DRAWING_NONE = (
     "set_seed", "set_state", "setstate",
 )  # fmt: skip
 # What chooses elements or orders them.
-_CHOOSING = ("choice", "choices", "permutation", "permuted", "sample", "shuffle")
+_CHOOSING = ("choice", "choices", "next_batch", "permutation", "permuted", "sample", "shuffle")
 # What hands each element of the data to a function.
 _MAPPING = ("interleave", "map", "numpy_function", "py_function")
 _RUN_BY_KERAS = (
@@ -92,9 +92,10 @@ class Seeds:
                     reason = self._needed_by(site, name)
                     if reason:
                         return reason
-        if library == NUMPY:  # What a table is sampled by is NumPy's.
-            samples = [each for each in self._script.sites_named("sample") if not self._places.called(each)]
-            return next(filter(None, (self._needed_by(each, "") for each in samples)), "")
+        if library == NUMPY:
+            unseen = [each for each in self._script.sites_named("sample") if not self._places.called(each)]
+            unseen += self._script.sites_named("next_batch")
+            return next(filter(None, (self._needed_by(each, "") for each in unseen)), "")
         return ""
 
     def _drawn_from(self, made: Site) -> str:
