@@ -7,11 +7,13 @@ by sending the others what rank 0 has drawn.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.names.values import Instance
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Site, arguments, hides_arguments, last_name
 from trainshift.core.training.alike import Alike
@@ -31,6 +33,10 @@ _CHOOSING = {
 # What gives a number, or numbers in a row.
 _COUNTING = frozenset({"arange", "int", "len", "list", "range"})
 _COUNTS = (ast.Attribute, ast.BinOp, ast.Constant, ast.Subscript)
+_NUMBERS = frozenset({"rand", "randint", "randn", "random", "random_sample", "uniform", "normal"})
+_GENERATORS = frozenset({"numpy.random.default_rng", "numpy.random.RandomState", "random.Random"})
+# What gives the same whatever the order of what it is given.
+_UNORDERED = frozenset({"builtins.len", "builtins.max", "builtins.min", "builtins.sorted", "builtins.sum"})
 _UNLESS_TOLD = ("KFold", "StratifiedKFold")
 _BY_NUMPY = "numpy.random"
 _SEEDS = "tensorflow.keras.utils.set_random_seed"
@@ -101,6 +107,7 @@ class Draws:
         parts = self._parts_behind(at)
         calls = (self._script.site_of(part) for part in parts if isinstance(part, ast.Call))
         found = [Draw(site, self._remedy(site)) for site in calls if self.is_free(site)]
+        found += self._chosen_by_chance(at, parts)
         read = {last_name(part) for part in parts}
         for site in self._shuffled_in_place:
             name = last_name(site.node.args[0]) if site.node.args else ""
@@ -108,13 +115,28 @@ class Draws:
                 found.append(Draw(site, self._remedy_in_place(site)))
         return found
 
+    def _chosen_by_chance(self, at: Occurrence, parts: list[ast.expr]) -> Iterator[Draw]:
+        """The draws that choose elements by a mask: how many these are is another number on each rank."""
+        for part in parts:
+            if not isinstance(part, ast.Subscript) or isinstance(part.slice, ast.Constant | ast.Slice):
+                continue
+            mask = self._parts_behind(at.part(part.slice))
+            if any(isinstance(each, ast.Compare) for each in mask):
+                calls = (self._script.site_of(each) for each in mask if isinstance(each, ast.Call))
+                yield from (Draw(site, None) for site in calls if self._draws_numbers(site))
+
+    def _draws_numbers(self, site: Site) -> bool:
+        names = self._names.full_names(site.node.func, site.scope, site.statement)
+        drawn = any(name.startswith(f"{_BY_NUMPY}.") for name in names)
+        return drawn and site.name in _NUMBERS and not self.is_seeded(_BY_NUMPY)
+
     def _parts_behind(self, at: Occurrence) -> list[ast.expr]:
         """All expressions that an expression is made of, through names and the script's functions."""
         seen: dict[int, ast.expr] = {}
         waiting = [at]
         while waiting and len(seen) < _MOST:
             each = waiting.pop()
-            if id(each.node) in seen or isinstance(each.node, ast.Lambda):
+            if id(each.node) in seen or isinstance(each.node, ast.Lambda) or self._is_sorted(each):
                 continue
             seen[id(each.node)] = each.node
             parts = [part for part in ast.iter_child_nodes(each.node) if isinstance(part, ast.expr)]
@@ -127,11 +149,31 @@ class Draws:
 
     def is_free(self, site: Site) -> bool:
         """Whether a call draws an order or a choice that nothing fixes."""
+        if site.name == "set" and self._names.calls(site, "builtins.set"):
+            return True
         if site.name not in _CHOOSING:
             return False
+        if self._is_of_own_generator(site):
+            return True
         names = self._names.full_names(site.node.func, site.scope, site.statement)
         libraries = {each for each in _SEEDING for name in names if name.startswith(f"{each}.")}
         return bool(libraries) and not any(self._is_fixed_draw(site, each) for each in libraries)
+
+    def _is_of_own_generator(self, site: Site) -> bool:
+        """Whether a generator draws that was made without a seed: ``np.random.default_rng()``."""
+        function = site.node.func
+        values = self._names.site_values(function.value, site) if isinstance(function, ast.Attribute) else ()
+        return any(
+            isinstance(value, Instance) and value.cls in _GENERATORS and not arguments(value.node)
+            for value in values
+        )
+
+    def _is_sorted(self, at: Occurrence) -> bool:
+        """Whether an expression does not depend on the order of what it is given."""
+        node = at.node
+        return isinstance(node, ast.Call) and not _UNORDERED.isdisjoint(
+            self._names.full_names(node.func, at.scope, at.statement)
+        )
 
     def _is_fixed_draw(self, site: Site, library: str) -> bool:
         given = {word.arg: word.value for word in site.node.keywords}
@@ -159,7 +201,8 @@ class Draws:
             hidden = hides_arguments(site.node) and any(word.arg is None for word in site.node.keywords)
             given = any(word.arg == "random_state" for word in site.node.keywords)
             return None if hidden or given or self.is_repeated(site) else Remedy.STATE
-        is_order = self._names.calls(site, f"{_BY_NUMPY}.permutation")
+        drawn = self._names.calls(site, f"{_BY_NUMPY}.permutation") or self._is_of_own_generator(site)
+        is_order = site.name == "permutation" and drawn
         numbers = len(site.node.args) == 1 and self._is_index(site.node.args[0], site)
         return Remedy.SENT if is_order and numbers and self._can_send(site) else None
 

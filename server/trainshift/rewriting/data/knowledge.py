@@ -139,6 +139,8 @@ class Knowledge:
 
 def unordered(draw: Draw) -> str:
     """What comes of a draw that nothing makes alike."""
+    if draw.site.name == "set":
+        return "a `set` has another order on each rank; sort it"
     return f"`{draw.site.name}` orders the data differently on each rank; give it a seed"
 
 

@@ -43,6 +43,8 @@ class Readers:
                 continue
             seen.add(each)
             waiting += each.consumers
+            if isinstance(each.at.node, ast.Subscript):
+                yield each.at  # What holds it may be read anywhere.
             for binding in each.bindings:
                 yield from self._of_binding(binding, each, allowed)
             for function in each.called:
@@ -62,8 +64,6 @@ class Readers:
             # What a function gives several of is unpacked here, and perhaps elsewhere too.
             for function in self._names.called_functions(self._script.site_of(binding.value)):
                 yield from self._of_function(function, {*allowed, id(binding.value)})
-        elif isinstance(node.at.node, ast.Subscript):
-            yield node.at
 
     def _of_function(self, function: Scope, allowed: set[int]) -> Iterator[Occurrence]:
         """The calls of a function that are none of the allowed ones."""
