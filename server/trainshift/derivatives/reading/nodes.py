@@ -68,7 +68,7 @@ class Nodes:
             case ast.Dict():
                 return Node("display", expr, [("", self.node(each)) for each in expr.values])
             case ast.Attribute("T") | ast.Attribute(attr="T"):
-                turned = self.whole.rows["numpy.transpose"]
+                turned = self.whole.rows["numpy.transpose.whole"]
                 return Node("row", expr, [("x", self.node(expr.value))], turned)
             case ast.Call():
                 return self._call(expr)
@@ -91,7 +91,7 @@ class Nodes:
                 if isinstance(one.expr, ast.List) or kind.has("list"):
                     return Node("repeated", expr, [("a", one), ("n", other)])
         if isinstance(expr.op, ast.MatMult):
-            product = "tensorflow.matmul.whole" if self.whole.tensors else "numpy.matmul"
+            product = "tensorflow.matmul" if self.whole.tensors else "numpy.matmul"
             return Node("row", expr, [("a", left), ("b", right)], self.whole.rows[product])
         if isinstance(expr.op, ast.Pow):
             wide = table.TENSOR_POWER if self.whole.tensors else table.ARRAY_POWER

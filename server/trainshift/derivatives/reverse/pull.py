@@ -330,10 +330,13 @@ class Pull:
         kind = self.nodes.reader.kind(expr)
         base = self.nodes.reader.kind(expr.value) if isinstance(expr, ast.Subscript) else None
         index = place.slice
-        if not self._simple(index, base is not None and base.has("array")):
+        # A tensor is never changed in place.
+        tensor = self.whole.tensors and not (base is not None and base.has("list", "tuple", "dict"))
+        if tensor or not self._simple(index, base is not None and base.has("array")):
             held = place.value
             made = self.helper("_add_at", held, as_value(index), bar)
-            self.emit(terms.assign(held, made) if isinstance(held, ast.Name) else ast.Expr(made))
+            is_new = tensor or isinstance(held, ast.Name)
+            self.emit(terms.assign(held, made) if is_new else ast.Expr(made))
         elif kind.numeric:
             self.emit(terms.added(place, terms.simplified(bar)))
         elif kind.has("array"):

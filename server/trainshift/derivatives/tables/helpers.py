@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from trainshift.derivatives.tables.helpers_numpy import HELPERS
-from trainshift.derivatives.tables.table_tensorflow import HELPERS as OF_TENSORS
+from trainshift.derivatives.tables.helpers_numpy import HELPERS as OF_NUMPY
+from trainshift.derivatives.tables.helpers_tensorflow import HELPERS as OF_TENSORFLOW
 
 # Each by its name; where the file knows NumPy, the second text is taken.
 _NUMBERS = {
@@ -127,27 +127,28 @@ def _unbroadcast(bar, x):
 }
 _NEEDS = {
     "_add_at": ("_add",),
-    "_prod_bar": ("_spread",),
-    "_ties": ("_spread",),
+    "_shares": ("_spread",),
     "_matmul_left_bar": ("_unbroadcast",),
     "_matmul_right_bar": ("_unbroadcast",),
-    "_dot_left_bar": ("_matmul_left_bar", "_unbroadcast"),
-    "_dot_right_bar": ("_matmul_right_bar", "_unbroadcast"),
 }
 
 
-NAMES = frozenset((*_NUMBERS, *_ARRAYS, *HELPERS))
+NAMES = frozenset((*_NUMBERS, *_ARRAYS, *OF_NUMPY, *OF_TENSORFLOW))
 
 
-def text_of(name: str, arrays: bool, tensors: bool) -> str:
-    """The text of a helper, without empty lines around it."""
-    found = OF_TENSORS.get(name) if tensors else _ARRAYS.get(name) if arrays else None
-    return (found or _NUMBERS.get(name) or HELPERS[name]).strip("\n") + "\n"
+def text_of(name: str, arrays: bool, tensors: bool = False) -> str:
+    """The text of a helper, without empty lines around it: of tensors, of arrays, or of numbers."""
+    known = [OF_TENSORFLOW] * tensors + [_ARRAYS, OF_NUMPY] * arrays + [_NUMBERS, OF_NUMPY]
+    return next(each[name] for each in known if name in each).strip("\n") + "\n"
 
 
 def closed(names: Iterable[str]) -> list[str]:
     """The helpers and those that they call, sorted."""
-    found = set(names)
-    for each in list(found):
-        found.update(_NEEDS.get(each, ()))
+    found: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        each = waiting.pop()
+        if each not in found:
+            found.add(each)
+            waiting += _NEEDS.get(each, ())
     return sorted(found)

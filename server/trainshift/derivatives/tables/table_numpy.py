@@ -1,29 +1,163 @@
-"""The rows of NumPy, and the helpers that they call."""
+"""The rows of NumPy.
+
+A name that ends in `.whole` is the row of calls that are given the array alone, and no axis.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from trainshift.derivatives.tables.helpers_numpy import HELPERS
 from trainshift.derivatives.tables.table import ARRAY_POWER, Row, shared, slope
 
 _NAMES = {
-    "asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh", "atanh":
-    "arctanh", }  # fmt: skip
+    "asin": "arcsin",
+    "acos": "arccos",
+    "atan": "arctan",
+    "asinh": "arcsinh",
+    "acosh": "arccosh",
+    "atanh": "arctanh",
+}
+_LONG = ", axis=axis, keepdims=keepdims"
+_AXES = {"axis": "None", "keepdims": "False"}
 
 
 def _row(
-    name: str,
-    params: str,
-    reverse: str | Mapping[str, str],
-    forward: str | Mapping[str, str],
-    **defaults: str,
+    name: str, params: str, reverse: Mapping[str, str], forward: Mapping[str, str], **defaults: str
 ) -> Row:
-    """A row that is not element by element; a template alone is that of the first parameter."""
-    names = tuple(params.split())
-    reverse = {names[0]: reverse} if isinstance(reverse, str) else reverse
-    forward = {names[0]: forward} if isinstance(forward, str) else forward
-    return Row(f"numpy.{name}", names, reverse, forward, False, defaults)
+    return Row(f"numpy.{name}", tuple(params.split()), reverse, forward, False, defaults)
+
+
+def _one(name: str, reverse: str, forward: str, params: str = "x", **defaults: str) -> Row:
+    """A row of one array."""
+    return _row(name, params, {"x": reverse}, {"x": forward}, **defaults)
+
+
+def _along(name: str, reverse: str, forward: str, params: str = "x axis keepdims", **defaults: str) -> Row:
+    """A row of a reduction along an axis."""
+    return _one(name, reverse, forward, params, **{**_AXES, **defaults})
+
+
+def _whole(name: str, reverse: str, forward: str) -> Row:
+    """A row of calls with an array alone."""
+    return _one(f"{name}.whole", reverse, forward)
+
+
+_BESIDE = "x - np.mean(x, axis=axis, keepdims=True)"
+_COUNT = "(np.size(x) / np.size(y) - ddof)"
+_REDUCTIONS = (
+    _whole("sum", "np.full(np.shape(x), d)", "np.sum(d)"),
+    _along("sum", "_spread(d, x, axis, keepdims)", f"np.sum(d{_LONG})"),
+    _whole("mean", "np.full(np.shape(x), d / np.size(x))", "np.mean(d)"),
+    _along("mean", "_spread(d, x, axis, keepdims) * (np.size(y) / np.size(x))", f"np.mean(d{_LONG})"),
+    _whole("var", "d * 2 * (x - np.mean(x)) / np.size(x)", "np.mean(2 * (x - np.mean(x)) * d)"),
+    _along(
+        "var",
+        f"_spread(d, x, axis, keepdims) * 2 * ({_BESIDE}) / {_COUNT}",
+        f"np.sum(2 * ({_BESIDE}) * d{_LONG}) / {_COUNT}",
+        "x axis ddof keepdims",
+        ddof="0",
+    ),
+    _whole("std", "d / y * (x - np.mean(x)) / np.size(x)", "np.mean((x - np.mean(x)) * d) / y"),
+    _along(
+        "std",
+        f"_spread(d / y, x, axis, keepdims) * ({_BESIDE}) / {_COUNT}",
+        f"np.sum(({_BESIDE}) * d{_LONG}) / y / {_COUNT}",
+        "x axis ddof keepdims",
+        ddof="0",
+    ),
+    _whole("prod", "d * _others(x)", "np.sum(d * _others(x))"),
+    _along(
+        "prod", "_spread(d, x, axis, keepdims) * _others(x, axis)", f"np.sum(d * _others(x, axis){_LONG})"
+    ),
+    *(
+        row
+        for name in ("max", "min", "amax", "amin")
+        for row in (
+            _whole(name, "d * _shares(x, y)", "np.sum(d * _shares(x, y))"),
+            _along(
+                name,
+                "_spread(d, x, axis, keepdims) * _shares(x, y, axis, keepdims)",
+                f"np.sum(d * _shares(x, y, axis, keepdims){_LONG})",
+            ),
+        )
+    ),
+    _whole("cumsum", "np.reshape(np.cumsum(d[::-1])[::-1], np.shape(x))", "np.cumsum(d)"),
+    _one(
+        "cumsum",
+        "np.flip(np.cumsum(np.flip(d, axis), axis=axis), axis)",
+        "np.cumsum(d, axis=axis)",
+        "x axis",
+    ),
+    _one("trace", "d * np.eye(*np.shape(x))", "np.trace(d)"),
+)
+
+_BACK, _THERE = "np.reshape(d, np.shape(x))", "np.reshape(d, np.shape(y))"
+_SHAPES = (
+    *(
+        _one(name, _BACK, _THERE, params)
+        for name, params in (
+            ("reshape", "x shape"),
+            ("ravel", "x"),
+            ("flatten", "x"),
+            ("squeeze", "x axis"),
+            ("expand_dims", "x axis"),
+            ("atleast_1d", "x"),
+            ("atleast_2d", "x"),
+        )
+    ),
+    _whole("transpose", "np.transpose(d)", "np.transpose(d)"),
+    _one("transpose", "np.transpose(d, np.argsort(axes))", "np.transpose(d, axes)", "x axes"),
+    _one("swapaxes", "np.swapaxes(d, i, j)", "np.swapaxes(d, i, j)", "x i j"),
+    _one("moveaxis", "np.moveaxis(d, j, i)", "np.moveaxis(d, i, j)", "x i j"),
+    _whole("flip", "np.flip(d)", "np.flip(d)"),
+    _one("flip", "np.flip(d, axis)", "np.flip(d, axis)", "x axis"),
+    _one("roll", "np.roll(d, -shift, axis)", "np.roll(d, shift, axis)", "x shift axis", axis="None"),
+    _one("diff", "np.concatenate([-d[:1], d[:-1] - d[1:], d[-1:]])", "np.diff(d)"),
+    _one("triu", "np.triu(d)", "np.triu(d)"),
+    _one("tril", "np.tril(d)", "np.tril(d)"),
+    _one("sort", "d[np.argsort(np.argsort(x, kind='stable'))]", "d[np.argsort(x, kind='stable')]"),
+    _one("take", "_add_at(_cells(x), index, d)", "np.take(d, index)", "x index"),
+    _one("item", "np.full(np.shape(x), d)", "d.item()"),
+    _one("broadcast_to", "_unbroadcast(d, x)", "np.broadcast_to(d, np.shape(y))", "x shape"),
+    _one("tile", "_tile_bar(d, x)", "np.tile(d, reps)", "x reps"),
+    _one(
+        "repeat",
+        "_repeat_bar(d, x, repeats, axis)",
+        "np.repeat(d, repeats, axis=axis)",
+        "x repeats axis",
+        axis="None",
+    ),
+    _one("pad", "_pad_bar(d, x, width)", "np.pad(d, width)", "x width"),
+    _one("diag", "_diag_bar(d, x, k)", "np.diag(d, k)", "x k", k="0"),
+    _one("full", "np.sum(d)", "np.full(np.shape(y), d)", "shape x"),
+    _one("full_like", "np.sum(d)", "np.full(np.shape(y), d)", "like x"),
+    _one("copy", "d", "np.copy(d)"),
+    *(
+        _one(name, "_like(d, x)", "np.array(d, dtype=float)", "x dtype")
+        for name in ("array", "asarray", "ascontiguousarray")
+    ),
+    _one("float64", "d", "d"),
+    _one(
+        "astype",
+        "d if np.issubdtype(y.dtype, np.floating) else np.zeros(np.shape(x))",
+        "d if np.issubdtype(y.dtype, np.floating) else np.zeros(np.shape(x))",
+        "x dtype",
+    ),
+)
+
+_SEVERAL = (
+    _one("concatenate", "_parts(d, x, axis)", "np.concatenate(d, axis=axis)", "x axis", axis="0"),
+    _one("vstack", "_parts(d, x, 0)", "np.vstack(d)"),
+    _one("hstack", "_parts(d, x, 0 if np.ndim(y) == 1 else 1)", "np.hstack(d)"),
+    _whole("stack", "list(d)", "np.stack(d)"),
+    _one("stack", "list(np.moveaxis(d, axis, 0))", "np.stack(d, axis=axis)", "x axis", axis="0"),
+    *(
+        _one(
+            name, "np.concatenate(d, axis=axis)", f"np.{name}(d, parts, axis=axis)", "x parts axis", axis="0"
+        )
+        for name in ("split", "array_split")
+    ),
+)
 
 
 def einsum(subscripts: str) -> Row | None:
@@ -53,174 +187,106 @@ def einsum(subscripts: str) -> Row | None:
     return Row("numpy.einsum", ("subscripts", *names), reverse, forward, False)
 
 
-def _reduction(name: str, reverse: str, forward: str) -> Row:
-    return _row(name, "x axis keepdims", reverse, forward, axis="None", keepdims="False")
+_PRODUCTS = (
+    _row(
+        "matmul",
+        "a b",
+        {"a": "_matmul_left_bar(d, a, b)", "b": "_matmul_right_bar(d, a, b)"},
+        {"a": "d @ b", "b": "a @ d"},
+    ),
+    _row(
+        "dot",
+        "a b",
+        {"a": "_dot_left_bar(d, a, b)", "b": "_dot_right_bar(d, a, b)"},
+        {"a": "np.dot(d, b)", "b": "np.dot(a, d)"},
+    ),
+    _row(
+        "inner",
+        "a b",
+        {"a": "_tensordot_bar(d, a, b, (-1, -1), 0)", "b": "_tensordot_bar(d, a, b, (-1, -1), 1)"},
+        {"a": "np.inner(d, b)", "b": "np.inner(a, d)"},
+    ),
+    _row(
+        "vdot",
+        "a b",
+        {"a": "np.reshape(d * np.ravel(b), np.shape(a))", "b": "np.reshape(d * np.ravel(a), np.shape(b))"},
+        {"a": "np.vdot(d, b)", "b": "np.vdot(a, d)"},
+    ),
+    _row(
+        "outer",
+        "a b",
+        {"a": "np.reshape(d @ np.ravel(b), np.shape(a))", "b": "np.reshape(np.ravel(a) @ d, np.shape(b))"},
+        {"a": "np.outer(d, b)", "b": "np.outer(a, d)"},
+    ),
+    _row(
+        "tensordot",
+        "a b axes",
+        {"a": "_tensordot_bar(d, a, b, axes, 0)", "b": "_tensordot_bar(d, a, b, axes, 1)"},
+        {"a": "np.tensordot(d, b, axes)", "b": "np.tensordot(a, d, axes)"},
+        axes="2",
+    ),
+)
 
-
-def _both(name: str, params: str, left: str, right: str, ahead: tuple[str, str]) -> Row:
-    one, other = params.split()[:2]
-    return _row(name, params, {one: left, other: right}, {one: ahead[0], other: ahead[1]})
-
-
-_SPREAD = "_spread(d, x, axis, keepdims)"
-_CENTRED = "(x - np.mean(x, axis=axis, keepdims=True))"
-_SHARE = "_spread(d, x, axis, keepdims) * _ties(x, y, axis, keepdims)"
-_SHARE_DOT = "np.sum(d * _ties(x, y, axis, keepdims), axis=axis, keepdims=keepdims)"
+_LINALG = (
+    _one("linalg.inv", "-np.swapaxes(y, -1, -2) @ d @ np.swapaxes(y, -1, -2)", "-y @ d @ y"),
+    _row(
+        "linalg.solve",
+        "a b",
+        {"a": "_solve_left_bar(d, a, y)", "b": "np.linalg.solve(np.swapaxes(a, -1, -2), d)"},
+        {"a": "-np.linalg.solve(a, d @ y)", "b": "np.linalg.solve(a, d)"},
+    ),
+    _one("linalg.det", "d * y * np.linalg.inv(x).T", "y * np.trace(np.linalg.solve(x, d))"),
+    _whole("linalg.norm", "d * x / y", "np.sum(x * d) / y"),
+    _one(
+        "linalg.norm",
+        "_spread(d / y, x, axis, keepdims) * x",
+        f"np.sum(x * d{_LONG}) / y",
+        "x axis keepdims",
+        **_AXES,
+    ),
+    _one("linalg.cholesky", "_cholesky_bar(d, y)", "_cholesky_dot(d, y)"),
+)
 
 ROWS = (
     *shared("numpy", _NAMES),
     slope("numpy.log2", "x", {"x": "d / (x * np.log(2.0))"}),
     slope("numpy.log10", "x", {"x": "d / (x * np.log(10.0))"}),
-    slope("numpy.abs", "x", {"x": "d * np.sign(x)"}),
-    slope("numpy.absolute", "x", {"x": "d * np.sign(x)"}),
-    slope("numpy.fabs", "x", {"x": "d * np.sign(x)"}),
+    slope("numpy.exp2", "x", {"x": "d * y * np.log(2.0)"}),
+    slope("numpy.cbrt", "x", {"x": "d / (3 * y * y)"}),
+    *(slope(f"numpy.{each}", "x", {"x": "d * np.sign(x)"}) for each in ("abs", "absolute", "fabs")),
     slope("numpy.square", "x", {"x": "d * 2 * x"}),
     slope("numpy.reciprocal", "x", {"x": "-d * y * y"}),
     slope("numpy.negative", "x", {"x": "-d"}),
+    slope("numpy.positive", "x", {"x": "d"}),
     slope("numpy.add", "a b", {"a": "d", "b": "d"}),
     slope("numpy.subtract", "a b", {"a": "d", "b": "-d"}),
-    slope("numpy.multiply", "a b", {"a": "d * b", "b": "d * a"}),
+    Row("numpy.multiply", ("a", "b"), {"a": "d * b", "b": "d * a"}, {"a": "d * b", "b": "a * d"}),
     slope("numpy.divide", "a b", {"a": "d / b", "b": "-d * y / b"}),
     slope("numpy.true_divide", "a b", {"a": "d / b", "b": "-d * y / b"}),
     slope("numpy.maximum", "a b", {"a": "d * (a >= b)", "b": "d * (a < b)"}),
     slope("numpy.minimum", "a b", {"a": "d * (a <= b)", "b": "d * (a > b)"}),
+    slope("numpy.fmax", "a b", {"a": "d * (a >= b)", "b": "d * (a < b)"}),
+    slope("numpy.fmin", "a b", {"a": "d * (a <= b)", "b": "d * (a > b)"}),
     slope("numpy.hypot", "a b", {"a": "d * a / y", "b": "d * b / y"}),
+    slope("numpy.logaddexp", "a b", {"a": "d * np.exp(a - y)", "b": "d * np.exp(b - y)"}),
     slope("numpy.arctan2", "a b", {"a": "d * b / (a * a + b * b)", "b": "-d * a / (a * a + b * b)"}),
     slope("numpy.power", "a b", ARRAY_POWER.reverse),
     slope("numpy.mod", "a b", {"a": "d", "b": "-d * (a // b)"}),
     slope("numpy.remainder", "a b", {"a": "d", "b": "-d * (a // b)"}),
-    slope("numpy.clip", "x low high", {"x": "d * ((x >= low) & (x <= high))"}),
+    slope(
+        "numpy.clip",
+        "x low high",
+        {"x": "d * ((x >= low) & (x <= high))", "low": "d * (x < low)", "high": "d * (x > high)"},
+    ),
     slope("numpy.where", "test a b", {"a": "np.where(test, d, 0.0)", "b": "np.where(test, 0.0, d)"}),
     slope("numpy.nan_to_num", "x", {"x": "d * np.isfinite(x)"}),
-    slope("numpy.asarray", "x", {"x": "d"}),
-    slope("numpy.float64", "x", {"x": "d"}),
-    slope("numpy.astype", "x dtype", {"x": "d"}),
-    slope("numpy.copy", "x", {"x": "d + 0.0"}),
-    _reduction("sum", _SPREAD, "np.sum(d + np.zeros(np.shape(x)), axis=axis, keepdims=keepdims)"),
-    _reduction(
-        "mean",
-        "_spread(d, x, axis, keepdims) * (np.size(y) / np.size(x))",
-        "np.mean(d + np.zeros(np.shape(x)), axis=axis, keepdims=keepdims)",
-    ),
-    _reduction(
-        "var",
-        f"_spread(d, x, axis, keepdims) * {_CENTRED} * (2 * np.size(y) / np.size(x))",
-        f"2 * np.mean(d * {_CENTRED}, axis=axis, keepdims=keepdims)",
-    ),
-    _reduction(
-        "std",
-        f"_spread(d / y, x, axis, keepdims) * {_CENTRED} * (np.size(y) / np.size(x))",
-        f"np.mean(d * {_CENTRED}, axis=axis, keepdims=keepdims) / y",
-    ),
-    *(_reduction(name, _SHARE, _SHARE_DOT) for name in ("max", "min", "amax", "amin")),
-    _reduction(
-        "prod",
-        "_prod_bar(d, x, axis, keepdims)",
-        "np.sum(d * _prod_bar(np.ones(np.shape(y)), x, axis, keepdims), axis=axis, keepdims=keepdims)",
-    ),
-    _row("mean.whole", "x", "np.full(np.shape(x), d / np.size(x))", "np.mean(d)"),
-    _row("sum.whole", "x", "np.full(np.shape(x), d)", "np.sum(d)"),
-    _row(
-        "cumsum",
-        "x axis",
-        "_cumsum_bar(d, x, axis)",
-        "np.cumsum(d + np.zeros(np.shape(x)), axis=axis)",
-        axis="None",
-    ),
-    _row("trace", "x", "d * np.eye(np.shape(x)[0], np.shape(x)[1])", "np.trace(d)"),
-    _both("matmul", "a b", "_matmul_left_bar(d, a, b)", "_matmul_right_bar(d, a, b)", ("d @ b", "a @ d")),
-    _both(
-        "dot", "a b", "_dot_left_bar(d, a, b)", "_dot_right_bar(d, a, b)", ("np.dot(d, b)", "np.dot(a, d)")
-    ),
-    _both(
-        "inner",
-        "a b",
-        "np.tensordot(d, b, axes=(list(range(np.ndim(a) - 1, np.ndim(d))), list(range(np.ndim(b) - 1))))",
-        "np.tensordot(d, a, axes=(list(range(np.ndim(a) - 1)), list(range(np.ndim(a) - 1))))",
-        ("np.inner(d, b)", "np.inner(a, d)"),
-    ),
-    _both(
-        "vdot",
-        "a b",
-        "d * np.reshape(b, np.shape(a))",
-        "d * np.reshape(a, np.shape(b))",
-        ("np.vdot(d, b)", "np.vdot(a, d)"),
-    ),
-    _both(
-        "outer",
-        "a b",
-        "np.reshape(d @ np.ravel(b), np.shape(a))",
-        "np.reshape(np.ravel(a) @ d, np.shape(b))",
-        ("np.outer(d, b)", "np.outer(a, d)"),
-    ),
-    _both(
-        "tensordot",
-        "a b axes",
-        "_tensordot_bars(d, a, b, axes)[0]",
-        "_tensordot_bars(d, a, b, axes)[1]",
-        ("np.tensordot(d, b, axes=axes)", "np.tensordot(a, d, axes=axes)"),
-    ),
-    _row("reshape", "x shape", "np.reshape(d, np.shape(x))", "np.reshape(d + np.zeros(np.shape(x)), shape)"),
-    _row("ravel", "x", "np.reshape(d, np.shape(x))", "np.ravel(d)"),
-    _row("flatten", "x", "np.reshape(d, np.shape(x))", "np.ravel(d)"),
-    _row("transpose", "x axes", "_transposed_back(d, axes)", "np.transpose(d, axes)", axes="None"),
-    _row("swapaxes", "x one two", "np.swapaxes(d, one, two)", "np.swapaxes(d, one, two)"),
-    _row("squeeze", "x axis", "np.reshape(d, np.shape(x))", "np.squeeze(d, axis)", axis="None"),
-    _row("expand_dims", "x axis", "np.reshape(d, np.shape(x))", "np.expand_dims(d, axis)"),
-    _row("atleast_2d", "x", "np.reshape(d, np.shape(x))", "np.atleast_2d(d)"),
-    _row("concatenate", "x axis", "_pieces(d, x, axis)", "np.concatenate(d, axis)", axis="0"),
-    _row("stack", "x axis", "list(np.moveaxis(d, axis, 0))", "np.stack(d, axis)", axis="0"),
-    _row("hstack", "x", "_pieces(d, x, 0 if np.ndim(x[0]) < 2 else 1)", "np.hstack(d)"),
-    _row(
-        "vstack",
-        "x",
-        "[np.reshape(each, np.shape(a)) for each, a in zip(_pieces(d, [np.atleast_2d(a) for a in x], 0), x)]",
-        "np.vstack(d)",
-    ),
-    _row("split", "x parts axis", "np.concatenate(d, axis)", "np.split(d, parts, axis)", axis="0"),
-    _row(
-        "array_split", "x parts axis", "np.concatenate(d, axis)", "np.array_split(d, parts, axis)", axis="0"
-    ),
-    _row("array", "x", "d", "np.array(d)"),
-    _row("tile", "x reps", "_tile_bar(d, x, reps)", "np.tile(d, reps)"),
-    _row(
-        "repeat", "x times axis", "_repeat_bar(d, x, times, axis)", "np.repeat(d, times, axis)", axis="None"
-    ),
-    _row("pad", "x width", "_pad_bar(d, x, width)", "np.pad(d, width)"),
-    _row("diag", "x", "np.diag(d) if np.ndim(x) == 2 and np.ndim(d) == 1 else np.diag(d)", "np.diag(d)"),
-    _row("broadcast_to", "x shape", "_unbroadcast(d, x)", "np.broadcast_to(d, shape)"),
-    _row("roll", "x shift axis", "np.roll(d, -shift, axis)", "np.roll(d, shift, axis)", axis="None"),
-    _row("flip", "x axis", "np.flip(d, axis)", "np.flip(d, axis)", axis="None"),
-    _row("sort", "x", "d[np.argsort(np.argsort(x, kind='stable'))]", "d[np.argsort(x, kind='stable')]"),
-    _row("take", "x index", "_add_at(_cells(x), index, d)", "np.take(d, index)"),
-    _row("diff", "x", "np.concatenate([-d[:1], d[:-1] - d[1:], d[-1:]])", "np.diff(d)"),
-    _row("triu", "x", "np.triu(d)", "np.triu(d)"),
-    _row("tril", "x", "np.tril(d)", "np.tril(d)"),
-    _row("item", "x", "np.full(np.shape(x), d)", "d.item()"),
-    _row("full", "shape x", {"x": "np.sum(d)"}, {"x": "np.full(shape, d)"}),
-    _row("full_like", "a x", {"x": "np.sum(d)"}, {"x": "np.full_like(a, d)"}),
-    _row("linalg.inv", "x", "-np.swapaxes(y, -1, -2) @ d @ np.swapaxes(y, -1, -2)", "-y @ d @ y"),
-    _both(
-        "linalg.solve",
-        "a b",
-        "_solve_bar(d, a, y)",
-        "np.linalg.solve(np.swapaxes(a, -1, -2), d)",
-        ("-np.linalg.solve(a, d @ y)", "np.linalg.solve(a, d)"),
-    ),
-    _row(
-        "linalg.det",
-        "x",
-        "d * y * np.swapaxes(np.linalg.inv(x), -1, -2)",
-        "y * np.trace(np.linalg.solve(x, d))",
-    ),
-    _row(
-        "linalg.norm",
-        "x axis",
-        "_spread(d / y, x, axis, False) * x",
-        "np.sum(d * x, axis=axis) / y",
-        axis="None",
-    ),
-    _row("linalg.cholesky", "x", "_cholesky_bar(d, y)", "_cholesky_dot(d, y)"),
+    slope("numpy.deg2rad", "x", {"x": "np.deg2rad(d)"}),
+    slope("numpy.rad2deg", "x", {"x": "np.rad2deg(d)"}),
+    *_REDUCTIONS,
+    *_SHAPES,
+    *_SEVERAL,
+    *_PRODUCTS,
+    *_LINALG,
 )
 
 CONSTANTS = frozenset(
@@ -238,6 +304,7 @@ CONSTANTS = frozenset(
         "round",
         "rint",
         "trunc",
+        "fix",
         "isnan",
         "isinf",
         "isfinite",
@@ -251,30 +318,47 @@ CONSTANTS = frozenset(
         "zeros",
         "ones",
         "empty",
-        "linspace",
         "all",
         "any",
         "logical_and",
         "logical_or",
         "logical_not",
+        "logical_xor",
         "equal",
-        "greater",
-        "less",
-        "greater_equal",
-        "less_equal",
         "not_equal",
+        "greater",
+        "greater_equal",
+        "less",
+        "less_equal",
         "nonzero",
         "flatnonzero",
         "searchsorted",
         "count_nonzero",
         "array_equal",
+        "lexsort",
         "isclose",
-        "finfo",
+        "sort_indices",
+        "floor_divide",
+        "heaviside",
+        "unique",
+        "bincount",
+        "tri",
+        "triu_indices",
+        "tril_indices",
+        "diag_indices",
+        "linspace",
+        "random",
+        "random.default_rng",
         "int64",
         "int32",
         "bool_",
-        "random",
+        "meshgrid",
+        "indices",
+        "iscomplexobj",
+        "isscalar",
+        "result_type",
+        "finfo",
+        "iinfo",
+        "dtype",
     ]
 )
-
-__all__ = ["CONSTANTS", "HELPERS", "ROWS"]

@@ -1,0 +1,108 @@
+"""Helpers of derivatives of TensorFlow's tensors; they run in graphs too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+HELPERS: Mapping[str, str] = {
+    "_unbroadcast": '''
+def _unbroadcast(bar, x):
+    """bar summed over the axes along which x was broadcast."""
+    bar = bar + tf.zeros_like(x)
+    axes, _ = tf.raw_ops.BroadcastGradientArgs(s0=tf.shape(x), s1=tf.shape(bar))
+    return tf.reshape(tf.reduce_sum(bar, axis=axes), tf.shape(x))
+''',
+    "_spread": '''
+def _spread(bar, x, axis=None, keepdims=False):
+    """bar, which belongs to x reduced along axis, in the shape of x."""
+    if axis is not None and not keepdims:
+        bar = tf.reshape(tf.cast(bar, x.dtype), tf.shape(tf.reduce_sum(x, axis=axis, keepdims=True)))
+    return bar + tf.zeros_like(x)
+''',
+    "_others": '''
+def _others(x, axis=None):
+    """For each element the product of all others along axis."""
+    if axis is None:
+        return tf.reshape(_others(tf.reshape(x, [-1]), 0), tf.shape(x))
+    ahead = tf.math.cumprod(x, axis=axis, exclusive=True)
+    return ahead * tf.math.cumprod(x, axis=axis, exclusive=True, reverse=True)
+''',
+    "_shares": '''
+def _shares(x, y, axis=None, keepdims=False):
+    """For each element of x its share in y, the largest or smallest: ties share equally."""
+    found = tf.cast(tf.equal(x, _spread(y, x, axis, keepdims)), x.dtype)
+    return found / tf.reduce_sum(found, axis=axis, keepdims=True)
+''',
+    "_matmul_left_bar": '''
+def _matmul_left_bar(bar, a, b, transpose_a=False, transpose_b=False):
+    """The adjoint of a in tf.matmul(a, b)."""
+    if transpose_a:
+        found = tf.matmul(b, bar, transpose_a=transpose_b, transpose_b=True)
+    else:
+        found = tf.matmul(bar, b, transpose_b=not transpose_b)
+    return _unbroadcast(found, a)
+''',
+    "_matmul_right_bar": '''
+def _matmul_right_bar(bar, a, b, transpose_a=False, transpose_b=False):
+    """The adjoint of b in tf.matmul(a, b)."""
+    if transpose_b:
+        found = tf.matmul(bar, a, transpose_a=True, transpose_b=transpose_a)
+    else:
+        found = tf.matmul(a, bar, transpose_a=not transpose_a)
+    return _unbroadcast(found, b)
+''',
+    "_one_hot": '''
+def _one_hot(labels, logits):
+    """A row with a 1 at its label for each row of logits."""
+    return tf.one_hot(labels, tf.shape(logits)[-1], dtype=logits.dtype)
+''',
+    "_parts": '''
+def _parts(bar, tensors, axis=0):
+    """bar cut along axis into pieces in the shapes of tensors."""
+    return tf.split(bar, [tf.shape(each)[axis] for each in tensors], axis)
+''',
+    "_gather_bar": '''
+def _gather_bar(bar, x, indices, axis=0):
+    """The adjoint of x in tf.gather(x, indices, axis=axis)."""
+    shape, axis = tf.shape(x), axis % len(x.shape)
+    outer = tf.reduce_prod(shape[:axis])
+    bar = tf.reshape(bar, [outer, tf.size(indices), tf.reduce_prod(shape[axis + 1 :])])
+    rows = tf.transpose(bar, [1, 0, 2])
+    found = tf.math.unsorted_segment_sum(rows, tf.reshape(indices, [-1]), shape[axis])
+    return tf.reshape(tf.transpose(found, [1, 0, 2]), shape)
+''',
+    "_zeros": '''
+def _zeros(x):
+    """Zeros in the structure of x."""
+    if isinstance(x, dict):
+        return dict(zip(x, map(_zeros, x.values())))
+    if isinstance(x, (list, tuple)):
+        return type(x)(map(_zeros, x))
+    if x is None or isinstance(x, str) or callable(x):
+        return None
+    return tf.zeros_like(x) if hasattr(x, "shape") else 0.0
+''',
+    "_cells": '''
+def _cells(x):
+    """Zeros in the structure of x that can be added to in place: a list for a tuple."""
+    if isinstance(x, dict):
+        return dict(zip(x, map(_cells, x.values())))
+    if isinstance(x, (list, tuple)):
+        return list(map(_cells, x))
+    if x is None or isinstance(x, str) or callable(x):
+        return None
+    return tf.zeros_like(x) if hasattr(x, "shape") else 0.0
+''',
+    "_add_at": '''
+def _add_at(bar, index, term):
+    """bar with term added to what index picks out of it."""
+    if isinstance(bar, (list, dict)):
+        bar[index] = map(_add, bar[index], term) if isinstance(index, slice) else _add(bar[index], term)
+        return bar
+    places = tf.reshape(tf.range(tf.size(bar)), tf.shape(bar))[index]
+    term = term + tf.zeros(tf.shape(places), bar.dtype)
+    flat = tf.reshape(bar, [-1])
+    found = tf.tensor_scatter_nd_add(flat, tf.reshape(places, [-1, 1]), tf.reshape(term, [-1]))
+    return tf.reshape(found, tf.shape(bar))
+''',
+}
