@@ -375,6 +375,8 @@ class _Cutting:
             found = "it is shuffled freely"
         if found:
             return found
+        if any(each.is_tried for each in self._pipelines.upstream(node)):
+            return "the same code goes through other data, without training"
         if batched:
             return "its elements are put into batches in their order"
         other = next(self._readers.others(node, self._allowed), None)

@@ -13,6 +13,7 @@ from trainshift.core.names.values import Instance
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Binding, Scope, Site, argument, arguments
 from trainshift.core.training.horovod import Horovod
+from trainshift.rewriting.data.dry_runs import DryRuns
 from trainshift.rewriting.data.operations import METHODS, SOURCES, WRAPPERS
 
 
@@ -23,7 +24,8 @@ class Node:
     `operation` is what a call does: a method of datasets, or the last name of the function that makes one;
     empty for a name and for whatever else gives what it has.  `inputs` are the datasets that it is made of,
     one of them for a name.  `unseen` tells that it may have its value from elsewhere.  `bindings` are those
-    that a name may have it by, `called` the functions of the script that a call runs.
+    that a name may have it by, `called` the functions of the script that a call runs.  `is_tried` tells that
+    the same code goes through other data too, without training.
     """
 
     at: Occurrence
@@ -36,6 +38,7 @@ class Node:
     called: list[Scope] = field(default_factory=list)
     is_dataset: bool = True
     is_share: bool = False
+    is_tried: bool = False
 
     @property
     def is_source(self) -> bool:
@@ -91,9 +94,22 @@ class Pipelines:
             sources = step.within
         elif step.unseen:
             node.unseen = True
+        wet = tuple(each for each in sources if not self._is_dry(each, node))
+        if wet and len(wet) < len(sources):
+            node.is_tried, sources = True, wet
         node.inputs = [self.read(each) for each in sources]
         if sources is step.within and not all(map(_gives_several, self.upstream(node))):
             node.unseen = True
+
+    def _is_dry(self, source: Occurrence, node: Node) -> bool:
+        """Whether a parameter is handed a source by a call that does not train."""
+        dry = self._program.fact(DryRuns)
+        functions = (each.inner for each in node.bindings if each.kind == "parameter")
+        site = source.site
+        return site is not None and any(
+            each is not None and each in self._names.called_functions(site) and dry.is_dry(site, each)
+            for each in functions
+        )
 
     def _fill_call(self, node: Node, site: Site) -> None:
         names = self._names.full_names(site.node.func, site.scope, site.statement)
