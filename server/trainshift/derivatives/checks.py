@@ -169,6 +169,8 @@ class Checks:
                 self.refuse(node, f"no derivative of {text} with {each.arg}= is known")
         if len(arguments) > len(row.params):
             self.refuse(node, f"no derivative of {text} with {len(arguments)} arguments is known")
+        if row.name.startswith("_"):
+            return
         for param, value in [
             *zip(row.params, arguments, strict=False),
             *((k.arg, k.value) for k in node.keywords),

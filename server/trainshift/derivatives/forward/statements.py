@@ -297,7 +297,8 @@ class Forward(Values):
                 self.out.append(ast.Expr(ast.Call(ast.Attribute(place, method, ast.Load()), dots, [])))
                 return
         target = self.nodes.reader.target(call)
-        if target is not None and self.nodes.reader.value(call):
+        called = target is not None or self._is_function(call.func)
+        if called and self.nodes.reader.value(call):
             root = self._read(call)
             if root.sort == "call":
                 self.out.append(ast.copy_location(ast.Expr(self._called(root)), node))

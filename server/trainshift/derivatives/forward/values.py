@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 
 from trainshift.derivatives import terms
-from trainshift.derivatives.reading.function import Function, Whole
+from trainshift.derivatives.reading.function import Function, Whole, root_of
 from trainshift.derivatives.reading.nodes import Node, Nodes
+from trainshift.derivatives.tables.table_helpers import JOINT
 from trainshift.derivatives.terms import rebuilt
 
 
@@ -195,6 +196,12 @@ class Values:
     def _row(self, node: Node) -> ast.expr:
         row = node.row
         assert row is not None
+        if row.name in JOINT:
+            parts = [
+                self._value(child) if param == "index" else self._tangent(child)
+                for param, child in node.params
+            ]
+            return self.helper(row.name, *parts)
         values = {param: self._value(child) for param, child in node.params}
         for param, default in row.defaults.items():
             values.setdefault(param, ast.parse(default, mode="eval").body)
@@ -212,12 +219,28 @@ class Values:
                     self.helpers.add(each)
             made = terms.simplified(terms.filled(template, {**values, "d": self._tangent(child)}))
             total = made if total is None else terms.summed(total, made)
-        assert total is not None
+        if total is None:
+            return self._zero(node.expr)
+        root = root_of(total)
+        if (
+            self.whole.arrays
+            and root is not None
+            and any(
+                self.dot_names_of(each) == root and self.nodes.reader.kind(terms.name(each)).has("changed")
+                for each in terms.names_read(node.expr)
+            )
+        ):
+            # A value of its own must not follow when the array is changed.
+            total = ast.BinOp(total, ast.Add(), terms.constant(0.0))
         if self.whole.arrays and row.name in ("Add", "Sub", "numpy.add", "numpy.subtract"):
             for _, child in node.params:
                 if not child.active and not self.nodes.settled(child.expr):
                     total = terms.summed(total, self.wide(self._value(child)))
         return total
+
+    def dot_names_of(self, name: str) -> str | None:
+        """The name of a variable's tangent, if it has one."""
+        return self.whole.dot_names.get((self.function.owner(name), name))
 
     def wide(self, value: ast.expr) -> ast.expr:
         """Zeros of the shape of an array, by which a tangent gets that shape."""

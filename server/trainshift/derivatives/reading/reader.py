@@ -10,6 +10,7 @@ from trainshift.derivatives.reading.function import Function, bound, root_of
 from trainshift.derivatives.reading.kindred import KindReader
 from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.tables import table
+from trainshift.derivatives.tables.table_helpers import CONSTANTS as OF_HELPERS
 from trainshift.derivatives.tables.table_numpy import CONSTANTS as OF_NUMPY
 from trainshift.derivatives.tables.table_tensorflow import CONSTANTS as OF_TENSORFLOW
 
@@ -301,10 +302,12 @@ class Reader(KindReader):
         dotted = self.module.dotted(node.func)
         if dotted is None and isinstance(node.func, ast.Attribute):
             base = node.func.value
+            if node.func.attr in ("count", "index"):
+                return False
             return self.value(base) or (any(actives) and node.func.attr not in READING)
         if dotted in table.CONSTANTS or dotted in OF_NUMPY or dotted in OF_TENSORFLOW:
             return False
-        if isinstance(node.func, ast.Name) and node.func.id in ("_zeros", "_cells"):
+        if isinstance(node.func, ast.Name) and node.func.id in OF_HELPERS:
             return False
         return any(actives)
 
@@ -336,8 +339,15 @@ class Reader(KindReader):
                 inner.varied.update(inner.params)
             for param, each in zip(inner.params, node.args, strict=False):
                 inner.kind(param).unify(self.kind(each))
+            self._effects(inner, node)
             found = found or inner.returns
         return found
+
+    def _effects(self, inner: Function, node: ast.Call) -> None:
+        """What a function is given is of use where the function changes variables around it."""
+        if inner.foreign or any(each.foreign for each in self.whole.inside(inner)):
+            for each in node.args:
+                self._use(each)
 
     def _bind(self, named: Function, node: ast.Call, actives: list[bool]) -> bool:
         for (param, argument), active in zip(bound(named, node), actives, strict=False):
@@ -348,6 +358,7 @@ class Reader(KindReader):
                 root = root_of(argument)
                 if root and param in named.varied:
                     self._vary(root)
+        self._effects(named, node)
         if any(actives) or self._function_varied(named):
             return named.returns or self._function_varied(named)
         return named.returns

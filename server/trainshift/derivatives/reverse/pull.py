@@ -364,6 +364,9 @@ class Pull:
         for name, found in self.terms.items():
             bar = self.total(found, terms.name(name))
             if name in self.consumed:
+                if self.whole.arrays and self.boxlike(name) and isinstance(bar, ast.Name | ast.Subscript):
+                    # What is changed in place later must be nobody else's.
+                    bar = self.helper("_copied", bar)
                 last.append((name, bar))
             else:
                 self.add(name, bar)

@@ -145,17 +145,6 @@ OF_MATH = (
     Row("builtins.tuple", ("x",), {"x": "d"}, {"x": "tuple(d)"}, False),
     Row("builtins.dict", ("x",), {"x": "d"}, {"x": "dict(d)"}, False),
     Row("copy", ("x",), {"x": "d"}, {"x": "d.copy()"}, False),
-    Row("_zeros", ("x",), {}, {}, False),
-    Row("_cells", ("x",), {}, {}, False),
-    Row("_add", ("a", "b"), {"a": "d", "b": "d"}, {"a": "d", "b": "d"}, False),
-    Row(
-        "_unbroadcast",
-        ("bar", "x"),
-        {"bar": "np.broadcast_to(d, np.shape(bar))"},
-        {"bar": "_unbroadcast(d, x)"},
-        False,
-    ),
-    Row("_like", ("bar", "x"), {"bar": "d"}, {"bar": "_like(d, x)"}, False),
 )
 
 

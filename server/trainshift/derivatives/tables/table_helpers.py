@@ -1,0 +1,64 @@
+"""The rows of the helpers themselves, so that a derivative can be differentiated again (SPEC-AD AD40)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from trainshift.derivatives.tables.table import Row
+
+
+def _row(name: str, params: str, forward: Mapping[str, str], reverse: Mapping[str, str] | None = None) -> Row:
+    return Row(name, tuple(params.split()), forward if reverse is None else reverse, forward, False)
+
+
+def _linear(name: str, params: str) -> Row:
+    """A helper that is linear in its first parameter, and reads shapes of the others."""
+    first, *others = params.split()
+    return _row(name, params, {first: f"{name}({', '.join(['d', *others])})"}, {})
+
+
+def _products(name: str, params: str, factors: str) -> Row:
+    """A helper that is linear in each of its factors."""
+    names = params.split()
+    texts = {
+        factor: f"{name}({', '.join('d' if each == factor else each for each in names)})"
+        for factor in factors.split()
+    }
+    return _row(name, params, texts, {})
+
+
+# Of these the tangent is the same function of the tangents.
+JOINT = frozenset(("_add", "_add_at"))
+# These are constant wherever they are moved a little.
+CONSTANTS = frozenset(("_zeros", "_cells", "_ties"))
+
+ROWS = (
+    _row("_add", "a b", {"a": "d", "b": "d"}),
+    _row("_add_at", "bar index term", {"bar": "d", "term": "d[index]"}),
+    _row("_like", "bar x", {"bar": "_like(d, x)"}, {"bar": "d"}),
+    _row("_copied", "x", {"x": "_copied(d)"}, {"x": "d"}),
+    _row(
+        "_unbroadcast", "bar x", {"bar": "_unbroadcast(d, x)"}, {"bar": "np.broadcast_to(d, np.shape(bar))"}
+    ),
+    _linear("_spread", "bar x axis keepdims"),
+    _linear("_pieces", "bar parts axis"),
+    _linear("_cumsum_bar", "bar x axis"),
+    _linear("_transposed_back", "bar axes"),
+    _linear("_tile_bar", "bar x reps"),
+    _linear("_repeat_bar", "bar x times axis"),
+    _linear("_pad_bar", "bar x width"),
+    _products("_matmul_left_bar", "bar a b", "bar b"),
+    _products("_matmul_right_bar", "bar a b", "bar a"),
+    _products("_dot_left_bar", "bar a b", "bar b"),
+    _products("_dot_right_bar", "bar a b", "bar a"),
+    _row(
+        "_solve_bar",
+        "bar a y",
+        {
+            "bar": "_solve_bar(d, a, y)",
+            "y": "_solve_bar(bar, a, d)",
+            "a": "-_solve_bar(np.swapaxes(d, -1, -2) @ np.linalg.solve(np.swapaxes(a, -1, -2), bar), a, y)",
+        },
+        {},
+    ),
+)
