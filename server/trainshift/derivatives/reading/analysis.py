@@ -50,25 +50,19 @@ class Analysis:
             raise RuntimeError("what is active does not settle")
         self.arrays = (
             self.arrays
-            or self._may_be_arrays()
+            or self._annotated_arrays()
             or any(each.has("array") for function in self.every() for each in function.kinds.values())
         )
 
-    def _may_be_arrays(self) -> bool:
-        """Whether arrays may be given to functions that name none: a file with NumPy, and nothing of one
-        number."""
-        if not {"numpy", "tensorflow"} & set(self.module.imports.values()):
-            return False
+    def _annotated_arrays(self) -> bool:
+        """Whether a parameter is annotated as an array or tensor."""
         for function in self.every():
-            for statement in function.body:
-                for node in ast.walk(statement):
-                    if isinstance(node, ast.If | ast.While | ast.IfExp):
-                        return False
-                    if isinstance(node, ast.Call) and (self.module.dotted(node.func) or "").startswith(
-                        "math."
-                    ):
-                        return False
-        return True
+            arguments = function.node.args
+            for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+                dotted = self.module.dotted(each.annotation) if each.annotation is not None else None
+                if dotted is not None and dotted.startswith(("numpy.", "tensorflow.")):
+                    return True
+        return False
 
     def _state(self) -> object:
         return [

@@ -1,0 +1,197 @@
+"""Functions of all kinds in both modes, against central differences, and gradients differentiated again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from derived import FOLDER, Trial, loaded, made
+
+from trainshift.derivatives import Derived, derive
+
+TEXT = (FOLDER / "numbers.py").read_text(encoding="utf-8")
+ARRAYS = (FOLDER / "arrays.py").read_text(encoding="utf-8")
+LEAF = {"left": None, "value": 0.7, "right": None}
+POINTS: dict[str, dict[str, Any]] = {
+    "newton": {"a": 2.0, "x0": 1.3},
+    "newton_while": {"a": 2.0},
+    "rosen": {"p": [0.5, 0.7]},
+    "horner": {"coeffs": [1.0, 2.0, 3.0], "x": 0.5},
+    "horner_i": {"coeffs": (1.0, 2.0, 3.0), "x": 0.5},
+    "rk4": {"x": 1.0, "v": 0.2, "k": 2.0, "dt": 0.1, "n": 5},
+    "fib_like": {"a": 0.5, "b": 0.8, "n": 6},
+    "prod_rec": {"xs": [1.0, 2.0, 0.5], "i": 0},
+    "memo_top": {"x": 0.7},
+    "eliminate": {"a": [[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.3, 0.4, 5.0]], "b": [1.0, 2.0, 3.0]},
+    "params_dict": {"params": {"w": 0.5, "b": 0.1, "v": 2.0}, "x": 0.3},
+    "dict_items": {"weights": {"a": 1.0, "skip": 2.0, "b": 3.0}, "x": 0.3},
+    "closures": {"a": 0.5, "b": 0.7},
+    "higher": {"a": 0.5, "x": 0.7},
+    "counter": {"a": 0.5, "b": 0.7},
+    "breaks": {"x": 1.1, "n": 9},
+    "early": {"x": 2.0, "y": 1.3},
+    "lists": {"xs": [1.0, -2.0, 3.0, 0.5]},
+    "softmax_ce": {"logits": [1.0, 2.0, 0.5], "k": 1},
+    "rnn": {"wx": 0.4, "wh": 0.6, "b": 0.1, "xs": [1.0, 0.5, -0.3]},
+    "mlp": {"layers": [([[0.1, 0.2], [0.3, -0.4]], [0.1, 0.0]), ([[0.5, 0.6]], [0.2])], "x": [1.0, 0.5]},
+    "cond_expr": {"x": 1.0, "y": 0.4},
+    "tree_dict": {"tree": {"left": LEAF, "value": 2.0, "right": None}, "x": 0.4},
+    "tree_idx": {"t": (((), 0.4, ()), 1.3, ((), 0.8, ())), "x": 0.4},
+    "even": {"n": 5, "x": 0.4},
+    "kalman": {"zs": [1.0, 0.9, 1.2], "q": 0.1, "r": 0.5},
+    "ret_dict": {"a": 1.0, "b": 2.0},
+    "overwrite": {"x": 0.6},
+    "inner_loops": {"x": 0.9, "n": 5},
+    "while_nested": {"x": 0.9},
+    "bubble": {"xs": [3.0, 1.0, 2.0]},
+    "powers": {"x": 1.3, "y": 0.4},
+    "nested_tuple": {"x": 1.3, "y": 0.4},
+    "stack_machine": {"x": 1.3, "y": 0.4},
+    "mutating": {"x": 1.3, "y": 0.4},
+    "logsum": {"xs": [0.1, 0.5, 0.2]},
+    "uses_default": {"x": 1.3, "y": 0.4},
+    "matrix": {"a": [[1.0, 2.0], [3.0, 4.0]], "v": [0.5, 0.6]},
+    "enumerated": {"xs": [0.5, 0.6, 0.7]},
+}
+COUNTS = ("n", "i", "k")
+
+
+def _trial(name: str) -> Trial:
+    fixed = tuple(each for each, value in POINTS[name].items() if isinstance(value, int))
+    return Trial(TEXT, name, POINTS[name], fixed)
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_of_numbers(name: str) -> None:
+    trial = _trial(name)
+    trial.forward()
+    trial.reverse()
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_a_gradient_can_be_differentiated_again(name: str) -> None:
+    _trial(name).twice()
+
+
+def _arrays() -> dict[str, dict[str, Any]]:
+    import numpy
+
+    draw = numpy.random.RandomState(0).randn
+
+    def spd(size: int) -> Any:
+        root = draw(size, size)
+        return root @ root.T + size * numpy.eye(size)
+
+    return {
+        "logistic_loss": {"w": draw(3), "b": 0.3, "features": draw(5, 3), "labels": (draw(5) > 0) * 1.0},
+        "softmax_xent": {"logits": draw(4, 3), "onehot": numpy.eye(3)[[0, 1, 2, 0]]},
+        "mlp": {"params": [(draw(3, 4), draw(4)), (draw(4, 2), draw(2))], "x": draw(5, 3)},
+        "mlp_dict": {
+            "params": {"w1": draw(3, 4), "b1": draw(4), "w2": draw(4, 2), "b2": draw(2)},
+            "x": draw(5, 3),
+        },
+        "rnn": {"wx": draw(3, 2), "wh": draw(3, 3), "b": draw(3), "xs": draw(4, 2)},
+        "kalman": {
+            "F": draw(2, 2),
+            "H": draw(2, 2),
+            "Q": spd(2),
+            "R": spd(2),
+            "x": draw(2),
+            "P": spd(2),
+            "zs": draw(3, 2),
+        },
+        "normalize": {"x": draw(4, 3)},
+        "store": {"x": draw(3), "w": draw(4)},
+        "gauss": {"a": spd(3), "b": draw(3)},
+        "conv1d": {"x": draw(6), "k": draw(3)},
+        "lstm_step": {"w": draw(8, 5), "x": draw(3), "h": draw(2), "c": draw(2)},
+        "einsum_attn": {"q": draw(3, 2), "k": draw(4, 2), "v": draw(4, 2)},
+        "misc": {"x": draw(6), "y": draw(6)},
+        "fancy": {"x": draw(4), "idx": numpy.array([0, 1, 1, 3])},
+        "inplace": {"x": draw(4), "w": draw(4)},
+        "point": {"p": draw(2)},
+        "gram": {"x": draw(3, 3) + 2 * numpy.eye(3), "s": 5.0},
+        "chol": {"a": draw(3, 3), "b": draw(3)},
+        "hv": {"x": draw(4)},
+    }
+
+
+@pytest.mark.proof
+def test_of_arrays() -> None:
+    for name, args in _arrays().items():
+        trial = Trial(ARRAYS, name, args, ("idx", "labels", "features", "onehot", "zs", "H", "P"))
+        trial.forward()
+        trial.reverse()
+        if name not in ("misc", "gram", "chol"):
+            trial.twice()
+
+
+def test_what_is_refused_is_refused_at_its_line_in_both_modes() -> None:
+    text = (FOLDER / "refused.py").read_text(encoding="utf-8")
+    lines = text.splitlines()
+    wanted = {
+        (number, line.partition(f"# {word}")[2])
+        for number, line in enumerate(lines, 1)
+        for word in ("refused: ",)
+        if f"# {word}" in line
+    }
+    for mode in ("forward", "reverse"):
+        found: set[tuple[int, str]] = set()
+        for name in loaded_names(text):
+            answer = derive(text, name, mode)
+            if not isinstance(answer, Derived):
+                found |= {(each.line, each.message) for each in answer.refusals}
+        assert wanted - found == set()
+        assert {each for each in found - wanted if "two names" not in each[1]} == set()
+        assert any("two names" in each[1] for each in found) == (mode == "reverse")
+
+
+def loaded_names(text: str) -> list[str]:
+    """The functions of the fixture."""
+    return [line[4 : line.index("(")] for line in text.splitlines() if line.startswith("def f")]
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+@pytest.mark.parametrize("name", ["damped", "power", "tree_sum", "crossing"])
+def test_made_again_it_is_the_same_and_a_change_replaces_it(mode: str, name: str) -> None:
+    text = (FOLDER / "examples.py").read_text(encoding="utf-8")
+    wrt = [
+        each
+        for each in ("x", "k", "tree", "a", "b")
+        if each in text.partition(f"def {name}(")[2].partition(")")[0]
+    ]
+    first = made(text, name, mode, wrt)
+    assert made(first.text, name, mode, wrt).edits == ()
+    assert first.text.startswith(text.partition(f"def {name}(")[0])
+    changed = first.text.replace(f"def {name}(", f"def {name}(", 1).replace(
+        "return k * x", "return 2 * k * x", 1
+    )
+    again = made(changed, name, mode, wrt)
+    assert loaded(again.text)
+    assert again.text.count(f"def {first.made}(") == 1
+
+
+def test_comments_stay() -> None:
+    text = (FOLDER / "examples.py").read_text(encoding="utf-8")
+    for name, comment in (("damped", "# stiff below zero"), ("power", "# one factor each time")):
+        for mode in ("forward", "reverse"):
+            assert made(text, name, mode, ["x"]).edits[-1].text.count(comment) == 1
+
+
+@pytest.mark.parametrize("name", ["damped", "power", "tree_sum", "crossing", "logistic_loss"])
+def test_the_examples_of_the_specification_come_out_as_they_are_printed(name: str) -> None:
+    printed = (FOLDER / "printed.txt").read_text(encoding="utf-8").split("----\n")
+    by = {"logistic_loss": ["w", "b"], "power": ["x"], "crossing": ["a", "b"], "tree_sum": ["x", "tree"]}
+    text = (FOLDER / "examples.py").read_text(encoding="utf-8")
+    for mode in ("forward", "reverse"):
+        found = made(text, name, mode, by.get(name, ["x", "k"])).edits[-1].text
+        own = [
+            each
+            for each in found.splitlines()
+            if each.strip() and '"""' not in each and not each.strip().startswith("#")
+        ]
+        for wanted in printed:
+            if wanted.startswith(f"def {name}_{'jvp' if mode == 'forward' else 'grad'}("):
+                lines = [each for each in wanted.splitlines() if each]
+                start = own.index(lines[0])
+                assert own[start : start + len(lines)] == lines

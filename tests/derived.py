@@ -1,0 +1,144 @@
+"""Runs derivatives beside the functions that they come from: central differences, structures, arguments."""
+
+from __future__ import annotations
+
+import copy
+import random
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from trainshift.derivatives import Derived, derive
+
+FOLDER = Path(__file__).parents[1] / "fixtures" / "derivatives"
+
+
+def made(text: str, name: str, mode: Any, wrt: list[str]) -> Derived:
+    """The derivative, which must not be refused."""
+    found = derive(text, name, mode, wrt)
+    assert isinstance(found, Derived), found
+    return found
+
+
+def loaded(text: str) -> Any:
+    """A file as a module."""
+    module = types.ModuleType("derived_file")
+    exec(compile(text, "derived_file", "exec"), module.__dict__)
+    return module
+
+
+def numbers(value: Any) -> list[float]:
+    """All numbers in a value, in their order."""
+    if value is None or isinstance(value, str | bool):
+        return []
+    if isinstance(value, dict):
+        return [each for key in value for each in numbers(value[key])]
+    if isinstance(value, list | tuple):
+        return [each for part in value for each in numbers(part)]
+    if hasattr(value, "numpy"):
+        value = value.numpy()
+    return [float(each) for each in value.ravel()] if hasattr(value, "shape") else [float(value)]
+
+
+def moved(value: Any, by: Iterator[float], alone: bool = False) -> Any:
+    """The value with each of its numbers moved, or in its place what it is moved by."""
+    if value is None or isinstance(value, str | bool):
+        return None if alone else value
+    if isinstance(value, dict):
+        return {key: moved(each, by, alone) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)([moved(each, by, alone) for each in value])
+    if hasattr(value, "numpy"):
+        return type(value)(moved(value.numpy(), by, alone))
+    if getattr(value, "shape", ()):
+        step = value * 0.0
+        for place in range(value.size):
+            step.ravel()[place] = next(by)
+        return step if alone else value + step
+    step = next(by)
+    return step if alone else value + step
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Whether an adjoint has the containers and shapes of its argument."""
+    if other is None or isinstance(other, str):
+        return one is None
+    if isinstance(other, dict):
+        return (
+            isinstance(one, dict) and list(one) == list(other) and all(alike(one[k], other[k]) for k in other)
+        )
+    if isinstance(other, list | tuple):
+        return type(one) is type(other) and len(one) == len(other) and all(map(alike, one, other))
+    return tuple(getattr(one, "shape", ())) == tuple(getattr(other, "shape", ()))
+
+
+def close(one: float, other: float, within: float = 1e-6) -> bool:
+    """Whether two numbers are equal as far as differences can tell."""
+    return abs(one - other) <= within * (1 + abs(other))
+
+
+class Trial:
+    """A function of a file with a point, a direction and the difference along it."""
+
+    def __init__(self, text: str, name: str, args: dict[str, Any], fixed: tuple[str, ...] = ()) -> None:
+        self.text, self.name, self.args = text, name, args
+        self.wrt = [each for each in args if each not in fixed]
+        self.random = random.Random(name)
+        self.steps = {each: [self.random.uniform(-1, 1) for _ in numbers(args[each])] for each in self.wrt}
+        self.value = getattr(loaded(text), name)(**copy.deepcopy(args))
+
+    def along(self) -> dict[str, Any]:
+        """The direction, as keywords of a jvp."""
+        return {f"{each}_dot": moved(self.args[each], iter(self.steps[each]), True) for each in self.wrt}
+
+    def differences(self, function: Any, step: float = 1e-5, **more: Any) -> list[float]:
+        """Central differences of a function's numbers along the direction."""
+
+        def at(scale: float) -> list[float]:
+            args = copy.deepcopy(self.args)
+            for each in self.wrt:
+                args[each] = moved(args[each], iter([scale * step * one for one in self.steps[each]]))
+            return numbers(function(**args, **more))
+
+        near = [(a - b) / (2 * step) for a, b in zip(at(1), at(-1), strict=True)]
+        far = [(a - b) / (4 * step) for a, b in zip(at(2), at(-2), strict=True)]
+        return [(4 * a - b) / 3 for a, b in zip(near, far, strict=True)]
+
+    def forward(self) -> None:
+        """The jvp has the value, bit for bit, and the derivative."""
+        jvp = getattr(loaded(made(self.text, self.name, "forward", self.wrt).text), f"{self.name}_jvp")
+        value, dot = jvp(**copy.deepcopy(self.args), **self.along())
+        assert numbers(value) == numbers(self.value)
+        wanted = self.differences(getattr(loaded(self.text), self.name))
+        assert len(numbers(dot)) == len(wanted)
+        assert all(map(close, numbers(dot), wanted)), (numbers(dot), wanted)
+
+    def reverse(self) -> None:
+        """The gradient has the value, the structure of the arguments, and the derivative; arguments stay."""
+        grad = getattr(loaded(made(self.text, self.name, "reverse", self.wrt).text), f"{self.name}_grad")
+        bar = moved(self.value, iter([self.random.uniform(-1, 1) for _ in numbers(self.value)]), True)
+        args, after = copy.deepcopy(self.args), copy.deepcopy(self.args)
+        getattr(loaded(self.text), self.name)(**after)
+        value, bars = grad(**args, value_bar=bar)
+        assert repr(args) == repr(after)
+        assert numbers(value) == numbers(self.value)
+        assert isinstance(bars, tuple)
+        assert all(alike(one, self.args[name]) for name, one in zip(self.wrt, bars, strict=True)), bars
+        wanted = self.differences(getattr(loaded(self.text), self.name))
+        one = sum(a * b for a, b in zip(numbers(bar), wanted, strict=True))
+        steps = [step for name in self.wrt for step in self.steps[name]]
+        other = sum(a * b for a, b in zip(numbers(bars), steps, strict=True))
+        assert close(other, one), (other, one, bars)
+
+    def twice(self) -> None:
+        """The forward derivative of the gradient is the product with the Hessian."""
+        first = made(self.text, self.name, "reverse", self.wrt)
+        bar = moved(self.value, iter([1.0] * len(numbers(self.value))), True)
+        second = made(first.text, first.made, "forward", self.wrt)
+        jvp = getattr(loaded(second.text), second.made)
+        _, (_, bars) = jvp(**copy.deepcopy(self.args), value_bar=bar, **self.along())
+        grad = getattr(loaded(first.text), first.made)
+        wanted = self.differences(lambda **args: list(grad(**args)[1]), value_bar=bar)
+        assert len(numbers(list(bars))) == len(wanted)
+        assert all(close(a, b, 1e-5) for a, b in zip(numbers(list(bars)), wanted, strict=True))
