@@ -75,6 +75,10 @@ class Kind:
             one._words |= two._words
             theirs = two._elements
             two._elements = {}
+            if not one._elements:
+                # New elements would never end where a container may hold itself.
+                one._elements = theirs
+                continue
             if ANY in theirs or ANY in one._elements:
                 whole = one.element(ANY)
                 waiting.extend((whole, each) for each in theirs.values())

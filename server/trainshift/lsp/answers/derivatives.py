@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import contextlib
+import logging
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
@@ -34,11 +35,14 @@ if TYPE_CHECKING:
 
     Outcome = Derived | Refused | NotFound
 
+log = logging.getLogger(__name__)
+
 DO = "differentiate"
 """What an action's data say that it does."""
 KINDS: dict[Mode, str] = {"forward": FORWARD, "reverse": REVERSE}
 
 _AGAIN = "Make again"
+_DEFECT = "this is a defect of Trainshift; please report it with the function and the server's log"
 _MOMENT = 0.1
 """So many seconds a menu that a person has asked for waits at most to know what is refused."""
 _LEISURE = 1.0
@@ -248,6 +252,9 @@ def _derived(text: str, wish: Wish) -> Outcome:
         return derive(text, wish.function, wish.mode, wish.wrt, wish.name)
     except NotFound as problem:
         return problem
+    except Exception:
+        log.exception("%s could not be differentiated", wish.function)
+        return NotFound(_DEFECT)
 
 
 # Where the cursor is

@@ -1,0 +1,15 @@
+"""Kinds: what is one kind stays one, however a value refers to itself."""
+
+from __future__ import annotations
+
+from trainshift.derivatives.reading.kinds import Kind
+
+
+def test_a_container_may_hold_itself() -> None:
+    """As a node of a linked structure does, and what is made from itself in a loop."""
+    kind = Kind("list")
+    kind.element().unify(kind)
+    other = Kind("tuple")
+    other.unify(kind)
+    assert kind.element() is kind.found() is other.found()
+    assert other.words == {"list", "tuple"}
