@@ -62,7 +62,7 @@ class Removal:
         self._edits: dict[Edit, None] = {}
         self._gone: list[Statement] = []
         self._entries: dict[ast.AST, list[Span]] = {}
-        self._unbound: set[str] = set()
+        self._unbound: set[tuple[Statement, str]] = set()
         self._entered: dict[Statement, list[ast.expr]] = {}
         self._dropped: dict[tuple[Scope, str], list[Site]] = {}
         self._left: dict[Statement, Left] = {}
@@ -86,6 +86,7 @@ class Removal:
                 self._leave(use)
             use = self._uses[0]
             self._drop_parameters()
+            self._know_all_readings()
             self._say_whose_batch()
             self.edits = self._merged()
         except NotUnderstood as problem:
@@ -139,6 +140,22 @@ class Removal:
             left.decisions.append(decision)
         return left
 
+    def _know_all_readings(self) -> None:
+        """Raise where a name that held a strategy is read, or deleted, in a way that was not seen."""
+        seen = {use.node for use in self._uses}
+        names = self._program.names
+        for statement, name in self._unbound:
+            holder, _ = names.lookup(name, statement.scope, None)
+            home = self._script.home(statement.scope)
+            for each in self._strategies.readings.get(name, ()):
+                where, bound = names.lookup(name, each.scope, None)
+                alike = where is holder and self._script.home(each.scope) is home
+                if each.node not in seen and alike and any(one.statement is statement for one in bound):
+                    raise NotUnderstood(f"{name} may be something else too")
+            _, bound = names.lookup(name, statement.scope, None)
+            if any(one.kind == "deleted" for one in bound):
+                raise NotUnderstood(f"{name} is deleted")
+
     def _say_whose_batch(self) -> None:
         """Where no batch is computed from the number of replicas, it was that of all of them."""
         several = [
@@ -152,7 +169,7 @@ class Removal:
         self._note(use, title)
         node = use.statement.node
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-        self._unbound.update(each.id for each in targets if isinstance(each, ast.Name))
+        self._unbound.update((use.statement, each.id) for each in targets if isinstance(each, ast.Name))
         if self._is_own_call(use.node):
             start = self._script.span(use.node, use.statement).start
             self._replace(Span(self._script.statement_span(use.statement).start, start), "")
@@ -227,6 +244,10 @@ class Removal:
             self._note(use, "Tell the number of ranks").counts.append(span)
             return
         product = use.around[1] if len(use.around) > 1 else None
+        if isinstance(product, ast.AugAssign) and isinstance(product.op, ast.Mult | ast.FloorDiv):
+            self._note(use, "Count one replica for each rank", _ONE)
+            self._gone.append(use.statement)
+            return
         layout, within = self._layout, use.statement
         span = layout.enclosed(member, within)
         self._note(use, "Count one replica for each rank", _ONE)
@@ -362,9 +383,10 @@ class Removal:
 
     def _drop_imports(self) -> None:
         """Take out the imports of names that hold a strategy."""
+        unbound = {name for _, name in self._unbound}
         for script in self._script.scripts:
             for binding in script.imports:
-                if binding.full_name.rpartition(".")[2] in self._unbound and binding.statement is not None:
+                if binding.full_name.rpartition(".")[2] in unbound and binding.statement is not None:
                     values = self._program.names.bound(binding)
                     if any(getattr(value, "node", None) in self._strategies.calls for value in values):
                         self._drop_import(script, binding)

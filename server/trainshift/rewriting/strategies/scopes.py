@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
@@ -43,7 +43,15 @@ def _flat(program: Program, statement: Statement, node: ast.With) -> Iterator[Ed
         yield Edit(source.line_start(span.start), source.next_line(colon), "")
     outer, inner = source.indentation(span.start), source.indentation(first.start)
     fixed = layout.lines_in_strings(statement)
-    for line in range(source.line_of(colon) + 1, source.line_of(span.end) + 1):
+    last = source.line_of(span.end)
+    while _is_comment(text, last + 1, source.line_starts, inner):
+        last += 1
+    for line in range(source.line_of(colon) + 1, last + 1):
         start = source.line_starts[line]
         if line not in fixed and text.startswith(inner, start):
             yield Edit(start + len(outer), start + len(inner), "")
+
+
+def _is_comment(text: str, line: int, starts: Sequence[int], indentation: str) -> bool:
+    """Whether a line is a comment that stands as deep as the body."""
+    return line < len(starts) and text.startswith(f"{indentation}#", starts[line])
