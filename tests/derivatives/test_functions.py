@@ -195,3 +195,45 @@ def test_the_examples_of_the_specification_come_out_as_they_are_printed(name: st
                 lines = [each for each in wanted.splitlines() if each]
                 start = own.index(lines[0])
                 assert own[start : start + len(lines)] == lines
+
+
+MORE: dict[str, dict[str, Any]] = {
+    "deep": {"xs": [0.1, 0.2, 0.3], "i": 0},
+    "linked": {"node": (1.2, (0.7, (2.0, None))), "x": 0.5},
+    "gd": {"x0": 0.3, "y0": 0.4, "lr": 0.1, "steps": 5},
+    "lorenz": {"state": (1.0, 2.0, 3.0), "sigma": 10.0, "rho": 28.0, "beta": 2.0, "dt": 0.01, "n": 4},
+    "matmul": {"a": [[1.0, 2.0], [3.0, 4.0]], "b": [[0.5, 0.6, 0.1], [0.2, 0.3, 0.4]]},
+    "lu_det": {"m": [[1.0, 2.0, 0.5], [3.0, 4.0, 1.0], [0.3, 0.2, 5.0]]},
+    "pipeline": {"a": 0.5, "b": 0.3, "x": 0.7},
+    "use_counter": {"step": 0.7, "x": 1.2},
+    "bisect_like": {"a": 0.0, "b": 3.0, "target": 2.0},
+    "sum_pairs": {"xs": [0.1, 0.9, 0.4]},
+    "dp": {"costs": [1.0, 2.0, 0.5, 0.7]},
+    "smooth": {"xs": [1.0, 2.0, 3.0], "alpha": 0.4},
+    "slices": {"xs": [1.0, 2.0, 3.0, 0.5]},
+    "mutual": {"p": 0.4, "q": 0.6, "depth": 3},
+    "nested_fn": {"x": 0.4, "y": 0.6},
+    "ifs": {"x": 0.4, "y": 0.6},
+    "ret_none": {"x": 0.4},
+    "polylist": {"roots": [1.0, 2.0], "x": 0.3},
+    "while_true": {"x": 0.3},
+    "annotated": {"x": 0.33},
+}
+
+
+@pytest.mark.parametrize("name", MORE)
+def test_of_numbers_too(name: str) -> None:
+    text = (FOLDER / "more.py").read_text(encoding="utf-8")
+    fixed = tuple(each for each, value in MORE[name].items() if isinstance(value, int))
+    trial = Trial(text, name, MORE[name], fixed)
+    trial.forward()
+    trial.reverse()
+
+
+def test_a_million_rounds_and_deep_recursion_do_not_overflow() -> None:
+    text = (FOLDER / "more.py").read_text(encoding="utf-8")
+    _, (slope,) = loaded(made(text, "million", "reverse", ["x"]).text).million_grad(0.3, 10**6)
+    assert slope == pytest.approx(1.0)
+    module = loaded(made(text, "deep", "reverse", ["xs"]).text)
+    _, (bars,) = module.deep_grad([0.1] * 900, 0)
+    assert len(bars) == 900

@@ -282,6 +282,7 @@ class Forward(Values):
             method = call.func.attr
             if name is not None and method in (*CHANGING, "pop") and self.function.active(name):
                 dots: list[ast.expr] = [terms.copied(each) for each in call.args]
+                start = len(self.out)
                 if method != "pop" and call.args:
                     root = self._read(call.args[-1])
                     made = self.ahead(root)
@@ -294,7 +295,11 @@ class Forward(Values):
                 else:
                     self.out.append(node)
                 place = self._dots_of(call.func.value)
-                self.out.append(ast.Expr(ast.Call(ast.Attribute(place, method, ast.Load()), dots, [])))
+                dot = ast.Expr(ast.Call(ast.Attribute(place, method, ast.Load()), dots, []))
+                if dots and name in terms.names_read(dots[-1]) and len(self.out) > start:
+                    self.out.insert(len(self.out) - 1, dot)
+                else:
+                    self.out.append(dot)
                 return
         target = self.nodes.reader.target(call)
         called = target is not None or self._is_function(call.func)

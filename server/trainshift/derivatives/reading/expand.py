@@ -137,22 +137,29 @@ class Expander:
         named = self.reader.target(node)
         if named is None:
             return node
-        made = list(node.args)
-        for place, each in enumerate(node.args):
-            dotted = self.function.whole.module.dotted(each)
-            row = self.function.whole.rows.get(dotted or "")
-            if dotted and row and isinstance(each, ast.Name | ast.Attribute):
-                name = self.function.fresh(dotted.rpartition(".")[2])
-                params = [ast.arg(param) for param in row.params]
-                arguments = ast.arguments([], params, None, [], [], None, [])
-                body = terms.call("f", *(terms.name(param) for param in row.params))
-                body.func = terms.copied(each)
-                definition = ast.FunctionDef(name, arguments, [ast.Return(body)], [])
-                ast.fix_missing_locations(ast.copy_location(definition, ast.Pass()))
-                self.function.local.add(name)
-                self.before.append(definition)
-                made[place] = terms.name(name)
-        return node if made == node.args else ast.Call(node.func, made, node.keywords)
+        made = [self._named_function(each) for each in node.args]
+        same = all(one is other for one, other in zip(made, node.args, strict=True))
+        return node if same else ast.Call(node.func, made, node.keywords)
+
+    def _named_function(self, node: ast.expr) -> ast.expr:
+        """A function of a library that is used as a value, made a function of the file's own."""
+        if isinstance(node, ast.List | ast.Tuple):
+            parts = [self._named_function(each) for each in node.elts]
+            if all(one is other for one, other in zip(parts, node.elts, strict=True)):
+                return node
+            return ast.List(parts, ast.Load()) if isinstance(node, ast.List) else terms.display(parts)
+        dotted = self.function.whole.module.dotted(node)
+        row = self.function.whole.rows.get(dotted or "")
+        if dotted is None or row is None or not isinstance(node, ast.Name | ast.Attribute):
+            return node
+        name = self.function.fresh(dotted.rpartition(".")[2])
+        arguments = ast.arguments([], [ast.arg(each) for each in row.params], None, [], [], None, [])
+        call = ast.Call(terms.copied(node), [terms.name(each) for each in row.params], [])
+        definition = ast.FunctionDef(name, arguments, [ast.Return(call)], [])
+        ast.fix_missing_locations(ast.copy_location(definition, ast.Pass()))
+        self.function.local.add(name)
+        self.before.append(definition)
+        return terms.name(name)
 
     def _children(self, node: ast.expr) -> ast.expr:
         changed = False
@@ -167,7 +174,7 @@ class Expander:
                 for each in old:
                     if isinstance(each, ast.expr):
                         items.append(self._value(each))
-                    elif isinstance(each, ast.keyword):
+                    elif isinstance(each, ast.keyword) and each.arg != "key":
                         value = self._value(each.value)
                         items.append(each if value is each.value else ast.keyword(each.arg, value))
                     else:

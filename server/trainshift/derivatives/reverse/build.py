@@ -94,6 +94,10 @@ class Build(Analysis):
         return way
 
     def _reserve(self, function: Function) -> None:
+        for name in function.captured():
+            owner = function.owner(name)
+            if owner is not None:
+                function.used.add(self.outer_bar(owner, name))
         for each in function.nested.values():
             for name in each.captured():
                 owner = each.owner(name)
