@@ -86,6 +86,8 @@ def check(
         made = evaluated(row.reverse[param], {**values, "y": y, "d": bar})
         if row.elementwise:
             made = NAMES["_unbroadcast"](made, values[param])
+        if isinstance(values[param], list | tuple):
+            assert type(made) is type(values[param])
         if not row.elementwise or np.ndim(y):
             assert [np.shape(each) for each in pieces(made)] == [
                 np.shape(each) for each in pieces(values[param])
@@ -263,7 +265,8 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
     ("hstack", "np.hstack(x)", {"x": [A, array(2, 5)]}),
     ("hstack", "np.hstack(x)", {"x": [V, 1.5, W]}),
     ("stack", "np.stack(x)", {"x": [A, array(2, 3, seed=4)]}),
-    ("stack", "np.stack(x)", {"x": [1.5, 2.5]}),
+    ("stack", "np.stack(x)", {"x": (1.5, 2.5)}),
+    ("vstack", "np.vstack(x)", {"x": A}),
     *(
         ("stack", "np.stack(x, axis=axis)", {"x": [A, array(2, 3, seed=4)], "axis": axis})
         for axis in (0, 1, -1)

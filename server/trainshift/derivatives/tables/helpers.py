@@ -127,6 +127,7 @@ def _unbroadcast(bar, x):
 }
 _NEEDS = {
     "_add_at": ("_add",),
+    "_parts": ("_like",),
     "_shares": ("_spread",),
     "_matmul_left_bar": ("_unbroadcast",),
     "_matmul_right_bar": ("_unbroadcast",),

@@ -64,10 +64,10 @@ def _diag_bar(bar, x, k=0):
 ''',
     "_parts": '''
 def _parts(bar, arrays, axis=0):
-    """bar cut along axis into pieces in the shapes of arrays."""
+    """bar cut along axis into pieces as arrays has them."""
     ends = np.cumsum([np.size(each) * np.shape(bar)[axis] // np.size(bar) for each in arrays])
-    pieces = np.split(bar, ends[:-1], axis=axis)
-    return [np.reshape(piece, np.shape(each)) + 0.0 for piece, each in zip(pieces, arrays)]
+    pieces = zip(np.split(bar, ends[:-1], axis=axis), arrays)
+    return _like([np.reshape(piece, np.shape(each)) + 0.0 for piece, each in pieces], arrays)
 ''',
     "_matmul_left_bar": '''
 def _matmul_left_bar(bar, a, b):
@@ -117,8 +117,8 @@ def _tensordot_bar(bar, a, b, axes, place):
     found = np.tensordot(a, bar, (free_a, list(range(len(free_a)))))
     return np.transpose(found, np.argsort([two[i] for i in np.argsort(one)] + free_b))
 ''',
-    "_solve_left_bar": '''
-def _solve_left_bar(bar, a, y):
+    "_solve_bar": '''
+def _solve_bar(bar, a, y):
     """The adjoint of a in y = np.linalg.solve(a, b)."""
     bar = np.linalg.solve(np.swapaxes(a, -1, -2), bar)
     if np.ndim(bar) < np.ndim(a):

@@ -58,8 +58,8 @@ def _one_hot(labels, logits):
 ''',
     "_parts": '''
 def _parts(bar, tensors, axis=0):
-    """bar cut along axis into pieces in the shapes of tensors."""
-    return tf.split(bar, [tf.shape(each)[axis] for each in tensors], axis)
+    """bar cut along axis into pieces as tensors has them."""
+    return _like(tf.split(bar, [tf.shape(each)[axis] for each in tensors], axis), tensors)
 ''',
     "_gather_bar": '''
 def _gather_bar(bar, x, indices, axis=0):
@@ -81,6 +81,22 @@ def _zeros(x):
     if x is None or isinstance(x, str) or callable(x):
         return None
     return tf.zeros_like(x) if hasattr(x, "shape") else 0.0
+''',
+    "_like": '''
+def _like(bar, x):
+    """bar in the containers of x."""
+    if isinstance(x, dict):
+        return dict(zip(x, map(_like, (bar[key] for key in x), x.values())))
+    if isinstance(x, (list, tuple)):
+        return type(x)(map(_like, bar, x))
+    return bar
+''',
+    "_copied": '''
+def _copied(x):
+    """x with containers of its own."""
+    if isinstance(x, dict):
+        return dict(zip(x, map(_copied, x.values())))
+    return type(x)(map(_copied, x)) if isinstance(x, (list, tuple)) else x
 ''',
     "_cells": '''
 def _cells(x):

@@ -30,7 +30,7 @@ def _products(name: str, params: str, factors: str) -> Row:
 # Of these the tangent is the same function of the tangents.
 JOINT = frozenset(("_add", "_add_at"))
 # These are constant wherever they are moved a little.
-CONSTANTS = frozenset(("_zeros", "_cells", "_ties"))
+CONSTANTS = frozenset(("_zeros", "_cells", "_shares"))
 
 ROWS = (
     _row("_add", "a b", {"a": "d", "b": "d"}),
@@ -41,11 +41,10 @@ ROWS = (
         "_unbroadcast", "bar x", {"bar": "_unbroadcast(d, x)"}, {"bar": "np.broadcast_to(d, np.shape(bar))"}
     ),
     _linear("_spread", "bar x axis keepdims"),
-    _linear("_pieces", "bar parts axis"),
-    _linear("_cumsum_bar", "bar x axis"),
-    _linear("_transposed_back", "bar axes"),
-    _linear("_tile_bar", "bar x reps"),
-    _linear("_repeat_bar", "bar x times axis"),
+    _linear("_parts", "bar arrays axis"),
+    _linear("_tile_bar", "bar x"),
+    _linear("_repeat_bar", "bar x repeats axis"),
+    _linear("_diag_bar", "bar x k"),
     _linear("_pad_bar", "bar x width"),
     _products("_matmul_left_bar", "bar a b", "bar b"),
     _products("_matmul_right_bar", "bar a b", "bar a"),

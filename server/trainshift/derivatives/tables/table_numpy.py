@@ -149,8 +149,8 @@ _SEVERAL = (
     _one("concatenate", "_parts(d, x, axis)", "np.concatenate(d, axis=axis)", "x axis", axis="0"),
     _one("vstack", "_parts(d, x, 0)", "np.vstack(d)"),
     _one("hstack", "_parts(d, x, 0 if np.ndim(y) == 1 else 1)", "np.hstack(d)"),
-    _whole("stack", "list(d)", "np.stack(d)"),
-    _one("stack", "list(np.moveaxis(d, axis, 0))", "np.stack(d, axis=axis)", "x axis", axis="0"),
+    _whole("stack", "_like(d, x)", "np.stack(d)"),
+    _one("stack", "_like(np.moveaxis(d, axis, 0), x)", "np.stack(d, axis=axis)", "x axis", axis="0"),
     *(
         _one(
             name, "np.concatenate(d, axis=axis)", f"np.{name}(d, parts, axis=axis)", "x parts axis", axis="0"
@@ -232,7 +232,7 @@ _LINALG = (
     _row(
         "linalg.solve",
         "a b",
-        {"a": "_solve_left_bar(d, a, y)", "b": "np.linalg.solve(np.swapaxes(a, -1, -2), d)"},
+        {"a": "_solve_bar(d, a, y)", "b": "np.linalg.solve(np.swapaxes(a, -1, -2), d)"},
         {"a": "-np.linalg.solve(a, d @ y)", "b": "np.linalg.solve(a, d)"},
     ),
     _one("linalg.det", "d * y * np.linalg.inv(x).T", "y * np.trace(np.linalg.solve(x, d))"),

@@ -239,7 +239,13 @@ _SHAPES = (
     *_one("split", "tf.concat(d, axis)", "tf.split(d, parts, axis)", "x parts axis", axis="0"),
     *_one("broadcast_to", "_unbroadcast(d, x)", "tf.broadcast_to(d, tf.shape(y))", "x shape"),
     *_one("concat", "_parts(d, x, axis)", "tf.concat(d, axis)", "x axis"),
-    *_one("stack", "tf.unstack(d, num=len(x), axis=axis)", "tf.stack(d, axis=axis)", "x axis", axis="0"),
+    *_one(
+        "stack",
+        "_like(tf.unstack(d, num=len(x), axis=axis), x)",
+        "tf.stack(d, axis=axis)",
+        "x axis",
+        axis="0",
+    ),
     *_one(
         "gather",
         "_gather_bar(d, x, indices, axis)",
@@ -255,7 +261,7 @@ _SHAPES = (
     ),
     *_one(
         "convert_to_tensor constant",
-        "tf.unstack(d, num=len(x)) if isinstance(x, (list, tuple)) else d",
+        "_like(tf.unstack(d, num=len(x)), x) if isinstance(x, (list, tuple)) else d",
         "tf.convert_to_tensor(d, dtype=y.dtype)",
         "x dtype",
     ),
