@@ -243,7 +243,8 @@ class DividedData:
     def _place(self, node: Node) -> Place:
         above = self._pipelines.upstream(node)
         free = dict.fromkeys(draw for up in above for draw in self._knowledge.free_draws(up))
-        traced = self._program.fact(Executions).is_traced(node.at.scope)
+        executions = self._program.fact(Executions)
+        traced = executions.runs_in_graphs or executions.is_traced(node.at.scope)
         return Place(node.at, Form.IN_GRAPH if traced else Form.DATASET, tuple(free))
 
     @cached_property
