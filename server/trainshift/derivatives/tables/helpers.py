@@ -129,6 +129,8 @@ _NEEDS = {
     "_add_at": ("_add",),
     "_parts": ("_like",),
     "_shares": ("_spread",),
+    "_tensordot_left_bar": ("_tensordot_axes",),
+    "_tensordot_right_bar": ("_tensordot_axes",),
     "_matmul_left_bar": ("_unbroadcast",),
     "_matmul_right_bar": ("_unbroadcast",),
 }

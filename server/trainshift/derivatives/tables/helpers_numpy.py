@@ -103,19 +103,28 @@ def _dot_right_bar(bar, a, b):
     axes = list(range(np.ndim(a) - 1))
     return np.moveaxis(np.tensordot(a, bar, (axes, axes)), 0, max(np.ndim(b) - 2, 0))
 ''',
-    "_tensordot_bar": '''
-def _tensordot_bar(bar, a, b, axes, place):
-    """The adjoint of a (place 0) or b (place 1) in np.tensordot(a, b, axes)."""
+    "_tensordot_axes": '''
+def _tensordot_axes(a, b, axes):
+    """The axes of a and of b that np.tensordot(a, b, axes) sums over, and those that it keeps."""
     if np.ndim(axes) == 0:
         axes = list(range(np.ndim(a) - axes, np.ndim(a))), list(range(axes))
     one, two = ([i % np.ndim(x) for i in np.atleast_1d(each)] for x, each in zip((a, b), axes))
-    free_a = [i for i in range(np.ndim(a)) if i not in one]
-    free_b = [i for i in range(np.ndim(b)) if i not in two]
-    if place == 0:
-        found = np.tensordot(bar, b, (list(range(len(free_a), np.ndim(bar))), free_b))
-        return np.transpose(found, np.argsort(free_a + [one[i] for i in np.argsort(two)]))
-    found = np.tensordot(a, bar, (free_a, list(range(len(free_a)))))
-    return np.transpose(found, np.argsort([two[i] for i in np.argsort(one)] + free_b))
+    kept = [[i for i in range(np.ndim(x)) if i not in each] for x, each in ((a, one), (b, two))]
+    return one, two, *kept
+''',
+    "_tensordot_left_bar": '''
+def _tensordot_left_bar(bar, a, b, axes):
+    """The adjoint of a in np.tensordot(a, b, axes)."""
+    one, two, kept_a, kept_b = _tensordot_axes(a, b, axes)
+    found = np.tensordot(bar, b, (list(range(len(kept_a), np.ndim(bar))), kept_b))
+    return np.transpose(found, np.argsort(kept_a + [one[i] for i in np.argsort(two)]))
+''',
+    "_tensordot_right_bar": '''
+def _tensordot_right_bar(bar, a, b, axes):
+    """The adjoint of b in np.tensordot(a, b, axes)."""
+    one, two, kept_a, kept_b = _tensordot_axes(a, b, axes)
+    found = np.tensordot(a, bar, (kept_a, list(range(len(kept_a)))))
+    return np.transpose(found, np.argsort([two[i] for i in np.argsort(one)] + kept_b))
 ''',
     "_solve_bar": '''
 def _solve_bar(bar, a, y):

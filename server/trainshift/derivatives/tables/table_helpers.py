@@ -48,6 +48,8 @@ ROWS = (
     _linear("_pad_bar", "bar x width"),
     _products("_matmul_left_bar", "bar a b", "bar b"),
     _products("_matmul_right_bar", "bar a b", "bar a"),
+    _products("_tensordot_left_bar", "bar a b axes", "bar b"),
+    _products("_tensordot_right_bar", "bar a b axes", "bar a"),
     _products("_dot_left_bar", "bar a b", "bar b"),
     _products("_dot_right_bar", "bar a b", "bar a"),
     _row(

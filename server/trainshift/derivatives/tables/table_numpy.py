@@ -88,7 +88,7 @@ _REDUCTIONS = (
         "np.cumsum(d, axis=axis)",
         "x axis",
     ),
-    _one("trace", "d * np.eye(*np.shape(x))", "np.trace(d)"),
+    _one("trace", "d * np.eye(len(x), np.shape(x)[1])", "np.trace(d)"),
 )
 
 _BACK, _THERE = "np.reshape(d, np.shape(x))", "np.reshape(d, np.shape(y))"
@@ -203,7 +203,7 @@ _PRODUCTS = (
     _row(
         "inner",
         "a b",
-        {"a": "_tensordot_bar(d, a, b, (-1, -1), 0)", "b": "_tensordot_bar(d, a, b, (-1, -1), 1)"},
+        {"a": "_tensordot_left_bar(d, a, b, (-1, -1))", "b": "_tensordot_right_bar(d, a, b, (-1, -1))"},
         {"a": "np.inner(d, b)", "b": "np.inner(a, d)"},
     ),
     _row(
@@ -221,7 +221,7 @@ _PRODUCTS = (
     _row(
         "tensordot",
         "a b axes",
-        {"a": "_tensordot_bar(d, a, b, axes, 0)", "b": "_tensordot_bar(d, a, b, axes, 1)"},
+        {"a": "_tensordot_left_bar(d, a, b, axes)", "b": "_tensordot_right_bar(d, a, b, axes)"},
         {"a": "np.tensordot(d, b, axes)", "b": "np.tensordot(a, d, axes)"},
         axes="2",
     ),
