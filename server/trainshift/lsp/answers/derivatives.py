@@ -44,9 +44,9 @@ KINDS: dict[Mode, str] = {"forward": FORWARD, "reverse": REVERSE}
 _AGAIN = "Make again"
 _DEFECT = "this is a defect of Trainshift; please report it with the function and the server's log"
 _MOMENT = 0.1
-"""So many seconds a menu that a person has asked for waits at most to know what is refused."""
-_LEISURE = 1.0
-"""So many seconds a menu waits that an editor has asked for by itself."""
+"""So many seconds a menu waits at most to know what is refused."""
+_LEISURE = 0.5
+"""So many seconds after a menu that did not wait this is looked for, which leaves it the time to be used."""
 _MADE = re.compile(
     r"^# Made by trainshift differentiate (?P<function>\w+) --mode (?P<mode>forward|reverse)"
     r"(?: --wrt (?P<wrt>[\w,]+))?(?: --name (?P<name>\w+))?[ \t]*$"
@@ -92,17 +92,19 @@ class _Reading:
             await asyncio.wrap_future(self._desk.errand(self._program, self._run))
         return self._future.result()
 
-    async def in_time(self, seconds: float, *, is_urgent: bool) -> None:
-        """Wait so long for the outcome at most; what is not urgent gives way to all else."""
+    async def in_time(self, seconds: float) -> None:
+        """Have it worked out before anything else, and wait so long for the outcome at most."""
         if self._future.done():
             return
-        if is_urgent:
-            self._desk.errand(self._program, self._run)
-        else:
-            self._desk.in_background(self._at_leisure)
+        self._desk.errand(self._program, self._run)
         waiting = asyncio.shield(asyncio.wrap_future(self._future))
         with contextlib.suppress(asyncio.TimeoutError, Outdated):
             await asyncio.wait_for(waiting, seconds)
+
+    def at_leisure(self) -> None:
+        """Have it worked out when nothing else is to be done."""
+        if not self._future.done() and self._program.paper is self.paper:
+            self._desk.in_background(self._at_leisure)
 
     def _at_leisure(self, pause: Callable[[], None]) -> bool:
         self._run()
@@ -137,20 +139,23 @@ class Derivatives:
     # The menu
 
     async def offered(
-        self, program: OpenProgram, paper: Paper, wanted: Wanted, *, is_automatic: bool
+        self, program: OpenProgram, paper: Paper, wanted: Wanted, *, is_alone: bool
     ) -> list[types.CodeAction]:
         """The actions for a place; the ones that are refused are disabled, or left out, where that is known.
 
-        Only for a person the answer is waited for, and no longer than nobody notices.
+        That is waited for, and no longer than nobody notices, only where they are all that there is to show
+        (`is_alone`), or are asked for by name.  Other actions are never kept waiting.
         """
         if program.paper is not paper or not any(map(wanted.wants, KINDS.values())):
             return []
         code = program.live.code(paper.source)
         wishes = {} if code is None else dict(_wishes(code, wanted))
         readings = {title: self._reading(program, wish) for title, wish in wishes.items()}
-        seconds = _LEISURE if is_automatic else _MOMENT
-        waiting = (each.in_time(seconds, is_urgent=not is_automatic) for each in readings.values())
-        await asyncio.gather(*waiting)
+        if is_alone or any(map(wanted.names, KINDS.values())):
+            await asyncio.gather(*(each.in_time(_MOMENT) for each in readings.values()))
+        else:
+            for each in readings.values():
+                asyncio.get_running_loop().call_later(_LEISURE, each.at_leisure)
         actions = (
             self._action(title, wishes[title], wanted, reading.paper, reading.known)
             for title, reading in readings.items()

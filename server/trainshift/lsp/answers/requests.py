@@ -55,8 +55,7 @@ class Answers:
         span = Span(min(first, last), max(first, last))
         wanted = Wanted(part, span, program.round, only, is_hinted)
         actions = menu(state, wanted, self._session.client)
-        is_automatic = params.context.trigger_kind == types.CodeActionTriggerKind.Automatic
-        actions += await self._derivatives.offered(program, state.paper, wanted, is_automatic=is_automatic)
+        actions += await self._derivatives.offered(program, state.paper, wanted, is_alone=not actions)
         if not self._session.client.resolves_edits:
             return [each for each in actions if await self._fill(program, each)]
         return actions
