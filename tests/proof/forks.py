@@ -32,7 +32,7 @@ def forked(launch: Launch, rank: int) -> Forked:
     Each rank has one of its own, since forks of one have strings hashed, and so sets ordered, alike.
     """
     with _STARTING:
-        for each in range(RANKS):
+        for each in range(max(RANKS, int(launch.environment.get("HOROVOD_SIZE", 1)))):
             if each not in _ZYGOTES or not _ZYGOTES[each].alive():
                 _ZYGOTES[each] = Zygote(launch.environment)
         # One rank would not wait for the other one for as long as importing may take.

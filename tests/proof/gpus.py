@@ -1,6 +1,6 @@
-"""Two GPUs that are not there, as a script sees them: which it asks for, and whether it asks in time.
+"""GPUs that are not there, as a script sees them: which it asks for, and whether it asks in time.
 
-The libraries are not told of them, since everything runs on the CPU.
+There are two, or one for each rank.  The libraries are not told of them, since everything runs on the CPU.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-COUNT = 2
+FEWEST = 2
 LIBRARIES = ("tensorflow", "keras", "tensorflow_estimator", "horovod")
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 
@@ -22,6 +22,7 @@ class Gpus:
     def __init__(self, tf: Any) -> None:
         self.context: Any = importlib.import_module("tensorflow.python.eager.context")
         self.hidden_at_first = os.environ.get(VARIABLE)
+        self.count = max(FEWEST, int(os.environ.get("HOROVOD_SIZE", 1)))
         self.chosen: list[int] | None = None
         self.growing: dict[Any, bool] = {}
         self.sessions: set[str] = set()
@@ -41,9 +42,9 @@ class Gpus:
     def there(self) -> list[Any]:
         """All that a process sees: fewer where it has asked CUDA for some."""
         told = os.environ.get(VARIABLE)
-        count = COUNT if told == self.hidden_at_first else len((told or "").split(",")) if told else 0
+        count = self.count if told == self.hidden_at_first else len((told or "").split(",")) if told else 0
         device = self.context.PhysicalDevice
-        return [device(f"/physical_device:GPU:{number}", "GPU") for number in range(min(count, COUNT))]
+        return [device(f"/physical_device:GPU:{number}", "GPU") for number in range(min(count, self.count))]
 
     def is_started(self) -> bool:
         """Whether the runtime runs, so that nothing can be chosen any more."""

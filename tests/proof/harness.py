@@ -18,13 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from proof.code import Code, code_of
+from proof.data import VARIABLE as DATA
 from proof.forks import forked
 from proof.judge import judge
+from proof.judge_data import judge_data
 from proof.launch import Launch, end, fresh
 from proof.originals import kept
 from proof.record import Record, Run
 
-__all__ = ["Code", "Run", "judge", "prove", "run_converted", "run_original"]
+__all__ = ["Code", "Run", "judge", "prove", "prove_data", "run_converted", "run_original"]
 
 RANKS = 2
 # Only this ends a stall: the stall check of Horovod 0.28.1 was seen to do nothing on Gloo.
@@ -61,41 +63,48 @@ def run_original(
     *,
     time_limit: float = TIME_LIMIT,
     single: bool = False,
+    data: bool = False,
 ) -> Run:
     """Run a script (its path, or its text) or code as one process; Horovod, if it uses it, has size 1.
 
     A `single` run is a Python of its own; any other is forked from one that has TensorFlow imported.
-    One that ended well is kept, and not run again while nothing has changed.
+    With `data` it has its own seeds, and its data are noted.  One that ended well is kept, and not run
+    again while nothing has changed.
     """
 
     code = code_of(script)
+    environment = {DATA: "1"} if data else {}
 
     def run() -> Run:
         with tempfile.TemporaryDirectory(prefix="trainshift-proof-") as directory:
-            process = Process(Path(directory), code, arguments, rank=0, environment={}, single=single)
+            process = Process(
+                Path(directory), code, arguments, rank=0, environment=environment, single=single
+            )
             wait([process], time_limit)
             return process.result()
 
-    return kept(code, arguments, single=single, run=run)
+    return kept(code, arguments, single=single, data=data, run=run)
 
 
 def run_converted(
     script: Path | str | Code,
     arguments: Sequence[str] = (),
     *,
+    ranks: int = RANKS,
     time_limit: float = TIME_LIMIT,
     single: bool = False,
-) -> tuple[Run, Run]:
-    """Run a script (its path, or its text) or code as two Gloo processes of Horovod; one Run per rank.
+    data: bool = False,
+) -> tuple[Run, ...]:
+    """Run a script (its path, or its text) or code as Gloo processes of Horovod; one Run per rank.
 
-    `single` is what it is for `run_original`.
+    `single` and `data` are what they are for `run_original`.
     """
     http_server: Any = importlib.import_module("horovod.runner.http.http_server")
     hosts: Any = importlib.import_module("horovod.runner.common.util.hosts")
     gloo_run: Any = importlib.import_module("horovod.runner.gloo_run")
 
     loopback = next(name for _, name in socket.if_nameindex() if name.startswith("lo"))
-    plan = hosts.get_host_assignments(hosts.parse_hosts(f"localhost:{RANKS}"), RANKS)
+    plan = hosts.get_host_assignments(hosts.parse_hosts(f"localhost:{ranks}"), ranks)
     server = http_server.RendezvousServer()
     port = server.start()
     server.init(plan)
@@ -108,14 +117,17 @@ def run_converted(
                     code_of(script),
                     arguments,
                     rank=slot.rank,
-                    environment={**shared, **gloo_run.create_slot_env_vars(slot)},
+                    environment={
+                        **shared,
+                        **gloo_run.create_slot_env_vars(slot),
+                        **({DATA: "1"} if data else {}),
+                    },
                     single=single,
                 )
                 for slot in plan
             ]
             wait(processes, time_limit)
-            first, second = (process.result() for process in processes)
-            return first, second
+            return tuple(process.result() for process in processes)
     finally:
         server.stop()
 
@@ -126,6 +138,16 @@ def prove(before: Path | str | Code, after: Path | str | Code, arguments: Sequen
         original = pool.submit(run_original, before, arguments)
         ranks = pool.submit(run_converted, after, arguments)
         return judge(original.result(), ranks.result())
+
+
+def prove_data(
+    before: Path | str | Code, after: Path | str | Code, arguments: Sequence[str] = (), *, ranks: int
+) -> list[str]:
+    """The faults of a conversion that divides its data: those of `prove`, and of what each rank sees."""
+    with ThreadPoolExecutor() as pool:
+        original = pool.submit(run_original, before, arguments, data=True)
+        runs = pool.submit(run_converted, after, arguments, ranks=ranks, data=True)
+        return judge(original.result(), runs.result()) + judge_data(original.result(), runs.result())
 
 
 class Process:

@@ -1,40 +1,44 @@
-"""Judges spec.md 6.7 on what the observer wrote down: one original, two ranks of its conversion."""
+"""Judges spec.md 6.7 on what the observer wrote down: one original, the ranks of its conversion."""
 
 from __future__ import annotations
 
 import importlib
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 
 from proof.record import OptimizerRecord, Record, Run
 
-RANKS = 2
 TOLERANCE = 1e-6
+# How far a divided schedule may be from the original's, relative to its steps: counts are rounded.
+DRIFT = 0.05
 
 
-def judge(original: Run, ranks: tuple[Run, Run]) -> list[str]:
+def judge(original: Run, ranks: Sequence[Run]) -> list[str]:
     """The faults of a conversion: sentences that start with the fault's id and a colon."""
     faults = list(unfinished(original, ranks))
-    records = [run.record for run in (original, *ranks)]
-    if faults or None in records:
+    before, records = original.record, [run.record for run in ranks if run.record]
+    if faults or before is None or len(records) < len(ranks):
         return faults
-    before, first, second = (record for record in records if record)
-    faults += vacuous(before, first, second, ranks)
-    faults += steps_differ(before, first, second)
-    faults += rates_not_scaled(before, first, second)
-    faults += metrics_differ(first, second)
-    faults += not_reduced(first, second)
-    faults += not_broadcast(first, second)
-    faults += values_differ(first, second, ranks) or broadcast_late(first, second)
+    first, *others = records
+    faults += vacuous(before, records, ranks)
+    faults += steps_differ(before, records)
+    faults += rates_not_scaled(before, records)
+    for rank, other in enumerate(others, 1):
+        faults += metrics_differ(first, other, rank)
+        faults += not_reduced(first, other, rank)
+    faults += not_broadcast(records)
+    for rank, other in enumerate(others, 1):
+        faults += values_differ(first, other, ranks, rank) or broadcast_late(first, other, rank)
     faults += printed(original, ranks)
     faults += wrote(original, ranks)
-    faults += gpus_shared(first, second)
+    faults += gpus_shared(records)
     return faults
 
 
-def unfinished(original: Run, ranks: tuple[Run, Run]) -> Iterator[str]:
+def unfinished(original: Run, ranks: Sequence[Run]) -> Iterator[str]:
     """`did-not-finish` and `wrapped-twice`: what ends a run early."""
-    runs = [("the original", original), ("rank 0", ranks[0]), ("rank 1", ranks[1])]
+    runs = [("the original", original), *((f"rank {rank}", run) for rank, run in enumerate(ranks))]
     # A process that was killed because another one had failed comes last.
     for who, run in sorted(runs, key=lambda pair: pair[1].exit_code < 0):
         if run.exit_code != 0 or run.record is None:
@@ -47,114 +51,163 @@ def unfinished(original: Run, ranks: tuple[Run, Run]) -> Iterator[str]:
             yield f"wrapped-twice: rank {rank} wrapped what was wrapped already, {times} times"
 
 
-def vacuous(before: Record, first: Record, second: Record, ranks: tuple[Run, Run]) -> Iterator[str]:
+def vacuous(before: Record, records: Sequence[Record], ranks: Sequence[Run]) -> Iterator[str]:
     """`proof-is-vacuous`: the run could not have shown a wrong conversion."""
     if not any(optimizer.steps for optimizer in before.optimizers):
         yield "proof-is-vacuous: the original took no optimizer step"
         return
-    initial = [[optimizer.initial for optimizer in record.optimizers] for record in (first, second)]
-    if initial[0] == initial[1] and first.local_gradients == second.local_gradients:
-        yield "proof-is-vacuous: both ranks began with equal weights and saw equal gradients"
-    for number, optimizer in enumerate(first.optimizers):
+    initial = [[optimizer.initial for optimizer in record.optimizers] for record in records]
+    gradients = [record.local_gradients for record in records]
+    if all(each == initial[0] for each in initial) and all(each == gradients[0] for each in gradients):
+        yield "proof-is-vacuous: all ranks began with equal weights and saw equal gradients"
+    for number, optimizer in enumerate(records[0].optimizers):
         if optimizer.initial == optimizer.final:
             yield f"proof-is-vacuous: {name(number, optimizer)} changed none of its variables"
     if any(not finite(array) for run in ranks for array in run.values.values()):
         yield "proof-is-vacuous: the training ended with values that are not finite"
 
 
-def steps_differ(before: Record, first: Record, second: Record) -> Iterator[str]:
-    """`steps-differ`: both ranks take the same steps, the original's or half of them (HV06).
+def steps_differ(before: Record, records: Sequence[Record]) -> Iterator[str]:
+    """`steps-differ`: all ranks take the same steps, the original's or their share of them (HV06, HV15).
 
     A training that a metric may end takes as many as it takes, but at least one.
     """
-    counts = [[optimizer.steps for optimizer in record.optimizers] for record in (before, first, second)]
-    if counts[1] != counts[2]:
-        yield f"steps-differ: the optimizers took {counts[1]} steps on rank 0 and {counts[2]} on rank 1"
-    elif len(counts[0]) != len(counts[1]):
-        yield f"steps-differ: the optimizers took {counts[0]} steps in the original, {counts[1]} converted"
-    else:
-        for number, (expected, actual) in enumerate(zip(counts[0], counts[1], strict=True)):
-            stopped = before.stops and expected and actual
-            if not stopped and actual not in (expected, *halves(expected)):
-                who = name(number, first.optimizers[number])
-                yield f"steps-differ: {who} took {expected} steps in the original, {actual} converted"
+    theirs = [optimizer.steps for optimizer in before.optimizers]
+    first, *others = [[optimizer.steps for optimizer in record.optimizers] for record in records]
+    for rank, other in enumerate(others, 1):
+        if other != first:
+            yield f"steps-differ: the optimizers took {first} steps on rank 0 and {other} on rank {rank}"
+            return
+    if len(theirs) != len(first):
+        yield f"steps-differ: the optimizers took {theirs} steps in the original, {first} converted"
+        return
+    for number, (expected, actual) in enumerate(zip(theirs, first, strict=True)):
+        stopped = before.stops and expected and actual
+        if not stopped and actual not in (expected, *shares(expected, len(records))):
+            who = name(number, records[0].optimizers[number])
+            yield f"steps-differ: {who} took {expected} steps in the original, {actual} converted"
 
 
-def halves(steps: int) -> set[int]:
-    """Half of the steps, rounded down in each of any number of equal epochs.
+def shares(steps: int, size: int) -> set[int]:
+    """A share of the steps, rounded in each of any number of equal epochs: down, or up for a last batch."""
+    epochs = [count for count in range(1, steps // size + 1) if steps % count == 0] or [1]
+    return {
+        count * (-(-steps // count // size) if up else steps // count // size)
+        for count in epochs
+        for up in (0, 1)
+    }
 
-    In several ones rounded up too: their last batches need not be full.
+
+def rates_not_scaled(before: Record, records: Sequence[Record]) -> Iterator[str]:
+    """`rate-not-scaled` and `schedule-not-divided`.
+
+    Every learning rate is the original's times the number of ranks; where each rank takes its share of the
+    steps, it is what the original's has come to after as many times more steps.
     """
-    epochs = [count for count in range(1, steps // RANKS + 1) if steps % count == 0]
-    down = {count * (steps // count // RANKS) for count in epochs}
-    up = {count * -(-steps // count // RANKS) for count in epochs if count > 1}
-    return down | up or {steps // RANKS}
-
-
-def rates_not_scaled(before: Record, first: Record, second: Record) -> Iterator[str]:
-    """`rate-not-scaled`: every learning rate is the original's times the number of ranks."""
+    size = len(records)
     for number, old in enumerate(before.optimizers):
-        for rank, record in enumerate((first, second)):
+        for rank, record in enumerate(records):
             new = record.optimizers[number] if number < len(record.optimizers) else None
             if new is None:
                 continue
-            if not scaled(old.rates, new.rates, by_metric=before.stops or before.adapts):
+            pace = size if new.steps < old.steps and not before.stops else 1
+            fault = wrong_rates(old, new, size, pace, by_metric=before.stops or before.adapts)
+            if fault:
                 rates = shorten(changes(new.rates))
                 yield (
-                    f"rate-not-scaled: the learning rate of {name(number, new)} is {rates} on rank {rank}, "
+                    f"{fault}: the learning rate of {name(number, new)} is {rates} on rank {rank}, "
                     f"the original's is {shorten(changes(old.rates))}"
                 )
                 break
-            samples = [(step, rate, new.schedule.get(step, 0.0)) for step, rate in old.schedule.items()]
-            wrong = [sample for sample in samples if not close(sample[2], sample[1] * RANKS)]
-            if wrong:
-                step, rate, actual = wrong[0]
+            theirs, ours = sampled(old), sampled(new)
+            fault = wrong_samples(theirs, ours, size, pace)
+            if fault and before.stops:  # The number of steps does not tell whether they are divided.
+                fault = wrong_samples(theirs, ours, size, size)
+            if fault:
                 yield (
-                    f"rate-not-scaled: at step {step} the schedule of {name(number, new)} gives "
-                    f"{actual:g} on rank {rank}, the original's gives {rate:g}"
+                    f"{fault}: the schedule of {name(number, new)} gives {shorten([*ours.values()])} on "
+                    f"rank {rank}, the original's gives {shorten([*theirs.values()])}"
                 )
                 break
 
 
-def scaled(old: Sequence[float], new: Sequence[float], *, by_metric: bool) -> bool:
-    """Whether `new` is `old` times the number of ranks.
+def wrong_rates(old: OptimizerRecord, new: OptimizerRecord, size: int, pace: int, *, by_metric: bool) -> str:
+    """The fault of the rates of all steps, each with `pace` of the original's; empty if they are right.
 
-    With fewer steps than the original, it may either stop early or change at other steps.  Where a
-    metric decides when the rate changes or the training ends, the one may also take more of the same
-    changes than the other.
+    Where a metric decides when the rate changes or the training ends, the one may also take more of the
+    same changes than the other.
     """
-    expected = [rate * RANKS for rate in old]
-    if same(new, expected[: len(new)]):
-        return True
-    ours, theirs = changes(new), changes(expected)
+    expected = [rate * size for rate in old.rates]
+    as_before = same(new.rates, expected[: new.steps])
     if by_metric:
+        ours, theirs = changes(new.rates), changes(expected)
         common = min(len(ours), len(theirs))
-        return same(ours[:common], theirs[:common])
-    return len(new) < len(old) and same(ours, theirs)
+        return "" if as_before or same(ours[:common], theirs[:common]) else "rate-not-scaled"
+    if pace == 1:
+        return "" if as_before else "rate-not-scaled"
+    # A rate that changes with the epoch keeps the pace of these, whose steps are rounded.
+    paces = (pace, old.steps / new.steps) if new.steps else (pace,)
+    later = {step: rate * size for step, rate in sampled(old).items() if step >= old.steps}
+    if keeps_pace(dict(enumerate(expected)) | later, dict(enumerate(new.rates)), paces):
+        return ""
+    return "schedule-not-divided" if as_before else "rate-not-scaled"
 
 
-def metrics_differ(first: Record, second: Record) -> Iterator[str]:
-    """`metrics-differ`: callbacks that steer a training by a metric are given the same on both ranks."""
+def wrong_samples(old: dict[int, float], new: dict[int, float], size: int, pace: int) -> str:
+    """The fault of what a schedule gives at some steps; empty if it is right."""
+    expected = {step: rate * size for step, rate in old.items()}
+    as_before = all(close(new.get(step, 0.0), rate) for step, rate in expected.items())
+    if pace == 1 or not expected:
+        return "" if as_before else "rate-not-scaled"
+    if keeps_pace(expected, new, (pace,)):
+        return ""
+    return "schedule-not-divided" if as_before else "rate-not-scaled"
+
+
+def keeps_pace(expected: dict[int, float], new: dict[int, float], paces: Sequence[float]) -> bool:
+    """Whether each new rate is expected about a pace's times as many steps on."""
+    known, slack = sorted(expected), max(paces)
+    for step, rate in new.items():
+        early = step * min(paces) * (1 - DRIFT) - slack
+        late = step * max(paces) * (1 + DRIFT) + slack
+        if early > known[-1]:
+            continue
+        near = known[max(bisect_left(known, early) - 1, 0) : bisect_right(known, late) + 1]
+        low, high = min(expected[at] for at in near), max(expected[at] for at in near)
+        # What comes after the last that is known goes on as that did.
+        margin = TOLERANCE * abs(high) + (high - low if late > known[-1] else 0.0)
+        if not math.isnan(low) and not low - margin <= rate <= high + margin:
+            return False
+    return True
+
+
+def sampled(optimizer: OptimizerRecord) -> dict[int, float]:
+    """What the schedule of an optimizer gives, by steps."""
+    return {int(step): rate for step, rate in optimizer.schedule.items()}
+
+
+def metrics_differ(first: Record, second: Record, rank: int) -> Iterator[str]:
+    """`metrics-differ`: callbacks that steer a training by a metric are given the same on all ranks."""
     if first.monitored != second.monitored:
         one, two = (shorten(record.monitored) or "nothing" for record in (first, second))
-        yield f"metrics-differ: EarlyStopping and ReduceLROnPlateau got {one} on rank 0, {two} on rank 1"
+        yield f"metrics-differ: EarlyStopping and ReduceLROnPlateau got {one} on rank 0, {two} on rank {rank}"
 
 
-def not_reduced(first: Record, second: Record) -> Iterator[str]:
-    """`not-reduced`: the gradients that reach an optimizer are the same on both ranks, at every step."""
+def not_reduced(first: Record, second: Record, rank: int) -> Iterator[str]:
+    """`not-reduced`: the gradients that reach an optimizer are the same on all ranks, at every step."""
     for number, (one, two) in enumerate(zip(first.optimizers, second.optimizers, strict=False)):
         steps = list(zip(one.gradients, two.gradients, strict=False))
         bad = sum(here != there for here, there in steps)
         if bad:
             yield (
-                f"not-reduced: the gradients that reached {name(number, one)} differ between the ranks "
-                f"in {bad} of {len(steps)} steps"
+                f"not-reduced: the gradients that reached {name(number, one)} differ between ranks 0 "
+                f"and {rank} in {bad} of {len(steps)} steps"
             )
 
 
-def not_broadcast(first: Record, second: Record) -> Iterator[str]:
+def not_broadcast(records: Sequence[Record]) -> Iterator[str]:
     """`not-broadcast`: every trained variable and every slot was in an executed broadcast."""
-    for rank, record in enumerate((first, second)):
+    for rank, record in enumerate(records):
         for number, optimizer in enumerate(record.optimizers):
             for kind, missing, total in (
                 ("variables trained by", optimizer.unbroadcast_variables, optimizer.variables),
@@ -167,7 +220,7 @@ def not_broadcast(first: Record, second: Record) -> Iterator[str]:
                     )
 
 
-def broadcast_late(first: Record, second: Record) -> Iterator[str]:
+def broadcast_late(first: Record, second: Record, rank: int) -> Iterator[str]:
     """`broadcast-late`: once the first step, or execution of several, is over, the weights are the same."""
     for number, (one, two) in enumerate(zip(first.optimizers, second.optimizers, strict=False)):
         steps = list(zip(one.weights, two.weights, strict=False))[first.steps_per_execution :]
@@ -175,12 +228,12 @@ def broadcast_late(first: Record, second: Record) -> Iterator[str]:
         if bad:
             yield (
                 f"broadcast-late: what {name(number, one)} trains ended equal, but after the first step "
-                f"it differed between the ranks for {bad} of {len(steps)} steps"
+                f"it differed between ranks 0 and {rank} for {bad} of {len(steps)} steps"
             )
 
 
-def values_differ(first: Record, second: Record, ranks: tuple[Run, Run]) -> list[str]:
-    """`weights-differ` and `slots-differ`: both ranks end with the same values."""
+def values_differ(first: Record, second: Record, ranks: Sequence[Run], rank: int) -> list[str]:
+    """`weights-differ` and `slots-differ`: all ranks end with the same values."""
     faults = []
     for number, (one, two) in enumerate(zip(first.optimizers, second.optimizers, strict=False)):
         for fault, kind, names, others in (
@@ -189,60 +242,60 @@ def values_differ(first: Record, second: Record, ranks: tuple[Run, Run]) -> list
         ):
             if len(names) != len(others):
                 faults.append(
-                    f"{fault}: {name(number, one)} has {len(names)} {kind} on rank 0, {len(others)} on rank 1"
+                    f"{fault}: {name(number, one)} has {len(names)} {kind} on rank 0, "
+                    f"{len(others)} on rank {rank}"
                 )
                 continue
             bad = []
             for index, variable in enumerate(names):
                 key = f"{number}/{kind}/{index}"
-                distance = difference(ranks[0].values.get(key), ranks[1].values.get(key))
+                distance = difference(ranks[0].values.get(key), ranks[rank].values.get(key))
                 if distance:
                     bad.append(f"{variable} (by {distance:.3g})")
             if bad:
                 faults.append(
                     f"{fault}: {len(bad)} of the {len(names)} {kind} of {name(number, one)} differ between "
-                    f"the ranks at the end: {shorten(bad)}"
+                    f"ranks 0 and {rank} at the end: {shorten(bad)}"
                 )
     return faults
 
 
-def printed(original: Run, ranks: tuple[Run, Run]) -> Iterator[str]:
+def printed(original: Run, ranks: Sequence[Run]) -> Iterator[str]:
     """`rank1-printed`, `rank1-logged` and `rank0-silent`: only rank 0 prints, and it does."""
     for fault, channel, texts in (
-        ("rank1-printed", "standard output", [run.stdout for run in (original, *ranks)]),
-        (
-            "rank1-printed",
-            "native standard error, as tf.print does",
-            [run.native for run in (original, *ranks)],
-        ),
-        ("rank1-logged", "sys.stderr", [run.stderr for run in (original, *ranks)]),
+        ("printed", "standard output", [run.stdout for run in (original, *ranks)]),
+        ("printed", "native standard error, as tf.print does", [run.native for run in (original, *ranks)]),
+        ("logged", "sys.stderr", [run.stderr for run in (original, *ranks)]),
     ):
-        old, zero, one = (text.strip() for text in texts)
-        if one:
-            yield f"{fault}: rank 1 wrote to {channel}: {shorten(one.splitlines())}"
+        old, zero, *others = (text.strip() for text in texts)
+        for rank, text in enumerate(others, 1):
+            if text:
+                yield f"rank{rank}-{fault}: rank {rank} wrote to {channel}: {shorten(text.splitlines())}"
         if old and not zero:
             yield f"rank0-silent: the original wrote to {channel} and rank 0 did not"
 
 
-def wrote(original: Run, ranks: tuple[Run, Run]) -> Iterator[str]:
+def wrote(original: Run, ranks: Sequence[Run]) -> Iterator[str]:
     """`rank1-wrote-file` and `rank0-wrote-nothing`.
 
-    What rank 1 writes to a temporary directory of its own disturbs nobody.
+    What another rank writes to a temporary directory of its own disturbs nobody.
     """
-    old, zero, one = (
+    old, zero, *others = (
         [*run.files, *(run.record.written_elsewhere if run.record else ())] for run in (original, *ranks)
     )
-    temporary = tuple(f"{place}/" for place in ranks[1].record.temporary) if ranks[1].record else ()
-    one = [file for file in one if not file.startswith(temporary)]
-    if one:
-        yield f"rank1-wrote-file: rank 1 wrote {len(one)} files: {shorten(one)}"
+    for rank, files in enumerate(others, 1):
+        record = ranks[rank].record
+        temporary = tuple(f"{place}/" for place in record.temporary) if record else ()
+        files = [file for file in files if not file.startswith(temporary)]
+        if files:
+            yield f"rank{rank}-wrote-file: rank {rank} wrote {len(files)} files: {shorten(files)}"
     if old and not zero:
         yield f"rank0-wrote-nothing: the original wrote {len(old)} files and rank 0 none"
 
 
-def gpus_shared(first: Record, second: Record) -> Iterator[str]:
+def gpus_shared(records: Sequence[Record]) -> Iterator[str]:
     """`gpus-shared`: each rank uses the GPU of its own number, and no other."""
-    for rank, record in enumerate((first, second)):
+    for rank, record in enumerate(records):
         others = [gpus for gpus in record.gpus if gpus != str(rank)]
         if others:
             yield f"gpus-shared: rank {rank} was given the GPUs {' and '.join(others)}"

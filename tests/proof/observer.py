@@ -4,7 +4,8 @@
 
 The hooks are laid on TensorFlow, Keras and Horovod before the script starts.  They add observations
 (plain calls when eager, `tf.numpy_function` nodes in a graph) and change no value that the script
-computes, except that every seed which a script sets is moved by the rank, so that the ranks differ.
+computes, except that every seed which a script sets is moved by the rank, so that the ranks differ; not where
+data are noted, which seeds often decide.
 XLA can compile no observation: an original runs without `jit_compile`, a conversion that keeps it fails,
 as Horovod 0.28.1 does by itself.
 """
@@ -15,6 +16,7 @@ import faulthandler
 import hashlib
 import importlib
 import importlib.util
+import inspect
 import os
 import runpy
 import signal
@@ -29,13 +31,14 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from proof.data import VARIABLE, DataHooks
 from proof.gpus import Gpus
 from proof.record import OptimizerRecord, Record
-from proof.surroundings import drop_xla, route_logs, shift_seeds, show_warning
+from proof.surroundings import drop_xla, route_logs, set_seeds, shift_seeds, show_warning
 
 TESTS = str(Path(__file__).parent.parent)
 CACHES = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "KERAS_HOME", "MPLCONFIGDIR")
-SCHEDULE_STEPS = (0, 1, 2, 5, 10, 20, 50, 100, 1000, 10000)
+SCHEDULE_STEPS = (0, *sorted({round(1.12**power) for power in range(82)}))
 
 # TensorFlow's native writers, which Python's audit events do not show: module, name, and the place or
 # the name of the argument that holds the path.
@@ -126,6 +129,7 @@ class Observer:
         self.session_values: dict[int, Any] = {}
         self.executed: list[Executed] = []
         self.in_jacobian = False
+        self.data = DataHooks(tf, self.record, self.observe) if VARIABLE in os.environ else None
 
     def in_session_graph(self) -> bool:
         """Whether operations are now being added to a TensorFlow 1 graph, run later by a session."""
@@ -304,14 +308,20 @@ class Observer:
             if watch:
                 watch.record.weights.append(digest([values[number] for number in trained]))
 
-    def hook_graph_gradients(self, owner: Any, name: str) -> None:
-        """Have the gradients that a function of this name returns observed, in a session's graph."""
+    def hook_graph_gradients(self, owner: Any, name: str, target: str) -> None:
+        """Have the gradients that a function of this name returns observed, in a session's graph.
+
+        `target` names the argument of which they are taken.
+        """
         original = getattr(owner, name)
+        signature = inspect.signature(original)
 
         @wraps(original)
         def gradients(*args: Any, **kwargs: Any) -> Any:
             result = original(*args, **kwargs)
-            return self.observed_copies(result) if self.in_session_graph() else result
+            if not self.in_session_graph():
+                return result
+            return self.observed_copies(signature.bind(*args, **kwargs).arguments[target], result)
 
         setattr(owner, name, gradients)
 
@@ -319,21 +329,26 @@ class Observer:
         """Have what `compute_gradients` of a TensorFlow 1 optimizer gives observed, in a session's graph."""
         owner = self.tf.compat.v1.train.Optimizer
         original = owner.compute_gradients
+        signature = inspect.signature(original)
 
         @wraps(original)
         def compute_gradients(*args: Any, **kwargs: Any) -> Any:
             pairs = original(*args, **kwargs)
             if not self.in_session_graph():
                 return pairs
-            copies = self.observed_copies([gradient for gradient, _ in pairs])
+            loss = signature.bind(*args, **kwargs).arguments["loss"]
+            copies = self.observed_copies(loss, [gradient for gradient, _ in pairs])
             return list(zip(copies, [variable for _, variable in pairs], strict=True))
 
         owner.compute_gradients = compute_gradients
 
-    def observed_copies(self, gradients: Sequence[Any]) -> list[Any]:
-        """The gradients as tensors that cannot be computed without being observed."""
+    def observed_copies(self, target: Any, gradients: Sequence[Any]) -> list[Any]:
+        """The gradients of `target` as tensors that cannot be computed without being observed."""
         present = [gradient for gradient in gradients if gradient is not None]
-        with self.tf.control_dependencies([self.observe(self.note_local, self.dense(present))]):
+        observations = [self.observe(self.note_local, self.dense(present))]
+        if self.data:
+            observations.append(self.data.note(target))
+        with self.tf.control_dependencies(observations):
             copies = iter(self.tf.nest.map_structure(self.tf.identity, present, expand_composites=True))
         return [gradient if gradient is None else next(copies) for gradient in gradients]
 
@@ -346,10 +361,12 @@ class Observer:
         tape = self.tf.GradientTape
         gradient, jacobian, batch_jacobian = tape.gradient, tape.jacobian, tape.batch_jacobian
 
-        def observed_gradient(this: Any, *args: Any, **kwargs: Any) -> Any:
-            result = gradient(this, *args, **kwargs)
+        def observed_gradient(this: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
+            result = gradient(this, target, *args, **kwargs)
             if not self.in_jacobian and not self.in_session_graph():
                 self.observe(self.note_local, self.dense(result))
+                if self.data:
+                    self.data.note(target)
             return result
 
         def unobserved(method: Any) -> Any:
@@ -574,12 +591,12 @@ def install(observer: Observer) -> None:
     observer.hook_loss_scaling(scaling.LossScaleOptimizer)
     observer.hook_loss_scaling(scaling.LossScaleOptimizerV3)
     observer.hook_compute_gradients()
-    for owner, name in (
-        (tf, "gradients"),
-        (tf.compat.v1, "gradients"),
-        (tf.keras.optimizers.legacy.Optimizer, "get_gradients"),
+    for owner, name, target in (
+        (tf, "gradients", "ys"),
+        (tf.compat.v1, "gradients", "ys"),
+        (tf.keras.optimizers.legacy.Optimizer, "get_gradients", "loss"),
     ):
-        observer.hook_graph_gradients(owner, name)
+        observer.hook_graph_gradients(owner, name, target)
     observer.hook_sessions()
     observer.hook_training()
     if not os.environ.get("HOROVOD_SIZE"):
@@ -608,7 +625,9 @@ def main() -> None:
     tf.get_logger()
     observer = Observer(tf, np)
     install(observer)
-    shift_seeds(tf, np, rank)
+    set_seeds(np, rank)
+    if not observer.data:
+        shift_seeds(tf, np, rank)
     warnings.showwarning = show_warning(noise)
     sys.stderr = (directory / "stderr.txt").open("w", encoding="utf-8", buffering=1)
     route_logs(noise, sys.stderr)

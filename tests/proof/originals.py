@@ -20,6 +20,7 @@ HERE = Path(__file__).parent
 # What decides how code runs, and what is written down of it.
 SOURCES = (
     "observer.py",
+    "data.py",
     "surroundings.py",
     "gpus.py",
     "record.py",
@@ -32,7 +33,9 @@ SOURCES = (
 KEPT = HERE.parents[1] / ".pytest_cache" / "originals"
 
 
-def kept(code: Code, arguments: Sequence[str], *, single: bool, run: Callable[[], Run]) -> Run:
+def kept(
+    code: Code, arguments: Sequence[str], *, single: bool, run: Callable[[], Run], data: bool = False
+) -> Run:
     """What `run` gives for the code: kept from an earlier call, if it ended well then, or now.
 
     Any process may ask at any time; of several that ask for the same, one runs it.
@@ -41,7 +44,7 @@ def kept(code: Code, arguments: Sequence[str], *, single: bool, run: Callable[[]
     folder.mkdir(parents=True, exist_ok=True)
     for outdated in {*KEPT.iterdir()} - {folder}:
         shutil.rmtree(outdated, ignore_errors=True)
-    path = folder / digest([*code.parts(), *map(os.fsencode, arguments), bytes([single])])
+    path = folder / digest([*code.parts(), *map(os.fsencode, arguments), bytes([single, data])])
     with path.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if path.exists():

@@ -7,6 +7,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+# One tensor of a batch: the type and shape of its rows, and a digest of each.
+Column = tuple[str, list[str]]
+
 
 @dataclass
 class OptimizerRecord:
@@ -55,8 +58,11 @@ class Record:
     callbacks see no single step of such an execution.
     `written_elsewhere` lists the files opened for writing outside the process's own directory,
     `temporary` the directories that `tempfile` made, relative to the process's directory.
+    `data` are, for each time that gradients were taken, the tensors that the loss was computed from;
+    `evaluated` how many elements each evaluation or other walk through data saw.  Both are empty unless the
+    process was to note them (`proof.data`).
     `gpus` are the lists ("0", or "0,1") of the GPUs that its sessions were given or, where there was none,
-    TensorFlow's runtime; of two that are not there.
+    TensorFlow's runtime; of those that are not there.
     """
 
     error: str = ""
@@ -72,6 +78,8 @@ class Record:
     written_elsewhere: list[str] = field(default_factory=list)
     temporary: list[str] = field(default_factory=list)
     gpus: list[str] = field(default_factory=list)
+    data: list[list[Column]] = field(default_factory=list)
+    evaluated: list[int] = field(default_factory=list)
 
     def save(self, path: Path) -> None:
         """Write the record as JSON."""

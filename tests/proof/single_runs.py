@@ -15,6 +15,7 @@ WRITTEN = Path(__file__).with_suffix(".json")
 # What decides how a script that is not forked is judged.
 SOURCES = (
     "observer.py",
+    "data.py",
     "surroundings.py",
     "gpus.py",
     "record.py",

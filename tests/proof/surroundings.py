@@ -15,10 +15,14 @@ SEED = 1000
 SEED_NAMES = ("seed", "a", "x", "entropy")
 
 
-def shift_seeds(tf: Any, np: Any, shift: int) -> None:
-    """Seed everything, and add `shift` to every seed that the script sets from now on."""
+def set_seeds(np: Any, shift: int) -> None:
+    """Seed Python and NumPy, otherwise on each rank."""
     random.seed(SEED + shift)
     np.random.seed(SEED + shift)
+
+
+def shift_seeds(tf: Any, np: Any, shift: int) -> None:
+    """Seed TensorFlow, and add `shift` to every seed that the script sets from now on."""
     tf.random.set_seed(SEED + shift)
     shift_graph_seeds(tf, shift)
     if not shift:

@@ -51,7 +51,7 @@ with tf.train.MonitoredTrainingSession(hooks=hooks) as session:
 """
 
 
-def proved(script: str, choices: Choices) -> tuple[list[str], tuple[Run, Run], str]:
+def proved(script: str, choices: Choices) -> tuple[list[str], tuple[Run, ...], str]:
     """The ids of what the judge says of a script that is converted as chosen, its two runs, and its text."""
     conversion = convert(script, choices=choices)
     assert conversion.status is Status.CONVERTED, conversion.reason

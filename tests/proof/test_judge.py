@@ -37,8 +37,7 @@ def noted(process: Run, **changes: object) -> Run:
 
 def ids(original: Run, *ranks: Run) -> list[str]:
     """The ids of the faults that the judge finds."""
-    first, second = ranks
-    return [fault.partition(":")[0] for fault in judge(original, (first, second))]
+    return [fault.partition(":")[0] for fault in judge(original, ranks)]
 
 
 def test_right_conversion() -> None:
@@ -47,12 +46,15 @@ def test_right_conversion() -> None:
 
 def test_half_of_the_steps() -> None:
     assert ids(run([0.1] * 5), run([0.2] * 2), run([0.2] * 2, rank=1)) == []
-    assert ids(run([0.1] * 5), run([0.2] * 3), run([0.2] * 3, rank=1)) == ["steps-differ"]
+    assert ids(run([0.1] * 5), run([0.2] * 3), run([0.2] * 3, rank=1)) == []
+    assert ids(run([0.1] * 5), run([0.2] * 4), run([0.2] * 4, rank=1)) == ["steps-differ"]
+    assert ids(run([0.1] * 5), run([0.2] * 2), run([0.2] * 3, rank=1)) == ["steps-differ"]
 
 
 def test_half_of_the_steps_of_each_epoch() -> None:
     assert ids(run([0.1] * 15), run([0.2] * 6), run([0.2] * 6, rank=1)) == []
-    assert ids(run([0.1] * 15), run([0.2] * 8), run([0.2] * 8, rank=1)) == ["steps-differ"]
+    assert ids(run([0.1] * 15), run([0.2] * 9), run([0.2] * 9, rank=1)) == []
+    assert ids(run([0.1] * 15), run([0.2] * 11), run([0.2] * 11, rank=1)) == ["steps-differ"]
     assert ids(run([0.1] * 15), run([0.2] * 3), run([0.2] * 3, rank=1)) == ["steps-differ"]
 
 
@@ -92,9 +94,35 @@ def test_rate_that_changes_with_the_epoch_when_epochs_are_halved() -> None:
 
 
 def test_rate_that_changes_with_the_step_when_steps_are_halved() -> None:
-    before, after = [0.4, 0.3, 0.2, 0.1], [0.8, 0.6]
-    assert ids(run(before), run(after), run(after, rank=1)) == []
-    assert ids(run(before), run([0.8, 0.4]), run([0.8, 0.4], rank=1)) == ["rate-not-scaled"]
+    before = [1 - step / 40 for step in range(40)]
+    paced, as_before, twice = ([2 * (1 - step * pace / 40) for step in range(20)] for pace in (2, 1, 4))
+    assert ids(run(before), run(paced), run(paced, rank=1)) == []
+    assert ids(run(before), run(as_before), run(as_before, rank=1)) == ["schedule-not-divided"]
+    assert ids(run(before), run(twice), run(twice, rank=1)) == ["rate-not-scaled"]
+    half = [rate / 2 for rate in paced]
+    assert ids(run(before), run(half), run(half, rank=1)) == ["rate-not-scaled"]
+
+
+def test_schedule_of_which_no_step_tells() -> None:
+    def scheduled(pace: int) -> dict[str, float]:
+        return {str(step): 2.0 if step * pace < 200 else 1.0 for step in range(0, 1000, 10)}
+
+    before = run([1.0] * 4, schedule={step: rate / 2 for step, rate in scheduled(1).items()})
+    for pace, faults in ((2, []), (1, ["schedule-not-divided"]), (4, ["rate-not-scaled"])):
+        first, second = (run([2.0] * 2, rank=rank, schedule=scheduled(pace)) for rank in (0, 1))
+        assert ids(before, first, second) == faults
+    first, second = (run([2.0] * 4, rank=rank, schedule=scheduled(1)) for rank in (0, 1))
+    assert ids(before, first, second) == []
+
+
+def test_three_ranks() -> None:
+    first, second, third = (run([0.3] * 3, rank=rank) for rank in range(3))
+    assert ids(run([0.1] * 8), first, second, third) == []
+    assert ids(run([0.1] * 9), first, second, run([0.3] * 4, rank=2)) == ["steps-differ"]
+    odd = run([0.3] * 3, rank=2, gradients=["0", "1", "3"])
+    assert ids(run([0.1] * 8), first, second, odd) == ["not-reduced"]
+    loud = run([0.3] * 3, rank=2, stdout="a")
+    assert ids(run([0.1] * 8), first, second, loud) == ["rank2-printed"]
 
 
 def test_optimizer_without_a_rate() -> None:

@@ -26,7 +26,7 @@ itself:
             lr = 0.01                               lr = 0.01 * hvd.size()
         return lr                               return lr
 
-The steps that a schedule counts by are not divided; the report says so. A rate whose cases cannot be told
+A rate whose cases cannot be told
 apart is left alone, and so is a function or variable that a legacy optimizer asks for its rate, since
 Horovod remakes that optimizer.
 """
@@ -38,7 +38,6 @@ from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit, Withheld
 from trainshift.core.text.expressions import ELEMENT, Frame, of_each, product
 from trainshift.core.text.facts import Statement
-from trainshift.rewriting.keras.fits import Fits
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.rates.learning_rates import LearningRates
 from trainshift.rewriting.rates.rate_places import Rate
@@ -49,17 +48,12 @@ _INSIDE = (
     "the rate's source (a schedule, function or variable) is scaled inside, not the optimizer's argument"
 )
 
-_NOT_DIVIDED = "{} is not divided: where each rank takes fewer steps, training ends before the schedule does"
-# What counts the steps of a training, and is divided by HV06.
-_COUNTS = ("steps_per_epoch", "steps", "max_steps", "num_steps", "last_step")
-
 
 def propose(program: Program) -> Proposals:
     """One change for each statement in which a rate is written; none where Adasum keeps the rates."""
     if not program.fact(Reductions).scales_rates:
         return
     rates, hidden = program.fact(LearningRates).all
-    divided = _divides_steps(program)
     by_statement: dict[Statement, list[Rate]] = {}
     for rate in rates:
         by_statement.setdefault(rate.statement, []).append(rate)
@@ -75,23 +69,10 @@ def propose(program: Program) -> Proposals:
         target = program.script.statement_span(statement)
         title = "Scale the learning rate by the number of ranks"
         decisions: tuple[str, ...] = (_INSIDE,) if any(rate.computed for rate in own) else ()
-        if divided:
-            decisions += tuple(
-                dict.fromkeys(_NOT_DIVIDED.format(rate.counting) for rate in own if rate.counting)
-            )
         yield Change("HV02", title, target, tuple(edits), doubts=doubts, decisions=decisions)
     for each in hidden:
         target = program.script.span(each.node, each.within)
         yield Withheld("HV02", target, f"the learning rate is not scaled: {each.reason}")
-
-
-def _divides_steps(program: Program) -> bool:
-    """Whether the script gives a number of steps, of which each rank may take its share."""
-    counted = any(fit.given("steps_per_epoch") is not None for fit in program.fact(Fits).fits)
-    return counted or any(
-        site.name == "take" or any(word.arg in _COUNTS for word in site.node.keywords)
-        for site in program.script.sites
-    )
 
 
 def _scale(program: Program, rate: Rate) -> tuple[Edit, ...]:

@@ -15,6 +15,13 @@ saved.
 Also divided are `steps` and `max_steps` of an Estimator, and `last_step` and `num_steps` of a
 `StopAtStepHook`.
 
+Where each rank takes its share of the steps, by this rule or by HV15, what a schedule counts is divided too:
+
+    CosineDecay(0.1, decay_steps=900)       CosineDecay(0.1, decay_steps=900 / hvd.size())
+
+A schedule class of your own is asked for the step that one process would be at. What is computed from the
+length of a share (`epochs * len(train)`) stays.
+
 Only a `take` that feeds a training loop is divided. A preview (`next(iter(ds.take(1)))`), an evaluation,
 `validation_steps`, and a `take` beside a `skip` of as many elements stay.
 
@@ -25,54 +32,37 @@ loss, is reported.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from dataclasses import dataclass
 
 from trainshift.core.layout import Layout
-from trainshift.core.names import api
-from trainshift.core.names.values import Literal, Unknown
+from trainshift.core.names.values import Literal
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit, Remark, Withheld
-from trainshift.core.text.expressions import Frame, Level, product
-from trainshift.core.text.facts import Site, argument
+from trainshift.core.text.expressions import Frame, Level, of_each, product
+from trainshift.core.text.facts import Site, Statement, argument
 from trainshift.core.text.source import one_line
-from trainshift.core.training.horovod import Horovod
-from trainshift.core.training.loop_kinds import Pattern
-from trainshift.core.training.loops import Loops
 from trainshift.core.training.steps import is_plain
+from trainshift.rewriting.data.counters import Counters, Limit
 from trainshift.rewriting.data.iterated import Iterated
-from trainshift.rewriting.keras.fits import Fits
+from trainshift.rewriting.data.pace import Pace, Taken
+from trainshift.rewriting.data.step_counts import StepCounts
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.ranks.early_exits import own_exits
+from trainshift.rewriting.rates.horizons import Horizon, Horizons
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
-# Constructors of which arguments count the steps of a training.
-_COUNTING = {
-    "tensorflow.estimator.StopAtStepHook": ("num_steps", "last_step"),
-    "tensorflow.estimator.TrainSpec": ("max_steps",),
-}
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class _Count:
-    """A number of steps: the call that is given it, under which name, and what is assumed of it.
-
-    `optional` tells that None may be given instead, which stands for all of them.
-    """
-
-    site: Site
-    node: ast.expr
-    what: str
-    optional: bool = False
-    doubt: str = ""
+_IN_FSTRING = "the {} is inside an f-string; give it a statement of its own"
+_SHORTENED = "{} ({}) is divided by the number of ranks, as the steps are"
+_MIXED = "{} stays as it is, since the ranks share the steps of some trainings only"
+_COUNTED = "the step of {} stays as it is: {}"
 
 
 def propose(program: Program) -> Proposals:
-    """One change for each number of steps that a training takes."""
-    for count in (*_taken(program), *_given(program)):
+    """One change for each number of steps that a training takes, and for each schedule that counts them."""
+    counts = program.fact(StepCounts)
+    for count in (*counts.taken, *counts.given):
         site, target = count.site, program.script.statement_span(count.site.statement)
         if site.in_fstring:
-            yield Withheld("HV06", target, "the call is inside an f-string; give it a statement of its own")
+            yield Withheld("HV06", target, _IN_FSTRING.format("call"))
         elif not _is_settled(program, count.node, site):
             edits = _divided(program, count.node, site, count.optional)
             if edits is None:
@@ -95,6 +85,77 @@ def propose(program: Program) -> Proposals:
         if argument(site.node, 0, "count") is None:
             target = program.script.statement_span(site.statement)
             yield Withheld("HV06", target, "the number of batches is hidden in * or ** arguments")
+    if program.fact(Pace).taken is not Taken.ALL:
+        yield from _schedules(program)
+        yield from _limits(program)
+
+
+def _schedules(program: Program) -> Proposals:
+    """One change for each statement that says how many steps a schedule is for (C25)."""
+    found: dict[Statement, list[Horizon]] = {}
+    mixed = program.fact(Pace).taken is Taken.MIXED
+    for horizon in program.fact(Horizons).given:
+        found.setdefault(horizon.site.statement, []).append(horizon)
+    for statement, own in found.items():
+        target = program.script.statement_span(statement)
+        said = ", ".join(dict.fromkeys(each.name for each in own))
+        if mixed:
+            yield Remark("HV06", target, _MIXED.format(said))
+        elif any(each.site.in_fstring for each in own):
+            yield Withheld("HV06", target, _IN_FSTRING.format("schedule"))
+        else:
+            edits = tuple(edit for each in own for edit in _shortened(program, each))
+            numbers = [f"{each.name} ({program.script.text(each.node, each.site)})" for each in own]
+            decisions = tuple(
+                f"{each} is divided by the number of ranks, as the steps are" for each in numbers
+            )
+            title = f"Divide the {said} of the schedule among the ranks"
+            yield Change("HV06", title, target, edits, decisions=tuple(dict.fromkeys(decisions)))
+    for site in program.fact(Horizons).hidden:
+        target = program.script.statement_span(site.statement)
+        yield Withheld("HV06", target, "the steps of the schedule are hidden in * or ** arguments")
+    layout = program.fact(Layout)
+    for schedule in program.fact(Horizons).own:
+        target = program.script.statement_span(schedule.first)
+        reason = schedule.reason or (_MIXED.format(f"the step of {schedule.name}") if mixed else "")
+        if reason:
+            yield Remark("HV06", target, reason if mixed else _COUNTED.format(schedule.name, reason))
+            continue
+        size = f"{program.at(schedule.first).fact(Prerequisites).hvd}.size()"
+        line = layout.before(schedule.first, [f"{schedule.step} = {schedule.step} * {size}"])
+        title = f"Ask {schedule.name} for the rate of the step that one process would be at"
+        decision = f"{schedule.name} is asked for the step of one process, since each rank takes its share"
+        yield Change("HV06", title, target, (line,), layout.isolate(schedule.first), decisions=(decision,))
+
+
+def _limits(program: Program) -> Proposals:
+    """One change for each test that counts the steps after which a training ends, or saves (C25)."""
+    found: dict[Statement, list[Limit]] = {}
+    for limit in program.fact(Counters).limits:
+        found.setdefault(limit.statement, []).append(limit)
+    for statement, own in found.items():
+        target = program.script.header_span(statement)
+        size = f"{program.at(statement).fact(Prerequisites).hvd}.size()"
+        edits: list[Edit] = []
+        for limit in own:
+            frame = product(f"// {size}")
+            if limit.every:
+                frame = Frame("max(1, ", f" // {size})", frame.asks, Level.ATOM)
+            edits += program.fact(Layout).put(limit.node, statement, frame)
+        numbers = ", ".join(program.script.text(each.node, statement) for each in own)
+        title = f"Divide the steps of this test ({numbers}) among the ranks"
+        decision = f"the steps of this test ({numbers}) are divided by the number of ranks, as all steps are"
+        yield Change("HV06", title, target, tuple(edits), decisions=(decision,))
+
+
+def _shortened(program: Program, horizon: Horizon) -> tuple[Edit, ...]:
+    """The edits that divide what a schedule counts."""
+    size = f"{program.at(horizon.site).fact(Prerequisites).hvd}.size()"
+    operator = "//" if horizon.whole else "/"
+    frame = product(f"{operator} {size}")
+    if horizon.each:
+        frame = of_each(horizon.node, "step", f"step {operator} {size}")
+    return program.fact(Layout).put(horizon.node, horizon.site, frame)
 
 
 def _divided(program: Program, node: ast.expr, site: Site, optional: bool) -> tuple[Edit, ...] | None:
@@ -117,51 +178,9 @@ def _divided(program: Program, node: ast.expr, site: Site, optional: bool) -> tu
     return program.fact(Layout).put(node, site, share)
 
 
-def _taken(program: Program) -> Iterator[_Count]:
-    """What `take` takes of a dataset that a training loop iterates."""
-    feeding = program.fact(Iterated).takes
-    for site in program.script.sites_named("take"):
-        node = argument(site.node, 0, "count")
-        if site not in feeding or node is None or program.fact(Iterated).splits(site):
-            continue
-        assert isinstance(site.node.func, ast.Attribute)
-        receiver = program.names.site_values(site.node.func.value, site)
-        known = program.names.may_be(receiver, *api.DATASET)
-        if known or any(isinstance(value, Unknown) for value in receiver):
-            name = program.script.text(site.node.func.value, site)
-            doubt = "" if known else f"{name} is assumed to be a dataset"
-            yield _Count(site, node, "batches taken", doubt=doubt)
-
-
-def _given(program: Program) -> Iterator[_Count]:
-    """The arguments that count the steps of `fit`, of an Estimator and of hooks."""
-    for fit in program.fact(Fits).fits:
-        yield from _counts(fit.site, {"steps_per_epoch": fit.given("steps_per_epoch")})
-    for loop in program.fact(Loops).own:
-        for site in loop.sites if loop.pattern is Pattern.ESTIMATOR else ():
-            signature = api.method("tensorflow.estimator.Estimator", site.name)
-            if signature is not None:
-                names = ("steps", "max_steps")
-                yield from _counts(
-                    site, {name: argument(site.node, signature.position(name), name) for name in names}
-                )
-    for site in program.script.sites_calling(api.last_names(*_COUNTING)):
-        for name in program.names.full_names(site.node.func, site.scope, site.statement) & _COUNTING.keys():
-            signature = api.constructor(name)
-            for word in _COUNTING[name] if signature is not None else ():
-                assert signature is not None
-                yield from _counts(site, {word: argument(site.node, signature.position(word), word)})
-
-
-def _counts(site: Site, given: dict[str, ast.expr | None]) -> Iterator[_Count]:
-    for name, node in given.items():
-        if node is not None:
-            yield _Count(site, node, name, optional=True)
-
-
 def _is_settled(program: Program, count: ast.expr, site: Site) -> bool:
     """Whether the count is divided already, or is 1 (which would become none) or "all" (-1 or None)."""
-    if program.fact(Horovod).divided(count, site.scope, site.statement):
+    if program.fact(Pace).agrees(count, site.scope, site.statement):
         return True
     try:
         return ast.literal_eval(count) in (1, -1, None)

@@ -31,7 +31,7 @@ model = tf.keras.Sequential(
 )
 loss_object = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 schedule = tf.keras.optimizers.schedules.PiecewiseConstantDecay(
-    [4, 8], [0.1 * hvd.size(), 0.05 * hvd.size(), 0.01 * hvd.size()]
+    [4 // hvd.size(), 8 // hvd.size()], [0.1 * hvd.size(), 0.05 * hvd.size(), 0.01 * hvd.size()]
 )
 optimizer = tf.keras.optimizers.SGD(schedule, momentum=0.9)
 writer = tf.summary.create_file_writer("logs") if hvd.rank() == 0 else tf.summary.create_noop_writer()

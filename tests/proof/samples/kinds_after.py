@@ -14,7 +14,7 @@ dataset = tf.data.Dataset.from_tensor_slices((features, labels)).shuffle(96).rep
 
 tf.keras.mixed_precision.set_global_policy("mixed_float16")
 half = tf.keras.Sequential([tf.keras.layers.Dense(4), tf.keras.layers.Dense(1, dtype="float32")])
-decay = tf.keras.optimizers.schedules.ExponentialDecay(0.01 * hvd.size(), 4, 0.5)
+decay = tf.keras.optimizers.schedules.ExponentialDecay(0.01 * hvd.size(), 4 / hvd.size(), 0.5)
 half.compile(optimizer=hvd.DistributedOptimizer(tf.keras.optimizers.Adam(decay)), loss="mse")
 broadcast = [hvd.callbacks.BroadcastGlobalVariablesCallback(0)]
 half.fit(dataset, steps_per_epoch=5 // hvd.size(), epochs=2, verbose=0, callbacks=broadcast)

@@ -83,6 +83,8 @@ _RATES = {
     "tensorflow.compat.v1.train.piecewise_constant": ("values",),
     "tensorflow.compat.v1.train.polynomial_decay": ("learning_rate", "end_learning_rate"),
 }
+# The schedules whose rates are known.
+SCHEDULES = tuple(_RATES)
 
 
 @dataclass(frozen=True, slots=True)

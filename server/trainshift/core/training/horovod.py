@@ -124,8 +124,11 @@ class Horovod:
         return bool(names) and all(each and all(map(_is_of_setup, each)) for each in names)
 
     def scaled(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
-        """Whether the value of `node` depends on ``hvd.size()``, through variables too."""
-        return bool(reaching_calls(self._script, self._sizes, node, scope, statement))
+        """Whether the value of `node` depends on ``hvd.size()``, through variables too.
+
+        The step that a schedule is asked about decides where it is, and scales nothing.
+        """
+        return bool(reaching_calls(self._script, self._scales, node, scope, statement))
 
     def divided(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
         """Whether a number of steps depends on ``hvd.size()``, other than by an object that knows a rate."""
@@ -146,6 +149,27 @@ class Horovod:
     @cached_property
     def _sizes(self) -> dict[ast.Call, Site]:
         return {site.node: site for site in self.calls("size", "local_size")}
+
+    @cached_property
+    def _scales(self) -> dict[ast.Call, Site]:
+        return {node: site for node, site in self._sizes.items() if not self.moves_step(site)}
+
+    def moves_step(self, site: Site) -> bool:
+        """Whether a call stands in ``step = step * hvd.size()``, where `step` is what a `__call__` gets."""
+        node, function = site.statement.node, site.scope.function()
+        if not isinstance(node, ast.Assign) or function is None or function.name != "__call__":
+            return False
+        assert isinstance(function.node, ast.FunctionDef | ast.AsyncFunctionDef)
+        taken = [*function.node.args.posonlyargs, *function.node.args.args][1:2]
+        target, value = node.targets[0], node.value
+        return (
+            isinstance(target, ast.Name)
+            and [each.arg for each in taken] == [target.id]
+            and isinstance(value, ast.BinOp)
+            and isinstance(value.op, ast.Mult)
+            and isinstance(value.left, ast.Name)
+            and value.left.id == target.id
+        )
 
     @cached_property
     def _ranks(self) -> dict[ast.Call, Site]:

@@ -56,7 +56,7 @@ class Scaling:
         if isinstance(node, ast.Call):
             site = self._script.site_of(node)
             if self._horovod.is_call(site, "size"):
-                return 1
+                return 0 if self._horovod.moves_step(site) else 1
             if (step := self._names.steps_back(of)) is not None:
                 return self._most(step.sources, depth)
             functions = [*self._names.called_functions(site), *self._schedules(site)]

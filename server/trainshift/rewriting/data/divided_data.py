@@ -155,7 +155,7 @@ class DividedData:
         places = {id(place.at.node) for each in self.loops for place in each.places}
         parts = [at.part(part) for part in ast.walk(at.node) if isinstance(part, ast.Name | ast.Attribute)]
         return any(
-            id(node.at.node) in places
+            id(node.at.node) in places or node.is_share
             for part in parts
             for node in self._pipelines.upstream(self._pipelines.read(part))
             if node.at.node is not part.node

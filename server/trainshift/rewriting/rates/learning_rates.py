@@ -133,7 +133,7 @@ class LearningRates:
                     place = Occurrence(rate.node, rate.scope, rate.statement, rate.site)
                     before = set(self._found.rates)
                     self._follow(place, settled)
-                    self._mark(before, rate.computed, rate.counting)
+                    self._mark(before, rate.computed)
                     break
             else:
                 return
@@ -312,23 +312,13 @@ class LearningRates:
         self._found.sources[value] = None
         before = set(self._found.rates)
         self._scale_inside(value, site)
-        self._mark(before, True, self._counting(value))
+        self._mark(before, True)
 
-    def _mark(self, before: set[object], computed: bool, counting: str) -> None:
+    def _mark(self, before: set[object], computed: bool) -> None:
         """Note of the rates that were added where they come from."""
         for key in [key for key in self._found.rates if key not in before]:
             rate = self._found.rates[key]
-            counting = rate.counting or counting
-            self._found.rates[key] = replace(rate, computed=rate.computed or computed, counting=counting)
-
-    def _counting(self, value: Value) -> str:
-        """The argument by which a schedule of TensorFlow counts the steps of the training; empty if none."""
-        if not isinstance(value, Instance):
-            return ""
-        signature = api.constructor(value.cls) or api.function(value.cls)
-        names = [each.name for each in signature.parameters] if signature is not None else []
-        counting = [name for name in names if name.endswith("decay_steps") or name == "boundaries"]
-        return counting[0] if counting and api.rate_parameters(value.cls) else ""
+            self._found.rates[key] = replace(rate, computed=rate.computed or computed)
 
     def _scale_inside(self, value: Value, site: Site | None) -> None:
         if isinstance(value, Function):

@@ -411,7 +411,11 @@ class RateCases:
 
     def _asks_size(self, node: ast.expr) -> bool:
         calls = [part for part in ast.walk(node) if isinstance(part, ast.Call)]
-        return any(self._horovod.is_call(self._script.site_of(call), "size", "local_size") for call in calls)
+        return any(self._is_size(self._script.site_of(call)) for call in calls)
+
+    def _is_size(self, site: Site) -> bool:
+        """Whether a call gives the number of ranks, to scale by it."""
+        return self._horovod.is_call(site, "size", "local_size") and not self._horovod.moves_step(site)
 
     # Calls
 
@@ -423,7 +427,7 @@ class RateCases:
             return returned
         if last_name(node.func) in _BRANCHING and self._branches(site):
             return _Reading(place, _Form.CASES, tuple(self._branches(site)))
-        if self._horovod.is_call(site, "size", "local_size"):
+        if self._is_size(site):
             return _Reading(place, _Form.CASES, own=RateKind.SCALED | RateKind.FACTOR)
         if self.member(place) is not None and self.is_rate(place):
             return _Reading(place, _Form.CASES, own=RateKind.CURRENT)

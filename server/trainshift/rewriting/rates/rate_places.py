@@ -27,7 +27,6 @@ class Rate:
     in_mapping: bool = False
     doubt: str = ""
     computed: bool = False  # inside a schedule or a function
-    counting: str = ""  # the argument by which the schedule counts steps
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -1,0 +1,170 @@
+"""Counters: what a script counts its steps in, and where that ends a training or saves (C25 of spec.md 8)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.names.script import Script
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Scope, Statement, argument, dotted, last_name
+from trainshift.core.training.executions import LOOPS
+from trainshift.rewriting.data.pace import Pace
+from trainshift.rewriting.ranks.root_only import RootOnly
+
+_LEAVING = (ast.Break, ast.Return, ast.Raise)
+_EXITS = frozenset({"sys.exit", "builtins.exit", "builtins.quit", "os._exit"})
+_COMPARED = (ast.Eq, ast.Gt, ast.GtE, ast.Lt, ast.LtE, ast.NotEq)
+# What gives the value of a counter that is a variable of TensorFlow's.
+_READING = frozenset({"int", "numpy", "value", "read_value", "cast", "float", "eval"})
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Limit:
+    """A number of steps in the test of a statement, at which a training ends.
+
+    With `every` it is that of steps from one save to the next.
+    """
+
+    statement: Statement
+    node: ast.expr
+    every: bool
+
+
+class Counters:
+    """The counters of one program that count the steps which each rank takes its share of."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+        self._pace = program.fact(Pace)
+
+    @cached_property
+    def limits(self) -> list[Limit]:
+        """The numbers of steps that do not agree with the share of a rank yet, in text order."""
+        if not self._counting:
+            return []
+        found = [
+            limit
+            for statement in self._script.statements
+            if isinstance(statement.node, ast.If | ast.While)
+            for limit in self._tested(statement)
+        ]
+        agrees = self._pace.agrees
+        return [one for one in found if not agrees(one.node, one.statement.scope, one.statement)]
+
+    def _tested(self, statement: Statement) -> Iterator[Limit]:
+        node = statement.node
+        assert isinstance(node, ast.If | ast.While)
+        for part in ast.walk(node.test):
+            if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod):
+                if self._counts(part.left, statement) and _is_count(part.right) and _is_zero(node.test, part):
+                    if self._saves(statement):
+                        yield Limit(statement, part.right, every=True)
+            elif isinstance(part, ast.Compare) and isinstance(part.ops[0], _COMPARED) and len(part.ops) == 1:
+                for counter, limit in (sides := [part.left, *part.comparators], sides[::-1]):
+                    if self._counts(counter, statement) and _is_count(limit) and self._ends(statement):
+                        yield Limit(statement, limit, every=False)
+
+    def _ends(self, statement: Statement) -> bool:
+        """Whether a statement is a training loop, or leaves one where its test holds."""
+        if isinstance(statement.node, ast.While):
+            return statement in self._pace.loops
+        inside = [part for each in statement.branches.get("body", ()) for part in each.walk()]
+        if any(isinstance(part.node, _LEAVING) and part.scope is statement.scope for part in inside):
+            return True
+        within = set(inside)
+        return any(
+            site.statement in within
+            and _EXITS.intersection(self._names.full_names(site.node.func, site.scope, site.statement))
+            for site in self._script.sites_calling({"exit", "_exit", "quit"})
+        )
+
+    def _saves(self, statement: Statement) -> bool:
+        """Whether a statement writes a file where its test holds."""
+        within = {part for each in statement.branches.get("body", ()) for part in each.walk()}
+        return any(site.statement in within for site in self._program.fact(RootOnly).written)
+
+    @cached_property
+    def _counting(self) -> dict[str, list[Statement]]:
+        """The statements that count a step each, by what they count in."""
+        found: dict[str, list[Statement]] = {}
+        for statement in self._script.statements:
+            target = _counted_in(statement)
+            if target and self._is_once_a_step(statement):
+                found.setdefault(target, []).append(statement)
+        return found
+
+    def _is_once_a_step(self, statement: Statement) -> bool:
+        """Whether a statement runs in each step of a training of which a rank takes its share."""
+        if isinstance(statement.node, ast.For):
+            return statement in self._pace.loops and self._pace.is_shared(statement)
+        for above in statement.ancestors():
+            if isinstance(above.node, LOOPS):
+                return above in self._pace.loops and self._pace.is_shared(above)
+            if isinstance(above.node, ast.If):
+                return False
+            if above.scope is not statement.scope:
+                break
+        return statement.scope.kind == "function" and self._pace.is_shared(statement)
+
+    def _counts(self, node: ast.expr, statement: Statement) -> bool:
+        """Whether an expression is a counter, or its neighbour."""
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+            return _is_literal(node.right) and self._counts(node.left, statement)
+        if isinstance(node, ast.Call) and last_name(node.func) in _READING:
+            inner = node.args[0] if node.args else getattr(node.func, "value", None)
+            return inner is not None and self._counts(inner, statement)
+        counting = self._counting.get(dotted(node), ())
+        if not isinstance(node, ast.Name):
+            return bool(counting)
+        return any(self._holder(node.id, each) == self._holder(node.id, statement) for each in counting)
+
+    def _holder(self, name: str, statement: Statement) -> tuple[Scope | None, Script]:
+        """The scope that holds a name, and the file that it is of."""
+        scope, _ = self._names.lookup(name, statement.scope, statement)
+        return scope, self._script.home(scope or statement.scope)
+
+
+def _counted_in(statement: Statement) -> str:
+    """What a statement counts in: ``step += 1``, ``step.assign_add(1)``, ``for step, x in enumerate(ds)``."""
+    node, value = statement.node, getattr(statement.node, "value", None)
+    if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
+        return dotted(node.target) if _is_one(node.value) else ""
+    if isinstance(node, ast.Assign) and isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add):
+        name = dotted(node.targets[0])
+        return name if name == dotted(value.left) and _is_one(value.right) else ""
+    if isinstance(node, ast.Expr) and isinstance(value, ast.Call) and last_name(value.func) == "assign_add":
+        given = argument(value, 0, "delta")
+        return dotted(getattr(value.func, "value", value)) if given is not None and _is_one(given) else ""
+    if isinstance(node, ast.For) and isinstance(node.target, ast.Tuple) and node.target.elts:
+        if isinstance(node.iter, ast.Call) and last_name(node.iter.func) == "enumerate":
+            return dotted(node.target.elts[0])
+    return ""
+
+
+def _is_one(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value == 1
+
+
+def _is_literal(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, int)
+
+
+def _is_count(node: ast.expr) -> bool:
+    """Whether an expression may be a number of steps, and is neither the first nor the second."""
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, int) and node.value > 1
+    return not isinstance(node, ast.Compare | ast.BoolOp | ast.UnaryOp)
+
+
+def _is_zero(test: ast.expr, remainder: ast.expr) -> bool:
+    """Whether a test asks whether a remainder is 0, by whatever it is compared with."""
+    for part in ast.walk(test):
+        if isinstance(part, ast.Compare) and remainder in (part.left, *part.comparators):
+            others = [each for each in (part.left, *part.comparators) if each is not remainder]
+            return all(isinstance(each, ast.Constant) and each.value == 0 for each in others)
+    return True

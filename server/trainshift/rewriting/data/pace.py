@@ -1,0 +1,133 @@
+"""Pace: whether each rank takes its share of the steps, and what agrees with that (C25 of spec.md 8)."""
+
+from __future__ import annotations
+
+import ast
+from enum import Enum
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.names.flow import reaching_calls
+from trainshift.core.names.occurrence import of_call
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Scope, Site, Statement
+from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.loop_kinds import Pattern
+from trainshift.core.training.loops import Loops
+from trainshift.core.training.what_trains import WhatTrains
+from trainshift.rewriting.data.divided_data import DividedData, How
+from trainshift.rewriting.data.iterated import Iterated, Iteration
+from trainshift.rewriting.data.step_counts import StepCount, StepCounts
+
+# What gives the length of a dataset: functions of it, and methods.
+_LENGTHS = ("len", "cardinality")
+# The counts that end loops which take no data from Python.
+_ENDS = {
+    Pattern.ESTIMATOR: {"steps", "max_steps"},
+    Pattern.MONITORED_SESSION: {"num_steps", "last_step"},
+}
+
+
+class Taken(Enum):
+    """Which of the steps of all trainings each rank takes."""
+
+    ALL = "all"
+    SHARE = "its share"
+    MIXED = "its share in some trainings only"
+
+
+class Pace:
+    """How many of the steps of one program each rank takes."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._horovod = program.fact(Horovod)
+        self._data = program.fact(DividedData)
+
+    @cached_property
+    def taken(self) -> Taken:
+        """What each rank takes: a share, if the innermost loop of a training or one around it is divided."""
+        loops = self.loops
+        above = {statement: self._above(statement) for statement in loops}
+        outer = {each for statement in loops for each in above[statement]}
+        found = {
+            shares or any(loops.get(each, False) for each in above[statement])
+            for statement, shares in loops.items()
+            if statement not in outer
+        }
+        return Taken.MIXED if len(found) > 1 else Taken.SHARE if True in found else Taken.ALL
+
+    def is_shared(self, statement: Statement) -> bool:
+        """Whether a statement is, or runs in, a loop of which each rank takes its share."""
+        return any(self.loops.get(each, False) for each in (statement, *self._above(statement)))
+
+    def agrees(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
+        """Whether a number of steps is that of a share: it depends on the ranks, or on a share's length."""
+        return self._horovod.divided(node, scope, statement) or self._is_of_share(node, scope, statement)
+
+    def counts_share(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
+        """Whether an expression, be it a rate, is surely a number of steps of a share."""
+        divides = any(
+            isinstance(part, ast.BinOp)
+            and isinstance(part.op, ast.Div | ast.FloorDiv)
+            and self._horovod.divided(part.right, scope, statement)
+            for part in ast.walk(node)
+        )
+        return divides or self._is_of_share(node, scope, statement)
+
+    def _is_of_share(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
+        return bool(reaching_calls(self._script, self._lengths, node, scope, statement))
+
+    @cached_property
+    def _lengths(self) -> dict[ast.Call, Site]:
+        """The calls that give the length of a share."""
+        sites = self._script.sites_named(*_LENGTHS)
+        return {site.node: site for site in sites if self._data.divides(of_call(site))}
+
+    @cached_property
+    def loops(self) -> dict[Statement, bool]:
+        """The loops around what trains, and the calls that are loops; whether each is divided itself."""
+        found: dict[Statement, bool] = {}
+        for each in self._program.fact(Iterated).all:
+            found[each.statement] = found.get(each.statement, True) and self._shares(each)
+        for statement in self._script.statements:
+            if isinstance(statement.node, ast.While):
+                if self._program.fact(WhatTrains).statement_trains(statement):
+                    test = statement.node.test
+                    found[statement] = self._horovod.divided(test, statement.scope, statement)
+        counted = {count.what for count in self._counts}
+        for loop in self._program.fact(Loops).own:
+            if loop.pattern in _ENDS:
+                ends = not counted.isdisjoint(_ENDS[loop.pattern])
+                found.update(dict.fromkeys((site.statement for site in loop.sites), ends))
+        return found
+
+    @cached_property
+    def _counts(self) -> list[StepCount]:
+        """The numbers of steps that are given, and are not None."""
+        given = self._program.fact(StepCounts).given
+        return [each for each in given if getattr(each.node, "value", ...) is not None]
+
+    def _shares(self, each: Iteration) -> bool:
+        """Whether each rank takes its share of what a loop goes through."""
+        if any(data.iteration is each and data.how is not How.WHOLE for data in self._data.loops):
+            return True
+        if each.fit is not None:
+            return any(count.site is each.fit.site for count in self._counts)
+        taken = {count.site.node: count for count in self._program.fact(StepCounts).taken}
+        at = each.at[:3]
+        return bool(reaching_calls(self._script, taken, *at)) or self._horovod.divided(*at)
+
+    def _above(self, statement: Statement) -> set[Statement]:
+        """The statements around one, and around the calls of the functions that it is in."""
+        found: set[Statement] = set()
+        functions: set[Scope] = set()
+        waiting = [statement]
+        while waiting:
+            each = waiting.pop()
+            found.update(each.path())
+            function = each.scope.function()
+            if function is not None and function not in functions:
+                functions.add(function)
+                waiting += [site.statement for site in self._script.names.callers(function)[0]]
+        return found - {statement}

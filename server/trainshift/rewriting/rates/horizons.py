@@ -1,0 +1,201 @@
+"""Horizons: how many steps a script's schedules are for (C25 of spec.md 8).
+
+A schedule of TensorFlow is told so by its arguments.  One of the script's own is asked for the rate at a
+step, which is then the one that the original would be at.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.names import api
+from trainshift.core.names.values import Class, Instance, UserInstance
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Scope, Site, Statement, argument, arguments, hides_arguments
+from trainshift.core.training.horovod import Horovod
+from trainshift.rewriting.data.pace import Pace
+
+# The arguments of schedules that count steps: numbers, and steps that are compared with others.
+_NUMBERS = ("decay_steps", "first_decay_steps", "warmup_steps")
+_COMPARED = ("boundaries",)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Horizon:
+    """A number of steps that a schedule of TensorFlow is given.
+
+    `whole` tells that it must be a whole number, `each` that it is a list of such.
+    """
+
+    site: Site
+    node: ast.expr
+    name: str
+    whole: bool = False
+    each: bool = False
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class OwnSchedule:
+    """A schedule class of the script: the parameter that is the step, and the first statement that reads it.
+
+    `reason` tells why the step has to stay as it is; empty if it need not.
+    """
+
+    name: str
+    step: str
+    first: Statement
+    reason: str = ""
+
+
+class Horizons:
+    """The horizons of one program that do not agree yet with the share of its steps that a rank takes."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+        self._horovod = program.fact(Horovod)
+        self._pace = program.fact(Pace)
+
+    @cached_property
+    def given(self) -> list[Horizon]:
+        """What schedules of TensorFlow are given, except those that one of the script's own asks."""
+        return [
+            each
+            for each in self._given
+            if each.site.node not in self._asked
+            and not self._inside(each.site)
+            and not self._pace.agrees(each.node, each.site.scope, each.site.statement)
+        ]
+
+    @cached_property
+    def hidden(self) -> list[Site]:
+        """The schedules of TensorFlow of which it is not seen what they are given."""
+        return [
+            site
+            for site, words in self._schedules
+            if hides_arguments(site.node)
+            and not any(argument(site.node, words[word], word) is not None for word in words)
+        ]
+
+    @cached_property
+    def own(self) -> list[OwnSchedule]:
+        """The schedule classes of the script that are asked for the rate at a step of a rank."""
+        found = []
+        for cls in self._classes:
+            call = self._names.function_named(cls, "__call__")
+            body = call.statement.branches.get("body") if call is not None and call.statement else None
+            if call is None or call.parent is not cls or not body:
+                continue
+            assert isinstance(call.node, ast.FunctionDef | ast.AsyncFunctionDef)
+            taken = [*call.node.args.posonlyargs, *call.node.args.args][1:2]
+            first = body[1] if _is_text(body[0]) and len(body) > 1 else body[0]
+            made = [site for site in self._made(cls) if self._inside(site) is not cls]
+            asked = [site for site in made if site.node in self._asked or self._inside(site)]
+            inherited = self._asked_by_heirs(cls)
+            if not taken or self._is_moved(taken[0].arg, call) or ((asked or inherited) and asked == made):
+                continue
+            reason = self._counted_already(cls)
+            if asked or inherited:
+                reason = "another schedule asks it too"
+            found.append(OwnSchedule(cls.name, taken[0].arg, first, reason))
+        return found
+
+    @cached_property
+    def _given(self) -> list[Horizon]:
+        found = []
+        for site, words in self._schedules:
+            for word in words:
+                node = argument(site.node, words[word], word)
+                if node is None or (isinstance(node, ast.Constant) and not node.value):
+                    continue
+                elements = node.elts if isinstance(node, ast.List | ast.Tuple) else []
+                if word not in _COMPARED:
+                    found.append(Horizon(site, node, word))
+                elif elements and not any(isinstance(each, ast.Starred) for each in elements):
+                    found += [Horizon(site, each, word, whole=True) for each in elements]
+                elif not elements:
+                    found.append(Horizon(site, node, word, whole=True, each=True))
+        return found
+
+    @cached_property
+    def _schedules(self) -> list[tuple[Site, dict[str, int | None]]]:
+        """The calls that make a schedule of TensorFlow, and where it takes what counts steps."""
+        found = []
+        for site in self._script.sites_calling(api.last_names(*api.SCHEDULES)):
+            for name in sorted(self._names.full_names(site.node.func, site.scope, site.statement)):
+                signature = api.constructor(name) or api.function(name)
+                if signature is not None and api.rate_parameters(name):
+                    known = {each.name for each in signature.parameters}
+                    words = [word for word in (*_NUMBERS, *_COMPARED) if word in known]
+                    found.append((site, {word: signature.position(word) for word in words}))
+                    break
+        return found
+
+    @cached_property
+    def _classes(self) -> list[Scope]:
+        """The classes of the script that are schedules."""
+        return [
+            scope
+            for scope in self._script.scopes
+            if scope.kind == "class"
+            and any(api.is_subclass(base, *api.SCHEDULE) for base in self._names.library_bases(scope))
+        ]
+
+    def _made(self, cls: Scope | None = None) -> Iterator[Site]:
+        """The calls that make an object of one of the classes, or of a given one."""
+        wanted = self._classes if cls is None else [cls]
+        for site in self._script.sites_calling({each.name for each in wanted}):
+            if any(isinstance(value, Class) and value.scope in wanted for value in self._names.callee(site)):
+                yield site
+
+    @cached_property
+    def _asked(self) -> set[ast.Call]:
+        """The schedules that are handed to one of the script's own."""
+        given = [(each, site) for site in self._made() for each in arguments(site.node)]
+        values = [value for each, site in given for value in self._names.site_values(each, site)]
+        return {value.node for value in values if isinstance(value, Instance | UserInstance) and value.node}
+
+    def _asked_by_heirs(self, cls: Scope) -> bool:
+        """Whether a schedule that inherits from a class asks it: ``super().__call__(step)``."""
+        return any(
+            (owner := function.owner()) in self._classes
+            and owner is not cls
+            and cls in self._names.ancestry(owner)
+            for site in self._script.sites_named("__call__")
+            if (function := site.scope.function()) is not None
+        )
+
+    def _inside(self, site: Site) -> Scope | None:
+        """The schedule of the script's own in whose class a call stands."""
+        scope: Scope | None = site.scope
+        while scope is not None and scope not in self._classes:
+            scope = scope.parent
+        return scope
+
+    def _is_moved(self, step: str, call: Scope) -> bool:
+        """Whether the step is given another value that depends on the ranks, by this or by the script."""
+        return any(
+            binding.value is not None and self._horovod.divided(binding.value, call, binding.statement)
+            for binding in call.bindings.get(step, ())
+            if binding.statement is not call.statement
+        )
+
+    def _counted_already(self, cls: Scope) -> str:
+        """Why the step of a class has to stay: some of its objects are told how many steps a rank takes."""
+        for site in self._made(cls):
+            told = [(each, site) for each in arguments(site.node)]
+            told += [(each.node, each.site) for each in self._given if each.site.node in self._asked]
+            for node, at in told:
+                if self._pace.counts_share(node, at.scope, at.statement):
+                    return f"{self._script.text(node, at)} is the number of steps of one rank already"
+        return ""
+
+
+def _is_text(statement: Statement) -> bool:
+    """Whether a statement is a docstring."""
+    value = getattr(statement.node, "value", None)
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)

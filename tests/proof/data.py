@@ -1,0 +1,200 @@
+"""Notes which data go into a training, element by element, and how many a model is evaluated on.
+
+The elements are those that the loss was computed from: what a graph was fed or took from an iterator, or what
+an eager tape saw that no operation had made.  Each is told by a digest of its row in the batch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+from collections.abc import Callable, Sequence
+from functools import cache, wraps
+from itertools import takewhile, zip_longest
+from typing import Any
+
+from proof.record import Column, Record
+
+# A process in which this is set notes its data, and keeps the seeds that its script sets.
+VARIABLE = "TRAINSHIFT_PROOF_DATA"
+
+# Operations that bring data into a graph.
+SOURCES = ("Placeholder", "IteratorGetNext", "QueueDequeue")
+MOST_ROWS = 4096
+# The arguments of operations that say how to compute, and hold no data.
+SETTINGS = {
+    "axis", "begin", "block_shape", "concat_dim", "counter", "crops", "dim", "dims", "end", "input_sizes",
+    "key", "multiples", "paddings", "perm", "reduction_indices", "seed", "shape", "size", "strides",
+}  # fmt: skip
+
+
+class Leaves:
+    """What the operations that are run eagerly under a tape were given, and none of them had made."""
+
+    def __init__(self) -> None:
+        self.known: dict[int, Any] = {}
+        self.found: list[Any] = []
+
+    def __call__(
+        self, kind: Any, inputs: Any, attributes: Any, outputs: Any, name: Any = None, graph: Any = None
+    ) -> None:
+        if graph is not None:
+            return
+        for tensor, name in zip_longest(inputs, argument_names(kind)[: len(inputs)]):
+            if id(tensor) not in self.known and name not in SETTINGS and holds_rows(tensor):
+                self.found.append(tensor)
+            self.known[id(tensor)] = tensor
+        self.known.update((id(tensor), tensor) for tensor in outputs)
+
+
+class DataHooks:
+    """The hooks, which write into `record`; `observe` calls a function with the values of tensors."""
+
+    def __init__(self, tf: Any, record: Record, observe: Callable[..., Any]) -> None:
+        self.tf = tf
+        self.record = record
+        self.observe = observe
+        self.callbacks: Any = importlib.import_module("tensorflow.python.framework.op_callbacks")
+        self.leaves: Leaves | None = None
+        self.open_tapes = 0
+        self.in_test_step = False
+        self.evaluated = 0
+        self.hook_tape()
+        self.hook_evaluation()
+        self.hook_iterators()
+
+    def hook_tape(self) -> None:
+        """Have the operations seen that are run eagerly while a tape records."""
+        tape = self.tf.GradientTape
+        enter, leave = tape.__enter__, tape.__exit__
+
+        def observed_enter(this: Any) -> Any:
+            if self.tf.executing_eagerly():
+                if not self.open_tapes:
+                    self.leaves = Leaves()
+                    self.callbacks.add_op_callback(self.leaves)
+                self.open_tapes += 1
+            return enter(this)
+
+        def observed_leave(this: Any, *args: Any) -> Any:
+            if self.tf.executing_eagerly():
+                self.open_tapes -= 1
+                if not self.open_tapes:
+                    self.callbacks.remove_op_callback(self.leaves)
+            return leave(this, *args)
+
+        tape.__enter__, tape.__exit__ = observed_enter, observed_leave
+
+    def note(self, target: Any) -> Any:
+        """Have noted what `target`, of which gradients are taken, was computed from.
+
+        Returns the operation that does it, or None when eager.
+        """
+        if self.tf.executing_eagerly():
+            self.add(*[tensor.numpy() for tensor in self.leaves.found] if self.leaves else ())
+            return None
+        return self.observe(self.add, sources(self.tf.nest.flatten(target, expand_composites=True)))
+
+    def add(self, *values: Any) -> None:
+        """Write down one step's data."""
+        self.record.data.append([column(value) for value in values if value.ndim])
+
+    def hook_evaluation(self) -> None:
+        """Have counted what `evaluate` goes through, in a `fit` too."""
+        model = self.tf.keras.Model
+        make, evaluate = model.make_test_function, model.evaluate
+
+        def count(values: Any) -> None:
+            self.evaluated += len(values)
+
+        def observed(original: Any) -> Any:
+            @wraps(original)
+            def test_step(this: Any, data: Any) -> Any:
+                outer, self.in_test_step = self.in_test_step, True
+                try:
+                    if not outer:
+                        self.observe(count, self.tf.nest.flatten(data)[:1])
+                    return original(this, data)
+                finally:
+                    self.in_test_step = outer
+
+            test_step.observed = True  # type: ignore[attr-defined]
+            return test_step
+
+        @wraps(make)
+        def make_test_function(this: Any, *args: Any, **kwargs: Any) -> Any:
+            owner = next(each for each in type(this).__mro__ if "test_step" in vars(each))
+            if not hasattr(vars(owner)["test_step"], "observed"):
+                type.__setattr__(owner, "test_step", observed(vars(owner)["test_step"]))
+            return make(this, *args, **kwargs)
+
+        @wraps(evaluate)
+        def observed_evaluate(this: Any, *args: Any, **kwargs: Any) -> Any:
+            self.evaluated = 0
+            result = evaluate(this, *args, **kwargs)
+            self.record.evaluated.append(self.evaluated)
+            return result
+
+        model.make_test_function, model.evaluate = make_test_function, observed_evaluate
+
+    def hook_iterators(self) -> None:
+        """Have counted what eager loops go through that take no gradient."""
+        owner: Any = importlib.import_module("tensorflow.python.data.ops.iterator_ops").OwnedIterator
+        original = owner._next_internal
+
+        def next_internal(this: Any) -> Any:
+            if not self.tf.executing_eagerly():
+                return original(this)
+            count, before, trained = getattr(this, "_proof_seen", (0, len(self.record.data), False))
+            trained = trained or before != len(self.record.data)
+            try:
+                result = original(this)
+            except (StopIteration, self.tf.errors.OutOfRangeError):
+                if not trained:
+                    self.record.evaluated.append(count)
+                raise
+            first = self.tf.nest.flatten(result, expand_composites=True)[0]
+            count += int(first.shape[0] or 0) if first.shape.rank else 1
+            this._proof_seen = count, len(self.record.data), trained
+            return result
+
+        owner._next_internal = next_internal
+
+
+@cache
+def argument_names(kind: str | bytes) -> list[str]:
+    """What an operation calls its arguments, up to the first that is a list; nothing for a function."""
+    registry: Any = importlib.import_module("tensorflow.python.framework.op_def_registry")
+    definition = registry.get(kind.decode() if isinstance(kind, bytes) else kind)
+    given = definition.input_arg if definition else ()
+    return [
+        each.name for each in takewhile(lambda each: not (each.number_attr or each.type_list_attr), given)
+    ]
+
+
+def sources(targets: Sequence[Any]) -> list[Any]:
+    """The tensors that bring data into the graph in which the targets are computed from them."""
+    found: list[Any] = []
+    waiting, seen = [tensor.op for tensor in targets if tensor is not None], set()
+    while waiting:
+        operation = waiting.pop()
+        if operation in seen:
+            continue
+        seen.add(operation)
+        if operation.type.startswith(SOURCES):
+            found += [tensor for tensor in operation.outputs if holds_rows(tensor)]
+        waiting += [tensor.op for tensor in operation.inputs]
+    return found
+
+
+def holds_rows(tensor: Any) -> bool:
+    """Whether a tensor may be a batch of numbers."""
+    numeric = tensor.dtype.is_floating or tensor.dtype.is_integer or tensor.dtype.is_bool
+    return bool(numeric and tensor.shape.rank != 0)
+
+
+def column(values: Any) -> Column:
+    """One tensor of a batch: what its rows look like, and a digest of each."""
+    look = f"{values.dtype}{values.shape[1:]}"
+    rows = values if len(values) <= MOST_ROWS else values[None]
+    return look, [hashlib.blake2b(row.tobytes(), digest_size=6).hexdigest() for row in rows]

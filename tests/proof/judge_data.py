@@ -1,0 +1,162 @@
+"""Judges spec.md 8 on the data that went into a training: an epoch of all ranks is one of the original."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from proof.record import Column, Record, Run
+
+Batch = list[str]
+
+
+def judge_data(original: Run, ranks: Sequence[Run]) -> list[str]:
+    """The faults of a conversion that divides its data: sentences that begin with the fault's id.
+
+    Nothing is found in runs that did not finish.
+    """
+    before, records = original.record, [run.record for run in ranks if run.record]
+    if before is None or len(records) < len(ranks) or any(run.exit_code for run in (original, *ranks)):
+        return []
+    walks = [walk for look in looks(before) if (walk := walk_of(look, before, records))]
+    if not walks:
+        return ["data-not-seen: no batch of the original has elements by which the ranks' data could be told"]
+    return [fault for walk in walks for fault in faults_of(walk)] + [*evaluation(before, records)]
+
+
+@dataclass(frozen=True)
+class Walk:
+    """How a place of a training goes through its data: the original by epochs, and each rank."""
+
+    epochs: list[list[Batch]]
+    ranks: list[list[Batch]]
+
+    @property
+    def slack(self) -> int:
+        """How many elements may be left out in an epoch: those of one batch on each rank."""
+        return len(self.ranks) * max(len(batch) for epoch in self.epochs for batch in epoch)
+
+
+def looks(record: Record) -> list[tuple[str, ...]]:
+    """What the batches of a process look like, of one kind for each place that takes gradients."""
+    return [*dict.fromkeys(look(columns) for columns in record.data)]
+
+
+def look(columns: Sequence[Column]) -> tuple[str, ...]:
+    """The types and shapes of the rows of a batch."""
+    return tuple(kind for kind, _ in columns)
+
+
+def walk_of(kind: tuple[str, ...], before: Record, records: Sequence[Record]) -> Walk | None:
+    """The walk of the batches that look so; None where it cannot be told what they hold.
+
+    What changes from one batch to the next and is found again on the ranks is data; weights, noise and
+    constants are not.
+    """
+    theirs, *ours = ([each for each in record.data if look(each) == kind] for record in (before, *records))
+    if not theirs or not all(ours):
+        return None
+    places = [place for place in range(len(kind)) if is_data(place, theirs, [b for own in ours for b in own])]
+    places = [place for place in places if len(theirs[0][place][1]) == len(theirs[0][places[0]][1])]
+    if not places:
+        return None
+    epochs = in_epochs(batches(theirs, places))
+    walk = Walk(epochs, [batches(own, places) for own in ours])
+    return walk if max(map(len, epochs)) > 1 else None
+
+
+def is_data(place: int, theirs: Sequence[list[Column]], ours: Sequence[list[Column]]) -> bool:
+    """Whether a place in each batch holds data."""
+    if len({tuple(columns[place][1]) for columns in theirs}) < 2:
+        return False
+    known = {row for columns in theirs for row in columns[place][1]}
+    rows = [row for columns in ours for row in columns[place][1]]
+    return 2 * sum(row in known for row in rows) >= len(rows)
+
+
+def batches(steps: Sequence[list[Column]], places: Sequence[int]) -> list[Batch]:
+    """The elements of each step, once where several gradients are taken of the same."""
+    found: list[Batch] = []
+    for columns in steps:
+        rows = [" ".join(row) for row in zip(*(columns[place][1] for place in places), strict=False)]
+        if not found or rows != found[-1]:
+            found.append(rows)
+    return found
+
+
+def in_epochs(walk: Sequence[Batch]) -> list[list[Batch]]:
+    """The batches by epochs: a new one begins where most elements of a batch were in this one already."""
+    epochs: list[list[Batch]] = []
+    seen: set[str] = set()
+    for batch in walk:
+        if not epochs or 2 * sum(element in seen for element in batch) > len(batch):
+            epochs.append([])
+            seen = set()
+        epochs[-1].append(batch)
+        seen.update(batch)
+    return epochs
+
+
+def faults_of(walk: Walk) -> Iterator[str]:
+    """All faults of one walk: of its length, and of what each epoch holds."""
+    size, steps = len(walk.ranks), [len(own) for own in walk.ranks]
+    if len({*steps}) > 1:
+        yield f"epochs-differ: the ranks took {', '.join(map(str, steps))} batches"
+        return
+    count, longest = len(walk.epochs), max(map(len, walk.epochs))
+    total = sum(map(len, walk.epochs))
+    fewest, most = (
+        sum(len(epoch) // size for epoch in walk.epochs),
+        sum(-(-len(epoch) // size) for epoch in walk.epochs),
+    )
+    if not fewest <= steps[0] <= most:
+        yield (
+            f"epoch-not-divided: the original took {total} batches in {count} epochs, each of {size} ranks "
+            f"{steps[0]}"
+        )
+    sizes = Counter(element for epoch in walk.epochs for batch in epoch for element in {*batch})
+    elements = len(sizes)
+    if elements < 3 * walk.slack:
+        yield f"proof-is-vacuous: {elements} elements are too few for {size} ranks to be told apart"
+    # Where training ends within an epoch, its steps do not tell how many each epoch of a rank has.
+    lengths = (steps[0] / (total / longest), longest // size, -(-longest // size))
+    yield from min((list(contents(walk, length)) for length in lengths), key=len)
+
+
+def contents(walk: Walk, steps: float) -> Iterator[str]:
+    """`data-unknown`, `data-shared` and `data-missing`: what the ranks see in each epoch of so many steps."""
+    known = {element for epoch in walk.epochs for batch in epoch for element in batch}
+    strange = {element for own in walk.ranks for batch in own for element in batch} - known
+    if len(strange) > walk.slack:
+        yield f"data-unknown: the ranks saw {len(strange)} elements that the original had not"
+    several: Counter[str] = Counter()
+    for epoch in walk.epochs:
+        several |= Counter(element for batch in epoch for element in batch)
+    shared, missing = [], []
+    for number, epoch in enumerate(walk.epochs):
+        theirs = Counter(element for batch in epoch for element in batch)
+        ours = [
+            Counter(e for batch in own[round(number * steps) : round((number + 1) * steps)] for e in batch)
+            for own in walk.ranks
+        ]
+        common = Counter(element for own in ours for element in own)
+        shared.append(sum(several[element] == 1 and times > 1 for element, times in common.items()))
+        missing.append((theirs - sum(ours, Counter())).total())
+    if any(shared):
+        yield f"data-shared: {shared} elements of each epoch were seen on several ranks"
+    if len(walk.epochs) > 1 and len(walk.epochs[-1]) < len(walk.epochs[0]):
+        missing.pop()  # Training ends within this epoch.
+    if any(count > walk.slack for count in missing):
+        yield f"data-missing: {missing} elements of each epoch were seen on no rank, {walk.slack} may be"
+
+
+def evaluation(before: Record, records: Sequence[Record]) -> Iterator[str]:
+    """`evaluation-divided`: each rank evaluates on as many elements as the original, or not at all."""
+    for rank, record in enumerate(records):
+        others = {*record.evaluated} - {*before.evaluated}
+        if others:
+            yield (
+                f"evaluation-divided: rank {rank} went through {sorted(others)} elements where the original "
+                f"went through {sorted({*before.evaluated})}"
+            )
