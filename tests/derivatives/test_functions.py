@@ -237,3 +237,26 @@ def test_a_million_rounds_and_deep_recursion_do_not_overflow() -> None:
     module = loaded(made(text, "deep", "reverse", ["xs"]).text)
     _, (bars,) = module.deep_grad([0.1] * 900, 0)
     assert len(bars) == 900
+
+
+FURTHER: dict[str, dict[str, Any]] = {
+    "cap_list": {"xs": [0.5, 0.7], "y": 1.2},
+    "cap_param": {"w": [0.5, 0.7], "x": 1.2},
+    "rows_read": {"m": [[1.0, 2.0], [3.0, 4.0]], "v": [0.5, 0.6]},
+    "sorted_key": {"xs": [0.5, 0.1, 0.9]},
+    "power_rule": {"x": 1.1, "n": 5},
+    "cond_in_loop": {"xs": [1.0, 0.3, 0.7, -1.0, 2.0], "t": 0.4},
+    "dict_grow": {"xs": [1.0, 2.0, 3.0]},
+    "tuple_state": {"x": 0.4, "n": 3},
+    "swap_loop": {"x": 0.4, "y": 0.6, "n": 4},
+    "adam": {"g": 0.7, "lr": 0.1},
+}
+
+
+@pytest.mark.parametrize("name", FURTHER)
+def test_of_containers_and_closures(name: str) -> None:
+    text = (FOLDER / "further.py").read_text(encoding="utf-8")
+    fixed = tuple(each for each, value in FURTHER[name].items() if isinstance(value, int))
+    trial = Trial(text, name, FURTHER[name], fixed)
+    trial.forward()
+    trial.reverse()

@@ -127,7 +127,7 @@ class Build(Analysis):
             starts: list[ast.stmt] = []
             plain: list[ast.expr] = []
             for (owner, name), cell in self.captured_bars.items():
-                if owner is not function:
+                if owner is not function or name in way.begun:
                     continue
                 if function.kind(name).container and name in function.params:
                     starts.append(terms.assign(cell, way.helper("_cells", terms.name(name))))

@@ -42,7 +42,7 @@ class Lines(Calls):
         self.unset: set[str] = set()
         self.block = Block([])
         self.backs: list[Back] = []
-        self.copied: set[str] = set()
+        self.begun: set[str] = set()
 
     def run(self) -> None:
         """Reads the function's statements: `forward` and, from `out`, the way back."""

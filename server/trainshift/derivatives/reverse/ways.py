@@ -279,7 +279,13 @@ class Ways(Changes):
         inner = self.function.nested[node.name]
         self.defined.add(node.name)
         self.maybe.add(node.name)
-        self.forward.extend(self.whole.made_function(inner))
+        made = self.whole.made_function(inner)
+        for (owner, name), bar in list(self.whole.captured_bars.items()):
+            known = owner is self.function and name in self.defined and name not in self.function.params
+            if known and self.function.kind(name).container and not self.depth and name not in self.begun:
+                self.begun.add(name)
+                self.forward.append(terms.assign(bar, self.helper("_cells", terms.name(name))))
+        self.forward.extend(made)
         return nothing
 
 
