@@ -98,11 +98,12 @@ site: $(VENV)/.site  ## Build the documentation's site, static and searchable, i
 api: $(VENV)/.proof  ## Regenerate the TensorFlow data from the installed package.
 	$(BIN)/python -m trainshift.dev.generate_api
 
-bench: $(VENV)/.dev $(BENCH)/.done  ## Time the server, a conversion and a check against peers, each in one run.
+bench: $(VENV)/.dev $(VENV)/.proof $(BENCH)/.done  ## Time the server, a conversion and a check against peers, each in one run.
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.server_speed
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.program_speed
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.convert_speed
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.check_speed
+	PYTHONPATH=tests $(BIN)/python -m benchmarks.epoch_speed
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.suite_times $(TIMES)
 
 ecosystem: $(VENV)/.dev  ## Check and convert any public scripts, and compare with the last run: make ecosystem DIR=...
