@@ -10,6 +10,7 @@ from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Function
 from trainshift.derivatives.reading.nodes import Node
 from trainshift.derivatives.reverse.calls import Back, Calls
+from trainshift.derivatives.reverse.pull import source_of
 
 
 @dataclass
@@ -329,7 +330,7 @@ class Lines(Calls):
     def _line_back(self, held: str, node: Node, found: list[tuple[ast.expr, bool]]) -> None:
         elementwise = node.row is not None and node.row.elementwise
         pending = any(wide for _, wide in found)
-        if pending and elementwise:
+        if pending and elementwise and len({source_of(bar) for bar, _ in found}) == 1:
             total = self.total([(bar, False) for bar, _ in found], terms.name(held))
         else:
             total = self.total(found, terms.name(held))

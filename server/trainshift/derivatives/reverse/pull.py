@@ -385,12 +385,19 @@ class Pull:
 
     def total(self, found: Sequence[Term], value: ast.expr) -> ast.expr:
         """The sum of terms, summed back over what was broadcast."""
-        bar, pending = found[0]
-        for other, wide in found[1:]:
-            bar = terms.summed(terms.simplified(bar), terms.simplified(other))
-            pending = pending or wide
-        bar = terms.simplified(bar)
-        return self.helper("_unbroadcast", bar, value) if pending else bar
+        groups: dict[str, tuple[ast.expr, bool]] = {}
+        for term, wide in found:
+            # Terms of one cotangent have one shape; only these may be summed before they are summed back.
+            key = source_of(term) if wide else ""
+            bar = terms.simplified(term)
+            if key in groups:
+                bar = terms.summed(groups[key][0], bar)
+            groups[key] = (terms.simplified(bar), wide)
+        parts = [self.helper("_unbroadcast", bar, value) if wide else bar for bar, wide in groups.values()]
+        whole = parts[0]
+        for part in parts[1:]:
+            whole = terms.summed(whole, part)
+        return whole
 
     def add(self, name: str, bar: ast.expr) -> None:
         """Adds a cotangent to the adjoint of a variable."""
@@ -411,6 +418,15 @@ class Pull:
             self.emit(terms.assign(own, terms.summed(own, bar)))
         else:
             self.emit(terms.assign(own, self.helper("_add", own, bar)))
+
+
+def source_of(term: ast.expr) -> str:
+    """The cotangent that a term begins with."""
+    while isinstance(term, ast.BinOp | ast.UnaryOp):
+        if isinstance(term, ast.BinOp) and not isinstance(term.op, ast.Mult | ast.Div):
+            break
+        term = term.left if isinstance(term, ast.BinOp) else term.operand
+    return ast.dump(term)
 
 
 def as_value(index: ast.expr) -> ast.expr:
