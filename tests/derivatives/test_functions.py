@@ -260,3 +260,27 @@ def test_of_containers_and_closures(name: str) -> None:
     trial = Trial(text, name, FURTHER[name], fixed)
     trial.forward()
     trial.reverse()
+
+
+@pytest.mark.proof
+def test_of_arrays_too() -> None:
+    import numpy
+
+    draw = numpy.random.RandomState(1).randn
+    text = (FOLDER / "arrays_too.py").read_text(encoding="utf-8")
+    points: dict[str, dict[str, Any]] = {
+        "attention": {"x": draw(4, 3), "wq": draw(3, 2), "wk": draw(3, 2), "wv": draw(3, 2)},
+        "ridge": {"x": draw(6, 3), "y": draw(6), "lam": 0.5},
+        "deep_net": {"params": [(draw(3, 4), draw(4)), (draw(4, 2), draw(2))], "x": draw(5, 3)},
+        "scale_shift": {"x": draw(5, 3), "gamma": draw(3), "beta": draw(3)},
+        "heat": {"u": draw(7), "alpha": 0.1, "n": 3},
+        "heat_inplace": {"u": draw(7), "alpha": 0.1, "n": 3},
+        "logsumexp": {"x": draw(5)},
+        "gmm": {"x": draw(5, 2), "mu": draw(3, 2), "logs": draw(3)},
+        "quad": {"x": draw(3), "a": draw(3, 3)},
+        "scalars": {"a": 0.3, "x": draw(3)},
+    }
+    for name, args in points.items():
+        trial = Trial(text, name, args, ("n",))
+        trial.forward()
+        trial.reverse()

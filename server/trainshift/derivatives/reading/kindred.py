@@ -113,6 +113,11 @@ class KindReader:
         if isinstance(node.op, ast.Add) and (left.has("list", "tuple") or right.has("list", "tuple")):
             left.unify(right)
             return left
+        if isinstance(node.op, ast.Sub | ast.Div | ast.Pow):
+            for each in (node.left, node.right):
+                # Only arrays can be calculated with part by part.
+                if isinstance(each, ast.Subscript) and isinstance(each.slice, ast.Slice):
+                    self.kind(each.value).tell("array", "number")
         if isinstance(node.op, ast.MatMult):
             left.tell("array")
             right.tell("array")
