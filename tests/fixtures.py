@@ -6,7 +6,7 @@ import json
 import re
 import shlex
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -151,6 +151,18 @@ def rewrite(case: Case, blocks: dict[str, str]) -> None:
     if end < len(text):
         new += "\n"
     case.path.write_text(text[:start] + new + text[end:], encoding="utf-8")
+
+
+def rewrite_blocks(path: Path, heading: str, blocks: Mapping[str, str]) -> None:
+    """Replace these blocks of a case in its file; all else stays."""
+    text = path.read_text(encoding="utf-8")
+    start, end = section_of(text, heading)
+    section = text[start:end]
+    for kind, body in blocks.items():
+        head, fence, rest = section.partition(f"\n```{kind}\n")
+        _, _, after = rest.partition("```\n")
+        section = f"{head}{fence}{body}```\n{after}"
+    path.write_text(text[:start] + section + text[end:], encoding="utf-8")
 
 
 TRANSFORM_FILES = sorted((ROOT / "transforms").glob("*.md"))

@@ -1,4 +1,9 @@
-"""Expressions of derivatives: building, reading templates, and the few simplifications (SPEC-AD AD39)."""
+"""A value that the way back needs is computed once, and gets a name on the way forward.
+
+The names are `t1`, `t2` and so on. Results are used again: that of `exp` is its own derivative. Terms lose
+factors of 1, terms of 0 and double signs, and `a + a` is `2 * a`; nothing else is simplified, since it might
+round differently.
+"""
 
 from __future__ import annotations
 

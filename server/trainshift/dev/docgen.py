@@ -29,6 +29,8 @@ CHOSEN = ROOT / "server" / "docs" / "command-line.md"
 MANIFEST = ROOT / "vscode-extension" / "package.json"
 # How many examples of each kind a page shows; the fixture has them all.
 _EXAMPLES = {"violated": 3, "ok": 2, "harmless": 2, "unknown": 2}
+# What the examples of a rule of differentiation run, by the folder of its fixture.
+_COMMANDS = {"calculus": "calculus ", "derivatives": "differentiate model.py:"}
 # Where what can be chosen of a conversion begins in the list of the extension's settings.
 _CHOSEN_FROM = 20
 _HEADINGS = {
@@ -212,10 +214,12 @@ def _derivation(rule: DerivationRule) -> Iterator[str]:
             yield f"{each.prose}\n"
         for kind, text in each.blocks.items():
             language, _, said = kind.partition(" ")
-            if rule.folder == "calculus" and said != "term":
-                yield f"`trainshift calculus {said}`:\n"
+            if said == "term":
+                yield "Term:\n"
+            elif said.endswith(")"):
+                yield f"`{said}`:\n"
             elif said:
-                yield f"{_sentence(said)}:\n"
+                yield f"`trainshift {_COMMANDS[rule.folder]}{said}`:\n"
             yield _code(language, text)
     yield "## More\n"
     yield f"{_all_examples(fixture)}\n"

@@ -1,4 +1,11 @@
-"""Reverse mode of unpacking and of changes of containers (SPEC-AD AD36, AD37)."""
+"""A change of a list, dict or array is undone on the way back, and its adjoint follows.
+
+    xs.append(v)        v_bar = xs_bar.pop(); xs.pop()
+    xs[i] = v           v_bar = xs_bar[i]; xs[i] = xs_old; xs_bar[i] = 0.0
+
+The old element is kept on the way forward. Arguments and the value are copied first, so that they stay as the
+function leaves them. Where two names may be one container, changing it is refused.
+"""
 
 from __future__ import annotations
 

@@ -88,8 +88,12 @@ class Pull:
     # The way forward.
 
     def ahead(self, node: Node, lines: list[tuple[str, Node]], top: bool = False) -> ast.expr:
-        """The text of an operation on the way forward; what is needed on the way back gets a line and a
-        name."""
+        """The value is that of the function, to the last bit.
+
+        The way forward does the same operations in the same order; what the way back needs only gets a line
+        and a name. Parameters keep their names, and what is new takes the next name that is free. What is
+        made can be differentiated again.
+        """
         new: dict[int, ast.expr] = {}
         if node.sort == "call":
             return self.called(node, lines)
@@ -320,7 +324,13 @@ class Pull:
         return made
 
     def add_at(self, expr: ast.expr, bar: ast.expr, pending: bool) -> None:
-        """Adds a cotangent to an element of a container's adjoint."""
+        """The adjoint of a container is a container, to which each read of an element adds in place.
+
+        A read of `xs[i]` becomes `xs_bar[i] += ...`, which costs the same for any length. A function that
+        is called with a container is handed its adjoint so far, adds to it, and hands it back. The adjoints
+        of tuples are lists meanwhile, since these can be added to, or are taken apart and put together
+        again. Tensors cannot be changed, so theirs is made anew.
+        """
         place = self.place(expr)
         if place is None:
             return
@@ -384,7 +394,12 @@ class Pull:
         self.consumed = set()
 
     def total(self, found: Sequence[Term], value: ast.expr) -> ast.expr:
-        """The sum of terms, summed back over what was broadcast."""
+        """A cotangent that may be larger than its operand is summed back to the operand's shape.
+
+        `_unbroadcast(bar, x)` does that. It is left out where literals, annotations or reductions tell the
+        shape, and in functions that touch neither arrays nor tensors, whose docstring says "of numbers".
+        Terms of different shapes are summed back one by one.
+        """
         groups: dict[str, tuple[ast.expr, bool]] = {}
         for term, wide in found:
             # Terms of one cotangent have one shape; only these may be summed before they are summed back.

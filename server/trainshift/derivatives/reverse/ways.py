@@ -82,6 +82,14 @@ class Ways(Changes):
     # Loops.
 
     def _loop(self, node: ast.For | ast.While) -> Back:
+        """A loop becomes a loop that goes backwards.
+
+        - What its body overwrites is appended to a list before, and popped on the way back; but only what
+          is read there.
+        - Rounds are counted only where `while` or `break` leaves open how many there are.
+        - A loop needs no recursion, so a million rounds work. A recursive function stays recursive, and its
+          derivative recurses as deep.
+        """
         counted = isinstance(node, ast.While) or _breaks(node.body)
         assigned = terms.names_bound(node.body)
         names: list[str] = []
@@ -276,6 +284,12 @@ class Ways(Changes):
     # Functions inside.
 
     def _definition(self, node: ast.FunctionDef) -> Back:
+        """The adjoint of what a function captures lives where it is captured from.
+
+        The pullbacks of the inner function add to it by `nonlocal`, and the outer function's pullback hands
+        it on. A function that is handed over, returned or kept in a container is its `_vjp` there, or its
+        `_jvp` in forward mode. One of `math` gets a small `_vjp` of its own.
+        """
         inner = self.function.nested[node.name]
         self.defined.add(node.name)
         self.maybe.add(node.name)
