@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from trainshift.core.text.edit import Edit
@@ -16,7 +16,7 @@ from trainshift.derivatives.reading.expand import expand
 from trainshift.derivatives.reading.module import MADE, Module
 from trainshift.derivatives.result import Derived, Mode, NotFound, Refusal, Refused
 from trainshift.derivatives.reverse.build import Build
-from trainshift.derivatives.tables.helpers import NAMES, closed, text_of
+from trainshift.derivatives.tables.helpers import closed, is_of_tensors, text_of, text_of_variant, variant_of
 from trainshift.derivatives.tables.rows import rows
 
 SUFFIX = {"reverse": "grad", "forward": "jvp"}
@@ -67,6 +67,10 @@ def derive(
         origin = node if main else module.functions.get(new.name[:-4])
         texts[new.name] = f"{comment}{options if main else ''}\n{Layout(module, origin).function(new)}"
     helpers = {each: text_of(each, build.arrays, build.tensors) for each in closed(build.helpers)}
+    taken = _taken(module, helpers)
+    if taken:
+        return Refused(function, mode, taken)
+    helpers, texts = _named(module, helpers, texts)
     edits = _edits(module, node, helpers, texts, build.needs)
     added = tuple(each.name for each in functions)
     result = text
@@ -104,6 +108,63 @@ def _functions(
         said = f"{node.name} is written in a way that is not known: {type(wrong).__name__} {wrong}"
         return (Refusal(node.lineno, node.col_offset + 1, said.strip()),)
     return [build, functions]
+
+
+def _taken(module: Module, helpers: Iterable[str]) -> tuple[Refusal, ...]:
+    """The places where the file gives something of its own the name of a helper that it needs."""
+    found = []
+    for node in ast.walk(module.tree):
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) if name not in module.helpers:
+                pass
+            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
+                pass
+            case _:
+                continue
+        if name in helpers:
+            said = f"the derivative needs a function {name}, and this one is another: rename it"
+            found.append(Refusal(node.lineno, node.col_offset + 1, said))
+    return tuple(sorted(found))
+
+
+def _named(
+    module: Module, helpers: dict[str, str], made: dict[str, str]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The helpers and the new functions by their names in the file.
+
+    Where the file has a helper for arrays already, one for tensors gets the next free number, and the other
+    way round.
+    """
+    names: dict[str, str] = {}
+    kept: dict[str, str] = {}
+    for name, text in helpers.items():
+        number, found = 0, name
+        while found in module.helpers:
+            wanted, there = variant_of(name, text), variant_of(name, _text(module, found))
+            if is_of_tensors(there) == is_of_tensors(wanted):
+                if there is not None and wanted is not None and there > wanted:
+                    text = text_of_variant(name, there)
+                break
+            number += 1
+            found = f"{name}_{number}"
+        kept[found] = text
+        names[name] = found
+
+    def renamed(text: str) -> str:
+        return re.sub(r"\b_\w+\b", lambda found: names.get(found[0], found[0]), text)
+
+    texts = {found: renamed(kept[found]) for found in names.values()}
+    return texts, {name: renamed(text) for name, text in made.items()}
+
+
+def _text(module: Module, name: str) -> str:
+    """The text of a helper in the file, in the words of the table."""
+    text = ast.unparse(module.all_functions[name])
+    for key, (full, _) in IMPORTS.items():
+        alias = module.alias(full)
+        if alias is not None and alias != key:
+            text = re.sub(rf"\b{alias}\.", f"{key}.", text)
+    return re.sub(r"\b(_\w+?)_\d+\b", r"\1", text)
 
 
 def _is_made(module: Module, name: str) -> bool:
@@ -161,6 +222,3 @@ def _import_place(module: Module) -> int:
     return (
         source.next_line(source.line_starts[line - 1]) if line else (1 if module.text[:1] == "\ufeff" else 0)
     )
-
-
-__all__ = ["NAMES", "derive"]

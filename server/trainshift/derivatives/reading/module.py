@@ -12,7 +12,7 @@ from itertools import pairwise
 from trainshift.core.lazy import cached_property
 from trainshift.core.text.source import Source
 from trainshift.derivatives.result import NotFound
-from trainshift.derivatives.tables.helpers import NAMES
+from trainshift.derivatives.tables.helpers import helper_of
 
 MADE = "# Made by trainshift differentiate "
 
@@ -32,7 +32,10 @@ class Module:
             line = getattr(wrong, "lineno", None) or 1
             raise NotFound(f"line {line} cannot be read as Python") from wrong
         self.all_functions = {each.name: each for each in self.tree.body if isinstance(each, ast.FunctionDef)}
-        self.functions = {name: each for name, each in self.all_functions.items() if name not in NAMES}
+        found = {name: helper_of(each) for name, each in self.all_functions.items()}
+        self.helpers = {name: helper for name, helper in found.items() if helper is not None}
+        """The helpers of earlier derivatives, by the names that they have in the file."""
+        self.functions = {name: each for name, each in self.all_functions.items() if name not in self.helpers}
         self.imports: dict[str, str] = {}
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Import):

@@ -142,8 +142,8 @@ class Nodes:
         whole = rows.get(f"{dotted}.whole")
         if whole is not None and len(arguments) == len(whole.params) and not expr.keywords:
             return whole
-        if dotted not in rows and isinstance(expr.func, ast.Name) and expr.func.id in rows:
-            dotted = expr.func.id
+        if dotted not in rows and isinstance(expr.func, ast.Name):
+            dotted = self.module.helpers.get(expr.func.id, dotted)
         return rows.get(dotted)
 
     def settled(self, expr: ast.expr) -> bool:

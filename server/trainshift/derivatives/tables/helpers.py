@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterable
 
 from trainshift.derivatives.tables.helpers_numpy import HELPERS as OF_NUMPY
@@ -136,13 +138,43 @@ _NEEDS = {
 }
 
 
-NAMES = frozenset((*_NUMBERS, *_ARRAYS, *OF_NUMPY, *OF_TENSORFLOW))
+_VARIANTS = (_NUMBERS, _ARRAYS, OF_NUMPY, OF_TENSORFLOW)
 
 
 def text_of(name: str, arrays: bool, tensors: bool = False) -> str:
     """The text of a helper, without empty lines around it: of tensors, of arrays, or of numbers."""
     known = [OF_TENSORFLOW] * tensors + [_ARRAYS, OF_NUMPY] * arrays + [_NUMBERS, OF_NUMPY]
     return next(each[name] for each in known if name in each).strip("\n") + "\n"
+
+
+def helper_of(function: ast.FunctionDef) -> str | None:
+    """The helper that a function of a file is, by its name, with or without a number, and its docstring."""
+    name = re.sub(r"_\d+$", "", function.name)
+    said = f'"""{ast.get_docstring(function, clean=False)}"""'
+    return name if any(said in texts.get(name, "") for texts in _VARIANTS) else None
+
+
+def variant_of(name: str, text: str) -> int | None:
+    """Which of a helper's texts one is: of numbers, of arrays, of tensors; None where it is none of them.
+
+    A later one does for numbers what an earlier one does, but none does for both arrays and tensors.
+    """
+    same = (index for index, texts in enumerate(_VARIANTS) if _read(texts.get(name, "")) == _read(text))
+    return next(same, None)
+
+
+def text_of_variant(name: str, variant: int) -> str:
+    """The text of a helper, without empty lines around it, in one of its variants."""
+    return _VARIANTS[variant][name].strip("\n") + "\n"
+
+
+def is_of_tensors(variant: int | None) -> bool:
+    """Whether a variant is of tensors, where arrays and numbers have another one."""
+    return variant is not None and _VARIANTS[variant] is OF_TENSORFLOW
+
+
+def _read(text: str) -> str:
+    return ast.unparse(ast.parse(text))
 
 
 def closed(names: Iterable[str]) -> list[str]:
