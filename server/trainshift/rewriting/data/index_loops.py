@@ -5,12 +5,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from trainshift.core import tables
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
+from trainshift.core.readings import Reading, Readings
 from trainshift.core.text.expressions import does_more
-from trainshift.core.text.facts import Scope, Site, Statement, last_name
+from trainshift.core.text.facts import Scope, Site, Statement, expression_path, last_name
+from trainshift.core.training.effects import Effect, Effects
 from trainshift.rewriting.data.draws import Draw, Draws
 from trainshift.rewriting.data.iterated import Iteration
 from trainshift.rewriting.data.knowledge import unordered
@@ -49,6 +52,9 @@ def read_index_loop(program: Program, iteration: Iteration) -> IndexLoop | None:
         return None
     cut = list(_cut_out(program, iteration.statement, numbers.node))
     if cut:
+        other = _told_apart(program, iteration.statement)
+        if other is not None:
+            return IndexLoop(numbers, reason=f"its number, which would differ by rank, also {other}")
         return _shared(program, numbers, cut)
     if _draws_batches(program, iteration.statement) and len(numbers.node.args) == 1:
         seeded = program.fact(Draws).is_seeded("numpy.random")
@@ -96,6 +102,61 @@ def _cut_out(program: Program, loop: Statement, numbers: ast.Call) -> Iterator[O
             slices = any(isinstance(each, ast.Slice) for each in ast.walk(part.slice))
             if slices or ast.dump(part.value) in measured:
                 yield Occurrence(part.value, statement.scope, statement)
+
+
+def _told_apart(program: Program, loop: Statement) -> str | None:
+    """What a loop's number is read for besides data and what rank 0 tells or writes; None for nothing else.
+
+    Each rank has numbers of its own, so what it decides or computes would differ by rank.
+    """
+    assert isinstance(loop.node, ast.For)
+    assert isinstance(loop.node.target, ast.Name)
+    inside = [each for each in loop.walk() if each is not loop and each.scope is loop.scope]
+    binding = {loop, *inside}
+    for name in sorted(_made_of({loop.node.target.id}, inside)):
+        for read in program.fact(Readings).of(name):
+            at = Occurrence(read.node, read.scope, read.statement)
+            if not any(each.statement in binding for each in program.names.bindings(at)):
+                continue
+            if read.statement not in binding or read.scope is not loop.scope:
+                return f"is read in line {_line(program, read.statement)}"
+            if not _is_of_data(read) and not _only_tells(program, read.statement):
+                return f"decides what is done in line {_line(program, read.statement)}"
+    return None
+
+
+def _is_of_data(read: Reading) -> bool:
+    """Whether a number is read to cut data out, or to work out what does."""
+    node = read.statement.node
+    if isinstance(node, ast.Assign) and _is_arithmetic(node.value):
+        return all(isinstance(target, ast.Name | ast.Tuple) for target in node.targets)
+    path = expression_path(node, read.node)
+    return any(
+        isinstance(above, ast.Subscript) and below is above.slice and isinstance(above.ctx, ast.Load)
+        for above, below in pairwise(path)
+    )
+
+
+def _only_tells(program: Program, statement: Statement) -> bool:
+    """Whether a statement does nothing but print and write, in its blocks too."""
+    kept = [each for each in statement.walk() if each is not statement]
+    if kept and not isinstance(statement.node, ast.If):
+        return False
+    effects = program.fact(Effects)
+    for each in kept or [statement]:
+        if isinstance(each.node, ast.If | ast.Pass):
+            continue
+        if not isinstance(each.node, ast.Expr):
+            return False
+        deed = effects.of_expression(each.node.value)
+        if deed is not None and deed.effect is not Effect.FILES:
+            return False
+    return True
+
+
+def _line(program: Program, statement: Statement) -> int:
+    script, offset = program.script.at(program.script.statement_span(statement).start)
+    return script.source.line_of(offset) + 1
 
 
 def _made_of(names: set[str], inside: list[Statement]) -> set[str]:
