@@ -129,13 +129,13 @@ def test_of_arrays() -> None:
 def test_what_is_refused_is_refused_at_its_line_in_both_modes() -> None:
     text = (FOLDER / "refused.py").read_text(encoding="utf-8")
     lines = text.splitlines()
-    wanted = {
-        (number, line.partition(f"# {word}")[2])
-        for number, line in enumerate(lines, 1)
-        for word in ("refused: ",)
-        if f"# {word}" in line
-    }
     for mode in ("forward", "reverse"):
+        wanted = {
+            (number, line.partition(f"# {word}")[2])
+            for number, line in enumerate(lines, 1)
+            for word in ("refused: ", f"{mode} refused: ")
+            if f"# {word}" in line
+        }
         found: set[tuple[int, str]] = set()
         for name in loaded_names(text):
             answer = derive(text, name, mode)

@@ -10,7 +10,7 @@ from trainshift.derivatives import terms
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.function import Function, root_of
 from trainshift.derivatives.reading.nodes import Nodes, method
-from trainshift.derivatives.reading.reader import CHANGING, READING, Reader
+from trainshift.derivatives.reading.reader import CHANGING, LOSING, READING, Reader, loses
 from trainshift.derivatives.result import Refusal
 from trainshift.derivatives.tables import table
 
@@ -30,9 +30,6 @@ _STATEMENTS: dict[type[ast.AST], str] = {
     ast.NamedExpr: ":= cannot be differentiated: assign on a line of its own",
 }
 _ASSIGNING = frozenset(("assign", "assign_add", "assign_sub"))
-_UNDOABLE = frozenset(
-    ("sort", "reverse", "insert", "remove", "clear", "popitem", "setdefault", "fill", "resize")
-)
 
 
 class Checks:
@@ -132,8 +129,8 @@ class Checks:
                 return
             if not reader.value(node.func.value) and not any(reader.value(each) for each in node.args):
                 return
-            if name in _UNDOABLE and name not in READING:
-                self.refuse(node, f"{text} changes what is active and cannot be undone")
+            if name in LOSING or (self.whole.reverse and loses(node)):
+                self.refuse(node, f"{ast.unparse(node)} changes what is active and cannot be undone")
                 return
             if name in (*CHANGING, *READING):
                 return

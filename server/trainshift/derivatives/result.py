@@ -32,6 +32,13 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
+class CannotUndo(Exception):
+    """Something is changed that the way back reads, in a way that it cannot undo."""
+
+    refusal: Refusal
+
+
+@dataclass(frozen=True, slots=True)
 class NotFound(Exception):
     """There is no such function or parameter, or the text is no Python: the caller's mistake."""
 

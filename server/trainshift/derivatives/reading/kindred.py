@@ -146,8 +146,11 @@ class KindReader:
             match node.func.attr:
                 case "copy":
                     return _another(base)
-                case "get" | "pop" | "setdefault":
+                case "get" | "setdefault":
                     base.tell("box")
+                    return base.element()
+                case "pop":
+                    base.tell("box", "changed")
                     return base.element()
                 case "items" | "values" | "keys":
                     base.tell("box", "dict")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 
 from trainshift.derivatives import terms
@@ -17,6 +18,10 @@ from trainshift.derivatives.tables.table_tensorflow import CONSTANTS as OF_TENSO
 # Methods of containers that give an element or the elements; those that change it.
 READING = frozenset(("get", "pop", "copy", "items", "values", "keys", "setdefault"))
 CHANGING = frozenset(("append", "extend", "insert", "update"))
+# Those that change it and lose what was there.
+LOSING = frozenset(
+    ("sort", "reverse", "insert", "remove", "clear", "popitem", "setdefault", "fill", "resize")
+)
 # Attributes that have no derivative.
 FACTS = frozenset(("shape", "ndim", "size", "dtype"))
 
@@ -362,6 +367,17 @@ class Reader(KindReader):
         if any(actives) or self._function_varied(named):
             return named.returns or self._function_varied(named)
         return named.returns
+
+
+def loses(call: ast.Call) -> bool:
+    """Whether a method changes a container so that the way back cannot undo it.
+
+    Of `pop` it can undo that of the last element, and that at a place which is written as a number.
+    """
+    assert isinstance(call.func, ast.Attribute)
+    if call.func.attr == "pop":
+        return bool(call.args) and not re.fullmatch(r"-1|\d+", ast.unparse(call.args[0]))
+    return call.func.attr in LOSING or call.func.attr == "update"
 
 
 def _is_string(node: ast.expr) -> bool:

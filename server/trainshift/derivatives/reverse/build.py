@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from trainshift.derivatives import terms
 from trainshift.derivatives.layout import function_of, listed, same_arguments
 from trainshift.derivatives.reading.analysis import Analysis
-from trainshift.derivatives.reading.function import Function, Rows
+from trainshift.derivatives.reading.function import Function, Rows, root_of
 from trainshift.derivatives.reading.module import Module
+from trainshift.derivatives.reading.reader import loses
+from trainshift.derivatives.result import CannotUndo, Refusal
 from trainshift.derivatives.reverse.ways import Ways
 
 # Where only the structure of a value is read, not what it holds.
@@ -89,9 +91,29 @@ class Build(Analysis):
             kept, contents, idle = kept | reads, contents | inside, idle | way.idle_found
         else:
             raise RuntimeError("what the way back reads does not settle")
+        self._check_changes(function, way.contents)
         self.helpers |= way.helpers
         self.needs |= way.needs
         return way
+
+    def _check_changes(self, function: Function, contents: set[str]) -> None:
+        """Raises `CannotUndo` where a container whose elements the way back reads loses some for good."""
+        nodes = [
+            node
+            for each in (function, *self.inside(function))
+            for part in each.body
+            for node in ast.walk(part)
+        ]
+        alone = {id(node.value) for node in nodes if isinstance(node, ast.Assign | ast.Expr)}
+        for node in nodes:
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and root_of(node.func.value) in contents
+                and (loses(node) or (node.func.attr == "pop" and id(node) not in alone))
+            ):
+                said = f"{ast.unparse(node)} changes what the way back reads and cannot be undone"
+                raise CannotUndo(Refusal(node.lineno, node.col_offset + 1, said))
 
     def _reserve(self, function: Function) -> None:
         for name in function.captured():

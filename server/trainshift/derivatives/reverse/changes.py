@@ -4,7 +4,8 @@
     xs[i] = v           v_bar = xs_bar[i]; xs[i] = xs_old; xs_bar[i] = 0.0
 
 The old element is kept on the way forward. Arguments and the value are copied first, so that they stay as the
-function leaves them. Where two names may be one container, changing it is refused.
+function leaves them. Where two names may be one container, changing it is refused; so is a method that loses
+what was there, such as `sort`.
 """
 
 from __future__ import annotations
@@ -307,7 +308,7 @@ class Changes(Lines):
         return ast.Call(ast.Attribute(terms.copied(place), "pop", ast.Load()), [], [])
 
     def _pop(self, node: ast.stmt, name: str, value: ast.expr) -> Back:
-        """`x = xs.pop()`: on the way back x and its adjoint are appended."""
+        """`x = xs.pop()`: on the way back x and its adjoint are appended, or inserted at the place given."""
         assert isinstance(value, ast.Call)
         assert isinstance(value.func, ast.Attribute)
         owner = value.func.value
@@ -322,14 +323,14 @@ class Changes(Lines):
 
         def back() -> None:
             if base in self.contents:
-                self.emit(_appended(owner, terms.name(name)))
+                self.emit(_put_back(value, owner, terms.name(name)))
             if self.function.active(base) and self.is_present(base):
                 place = self.place(terms.copied(owner)) or terms.name(self.bar(base))
                 bar = terms.name(self.bar(name)) if name in self.present else self.zero(name, known)
-                self.emit(_appended(place, bar))
+                self.emit(_put_back(value, place, bar))
             elif name in self.present:
                 place = terms.name(self.start(base))
-                self.emit(_appended(place, terms.name(self.bar(name))))
+                self.emit(_put_back(value, place, terms.name(self.bar(name))))
             self.present.discard(name)
             for each in backs:
                 each()
@@ -337,5 +338,7 @@ class Changes(Lines):
         return back
 
 
-def _appended(place: ast.expr, value: ast.expr) -> ast.stmt:
-    return ast.Expr(ast.Call(ast.Attribute(terms.copied(place), "append", ast.Load()), [value], []))
+def _put_back(popped: ast.Call, place: ast.expr, value: ast.expr) -> ast.stmt:
+    at = [terms.copied(each) for each in popped.args if isinstance(each, ast.Constant)]
+    method = ast.Attribute(terms.copied(place), "insert" if at else "append", ast.Load())
+    return ast.Expr(ast.Call(method, [*at, value], []))

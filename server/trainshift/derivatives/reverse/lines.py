@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from trainshift.derivatives import terms
-from trainshift.derivatives.reading.function import Function
+from trainshift.derivatives.reading.function import Function, root_of
 from trainshift.derivatives.reading.nodes import Node
 from trainshift.derivatives.reverse.calls import Back, Calls
 from trainshift.derivatives.reverse.pull import source_of
@@ -237,7 +237,7 @@ class Lines(Calls):
     ) -> Back:
         active = self.function.active(name)
         root = self.nodes.node(value) if active else Node("still", value)
-        if _is_pop(value) and root.active:
+        if _is_pop(value) and (root.active or _popped_from(value) in self.contents):
             return self._pop(node, name, value)
         if root.active:
             self.nodes.mark(root)
@@ -378,6 +378,12 @@ def _simple(node: ast.stmt) -> bool:
 
 def _is_pop(value: ast.expr) -> bool:
     return isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "pop"
+
+
+def _popped_from(value: ast.expr) -> str | None:
+    assert isinstance(value, ast.Call)
+    assert isinstance(value.func, ast.Attribute)
+    return root_of(value.func.value)
 
 
 def exposed(statements: Sequence[ast.stmt], assigned: set[str] | None = None) -> set[str]:
