@@ -74,8 +74,8 @@ export const suites: UiSuite[] = [
         await workbench.runCommand("Trainshift: Make Distributed");
         const again = await dialog(workbench, "refused.py is not changed.");
         await again.locator(".monaco-button", { hasText: "Why?" }).click();
-        await tab(workbench, "TL02").waitFor();
-        await page(workbench).locator("h1", { hasText: "TL02" }).waitFor();
+        await tab(workbench, "HV17").waitFor();
+        await page(workbench).locator("h1", { hasText: "HV17" }).waitFor();
       });
 
       it("offers first what makes a place distributed, and last to ignore it", async () => {
@@ -121,13 +121,13 @@ export const suites: UiSuite[] = [
         const box = ".custom-view-tree-node-item-checkbox";
         const print = change(workbench, /Print on rank 0 only\s*line 40/);
         await print.locator(box).click();
-        await change(workbench, /^Apply 6 Changes/).waitFor();
+        await change(workbench, /^Apply 7 Changes/).waitFor();
         await workbench.screenshot("left out");
         for (const each of ["Average the gradients", "Broadcast what"]) {
           assert.equal(await change(workbench, each).locator(box).count(), 0);
         }
-        await change(workbench, /^Apply 6 Changes/).click();
-        await workbench.toast(/train\.py is distributed: 6 changes/);
+        await change(workbench, /^Apply 7 Changes/).click();
+        await workbench.toast(/train\.py is distributed: 7 changes/);
         await workbench.openFile("train.py");
         const text = await workbench.editorText();
         assert.match(text, /\nprint\(f"\{time\.time\(\) - start/);

@@ -26,8 +26,8 @@ export const suites: UiSuite[] = [
         await change(workbench, /one GPU per rank\s*train\.py, line 3/).waitFor();
         await change(workbench, /Scale the learning rate.*model\.py, line 8/s).waitFor();
         await workbench.screenshot("program");
-        await change(workbench, /^Apply 9 Changes/).click();
-        const toast = await workbench.toast(/train\.py and 2 more files are distributed: 9 changes/);
+        await change(workbench, /^Apply 10 Changes/).click();
+        const toast = await workbench.toast(/train\.py and 2 more files are distributed: 10 changes/);
         await workbench.screenshot("program converted");
         await toast.waitFor();
         for (const name of NAMES) {
