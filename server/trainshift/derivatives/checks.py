@@ -115,9 +115,20 @@ class Checks:
                     and type(node.op).__name__ not in _KNOWN
                 ):
                     self.refuse(node, f"no derivative of {ast.unparse(node)} is known")
+                elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Mult):
+                    self._joined(reader, node)
         if self.whole.reverse:
             self._aliases(function, reader)
         self._sequences(function, reader)
+
+    def _joined(self, reader: Reader, node: ast.BinOp) -> None:
+        """`+` and `*` of what may be a list or a number, as where a list holds both."""
+        for each in (node.left, node.right):
+            kind = reader.kind(each)
+            mixed = kind.has("list", "tuple") and kind.has("number", "scalar")
+            if mixed and reader.value(node) and not isinstance(each, ast.BinOp):
+                said = f"{ast.unparse(each)} may be a number or a list: put them into a tuple or dict"
+                self.refuse(each, said)
 
     def _call(self, function: Function, reader: Reader, nodes: Nodes, node: ast.Call) -> None:
         module = self.whole.module
