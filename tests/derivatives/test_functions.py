@@ -250,6 +250,12 @@ FURTHER: dict[str, dict[str, Any]] = {
     "tuple_state": {"x": 0.4, "n": 3},
     "swap_loop": {"x": 0.4, "y": 0.6, "n": 4},
     "adam": {"g": 0.7, "lr": 0.1},
+    "listed_on_one_way": {"x": 0.7, "ys": [0.5, 1.2]},
+    "zipped_with_new": {"xs": [0.5, 0.7, 1.2], "y": 0.4},
+    "loop_else": {"xs": [0.5, 0.7], "y": 0.4},
+    "summed_and_joined": {"x": 0.4},
+    "summed_twice": {"xs": [0.5, 0.7]},
+    "popped_unread": {"x": 0.4},
 }
 
 

@@ -105,6 +105,7 @@ def _functions(
         RecursionError,
         RuntimeError,
         TypeError,
+        ValueError,
     ) as wrong:
         # What nobody has thought of is refused too, and says so.
         said = f"{node.name} is written in a way that is not known: {type(wrong).__name__} {wrong}"

@@ -123,10 +123,10 @@ class Layout:
             case ast.For():
                 target = _bare(node.target)
                 self.lines.append(f"{margin}for {target} in {_bare(node.iter)}:{comment}")
-                self._block(node.body, margin + STEP)
+                self._loop(node, margin)
             case ast.While():
                 self.lines.append(f"{margin}while {ast.unparse(node.test)}:{comment}")
-                self._block(node.body, margin + STEP)
+                self._loop(node, margin)
             case ast.FunctionDef():
                 if self.lines and self.lines[-1]:
                     self.lines.append("")
@@ -134,6 +134,12 @@ class Layout:
                 self.lines.append("")
             case _:
                 self.lines.append(f"{margin}{simple(node)}{comment}")
+
+    def _loop(self, node: ast.For | ast.While, margin: str) -> None:
+        self._block(node.body, margin + STEP)
+        if node.orelse:
+            self.lines.append(f"{margin}else:")
+            self._block(node.orelse, margin + STEP)
 
     def _if(self, node: ast.If, margin: str, word: str, comment: str) -> None:
         self.lines.append(f"{margin}{word} {ast.unparse(node.test)}:{comment}")

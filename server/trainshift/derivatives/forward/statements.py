@@ -89,6 +89,11 @@ class Forward(Values):
             made = self.plain(value)
             same = made is value and isinstance(node, ast.Assign) and len(node.targets) == 1
             self.out.append(node if same else ast.copy_location(terms.assign(target, made), node))
+            match value:
+                case ast.Call(func=ast.Attribute(place, "pop")) if self._is_active(place):
+                    # Its tangent is not asked for, but leaves with it.
+                    dots = ast.Attribute(self._dots_of(place), "pop", ast.Load())
+                    self.out.append(ast.Expr(ast.Call(dots, [terms.copied(each) for each in value.args], [])))
             return
         root = self._read(value)
         if root.sort == "call" and not isinstance(target, ast.Subscript):

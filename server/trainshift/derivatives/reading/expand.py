@@ -50,7 +50,7 @@ class Expander:
                 made = ast.While(node.test, self.block(node.body), self.block(node.orelse))
                 return [ast.copy_location(made, node)]
             case ast.For():
-                source = self._value(node.iter)
+                source = self._sequence(self._value(node.iter))
                 made = ast.For(node.target, source, self.block(node.body), self.block(node.orelse))
                 return [ast.copy_location(made, node)]
             case ast.Assign(targets=[ast.Name(name)], value=ast.IfExp() as value) if self.reader.value(value):
@@ -99,6 +99,18 @@ class Expander:
         self.function.local.add(held)
         self.before.extend(self.block([terms.assign(held, value)]))
         return terms.name(held)
+
+    def _sequence(self, node: ast.expr) -> ast.expr:
+        """What a loop goes through, with active values that are made there given names: their elements
+        have adjoints."""
+        match node:
+            case ast.Call(func=ast.Name("zip" | "enumerate" | "reversed" | "list" | "tuple")):
+                return ast.Call(node.func, [self._sequence(each) for each in node.args], node.keywords)
+            case ast.Call(func=ast.Attribute(attr="items" | "values" | "keys")):
+                return node
+            case ast.List() | ast.Tuple() | ast.BinOp() | ast.Call() if self.reader.value(node):
+                return self._held(node)
+        return node
 
     def _value(self, node: ast.expr) -> ast.expr:
         """An expression with what cannot stay in it moved before the statement; itself, where all can

@@ -131,9 +131,18 @@ class Build(Analysis):
         function = way.function
         before: list[ast.stmt] = []
         if outermost:
-            for name in sorted(way.contents):
-                if function.owner(name) is function and function.kind(name).has("changed"):
-                    before.append(terms.assign(name, way.helper("_copied", terms.name(name))))
+            changed = [
+                name
+                for name in sorted(way.contents)
+                if function.owner(name) is function and function.kind(name).has("changed")
+            ]
+            known = [name for name in changed if name in way.defined or name in function.params]
+            for name in known:
+                before.append(terms.assign(name, way.helper("_copied", terms.name(name))))
+            if len(known) < len(changed) and function.value.container:
+                # What only some ways through the function have assigned cannot be copied under its name.
+                value = terms.name(function.result)
+                way.forward.append(terms.assign(function.result, way.helper("_copied", value)))
         bars: list[ast.expr] = []
         for name in self.wrt if outermost else self.signature(function)[0]:
             kind = function.kind(name)

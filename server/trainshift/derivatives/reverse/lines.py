@@ -232,12 +232,18 @@ class Lines(Calls):
         self.forward.append(node)
         return nothing
 
+    def _popped_of_active(self, value: ast.expr) -> bool:
+        base = root_of(value.func) if isinstance(value, ast.Call) else None
+        return base is not None and self.function.active(base)
+
     def _assign_name(
         self, node: ast.stmt, name: str, value: ast.expr, augmented: ast.AugAssign | None
     ) -> Back:
         active = self.function.active(name)
         root = self.nodes.node(value) if active else Node("still", value)
-        if _is_pop(value) and (root.active or _popped_from(value) in self.contents):
+        if _is_pop(value) and (
+            root.active or _popped_from(value) in self.contents or self._popped_of_active(value)
+        ):
             return self._pop(node, name, value)
         if root.active:
             self.nodes.mark(root)

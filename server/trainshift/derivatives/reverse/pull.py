@@ -400,18 +400,24 @@ class Pull:
         shape, and in functions that touch neither arrays nor tensors, whose docstring says "of numbers".
         Terms of different shapes are summed back one by one.
         """
+        container = self.nodes.reader.kind(value).has("list", "tuple", "dict")
+        container = container or any(isinstance(term, ast.List | ast.ListComp) for term, _ in found)
+
+        def joined(one: ast.expr, other: ast.expr) -> ast.expr:
+            return self.helper("_add", one, other) if container else terms.summed(one, other)
+
         groups: dict[str, tuple[ast.expr, bool]] = {}
         for term, wide in found:
             # Terms of one cotangent have one shape; only these may be summed before they are summed back.
             key = source_of(term) if wide else ""
             bar = terms.simplified(term)
             if key in groups:
-                bar = terms.summed(groups[key][0], bar)
+                bar = joined(groups[key][0], bar)
             groups[key] = (terms.simplified(bar), wide)
         parts = [self.helper("_unbroadcast", bar, value) if wide else bar for bar, wide in groups.values()]
         whole = parts[0]
         for part in parts[1:]:
-            whole = terms.summed(whole, part)
+            whole = joined(whole, part)
         return whole
 
     def add(self, name: str, bar: ast.expr) -> None:
