@@ -108,7 +108,9 @@ def _check(text: str, conversion: Conversion, where: str, choices: Choices | Non
     plan = merge(analysis.changes)
     assert not plan.dropped
     assert_lossless(body, plan.edits, conversion.text.removeprefix(BOM), where)
-    for chosen in dict.fromkeys((choices, None)):
+    # Data that were left whole because somebody chose so are divided once that is not chosen any more.
+    later = None if choices is None or choices.divide_data else choices
+    for chosen in dict.fromkeys((choices, later)):
         again = convert(conversion.text, choices=chosen)
         assert again.text == conversion.text, where
         assert again.status is Status.ALREADY_DISTRIBUTED, (where, again.status)

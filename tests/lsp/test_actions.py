@@ -141,7 +141,7 @@ async def test_several_statements_are_converted_together(puller: Session) -> Non
     )
     menu = await puller.actions(document, first, last)
     action = titled(menu, "Trainshift: Make distributed: ", STATEMENT)
-    assert action.title == "Trainshift: Make distributed: 4 statements"
+    assert action.title == "Trainshift: Make distributed: 5 statements"
     text = await puller.result(action, document)
     lines, after = text.splitlines(), converted(MNIST).splitlines()
     # All of the loop is as in the converted file, all above but the set-up as it was.

@@ -22,6 +22,8 @@ KINDS = [
     "source.makeDistributed.trainshift",
     "notebook.source.makeDistributed.trainshift",
     "source.fixAll.trainshift",
+    "refactor.rewrite.differentiate.forward.trainshift",
+    "refactor.rewrite.differentiate.reverse.trainshift",
 ]
 OPEN: Json = {
     "method": "textDocument/didOpen",
@@ -56,6 +58,7 @@ def test_a_client_that_says_nothing_gets_what_needs_nothing() -> None:
     assert said["executeCommandProvider"] == {
         "commands": [
             "trainshift.makeDistributed",
+            "trainshift.differentiate",
             "trainshift.explain",
             "trainshift.openLine",
             "trainshift.showWarnings",
