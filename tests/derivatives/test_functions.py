@@ -256,6 +256,7 @@ FURTHER: dict[str, dict[str, Any]] = {
     "summed_and_joined": {"x": 0.4},
     "summed_twice": {"xs": [0.5, 0.7]},
     "popped_unread": {"x": 0.4},
+    "chained_unread": {"x": 0.4, "y": 0.7},
 }
 
 

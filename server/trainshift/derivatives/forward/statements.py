@@ -38,7 +38,8 @@ class Forward(Values):
         match node:
             case ast.Assign():
                 value = node.value
-                targets = list(node.targets)
+                # The first holds the value for all, and its tangent: one that has a tangent.
+                targets = sorted(node.targets, key=lambda each: not self._is_active(each))
                 if len(targets) > 1 and any(self._is_active(each) for each in targets):
                     held = (
                         self.function.temporary() if not isinstance(targets[0], ast.Name) else targets[0].id
@@ -46,6 +47,8 @@ class Forward(Values):
                     self._assign(node, terms.name(held), value)
                     for each in targets if held not in (getattr(targets[0], "id", ""),) else targets[1:]:
                         self._assign(node, each, terms.name(held))
+                elif len(targets) > 1:
+                    self.out.append(ast.copy_location(ast.Assign(node.targets, self.plain(value)), node))
                 else:
                     self._assign(node, targets[0], value)
             case ast.AnnAssign(value=ast.expr()):
