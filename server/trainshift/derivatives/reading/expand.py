@@ -50,7 +50,7 @@ class Expander:
                 made = ast.While(node.test, self.block(node.body), self.block(node.orelse))
                 return [ast.copy_location(made, node)]
             case ast.For():
-                source = self._sequence(self._value(node.iter))
+                source = self._value(self._sequence(node.iter))
                 made = ast.For(node.target, source, self.block(node.body), self.block(node.orelse))
                 return [ast.copy_location(made, node)]
             case ast.Assign(targets=[ast.Name(name)], value=ast.IfExp() as value) if self.reader.value(value):
