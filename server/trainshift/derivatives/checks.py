@@ -119,6 +119,7 @@ class Checks:
                     self._joined(reader, node)
         if self.whole.reverse:
             self._aliases(function, reader)
+            self._loop_names(function)
         self._sequences(function, reader)
 
     def _joined(self, reader: Reader, node: ast.BinOp) -> None:
@@ -234,6 +235,20 @@ class Checks:
                     if own in around or (own is None and (place > node.lineno or set(loops) & set(around))):
                         self.refuse(node, f"two names for what is changed: {name}, {other} (line {place})")
                         break
+
+    def _loop_names(self, function: Function) -> None:
+        """The way back reads again what a loop goes through, so its names must keep what they are given."""
+        for node in _own(function.body):
+            if not isinstance(node, ast.For):
+                continue
+            names = {each.id for each in ast.walk(node.target) if isinstance(each, ast.Name)}
+            for inner in (part for line in node.body for part in ast.walk(line)):
+                targets = list(inner.targets) if isinstance(inner, ast.Assign) else []
+                if isinstance(inner, ast.AugAssign | ast.AnnAssign):
+                    targets.append(inner.target)
+                for name in sorted(names & terms.names_bound(targets)):
+                    if function.active(name):
+                        self.refuse(inner, f"the loop's {name} is set inside the loop: use another name")
 
     def _sequences(self, function: Function, reader: Reader) -> None:
         for node in _own(function.body):
