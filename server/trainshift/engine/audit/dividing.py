@@ -7,7 +7,14 @@ from collections.abc import Iterator
 
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Site, alternatives, argument, arguments
+from trainshift.core.text.facts import (
+    COMPREHENSIONS,
+    Site,
+    alternatives,
+    argument,
+    arguments,
+    expression_path,
+)
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
@@ -55,6 +62,9 @@ class Dividing:
             seen.add(each)
             loops = (above for above in each.statement.path() if isinstance(above.node, ast.For))
             found += (Occurrence(above.node.iter, above.scope, above) for above in loops)  # type: ignore[attr-defined]
+            for part in expression_path(each.statement.node, each.node):
+                if isinstance(part, COMPREHENSIONS):
+                    found += (Occurrence(one.iter, each.scope, each.statement) for one in part.generators)
             function = each.scope.function()
             waiting += self._names.callers(function)[0] if function is not None else []
         return found
