@@ -28,6 +28,7 @@ LAYERS = (
     "core.finding",
     "core.layout",
     "core.training",
+    "core.ranks",
     "restrictions.facts",
     "restrictions",
     "rewriting",

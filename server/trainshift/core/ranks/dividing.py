@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
+from trainshift.core.ranks.flaws import Flaw, at
 from trainshift.core.text.facts import (
     COMPREHENSIONS,
     Site,
@@ -18,7 +19,6 @@ from trainshift.core.text.facts import (
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
-from trainshift.engine.audit.flaws import Flaw, at
 
 # What a `fit` is given of the data: its arguments by position and by name.
 _GIVEN = {"x": 0, "y": 1, "sample_weight": None}
