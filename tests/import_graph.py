@@ -37,6 +37,7 @@ LAYERS = (
     "derivatives",
     "engine",
     "host",
+    "proving",
     "lsp",
     "cli",
     "dev",
