@@ -21,7 +21,11 @@ from trainshift.proving.observed.files import Files
 from trainshift.proving.observed.surroundings import drop_xla
 from trainshift.proving.observed.values import digest
 
-SCHEDULE_STEPS = (0, *sorted({round(1.12**power) for power in range(82)}))
+# No two neighbours are further apart than an eighth.  With each there is its double, mostly its triple too:
+# what two or three ranks are given is compared with the original at the very same step.
+SCHEDULE_STEPS = sorted(
+    {times * (step << power) for times in (1, 3) for step in range(16) for power in range(11)}
+)
 
 
 class Observer(Files):
