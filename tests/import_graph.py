@@ -17,8 +17,8 @@ PACKAGE = ROOT / "server" / "trainshift"
 PREFIX = PACKAGE.name + "."
 
 # From the bottom up: a layer imports those before it, never one after it.  A folder belongs to the longest
-# entry that it begins with; `restrictions` and `transforms` stand side by side, and so do `calculus` and
-# `derivatives`.
+# entry that it begins with; `restrictions` and `transforms` stand side by side, and so do `calculus`,
+# `derivatives` and `static_graphs`.
 LAYERS = (
     "core.lazy",
     "core.text",
@@ -35,6 +35,7 @@ LAYERS = (
     "transforms",
     "calculus",
     "derivatives",
+    "static_graphs",
     "engine",
     "host",
     "proving",
