@@ -39,6 +39,18 @@ class IndexLoop:
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class _Numbered:
+    """A `for` loop over numbers, what stands inside it, and the names of its number and what is made of it.
+
+    There are no names where it does not go through numbers one by one.
+    """
+
+    loop: Statement
+    inside: list[Statement]
+    names: set[str]
+
+
 def read_index_loop(program: Program, iteration: Iteration) -> IndexLoop | None:
     """How a loop goes through arrays by number; None if it does not."""
     node = iteration.statement.node
@@ -50,9 +62,10 @@ def read_index_loop(program: Program, iteration: Iteration) -> IndexLoop | None:
         return _shared(program, numbers, [numbers])
     if _RANGE not in names or not isinstance(numbers.node, ast.Call):
         return None
-    cut = list(_cut_out(program, iteration.statement, numbers.node))
+    numbered = _numbered(iteration.statement)
+    cut = list(_cut_out(numbered, numbers.node))
     if cut:
-        other = _told_apart(program, iteration.statement)
+        other = _told_apart(program, numbered)
         if other is not None:
             return IndexLoop(numbers, reason=f"its number, which would differ by rank, also {other}")
         return _shared(program, numbers, cut)
@@ -85,43 +98,43 @@ def _called(program: Program, at: Occurrence) -> frozenset[str]:
     return program.names.full_names(at.node.func, at.scope, at.statement)
 
 
-def _cut_out(program: Program, loop: Statement, numbers: ast.Call) -> Iterator[Occurrence]:
-    """The arrays that a loop's number cuts: by a slice, or one by one where their length is its end."""
+def _numbered(loop: Statement) -> _Numbered:
     assert isinstance(loop.node, ast.For)
-    if not isinstance(loop.node.target, ast.Name):
-        return
     inside = [each for each in loop.walk() if each is not loop and each.scope is loop.scope]
-    counted = _made_of({loop.node.target.id}, inside)
+    target = loop.node.target
+    return _Numbered(loop, inside, _made_of({target.id}, inside) if isinstance(target, ast.Name) else set())
+
+
+def _cut_out(numbered: _Numbered, numbers: ast.Call) -> Iterator[Occurrence]:
+    """The arrays that a loop's number cuts: by a slice, or one by one where their length is its end."""
     measured = {ast.dump(part) for each in numbers.args for part in ast.walk(each)}
-    for statement in inside:
+    for statement in numbered.inside:
         for part in _own_parts(statement):
             if not isinstance(part, ast.Subscript) or not isinstance(part.ctx, ast.Load):
                 continue
-            if not _reads(part.slice, counted):
+            if not _reads(part.slice, numbered.names):
                 continue
             slices = any(isinstance(each, ast.Slice) for each in ast.walk(part.slice))
             if slices or ast.dump(part.value) in measured:
                 yield Occurrence(part.value, statement.scope, statement)
 
 
-def _told_apart(program: Program, loop: Statement) -> str | None:
+def _told_apart(program: Program, numbered: _Numbered) -> str | None:
     """What a loop's number is read for besides data and what rank 0 tells or writes; None for nothing else.
 
     Each rank has numbers of its own, so what it decides or computes would differ by rank.
     """
-    assert isinstance(loop.node, ast.For)
-    assert isinstance(loop.node.target, ast.Name)
-    inside = [each for each in loop.walk() if each is not loop and each.scope is loop.scope]
-    binding = {loop, *inside}
-    for name in sorted(_made_of({loop.node.target.id}, inside)):
+    binding = {numbered.loop, *numbered.inside}
+    for name in sorted(numbered.names):
         for read in program.fact(Readings).of(name):
             at = Occurrence(read.node, read.scope, read.statement)
             if not any(each.statement in binding for each in program.names.bindings(at)):
                 continue
-            if read.statement not in binding or read.scope is not loop.scope:
-                return f"is read in line {_line(program, read.statement)}"
+            line = program.script.line_at(program.script.statement_span(read.statement).start)
+            if read.statement not in binding or read.scope is not numbered.loop.scope:
+                return f"is read in line {line}"
             if not _is_of_data(read) and not _only_tells(program, read.statement):
-                return f"decides what is done in line {_line(program, read.statement)}"
+                return f"decides what is done in line {line}"
     return None
 
 
@@ -152,11 +165,6 @@ def _only_tells(program: Program, statement: Statement) -> bool:
         if deed is not None and deed.effect is not Effect.FILES:
             return False
     return True
-
-
-def _line(program: Program, statement: Statement) -> int:
-    script, offset = program.script.at(program.script.statement_span(statement).start)
-    return script.source.line_of(offset) + 1
 
 
 def _made_of(names: set[str], inside: list[Statement]) -> set[str]:
