@@ -12,16 +12,15 @@ from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
 from trainshift.core.readings import Reading, Readings
 from trainshift.core.text.expressions import does_more
-from trainshift.core.text.facts import Scope, Site, Statement, expression_path, last_name
+from trainshift.core.text.facts import Statement, expression_path, last_name
 from trainshift.core.training.effects import Effect, Effects
+from trainshift.rewriting.data.drawn_batches import draws_batches
 from trainshift.rewriting.data.draws import Draw, Draws
 from trainshift.rewriting.data.iterated import Iteration
 from trainshift.rewriting.data.knowledge import unordered
 
 _LISTS = frozenset({"numpy.array_split", "numpy.split"})
 _RANGE = "builtins.range"
-# Methods of data that hand out batches in an order of their own, which they draw.
-_DRAWN = ("next_batch",)
 
 _ARITHMETIC = frozenset({"int", "len", "max", "min", "slice"})
 
@@ -69,7 +68,7 @@ def read_index_loop(program: Program, iteration: Iteration) -> IndexLoop | None:
         if other is not None:
             return IndexLoop(numbers, reason=f"its number, which would differ by rank, also {other}")
         return _shared(program, numbers, cut)
-    if _draws_batches(program, iteration.statement) and len(numbers.node.args) == 1:
+    if draws_batches(program, iteration.statement) and len(numbers.node.args) == 1:
         seeded = program.fact(Draws).is_seeded("numpy.random")
         reason = "its batches are drawn by a seed, the same on all ranks" if seeded else ""
         return IndexLoop(numbers.part(numbers.node.args[0]), counts=True, reason=reason)
@@ -109,7 +108,7 @@ def _cut_out(numbered: _Numbered, numbers: ast.Call) -> Iterator[Occurrence]:
     """The arrays that a loop's number cuts: by a slice, or one by one where their length is its end."""
     measured = {ast.dump(part) for each in numbers.args for part in ast.walk(each)}
     for statement in numbered.inside:
-        for part in _own_parts(statement):
+        for part in statement.own_parts():
             if not isinstance(part, ast.Subscript) or not isinstance(part.ctx, ast.Load):
                 continue
             if not _reads(part.slice, numbered.names):
@@ -187,32 +186,3 @@ def _is_arithmetic(node: ast.expr) -> bool:
 
 def _reads(node: ast.AST, names: set[str]) -> bool:
     return any(isinstance(part, ast.Name) and part.id in names for part in ast.walk(node))
-
-
-def _own_parts(statement: Statement) -> Iterator[ast.AST]:
-    """The nodes of a statement itself, without those of the blocks in it."""
-    waiting: list[ast.AST] = [statement.node]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        waiting += [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.stmt)]
-
-
-def _draws_batches(program: Program, loop: Statement) -> bool:
-    """Whether a loop asks an object for its next batch that draws its order anew, as far as is seen."""
-    inside = set(loop.walk())
-    sites = [site for site in program.script.sites_named(*_DRAWN) if site.statement in inside]
-    return bool(sites) and all(_draws(program, site) for site in sites)
-
-
-def _draws(program: Program, site: Site) -> bool:
-    functions = program.names.called_functions(site)
-    owners = {each.owner() or each for each in functions}
-    drawing = (each for each in program.script.sites if program.fact(Draws).is_free(each))
-    return not functions or any(_lies_in(each.scope, owners) for each in drawing)
-
-
-def _lies_in(scope: Scope | None, owners: set[Scope]) -> bool:
-    while scope is not None and scope not in owners:
-        scope = scope.parent
-    return scope is not None
