@@ -22,7 +22,8 @@ another order, and before batches are made of shuffled elements. Where it must c
 makes the test data too, say, the `shuffle` gets a seed, so that all ranks have one order.
 
 So too with arrays that `fit` is given, and with loops that cut batches out of arrays by number. A permutation
-that is drawn there is sent by rank 0; `train_test_split` gets a seed.
+that is drawn there is sent by rank 0; `train_test_split` gets a seed. A loop whose turns draw batches at
+random, or ask for the next of an endless shuffled dataset, is given fewer turns.
 
 Evaluations, previews and statistics see all data. What HV06 divides by steps is not divided again. Where the
 length is not known, as for `from_generator` and `filter`, every rank goes through all data, and the report

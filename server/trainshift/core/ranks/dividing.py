@@ -90,6 +90,9 @@ class Dividing:
             return max((self._times(of.part(each), depth) for each in arguments(node)), default=0)
         if isinstance(node, ast.Subscript) and self._depends(node.slice, of):
             return 1 + self._times(of.part(node.value), depth)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div | ast.FloorDiv):
+            own = self._horovod.divided(node.right, of.scope, of.statement)
+            return own + self._times(of.part(node.left), depth)
         if isinstance(node, ast.Name | ast.Attribute | ast.Subscript) or alternatives(node):
             step = self._names.steps_back(of)
             return max((self._times(each, depth) for each in step.sources), default=0) if step else 0

@@ -14,7 +14,7 @@ from trainshift.core.readings import Reading, Readings
 from trainshift.core.text.expressions import does_more
 from trainshift.core.text.facts import Statement, expression_path, last_name
 from trainshift.core.training.effects import Effect, Effects
-from trainshift.rewriting.data.drawn_batches import draws_batches
+from trainshift.rewriting.data.batches import draws_batches
 from trainshift.rewriting.data.draws import Draw, Draws
 from trainshift.rewriting.data.iterated import Iteration
 from trainshift.rewriting.data.knowledge import unordered

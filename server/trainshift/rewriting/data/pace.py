@@ -15,6 +15,7 @@ from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.what_trains import WhatTrains
+from trainshift.rewriting.data.batches import takes_batches
 from trainshift.rewriting.data.divided_data import DividedData, How
 from trainshift.rewriting.data.iterated import Iterated, Iteration
 from trainshift.rewriting.data.step_counts import StepCount, StepCounts
@@ -134,7 +135,8 @@ class Pace:
             return []
         outer = {above for each in self.loops for above in self._above(each)}
         found = [each for each in self.loops if isinstance(each.node, LOOPS) and each not in outer]
-        return [each for each in found if not self.is_shared(each) and self._data.of(each) is None]
+        whole = [each for each in found if not self.is_shared(each) and self._data.of(each) is None]
+        return [each for each in whole if takes_batches(self._program, each)]
 
     def _above(self, statement: Statement) -> set[Statement]:
         """The statements around one, and around the calls of the functions that it is in."""

@@ -1,6 +1,7 @@
-"""Drawn batches: loops of which each turn draws its batch at random, or asks for the next of an endless row.
+"""Batches: what a loop takes of the data, turn by turn, that does not go through them itself.
 
-Each rank draws batches of its own there, so only the number of turns is divided.
+Where each turn draws its batch at random, or asks for the next of an endless row, each rank draws batches of
+its own, so only the number of turns is divided.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from trainshift.rewriting.data.pipelines import Pipelines
 # Methods of data that hand out batches in an order of their own, which they draw.
 _HANDING_OUT = ("next_batch",)
 _NEXT = ("get_next", "next")
+# What a loop goes through that is no data.
+_COUNTING = frozenset({"builtins.range", "itertools.count", "itertools.repeat"})
 # Methods by which a container comes to hold more.
 _GROWING = ("add", "append", "appendleft", "extend", "insert", "push", "put", "remember", "store", "update")
 
@@ -33,6 +36,33 @@ def draws_batches(program: Program, loop: Statement) -> bool:
     if pipelines:
         return all(_is_endless_draw(program, each) for each in pipelines)
     return any(True for _ in _chosen(program, loop))
+
+
+def takes_batches(program: Program, loop: Statement) -> bool:
+    """Whether each turn of a loop takes other data than the one before, as far as is seen."""
+    if isinstance(loop.node, ast.For | ast.AsyncFor):
+        numbers = Occurrence(loop.node.iter, loop.scope, loop)
+        if not isinstance(numbers.node, ast.Call):
+            return True
+        if _COUNTING.isdisjoint(program.names.full_names(numbers.node.func, loop.scope, loop)):
+            return True
+    inside = list(loop.walk())
+    if any(site.statement in inside for site in program.script.sites_named(*_HANDING_OUT, *_NEXT)):
+        return True
+    counted = {name for statement in inside if statement is not loop for name in _bound(statement)}
+    return any(
+        isinstance(part, ast.Subscript)
+        and isinstance(part.ctx, ast.Load)
+        and any(isinstance(each, ast.Name) and each.id in counted for each in ast.walk(part.slice))
+        for statement in inside
+        for part in statement.own_parts()
+    )
+
+
+def _bound(statement: Statement) -> Iterator[str]:
+    for part in statement.own_parts():
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+            yield part.id
 
 
 def _hands_out(program: Program, site: Site) -> bool:
