@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
+import re
 import types
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +27,11 @@ def loaded(text: str) -> Any:
     module = types.ModuleType("derived_file")
     exec(compile(text, "derived_file", "exec"), module.__dict__)
     return module
+
+
+def names_of(text: str) -> list[str]:
+    """The functions of a file."""
+    return re.findall(r"^def (\w+)\(", text, re.MULTILINE)
 
 
 def numbers(value: Any) -> list[float]:

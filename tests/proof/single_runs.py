@@ -9,15 +9,20 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from proof.originals import HERE, OBSERVING, PROVING, digest, sources
+from proof.originals import digest, sources
 
 WRITTEN = Path(__file__).with_suffix(".json")
 # What decides how a script that is not forked is judged.
 SOURCES = (
-    *OBSERVING,
-    PROVING / "judging" / "judge.py",
-    HERE / "harness.py",
-    HERE / "code.py",
+    "observer.py",
+    "data.py",
+    "surroundings.py",
+    "gpus.py",
+    "record.py",
+    "harness.py",
+    "code.py",
+    "launch.py",
+    "judge.py",
 )
 PACKAGES = ("tensorflow-cpu", "keras", "horovod")
 

@@ -6,9 +6,8 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from trainshift.core.text.lean import kind_of
-from trainshift.derivatives import terms
 from trainshift.derivatives.reading.analysis import Analysis
-from trainshift.derivatives.reading.function import Function, root_of
+from trainshift.derivatives.reading.function import Function
 from trainshift.derivatives.reading.nodes import Nodes, method
 from trainshift.derivatives.reading.reader import CHANGING, LOSING, READING, Reader, loses
 from trainshift.derivatives.result import Refusal
@@ -117,9 +116,7 @@ class Checks:
                     self.refuse(node, f"no derivative of {ast.unparse(node)} is known")
                 elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Mult):
                     self._joined(reader, node)
-        if self.whole.reverse:
-            self._aliases(function, reader)
-            self._loop_names(function)
+        self._shared(function)
         self._sequences(function, reader)
 
     def _joined(self, reader: Reader, node: ast.BinOp) -> None:
@@ -193,62 +190,19 @@ class Checks:
             ):
                 self.refuse(value, f"no derivative of {text} by {param} is known")
 
-    def _aliases(self, function: Function, reader: Reader) -> None:
-        """Two names for what is changed: which of them a change on the way back belongs to is not known."""
-        changes = list(_changes(function, function.body, ()))
-        for node, loops in _with_loops(function.body, ()):
-            if (
-                isinstance(node, ast.Assign)
-                and len(node.targets) == 1
-                and isinstance(node.targets[0], ast.Name)
-            ):
-                pairs = [(node.targets[0].id, node.value)]
-            elif isinstance(node, ast.For) and isinstance(node.target, ast.Name):
-                pairs = [(node.target.id, node.iter)]
-            else:
-                continue
-            for name, value in pairs:
-                other = root_of(value)
-                if other is None or other == name or not isinstance(value, ast.Name | ast.Subscript):
-                    continue
-                kind = function.kind(name)
-                if not kind.has("changed") or not (function.active(name) or function.active(other)):
-                    continue
-                if (
-                    isinstance(value, ast.Subscript)
-                    and isinstance(value.slice, ast.Slice)
-                    and not kind.has("array")
-                ):
-                    continue
-                own = node if isinstance(node, ast.For) else None
-                for place, around, root in changes:
-                    inner = reader.kind(root)
-                    if inner.found() is not kind.found():
-                        continue
-                    if (
-                        place < node.lineno
-                        and loops
-                        and root_of(root) == other
-                        and _made_anew(other, loops[-1], place)
-                    ):
-                        continue
-                    if own in around or (own is None and (place > node.lineno or set(loops) & set(around))):
-                        self.refuse(node, f"two names for what is changed: {name}, {other} (line {place})")
-                        break
+    def _shared(self, function: Function) -> None:
+        """Two names for what is changed: which of them a change on the way back belongs to is not known.
 
-    def _loop_names(self, function: Function) -> None:
-        """The way back reads again what a loop goes through, so its names must keep what they are given."""
-        for node in _own(function.body):
-            if not isinstance(node, ast.For):
-                continue
-            names = {each.id for each in ast.walk(node.target) if isinstance(each, ast.Name)}
-            for inner in (part for line in node.body for part in ast.walk(line)):
-                targets = list(inner.targets) if isinstance(inner, ast.Assign) else []
-                if isinstance(inner, ast.AugAssign | ast.AnnAssign):
-                    targets.append(inner.target)
-                for name in sorted(names & terms.names_bound(targets)):
-                    if function.active(name):
-                        self.refuse(inner, f"the loop's {name} is set inside the loop: use another name")
+        Tangents share what values share, so in forward mode both names have only to have one.
+        """
+        sharing = self.whole.sharing(function)
+        for each in sharing.conflicts() if sharing else ():
+            names = each.shared.name, each.shared.other
+            active = [function.active(name) for name in names]
+            wrong = any(active) if self.whole.reverse else each.whole and any(active) and not all(active)
+            if wrong and not each.shared.unsure:
+                said = f"two names for what is changed: {', '.join(names)} (line {each.line})"
+                self.refuse(each.shared.node, said)
 
     def _sequences(self, function: Function, reader: Reader) -> None:
         for node in _own(function.body):
@@ -269,15 +223,6 @@ class Checks:
 
 
 _KNOWN = {*table.OPERATORS, "Pow", "MatMult", "FloorDiv"}
-
-
-def _made_anew(name: str, loop: ast.stmt, line: int) -> bool:
-    """Whether a loop gives a variable another value before a line, in each round."""
-    body = loop.body if isinstance(loop, ast.For | ast.While) else []
-    return any(
-        isinstance(each, ast.Assign) and name in terms.names_bound([each]) and each.lineno < line
-        for each in body
-    )
 
 
 def _own(statements: Sequence[ast.stmt]) -> Iterator[ast.AST]:
@@ -309,39 +254,3 @@ def _values(statements: Sequence[ast.stmt]) -> Iterator[ast.expr]:
             and node.value is not None
         ):
             yield node.value
-
-
-def _with_loops(
-    statements: Sequence[ast.stmt], loops: tuple[ast.stmt, ...]
-) -> Iterator[tuple[ast.stmt, tuple[ast.stmt, ...]]]:
-    for node in statements:
-        yield node, loops
-        inner = (*loops, node) if isinstance(node, ast.For | ast.While) else loops
-        for field in ("body", "orelse"):
-            if not isinstance(node, ast.FunctionDef):
-                yield from _with_loops(getattr(node, field, []), inner)
-
-
-def _changes(
-    function: Function, statements: Sequence[ast.stmt], loops: tuple[ast.stmt, ...]
-) -> Iterator[tuple[int, tuple[ast.stmt, ...], ast.expr]]:
-    """The lines that change an element, the loops around them, and the container."""
-    for node, around in _with_loops(statements, loops):
-        line = getattr(node, "lineno", 0)
-        targets: list[ast.expr] = []
-        if isinstance(node, ast.Assign):
-            targets = list(node.targets)
-        elif isinstance(node, ast.AugAssign):
-            targets = [node.target]
-        for target in targets:
-            for each in terms.leaves(target):
-                if isinstance(each, ast.Subscript):
-                    yield line, around, each.value
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-            call = node.value
-            if isinstance(call.func, ast.Attribute) and call.func.attr in (*CHANGING, "pop"):
-                yield line, around, call.func.value
-            elif isinstance(call.func, ast.Name) and call.func.id in function.whole.functions:
-                for each in call.args:
-                    if isinstance(each, ast.Name):
-                        yield line, around, each

@@ -14,7 +14,7 @@ from trainshift.derivatives.forward.build import Tangents
 from trainshift.derivatives.layout import Layout
 from trainshift.derivatives.reading.expand import expand
 from trainshift.derivatives.reading.module import MADE, Module
-from trainshift.derivatives.result import CannotUndo, Derived, Mode, NotFound, Refusal, Refused
+from trainshift.derivatives.result import Derived, Impossible, Mode, NotFound, Refusal, Refused
 from trainshift.derivatives.reverse.build import Build
 from trainshift.derivatives.tables.helpers import closed, is_of_tensors, text_of, text_of_variant, variant_of
 from trainshift.derivatives.tables.rows import rows
@@ -95,7 +95,7 @@ def _functions(
             return tuple(sorted(refusals))
         expand(build)
         functions = build.gradient() if isinstance(build, Build) else build.functions_made()
-    except CannotUndo as found:
+    except Impossible as found:
         return (found.refusal,)
     except (
         AssertionError,

@@ -32,8 +32,8 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class CannotUndo(Exception):
-    """Something is changed that the way back reads, in a way that it cannot undo."""
+class Impossible(Exception):
+    """What only shows while the derivative is made: a change that cannot be undone, a value without a row."""
 
     refusal: Refusal
 

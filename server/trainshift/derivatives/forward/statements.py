@@ -14,9 +14,15 @@ from trainshift.derivatives.reading.reader import CHANGING
 class Forward(Values):
     """Forward mode of one function."""
 
+    in_place: set[int]
+
     def run(self) -> list[ast.stmt]:
         """The statements of the function, each with what it does to tangents."""
         body = self.function.body
+        sharing = self.function.whole.sharing(self.function)
+        # An array that has another name must not become another array.
+        found = sharing.conflicts() if sharing else ()
+        self.in_place = {id(each.node) for each in found if each.whole and not each.shared.unsure}
         if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
             body = body[1:]
         return self._block(body)
@@ -197,7 +203,10 @@ class Forward(Values):
                 return
         else:
             tangent = self._tangent(root)
-            dot = terms.assign(self._dots_of(node.target), tangent)
+            place = self._dots_of(node.target)
+            if id(node) in self.in_place:
+                place = ast.Subscript(place, terms.constant(...), ast.Load())
+            dot = terms.assign(place, tangent)
             read = terms.names_read(tangent)
         if root_of(node.target) in read:
             self.out += [dot, line]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from trainshift.derivatives import terms
-from trainshift.derivatives.reading.function import Function, Whole, root_of
+from trainshift.derivatives.reading.function import Function, Whole, bound, root_of
 from trainshift.derivatives.reading.nodes import Node, Nodes
 from trainshift.derivatives.tables.table_helpers import JOINT
 from trainshift.derivatives.terms import rebuilt
@@ -144,13 +144,28 @@ class Values:
             if isinstance(each, ast.Call) and isinstance(each.func, ast.Name):
                 owner = self.function.owner(each.func.id)
                 if owner is not None and owner.kind(each.func.id).has("function"):
-                    call = ast.Call(self.plain(each.func), [self.plain(a) for a in each.args], each.keywords)
+                    call = ast.Call(
+                        self.plain(each.func), [self.plain(a) for a in each.args], self._still(each)
+                    )
                     new[id(each)] = ast.Subscript(call, terms.constant(0), ast.Load())
             elif isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load):
                 owner = self.function.owner(each.id)
                 if owner is not None and each.id in owner.nested:
                     new[id(each)] = terms.name(self.whole.made_name(owner.nested[each.id]))
         return rebuilt(expr, new)
+
+    def _still(self, call: ast.Call) -> list[ast.keyword]:
+        """The keywords of a call whose tangent is not asked for."""
+        given = [ast.keyword(each.arg, self.plain(each.value)) for each in call.keywords]
+        target = self.nodes.reader.target(call)
+        if target is None:
+            return given
+        values = dict(bound(target, call))
+        asked = [each for each in self.whole.signature(target)[0] if each in values]
+        if target.escapes:
+            return given
+        dots = [ast.keyword(Values(target, self.whole).dot(each), self._zero(values[each])) for each in asked]
+        return [*given, *dots]
 
     def _value(self, node: Node) -> ast.expr:
         return terms.name(node.held) if node.held else self.plain(node.expr)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from trainshift.derivatives.reading.function import Function, Rows
 from trainshift.derivatives.reading.module import Module
 from trainshift.derivatives.reading.reader import Reader
+from trainshift.derivatives.reading.sharing import Sharing
 
 # After so many readings something goes round in circles.
 MOST_READINGS = 200
@@ -28,6 +29,7 @@ class Analysis:
         self.tensors = False
         self.captured_bars: dict[tuple[Function, str], str] = {}
         self.dot_names: dict[tuple[Function | None, str], str] = {}
+        self._sharings: dict[Function, Sharing | None] = {}
         self.start = self.function(start)
         self.start.varied.update(wrt)
         self.settle()
@@ -40,6 +42,7 @@ class Analysis:
 
     def settle(self) -> None:
         """Works out anew what is active and of what kind, until nothing changes."""
+        self._sharings = {}
         for _ in range(MOST_READINGS):
             before = self._state()
             for function in list(self.every()):
@@ -78,6 +81,13 @@ class Analysis:
             function = waiting.pop()
             yield function
             waiting.extend(list(function.nested.values())[::-1])
+
+    def sharing(self, function: Function) -> Sharing | None:
+        """Which names of a function may be one; None, while that is being found out."""
+        if function not in self._sharings:
+            self._sharings[function] = None
+            self._sharings[function] = Sharing(function)
+        return self._sharings[function]
 
     def escaping(self) -> list[Function]:
         """The functions that are used as values."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.analysis import Analysis
-from trainshift.derivatives.reading.function import Function
+from trainshift.derivatives.reading.function import Function, Shared, root_of
 from trainshift.derivatives.reading.reader import Reader
 
 FOLDED = frozenset(("builtins.max", "builtins.min"))
@@ -15,10 +15,20 @@ FOLDED = frozenset(("builtins.max", "builtins.min"))
 
 def expand(whole: Analysis) -> None:
     """Rewrites the bodies of all functions, and works out anew what is active."""
-    for function in list(whole.every()):
-        function.body = Expander(function).block(function.body)
-        function.local |= terms.names_bound(function.body) - function.foreign
-    whole.settle()
+    known: dict[Function, set[str]] = {}
+    # A lambda becomes a function, so what it calls may only then be active.
+    while waiting := [each for each in whole.every() if known.get(each) != _active_names(each)]:
+        for function in waiting:
+            known[function] = _active_names(function)
+            function.body = Expander(function).block(function.body)
+            function.local |= terms.names_bound(function.body) - function.foreign
+        whole.settle()
+
+
+def _active_names(function: Function) -> set[str]:
+    """The active variables of a function as it is written."""
+    written = {*function.params, *terms.names_bound(function.node.body)}
+    return written & function.varied & function.useful
 
 
 class Expander:
@@ -29,6 +39,11 @@ class Expander:
         self.reader = Reader(function)
         self.before: list[ast.stmt] = []
         self.looped: set[str] = set()
+        self.asked: dict[int, list[ast.stmt]] = {}
+        sharing = function.whole.sharing(function)
+        for each in sharing.conflicts() if sharing else ():
+            if each.shared.unsure and (each.whole or function.whole.reverse):
+                self.asked.setdefault(id(each.shared.node), []).append(_asking(each.shared))
 
     def block(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
         """Statements, with what has to precede each."""
@@ -38,6 +53,10 @@ class Expander:
             new = self._statement(node)
             made.extend(self.before)
             made.extend(new)
+            if not isinstance(node, ast.For) and not hasattr(node, "told"):
+                made.extend(self.asked.get(id(node), ()))
+                for each in new:
+                    each.told = True  # type: ignore[attr-defined]
             self.before = outer
         return made
 
@@ -50,9 +69,11 @@ class Expander:
                 made = ast.While(node.test, self.block(node.body), self.block(node.orelse))
                 return [ast.copy_location(made, node)]
             case ast.For():
-                source = self._value(self._sequence(node.iter))
-                made = ast.For(node.target, source, self.block(node.body), self.block(node.orelse))
-                return [ast.copy_location(made, node)]
+                source = node.iter if _is_view(node.iter) else self._value(self._sequence(node.iter))
+                target, begin = (node.target, []) if hasattr(node, "told") else self._target(node)
+                loop = ast.For(target, source, [*begin, *self.block(node.body)], self.block(node.orelse))
+                loop.told = True  # type: ignore[attr-defined]
+                return [ast.copy_location(loop, node)]
             case ast.Assign(targets=[ast.Name(name)], value=ast.IfExp() as value) if self.reader.value(value):
                 return self._choice(node, name, value)
             case ast.Assign(targets=[ast.Name(name)], value=ast.Lambda() as value):
@@ -74,6 +95,13 @@ class Expander:
                 return [ast.copy_location(each, node) for each in (*swapped, *stores)]
             case ast.Assign(targets=[ast.Name()], value=ast.Call(func=ast.Attribute(attr="pop"))):
                 return [node]
+            case ast.AugAssign(ast.Name(name), ast.Add(), value) if self._lengthens(node.target):
+                longer = ast.Expr(terms.call(f"{name}.extend", self._value(value)))
+                return [ast.copy_location(longer, node)]
+            case ast.Assign(targets=[ast.Subscript() as place]) | ast.AugAssign(ast.Subscript() as place) if (
+                root_of(place) in _asked(place.slice) and self.function.active(root_of(place) or "")
+            ):
+                return self._placed(node, place)
             case ast.Expr(value=ast.Call(func=ast.Attribute(attr="pop"))):
                 return [node]
             case ast.Assign() | ast.AugAssign() | ast.AnnAssign() | ast.Expr() | ast.Return():
@@ -82,6 +110,19 @@ class Expander:
                     if new is not node.value:
                         return [_with_value(node, new)]
         return [node]
+
+    def _lengthens(self, target: ast.expr) -> bool:
+        kind = self.reader.kind(target)
+        return self.function.whole.reverse and kind.has("list") and not kind.has("tuple")
+
+    def _placed(self, node: ast.Assign | ast.AugAssign, place: ast.Subscript) -> list[ast.stmt]:
+        """A store at a place that the store itself may move: it is told before."""
+        held = self._held(place.slice)
+        target = ast.Subscript(place.value, held, ast.Store())
+        made: ast.stmt = ast.Assign([target], node.value)
+        if isinstance(node, ast.AugAssign):
+            made = ast.AugAssign(target, node.op, node.value)
+        return self._statement(ast.copy_location(made, node))
 
     def _choice(self, node: ast.stmt, name: str, value: ast.IfExp) -> list[ast.stmt]:
         body = self.block([ast.copy_location(terms.assign(name, value.body), node)])
@@ -112,6 +153,45 @@ class Expander:
                 return self._held(node)
         return node
 
+    def _target(self, node: ast.For) -> tuple[ast.expr, list[ast.stmt]]:
+        """The target of a loop, and what its body begins with.
+
+        The way back goes through the same values again, so a variable that the body sets is another one, and
+        so is one whose value the body may replace where it comes from.
+        """
+        match node:
+            case ast.For(ast.Name(name), ast.Call(func=ast.Name("zip" | "enumerate" as word), args=args)) if (
+                self.reader.value(node.iter) and not any(isinstance(each, ast.Starred) for each in args)
+            ):
+                # Each of what goes in parallel has an adjoint of its own.
+                size = len(args) if word == "zip" else 2
+                parts = [terms.name(self.function.fresh(name)) for _ in range(size)]
+                self.function.local |= {each.id for each in parts}
+                whole = terms.display(list(parts))
+                return terms.stored(whole), [terms.assign(name, whole), *self.asked.get(id(node), [])]
+        names = terms.names_bound([node.target])
+        if not self._changed_inside(node):
+            names &= terms.names_bound(node.body)
+        names = {each for each in names if self.function.active(each)}
+        asked = self.asked.get(id(node), [])
+        if not names or not self.function.whole.reverse:
+            return node.target, asked
+        given = {each: terms.name(self.function.fresh(each)) for each in sorted(names)}
+        self.function.local |= {each.id for each in given.values()}
+        begin = [terms.assign(each, given[each]) for each in given]
+        return terms.stored(_renamed(node.target, given)), [*begin, *asked]
+
+    def _changed_inside(self, node: ast.For) -> bool:
+        """Whether a loop's body may change what the loop goes through."""
+        sharing = self.function.whole.sharing(self.function)
+        given = terms.names_read(node.iter) & (sharing.changed if sharing else set())
+        for each in (part for line in node.body for part in ast.walk(line)) if given else ():
+            if isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Store) and root_of(each) in given:
+                return True
+            if isinstance(each, ast.Call) and terms.names_read(each) & given:
+                return True
+        return False
+
     def _value(self, node: ast.expr) -> ast.expr:
         """An expression with what cannot stay in it moved before the statement; itself, where all can
         stay."""
@@ -122,6 +202,10 @@ class Expander:
                 return self._loops(node) if self.reader.value(node) else node
             case ast.Call(func=ast.Attribute(attr="pop")) if self.reader.value(node):
                 return self._held(node)
+            case ast.Call(func=ast.Attribute(attr="values"), args=[]) if self.reader.value(node):
+                item = self.function.fresh("each")
+                through = ast.comprehension(ast.Name(item, ast.Store()), node, [], 0)
+                return self._loops(ast.ListComp(terms.name(item), [through]))
             case ast.Lambda():
                 name = self.function.fresh("function")
                 self.function.local.add(name)
@@ -233,6 +317,30 @@ class Expander:
         if isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
             self.looped |= terms.names_bound([each.target for each in node.generators])
         return found
+
+
+def _is_view(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and (
+        isinstance(node.func, ast.Attribute) and node.func.attr in ("items", "values", "keys")
+    )
+
+
+def _asked(index: ast.expr) -> set[str]:
+    """The variables whose elements an index asks for: not those whose length it reads."""
+    found = terms.names_read(index)
+    for each in ast.walk(index):
+        if isinstance(each, ast.Call) and isinstance(each.func, ast.Name) and each.func.id == "len":
+            found -= terms.names_read(each)
+        elif isinstance(each, ast.Attribute):
+            found -= terms.names_read(each.value)
+    return found
+
+
+def _asking(shared: Shared) -> ast.stmt:
+    """Asks whether a variable is a number, where as an array it would be a part of another one."""
+    test = ast.UnaryOp(ast.Not(), terms.call("np.ndim", terms.name(shared.name)))
+    said = f"{shared.name} and {shared.other} are one array, which is changed"
+    return ast.Assert(test, ast.Constant(said))
 
 
 def _renamed(node: ast.expr, names: dict[str, ast.Name]) -> ast.expr:

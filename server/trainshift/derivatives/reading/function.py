@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from keyword import iskeyword
 from typing import Protocol
 
+from trainshift.core.lazy import cached_property
 from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.module import Module
 from trainshift.derivatives.reading.normal import OneExit
@@ -14,6 +16,43 @@ from trainshift.derivatives.tables import table
 from trainshift.derivatives.terms import names_bound
 
 Rows = Mapping[str, table.Row]
+# Methods of containers that change it.
+CHANGING_METHODS = frozenset(("append", "extend", "insert", "update", "pop"))
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Two names that may be one, by the statement that makes them so, and whether a number would not be."""
+
+    node: ast.stmt
+    name: str
+    other: str
+    unsure: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A change of what two names share; `whole`: of an array by `+=` and its like."""
+
+    shared: Shared
+    node: ast.stmt
+    whole: bool
+
+    @property
+    def line(self) -> int:
+        """The line of the change."""
+        return getattr(self.node, "lineno", 0)
+
+
+class Shares(Protocol):
+    """What is asked of the names of another function."""
+
+    changed: set[str]
+    grown: set[str]
+    returned: set[str]
+
+    def conflicts(self) -> Iterable[Conflict]:
+        """The changes of what two names share."""
 
 
 class Whole(Protocol):
@@ -45,6 +84,9 @@ class Whole(Protocol):
 
     def outer_bar(self, owner: Function, name: str) -> str:
         """The name of the adjoint of a captured variable."""
+
+    def sharing(self, function: Function) -> Shares | None:
+        """Which names of a function may be one; None, while that is being found out."""
 
     def made_function(self, function: Function) -> list[ast.stmt]:
         """What stands for the definition of a function inside another one."""
@@ -123,6 +165,20 @@ class Function:
         """Whether a variable is active."""
         owner = self.owner(name)
         return owner is not None and name in owner.varied and name in owner.useful
+
+    @cached_property
+    def changes_outside(self) -> bool:
+        """Whether it assigns variables around it, or changes what they hold."""
+        for node in _own(self.node.body):
+            roots: list[str | None] = []
+            if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+                roots.append(root_of(node))
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                roots.append(root_of(node.func) if node.func.attr in CHANGING_METHODS else None)
+            for name in roots:
+                if name is not None and name not in self.local and self.owner(name) is not None:
+                    return True
+        return bool(self.foreign)
 
     def captured(self) -> list[str]:
         """The active variables of functions around this one that it reads, sorted."""

@@ -20,6 +20,10 @@ class KindReader:
         self.whole = function.whole
         self.module = function.whole.module
 
+    def value(self, node: ast.expr) -> bool:
+        """Whether the value of an expression is varied."""
+        raise NotImplementedError
+
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> bool:
         raise NotImplementedError
 
@@ -107,13 +111,19 @@ class KindReader:
     def _operation(self, node: ast.BinOp) -> Kind:
         left, right = self.kind(node.left), self.kind(node.right)
         if isinstance(node.op, ast.Mult) and (isinstance(node.left, ast.List) or left.has("list")):
-            return left
+            return _new_list(left)
         if isinstance(node.op, ast.Mult) and isinstance(node.right, ast.List):
             return right
         if isinstance(node.op, ast.Add) and (left.has("list", "tuple") or right.has("list", "tuple")):
+            if left.has("list") or right.has("list"):
+                left.tell("list")
+                right.tell("list")
+                return _new_list(left, right)
             left.unify(right)
             return left
-        if isinstance(node.op, ast.Sub | ast.Div | ast.Pow):
+        if isinstance(node.op, ast.Sub | ast.Div | ast.Pow) or (
+            isinstance(node.op, ast.Mult) and (self.value(node.left) and self.value(node.right))
+        ):
             for each in (node.left, node.right):
                 # Only arrays can be calculated with part by part.
                 if isinstance(each, ast.Subscript) and isinstance(each.slice, ast.Slice):
@@ -185,6 +195,14 @@ class KindReader:
                 self.kind(each).tell("number")
             return Kind("number")
         return Kind("number") if dotted in ("builtins.float", "builtins.int", "builtins.len") else Kind()
+
+
+def _new_list(*parts: Kind) -> Kind:
+    """The kind of a list that is made of others, whose elements it has."""
+    made = Kind("list")
+    for each in parts:
+        made.element().unify(each.element())
+    return made
 
 
 def _another(base: Kind) -> Kind:

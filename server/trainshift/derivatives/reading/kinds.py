@@ -89,6 +89,17 @@ class Kind:
                 else:
                     one._elements[key] = each
 
+    def with_elements(self) -> set[Kind]:
+        """The kind with those of its elements, at any depth."""
+        found: set[Kind] = set()
+        waiting = [self]
+        while waiting:
+            kind = waiting.pop().found()
+            if kind not in found:
+                found.add(kind)
+                waiting.extend(kind._elements.values())
+        return found
+
     @property
     def container(self) -> bool:
         """Whether the value has elements that are asked for."""

@@ -13,6 +13,8 @@ from trainshift.core.lazy import cached_property
 from trainshift.core.text.source import Source
 from trainshift.derivatives.result import NotFound
 from trainshift.derivatives.tables.helpers import helper_of
+from trainshift.derivatives.tables.table_helpers import CONSTANTS
+from trainshift.derivatives.tables.table_helpers import ROWS as OF_HELPERS
 
 MADE = "# Made by trainshift differentiate "
 
@@ -35,7 +37,11 @@ class Module:
         found = {name: helper_of(each) for name, each in self.all_functions.items()}
         self.helpers = {name: helper for name, helper in found.items() if helper is not None}
         """The helpers of earlier derivatives, by the names that they have in the file."""
-        self.functions = {name: each for name, each in self.all_functions.items() if name not in self.helpers}
+        # A helper whose derivative the table does not know is a function like any other.
+        known = {row.name for row in OF_HELPERS} | CONSTANTS
+        self.functions = {
+            name: each for name, each in self.all_functions.items() if self.helpers.get(name) not in known
+        }
         self.imports: dict[str, str] = {}
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Import):

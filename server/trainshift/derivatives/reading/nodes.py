@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Function, bound
 from trainshift.derivatives.reading.reader import Reader
+from trainshift.derivatives.result import Impossible, Refusal
 from trainshift.derivatives.tables import table
 from trainshift.derivatives.tables.table_numpy import einsum
 
@@ -72,7 +73,13 @@ class Nodes:
                 return Node("row", expr, [("x", self.node(expr.value))], turned)
             case ast.Call():
                 return self._call(expr)
-        return Node("still", expr)
+        raise self.unknown(expr)
+
+    def unknown(self, expr: ast.expr) -> Impossible:
+        """The refusal of an expression that nothing is known to do with."""
+        text = self.module.lines[getattr(expr, "lineno", 1) - 1].encode()[: getattr(expr, "col_offset", 0)]
+        said = f"no derivative of {ast.unparse(expr)} is known"
+        return Impossible(Refusal(getattr(expr, "lineno", 1), len(text.decode(errors="replace")) + 1, said))
 
     def _active(self, expr: ast.expr) -> bool:
         """Whether a derivative flows out of an expression: it varies, and all of what it is made of is of
@@ -122,7 +129,7 @@ class Nodes:
             arguments.insert(0, expr.func.value)
         row = self.row(dotted or "", arguments, expr)
         if row is None:
-            return Node("still", expr)
+            raise self.unknown(expr)
         params = [(param, self.node(each)) for param, each in zip(row.params, arguments, strict=False)] + [
             (each.arg, self.node(each.value)) for each in expr.keywords if each.arg
         ]
@@ -173,6 +180,10 @@ class Nodes:
                 if isinstance(expr.func, ast.Attribute) and not dotted:
                     return expr.func.attr in REDUCING and not expr.args and not expr.keywords
         return False
+
+    def certain(self, expr: ast.expr) -> bool:
+        """Whether an expression is no array and no container for certain."""
+        return self.settled(expr) if self.whole.arrays else self.numeric(expr)
 
     def _scalars(self) -> set[str]:
         """The variables that are one number wherever they are assigned, and parameters annotated float or

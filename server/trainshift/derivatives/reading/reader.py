@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from trainshift.derivatives import terms
-from trainshift.derivatives.reading.function import Function, bound, root_of
+from trainshift.derivatives.reading.function import CHANGING_METHODS, Function, bound, root_of
 from trainshift.derivatives.reading.kindred import KindReader
 from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.tables import table
@@ -17,11 +17,9 @@ from trainshift.derivatives.tables.table_tensorflow import CONSTANTS as OF_TENSO
 
 # Methods of containers that give an element or the elements; those that change it.
 READING = frozenset(("get", "pop", "copy", "items", "values", "keys", "setdefault"))
-CHANGING = frozenset(("append", "extend", "insert", "update"))
+CHANGING = CHANGING_METHODS - {"pop"}
 # Those that change it and lose what was there.
-LOSING = frozenset(
-    ("sort", "reverse", "insert", "remove", "clear", "popitem", "setdefault", "fill", "resize")
-)
+LOSING = frozenset(("sort", "reverse", "remove", "clear", "popitem", "setdefault", "fill", "resize"))
 # Attributes that have no derivative.
 FACTS = frozenset(("shape", "ndim", "size", "dtype"))
 
@@ -60,7 +58,10 @@ class Reader(KindReader):
             case ast.AugAssign():
                 joined = ast.BinOp(terms.copied(node.target), node.op, node.value)
                 self._assigned(node.target, self.value(joined), self.kind(joined), joined)
+                if self.kind(node.target).has("list") and not self.kind(node.target).has("tuple"):
+                    self.kind(node.target).tell("changed")
             case ast.For():
+                self._keyed(node.target, node.iter, node.body)
                 active = self.value(node.iter)
                 self._iterated(node.target, node.iter, active)
                 self._block(node.body)
@@ -167,6 +168,16 @@ class Reader(KindReader):
                 if root and self._is_useful(root):
                     self._use(value)
 
+    def _keyed(self, target: ast.expr, source: ast.expr, body: Sequence[ast.AST]) -> None:
+        """What is gone through and asked for just these elements is a dict."""
+        kind = self.kind(source)
+        if kind.has("list", "tuple", "array", "dict") or not isinstance(target, ast.Name):
+            return
+        for each in (part for node in body for part in ast.walk(node)):
+            if isinstance(each, ast.Subscript) and isinstance(each.slice, ast.Name):
+                if each.slice.id == target.id and terms.same(terms.copied(each.value), terms.copied(source)):
+                    kind.tell("dict", "box")
+
     def _iterated(self, target: ast.expr, source: ast.expr, active: bool) -> None:
         kind = self.kind(source)
         kind.tell("box")
@@ -186,6 +197,10 @@ class Reader(KindReader):
             case ast.Call(func=ast.Attribute(value=inner, attr="items")) if isinstance(target, ast.Tuple):
                 self._assigned(target.elts[0], False, Kind(), ast.Constant(0))
                 self._assigned(target.elts[1], active, self.kind(inner).element(), inner)
+            case ast.Call(func=ast.Attribute(attr="keys")):
+                self._assigned(target, False, Kind(), ast.Constant(0))
+            case _ if kind.has("dict") and not isinstance(source, ast.Call):
+                self._assigned(target, False, Kind(), ast.Constant(0))
             case _:
                 self._assigned(target, active, kind.element(), source)
 
@@ -266,6 +281,7 @@ class Reader(KindReader):
         new = bound - self.function.local
         self.function.local |= new
         for each in node.generators:
+            self._keyed(each.target, each.iter, [node])
             self._iterated(each.target, each.iter, self.value(each.iter))
         parts = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
         found = True in [self.value(each) for each in parts]
@@ -350,7 +366,7 @@ class Reader(KindReader):
 
     def _effects(self, inner: Function, node: ast.Call) -> None:
         """What a function is given is of use where the function changes variables around it."""
-        if inner.foreign or any(each.foreign for each in self.whole.inside(inner)):
+        if any(each.changes_outside for each in (inner, *self.whole.inside(inner))):
             for each in node.args:
                 self._use(each)
 
@@ -372,10 +388,11 @@ class Reader(KindReader):
 def loses(call: ast.Call) -> bool:
     """Whether a method changes a container so that the way back cannot undo it.
 
-    Of `pop` it can undo that of the last element, and that at a place which is written as a number.
+    Of `pop` it can undo that of the last element, and that at a place which is written as a number; so of
+    `insert`.
     """
     assert isinstance(call.func, ast.Attribute)
-    if call.func.attr == "pop":
+    if call.func.attr in ("pop", "insert"):
         return bool(call.args) and not re.fullmatch(r"-1|\d+", ast.unparse(call.args[0]))
     return call.func.attr in LOSING or call.func.attr == "update"
 

@@ -12,7 +12,7 @@ from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.function import Function, Rows, root_of
 from trainshift.derivatives.reading.module import Module
 from trainshift.derivatives.reading.reader import loses
-from trainshift.derivatives.result import CannotUndo, Refusal
+from trainshift.derivatives.result import Impossible, Refusal
 from trainshift.derivatives.reverse.ways import Ways
 
 # Where only the structure of a value is read, not what it holds.
@@ -68,7 +68,10 @@ class Build(Analysis):
     def way(self, function: Function, first: str | None = None) -> Ways:
         """Both ways through a function, run until it is known what the way back reads."""
         kept: set[str] = set()
-        contents: set[str] = set()
+        sharing = self.sharing(function)
+        assert sharing is not None
+        # Who calls a function may read what it has changed: that is undone.
+        contents = set() if first else sharing.shown()
         idle: set[int] = set()
         inside_it = [function, *self.inside(function)]
         saved = [(each, set(each.used), set(each.local)) for each in inside_it]
@@ -86,18 +89,20 @@ class Build(Analysis):
             way.run()
             self._finish(way, first is not None)
             reads, inside = _reads(way)
+            inside = sharing.with_names(inside | way.lengths)
             if reads <= kept and inside <= contents and way.idle_found <= idle:
                 break
             kept, contents, idle = kept | reads, contents | inside, idle | way.idle_found
         else:
             raise RuntimeError("what the way back reads does not settle")
-        self._check_changes(function, way.contents)
+        self._check_changes(function, way)
         self.helpers |= way.helpers
         self.needs |= way.needs
         return way
 
-    def _check_changes(self, function: Function, contents: set[str]) -> None:
-        """Raises `CannotUndo` where a container whose elements the way back reads loses some for good."""
+    def _check_changes(self, function: Function, way: Ways) -> None:
+        """Raises `Impossible` where a container whose elements the way back reads loses some for good."""
+        contents = way.contents
         nodes = [
             node
             for each in (function, *self.inside(function))
@@ -112,8 +117,9 @@ class Build(Analysis):
                 and root_of(node.func.value) in contents
                 and (loses(node) or (node.func.attr == "pop" and id(node) not in alone))
             ):
-                said = f"{ast.unparse(node)} changes what the way back reads and cannot be undone"
-                raise CannotUndo(Refusal(node.lineno, node.col_offset + 1, said))
+                raise _cannot_undo(node)
+            if isinstance(node, ast.Call) and id(node) in way.unseen and way.unseen[id(node)] & contents:
+                raise _cannot_undo(node)
 
     def _reserve(self, function: Function) -> None:
         for name in function.captured():
@@ -129,20 +135,7 @@ class Build(Analysis):
     def _finish(self, way: Ways, outermost: bool) -> None:
         """The adjoints that are given back; containers that the way back changes are copied before."""
         function = way.function
-        before: list[ast.stmt] = []
-        if outermost:
-            changed = [
-                name
-                for name in sorted(way.contents)
-                if function.owner(name) is function and function.kind(name).has("changed")
-            ]
-            known = [name for name in changed if name in way.defined or name in function.params]
-            for name in known:
-                before.append(terms.assign(name, way.helper("_copied", terms.name(name))))
-            if len(known) < len(changed) and function.value.container:
-                # What only some ways through the function have assigned cannot be copied under its name.
-                value = terms.name(function.result)
-                way.forward.append(terms.assign(function.result, way.helper("_copied", value)))
+        before, after = self._left(way, function.params) if outermost else ([], [])
         bars: list[ast.expr] = []
         for name in self.wrt if outermost else self.signature(function)[0]:
             kind = function.kind(name)
@@ -153,20 +146,61 @@ class Build(Analysis):
                 bar = way.helper("_like", bar, terms.name(name))
             bars.append(bar)
         way.bars_back = terms.display(bars)  # type: ignore[attr-defined]
-        way.out = [*before, *way.out]
-        if any(owner is function for owner, _ in self.captured_bars):
-            starts: list[ast.stmt] = []
-            plain: list[ast.expr] = []
-            for (owner, name), cell in self.captured_bars.items():
-                if owner is not function or name in way.begun:
-                    continue
-                if function.kind(name).container and name in function.params:
-                    starts.append(terms.assign(cell, way.helper("_cells", terms.name(name))))
-                else:
-                    plain.append(terms.stored(terms.name(cell)))
-            if plain:
-                starts.append(ast.Assign(plain, terms.constant(0.0)))
-            way.forward = [*starts, *way.forward]
+        if after:
+            bars_back = function.fresh("bars")
+            after.insert(0, terms.assign(bars_back, way.bars_back))  # type: ignore[attr-defined]
+            way.bars_back = terms.name(bars_back)  # type: ignore[attr-defined]
+        way.out = [*before, *way.out, *after]
+        starts: list[ast.stmt] = []
+        plain: list[ast.expr] = []
+        for (owner, name), cell in self.captured_bars.items():
+            if owner is not function:
+                continue
+            container = function.kind(name).container
+            if container and not function.value.has("function") and name not in way.begun:
+                # Only at the end of the way forward it is as long as the way back finds it.
+                way.out.insert(0, terms.assign(cell, way.helper("_cells", terms.name(name))))
+                if name not in way.defined:
+                    starts.append(terms.assign(name, terms.constant(None)))
+            elif container and name in function.params:
+                starts.append(terms.assign(cell, way.helper("_cells", terms.name(name))))
+                continue
+            if not outermost or not container:
+                plain.append(terms.stored(terms.name(cell)))
+        if plain:
+            starts.append(ast.Assign(plain, terms.constant(0.0)))
+        way.forward = [*starts, *way.forward]
+
+    def _left(self, way: Ways, params: Sequence[str]) -> tuple[list[ast.stmt], list[ast.stmt]]:
+        """What leaves arguments and the value as the function does, though the way back undoes changes.
+
+        An argument that nobody else knows is copied before; another one is put right after.
+        """
+        function = way.function
+        sharing = self.sharing(function)
+        assert sharing is not None
+        undone = sorted(name for name in way.contents & sharing.changed if function.owner(name) is function)
+        before: list[ast.stmt] = []
+        after: list[ast.stmt] = []
+        if function.value.container or function.value.has("array"):
+            if any(sharing.meets(function.result, each) for each in undone):
+                value = terms.name(function.result)
+                way.forward.append(terms.assign(function.result, way.helper("_copied", value)))
+        for name in sorted(sharing.arguments & set(params)):
+            if not way.contents & sharing.with_names({name}):
+                continue
+            rebound = name in terms.names_bound(function.body)
+            if not rebound and not sharing.is_known_elsewhere(name):
+                before.append(terms.assign(name, way.helper("_copied", terms.name(name))))
+                continue
+            given = name
+            if rebound:
+                given = function.fresh(name)
+                way.forward.insert(0, terms.assign(given, terms.name(name)))
+            held = function.fresh(name)
+            before.append(terms.assign(held, way.helper("_copied", terms.name(given))))
+            after += put_right(given, held, function.kind(name).has("dict"))
+        return before, after
 
     def gradient(self) -> list[ast.FunctionDef]:
         """The gradient of the function at the start, after all vjp that it needs."""
@@ -201,7 +235,12 @@ class Build(Analysis):
         arguments = same_arguments(start.node.args)
         arguments.kwonlyargs = [*arguments.kwonlyargs, ast.arg("value_bar")]
         arguments.kw_defaults = [*arguments.kw_defaults, terms.constant(1.0)]
-        result = terms.display([terms.name(start.result), way.bars_back])  # type: ignore[attr-defined]
+        value = start.result
+        if value in terms.names_bound(way.out):
+            # Another value that the name had is put back.
+            value = start.fresh(value)
+            way.forward.append(terms.assign(value, terms.name(start.result)))
+        result = terms.display([terms.name(value), way.bars_back])  # type: ignore[attr-defined]
         body = [*way.forward, _mark(), *way.out, ast.Return(result)]
         said = f"The value of {start.name}, and its gradient by {listed(self.wrt)}{self._numbers()}."
         return function_of(self.made, arguments, said, body)
@@ -228,10 +267,19 @@ class Build(Analysis):
         pair = terms.display([terms.name(value), terms.name(pullback)])
         body: list[ast.stmt] = [terms.assign(pair, call)]
         loose = [each for each in params if each in carried and not start.kind(each).has("linked")]
-        if start.value.has("changed"):
+        sharing = self.sharing(start)
+        assert sharing is not None
+        undone = sorted(sharing.arguments & set(start.params))
+        if start.value.has("changed") or any(sharing.meets(start.result, each) for each in undone):
             self.helpers.add("_copied")
             body.append(terms.assign(value, terms.call("_copied", terms.name(value))))
-        if params == self.wrt and not loose:
+        after: list[ast.stmt] = []
+        for each in undone:
+            held = _unused(f"{each}_1", free)
+            self.helpers.add("_copied")
+            body.append(terms.assign(held, terms.call("_copied", terms.name(each))))
+            after += put_right(each, held, start.kind(each).has("dict"))
+        if params == self.wrt and not loose and not after:
             body.append(ast.Return(terms.display([terms.name(value), back])))
         else:
             bars = {each: _unused(f"{each}_bar", free) for each in params}
@@ -247,7 +295,12 @@ class Build(Analysis):
                     results.append(terms.call("_like", terms.name(bars[each]), terms.name(each)))
                 else:
                     results.append(terms.name(bars[each]))
-            body.append(ast.Return(terms.display([terms.name(value), terms.display(results)])))
+            result: ast.expr = terms.display(results)
+            if after:
+                held = _unused("bars", free)
+                body += [terms.assign(held, result), *after]
+                result = terms.name(held)
+            body.append(ast.Return(terms.display([terms.name(value), result])))
         arguments = same_arguments(start.node.args)
         arguments.kwonlyargs = [*arguments.kwonlyargs, ast.arg("value_bar")]
         arguments.kw_defaults = [*arguments.kw_defaults, terms.constant(1.0)]
@@ -303,6 +356,11 @@ class Build(Analysis):
         return [self.vjp(function)]
 
 
+def _cannot_undo(node: ast.Call) -> Impossible:
+    said = f"{ast.unparse(node)} changes what the way back reads and cannot be undone"
+    return Impossible(Refusal(node.lineno, node.col_offset + 1, said))
+
+
 def _reads(way: Ways) -> tuple[set[str], set[str]]:
     """The names that the way back reads, and those whose contents it reads."""
     reads: set[str] = set()
@@ -319,7 +377,10 @@ def _reads(way: Ways) -> tuple[set[str], set[str]]:
             inside.add(node.id)
             continue
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in SHAPES:
-            reads.update(*(terms.names_read(argument) for argument in node.args))
+            read = set().union(*(terms.names_read(argument) for argument in node.args))
+            reads |= read
+            if node.func.id == "len":
+                inside |= read & way.grown
             continue
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             if node.func.id in ("_like", "_unbroadcast", "_copied"):
@@ -338,6 +399,17 @@ def _reads(way: Ways) -> tuple[set[str], set[str]]:
             continue
         waiting.extend(ast.iter_child_nodes(node))
     return reads, inside
+
+
+def put_right(name: str, kept: str, is_dict: bool) -> list[ast.stmt]:
+    """Statements that give a container, in place, what a copy of it has."""
+    if is_dict:
+        return [
+            ast.Expr(terms.call(f"{name}.clear")),
+            ast.Expr(terms.call(f"{name}.update", terms.name(kept))),
+        ]
+    whole = ast.Subscript(terms.name(name), ast.Slice(None, None, None), ast.Load())
+    return [terms.assign(whole, terms.name(kept))]
 
 
 def _mark() -> ast.stmt:

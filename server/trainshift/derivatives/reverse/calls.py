@@ -35,7 +35,7 @@ class Calls(Pull):
         if node.target is None or node.target.value.has("function"):
             return True
         for each in (node.target, *self.whole.inside(node.target)):
-            if any(each.active(name) for name in each.foreign):
+            if each.changes_outside:
                 return True
         return any(node.target.kind(each).has("changed") for each in self.whole.signature(node.target)[0])
 

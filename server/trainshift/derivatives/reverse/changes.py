@@ -13,7 +13,8 @@ from __future__ import annotations
 import ast
 
 from trainshift.derivatives import terms
-from trainshift.derivatives.reading.function import root_of
+from trainshift.derivatives.reading.function import bound, root_of
+from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.nodes import Node
 from trainshift.derivatives.reading.reader import CHANGING
 from trainshift.derivatives.reverse.calls import Back
@@ -175,10 +176,7 @@ class Changes(Lines):
             base = self.nodes.reader.kind(target.value)
             if root.active:
                 held = self.function.fresh(f"{name}_bar")
-                taken: ast.expr = slot
-                if base.has("array"):
-                    taken = ast.BinOp(slot, ast.Add(), terms.constant(0.0))
-                self.emit(terms.assign(held, taken))
+                self.emit(terms.assign(held, self._own(slot, base)))
                 bar = terms.name(held)
             for each in backs:
                 each()
@@ -199,6 +197,14 @@ class Changes(Lines):
             return terms.constant(0.0)
         return self.helper("_cells", terms.copied(target))
 
+    def _own(self, place: ast.expr, base: Kind) -> ast.expr:
+        """What stands in a place of a container, by itself: a part of an array is a copy."""
+        if base.has("array"):
+            return ast.BinOp(place, ast.Add(), terms.constant(0))
+        if self.whole.arrays and not self.whole.tensors and not base.has("list", "tuple", "dict"):
+            return self.helper("_copied", place)
+        return place
+
     def _keep_element(self, name: str, target: ast.Subscript, backs: list[Back]) -> None:
         """Keeps the old value of an element that is about to be assigned."""
         place = terms.copied(target)
@@ -206,8 +212,8 @@ class Changes(Lines):
         kind = self.nodes.reader.kind(target.value)
         if kind.has("dict"):
             old = ast.Call(ast.Attribute(target.value, "get", ast.Load()), [terms.copied(target.slice)], [])
-        elif kind.has("array"):
-            old = ast.BinOp(place, ast.Add(), terms.constant(0))
+        else:
+            old = self._own(place, kind)
         if self.depth or self.function.parent is not None:
             stack = self.function.fresh(f"{name}_old")
             self.empty_stacks.append(stack)
@@ -231,6 +237,13 @@ class Changes(Lines):
             root = self.nodes.node(call)
             if root.sort == "call" and self._has_effects(root):
                 return self._called_for_effect(node, root)
+        if target is not None:
+            changed = {
+                root_of(each) or ""
+                for param, each in bound(target, call)
+                if target.kind(param).has("changed")
+            }
+            self.unseen[id(call)] = changed
         self.forward.append(self._plain_statement(node))
         return nothing
 
@@ -280,6 +293,8 @@ class Changes(Lines):
         def back() -> None:
             bar: ast.expr | None = None
             present = active and self.is_present(name)
+            if not present and not undone:
+                self.resized.add(name)
             part = ast.Slice(terms.name(size), None, None) if size else None
             if present:
                 place = self.place(terms.copied(owner)) or terms.name(self.bar(name))
@@ -289,23 +304,25 @@ class Changes(Lines):
                     self.emit(terms.assign(held, tail), terms.assign(tail, ast.List([], ast.Load())))
                     bar = terms.name(held)
                 elif (root.active and root.sort != "display") or len(root.params) > 1:
-                    self.emit(terms.assign(held, self._popped(place)))
+                    self.emit(terms.assign(held, self._popped(place, call)))
                     bar = terms.name(held)
                 else:
-                    self.emit(ast.Expr(self._popped(place)))
+                    self.emit(ast.Expr(self._popped(place, call)))
             if undone:
                 if part is not None:
                     tail = ast.Subscript(terms.copied(owner), part, ast.Load())
                     self.emit(terms.assign(tail, ast.List([], ast.Load())))
                 else:
-                    self.emit(ast.Expr(self._popped(owner)))
+                    self.emit(ast.Expr(self._popped(owner, call)))
             if bar is not None:
                 self._send(root, bar, lines)
 
         return back
 
-    def _popped(self, place: ast.expr) -> ast.expr:
-        return ast.Call(ast.Attribute(terms.copied(place), "pop", ast.Load()), [], [])
+    def _popped(self, place: ast.expr, added: ast.Call) -> ast.expr:
+        """What `append` or `insert` has added, taken away again."""
+        at = [terms.copied(each) for each in added.args[:-1]]
+        return ast.Call(ast.Attribute(terms.copied(place), "pop", ast.Load()), at, [])
 
     def _pop(self, node: ast.stmt, name: str, value: ast.expr) -> Back:
         """`x = xs.pop()`: on the way back x and its adjoint are appended, or inserted at the place given."""
@@ -320,17 +337,19 @@ class Changes(Lines):
         self.forward.append(node)
         after()
         known = name in self.defined
+        keyed = self.nodes.reader.kind(owner).has("dict")
 
         def back() -> None:
-            if base in self.contents:
-                self.emit(_put_back(value, owner, terms.name(name)))
-            if self.function.active(base) and self.is_present(base):
+            active = self.function.active(base)
+            if active and (self.is_present(base) or name in self.present):
+                self.start(base)
                 place = self.place(terms.copied(owner)) or terms.name(self.bar(base))
                 bar = terms.name(self.bar(name)) if name in self.present else self.zero(name, known)
-                self.emit(_put_back(value, place, bar))
-            elif name in self.present:
-                place = terms.name(self.start(base))
-                self.emit(_put_back(value, place, terms.name(self.bar(name))))
+                self.emit(_put_back(value, place, bar, keyed))
+            elif base not in self.contents:
+                self.resized.add(base)
+            if base in self.contents:
+                self.emit(_put_back(value, owner, terms.name(name), keyed))
             self.present.discard(name)
             for each in backs:
                 each()
@@ -338,7 +357,9 @@ class Changes(Lines):
         return back
 
 
-def _put_back(popped: ast.Call, place: ast.expr, value: ast.expr) -> ast.stmt:
+def _put_back(popped: ast.Call, place: ast.expr, value: ast.expr, keyed: bool) -> ast.stmt:
+    if keyed:
+        return terms.assign(ast.Subscript(terms.copied(place), popped.args[0], ast.Load()), value)
     at = [terms.copied(each) for each in popped.args if isinstance(each, ast.Constant)]
     method = ast.Attribute(terms.copied(place), "insert" if at else "append", ast.Load())
     return ast.Expr(ast.Call(method, [*at, value], []))

@@ -44,6 +44,10 @@ class Lines(Calls):
         self.block = Block([])
         self.backs: list[Back] = []
         self.begun: set[str] = set()
+        sharing = self.whole.sharing(function)
+        # What becomes longer or shorter, and what calls without a way back may change.
+        self.grown: set[str] = sharing.grown if sharing else set()
+        self.unseen: dict[int, set[str]] = {}
 
     def run(self) -> None:
         """Reads the function's statements: `forward` and, from `out`, the way back."""
@@ -203,7 +207,7 @@ class Lines(Calls):
         for statement in self.block.statements:
             for node in ast.walk(statement):
                 inside += isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
-        direct = any(name in terms.names_bound([each]) for each in self.block.statements if _simple(each))
+        direct = any(name in terms.names_bound([each]) for each in self.block.statements if simple(each))
         return stores == 1 and direct and inside == loads and name not in exposed(self.block.statements)
 
     # Assignments.
@@ -378,7 +382,8 @@ def nothing() -> None:
     pass
 
 
-def _simple(node: ast.stmt) -> bool:
+def simple(node: ast.stmt) -> bool:
+    """Whether a statement holds no others."""
     return not isinstance(node, ast.If | ast.For | ast.While | ast.FunctionDef)
 
 

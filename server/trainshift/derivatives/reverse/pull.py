@@ -29,7 +29,9 @@ class Pull:
         self.bars: dict[str, str] = {}
         self.terms: dict[str, list[Term]] = {}
         self.held_terms: dict[str, list[Term]] = {}
-        self.cells: set[str] = set()
+        # Containers that are as long as they were later, and those whose length has been asked for then.
+        self.resized: set[str] = set()
+        self.lengths: set[str] = set()
         self.consumed: set[str] = set()
         self.helpers: set[str] = set()
         self.needs: set[str] = set()
@@ -310,6 +312,7 @@ class Pull:
         """The adjoint of a container, started if it was not."""
         if not self.is_present(name):
             self.present.add(name)
+            self.lengths |= {name} & self.resized
             self.emit(terms.assign(self.bar(name), self.zero(name)))
         return self.bar(name)
 
@@ -333,7 +336,7 @@ class Pull:
         """
         place = self.place(expr)
         if place is None:
-            return
+            raise self.nodes.unknown(expr)
         if pending:
             bar = self.helper("_unbroadcast", bar, expr)
         assert isinstance(place, ast.Subscript)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from trainshift.derivatives import terms
 from trainshift.derivatives.reverse.calls import Back
 from trainshift.derivatives.reverse.changes import Changes
-from trainshift.derivatives.reverse.lines import exposed, nothing
+from trainshift.derivatives.reverse.lines import exposed, nothing, simple
 
 AGAIN = frozenset(("len", "isinstance"))
 
@@ -294,11 +294,19 @@ class Ways(Changes):
         self.defined.add(node.name)
         self.maybe.add(node.name)
         made = self.whole.made_function(inner)
+        here = terms.names_bound([each for each in self.block.statements if simple(each)])
         for (owner, name), bar in list(self.whole.captured_bars.items()):
-            known = owner is self.function and name in self.defined and name not in self.function.params
-            if known and self.function.kind(name).container and not self.depth and name not in self.begun:
+            if owner is not self.function or name in self.begun or not self.function.kind(name).container:
+                continue
+            if self.function.value.has("function"):
+                # Who has the function calls its pullback before that of this one.
+                if name in self.defined and name not in self.function.params and not self.depth:
+                    self.begun.add(name)
+                    self.forward.append(terms.assign(bar, self.helper("_cells", terms.name(name))))
+            elif name in here:
                 self.begun.add(name)
-                self.forward.append(terms.assign(bar, self.helper("_cells", terms.name(name))))
+                start = terms.assign(bar, self.helper("_cells", terms.name(name)))
+                self.block.starts.append(lambda start=start: self.emit(start))  # type: ignore[misc]
         self.forward.extend(made)
         return nothing
 

@@ -1,1 +1,0 @@
-"""What runs in the Python of the script: hooks on TensorFlow and Horovod, laid before it starts."""

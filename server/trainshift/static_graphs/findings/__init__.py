@@ -1,1 +1,0 @@
-"""One file for each code of static graphs; `codes.py` lists them."""

@@ -1,1 +1,0 @@
-"""What is known of functions that become a static graph: why they do, and what their expressions are."""

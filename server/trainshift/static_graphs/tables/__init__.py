@@ -1,1 +1,0 @@
-"""Data on Paddle's API."""
