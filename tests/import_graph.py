@@ -17,8 +17,8 @@ PACKAGE = ROOT / "server" / "trainshift"
 PREFIX = PACKAGE.name + "."
 
 # From the bottom up: a layer imports those before it, never one after it.  A folder belongs to the longest
-# entry that it begins with; `restrictions` and `transforms` stand side by side, and so do `calculus` and
-# `derivatives`.
+# entry that it begins with; `restrictions` and `transforms` stand side by side, and so do `calculus`,
+# `derivatives` and `static_graphs`.
 LAYERS = (
     "core.lazy",
     "core.text",
@@ -28,14 +28,17 @@ LAYERS = (
     "core.finding",
     "core.layout",
     "core.training",
+    "core.ranks",
     "restrictions.facts",
     "restrictions",
     "rewriting",
     "transforms",
     "calculus",
     "derivatives",
+    "static_graphs",
     "engine",
     "host",
+    "proving",
     "lsp",
     "cli",
     "dev",

@@ -14,9 +14,10 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from proof.launch import Launch
 from proof.zygote import LARGEST_PACKET
+from trainshift.proving.launch import Launch, bootstrap
 
+TESTS = str(Path(__file__).parents[1])
 RANKS = 2
 # How long importing everything may take.
 IMPORT_LIMIT = 120.0
@@ -54,8 +55,8 @@ class Zygote:
         atexit.register(self.close)
         with theirs:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", "from proof.zygote import main; main()", str(theirs.fileno())],
-                env=own | {"HOME": str(Path.home()), "TMPDIR": tempfile.gettempdir()},
+                [sys.executable, "-c", bootstrap("proof.zygote"), str(theirs.fileno())],
+                env={"PYTHONPATH": TESTS, **own, "HOME": str(Path.home()), "TMPDIR": tempfile.gettempdir()},
                 stdin=subprocess.DEVNULL,
                 stdout=self.log,
                 stderr=self.log,

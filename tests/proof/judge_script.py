@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from proof.code import Code
 from proof.harness import judge, run_converted, run_original
-from proof.record import Run
+from trainshift.proving.observed.record import Run
 
 
 def main() -> int:

@@ -14,22 +14,18 @@ from importlib.metadata import distributions
 from pathlib import Path
 
 from proof.code import Code
-from proof.record import Run
+from trainshift.proving import launch
+from trainshift.proving.observed.record import Run
 
 HERE = Path(__file__).parent
+PROVING = Path(launch.__file__).parent
 # What decides how code runs, and what is written down of it.
-SOURCES = (
-    "observer.py",
-    "data.py",
-    "surroundings.py",
-    "gpus.py",
-    "record.py",
-    "harness.py",
-    "code.py",
-    "launch.py",
-    "forks.py",
-    "zygote.py",
+OBSERVING = (
+    *sorted((PROVING / "observed").glob("*.py")),
+    PROVING / "launch.py",
+    PROVING / "judging" / "runs.py",
 )
+SOURCES = (*OBSERVING, *(HERE / name for name in ("harness.py", "code.py", "forks.py", "zygote.py")))
 KEPT = HERE.parents[1] / ".pytest_cache" / "originals"
 
 
@@ -65,9 +61,9 @@ def surroundings() -> str:
     return digest([*sources(SOURCES), sys.version.encode(), *map(str.encode, installed)])
 
 
-def sources(names: Iterable[str]) -> list[bytes]:
-    """The texts of modules of this package."""
-    return [(HERE / name).read_bytes() for name in names]
+def sources(paths: Iterable[Path]) -> list[bytes]:
+    """The texts of modules."""
+    return [path.read_bytes() for path in paths]
 
 
 def digest(parts: Iterable[bytes]) -> str:

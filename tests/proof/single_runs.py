@@ -9,20 +9,15 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from proof.originals import digest, sources
+from proof.originals import HERE, OBSERVING, PROVING, digest, sources
 
 WRITTEN = Path(__file__).with_suffix(".json")
 # What decides how a script that is not forked is judged.
 SOURCES = (
-    "observer.py",
-    "data.py",
-    "surroundings.py",
-    "gpus.py",
-    "record.py",
-    "harness.py",
-    "code.py",
-    "launch.py",
-    "judge.py",
+    *OBSERVING,
+    PROVING / "judging" / "judge.py",
+    HERE / "harness.py",
+    HERE / "code.py",
 )
 PACKAGES = ("tensorflow-cpu", "keras", "horovod")
 

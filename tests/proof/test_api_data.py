@@ -1,4 +1,4 @@
-"""The committed data is what the installed TensorFlow says."""
+"""The committed data is what the installed TensorFlow and Horovod say."""
 
 from __future__ import annotations
 
@@ -9,14 +9,19 @@ from importlib.util import find_spec
 import pytest
 
 from trainshift.core.names import api
+from trainshift.core.ranks import horovod_api
 
-PRINT = "import sys; from trainshift.dev import generate_api; sys.stdout.write(generate_api.render())"
+PRINT = "import sys; from trainshift.dev import {0}; sys.stdout.write({0}.render())"
 
 
 @pytest.mark.proof
 @pytest.mark.skipif(find_spec("tensorflow") is None, reason="TensorFlow is not installed")
-def test_the_committed_file_is_up_to_date() -> None:
-    generated = subprocess.run([sys.executable, "-c", PRINT], stdout=subprocess.PIPE, check=True).stdout
+@pytest.mark.parametrize(
+    ("generator", "path"), [("generate_api", api.PATH), ("generate_horovod_api", horovod_api.PATH)]
+)
+def test_the_committed_file_is_up_to_date(generator, path) -> None:  # type: ignore[no-untyped-def]
+    code = PRINT.format(generator)
+    generated = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True).stdout
     # Not compared inside the assertion: pytest would explain the difference of two such texts for minutes.
-    same = generated == api.PATH.read_bytes()
-    assert same, "run python -m trainshift.dev.generate_api"
+    same = generated == path.read_bytes()
+    assert same, f"run python -m trainshift.dev.{generator}"

@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 
-from proof import forks, launch, originals, zygote
+from proof import forks, originals, zygote
 from proof.code import Code
 from proof.harness import ENVIRONMENT, Run, run_converted, run_original
+from trainshift.proving import launch
 
 pytestmark = pytest.mark.proof
 
@@ -135,7 +136,8 @@ def test_all_end_with_the_process_that_asked(tmp_path: Path) -> None:
     asking = f"""
 import os, signal, time
 from pathlib import Path
-from proof import forks, launch
+from proof import forks
+from trainshift.proving import launch
 here = Path({str(tmp_path)!r})
 out = here / "stdout"
 asked = launch.Launch([str(here), "0", str(here / "script.py")], here, dict(os.environ), out, here / "stderr")
@@ -145,7 +147,7 @@ while not out.exists() or not out.read_text():
 print(process.pid, forks._ZYGOTES[0].process.pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
-    environment = os.environ | ENVIRONMENT
+    environment = os.environ | ENVIRONMENT | {"PYTHONPATH": f"{TESTS}:{launch.PACKAGE.parent}"}
     asked = subprocess.run([sys.executable, "-c", asking], env=environment, stdout=subprocess.PIPE, text=True)
     assert asked.returncode == -signal.SIGKILL
     wait_for_end([int(pid) for pid in asked.stdout.split()])

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from proof.harness import Run, judge
-from proof.record import OptimizerRecord, Record
+from trainshift.proving.observed.record import OptimizerRecord, Record
 
 
 def run(rates: list[float], *, rank: int = 0, stdout: str = "", **changes: object) -> Run:

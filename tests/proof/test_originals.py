@@ -8,7 +8,7 @@ import pytest
 
 from proof import originals
 from proof.code import Code, code_of
-from proof.record import Record, Run
+from trainshift.proving.observed.record import Record, Run
 
 TEXT = code_of("text")
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from proof.harness import judge, run_converted, run_original
-from proof.judge_data import judge_data
+from trainshift.proving.judging.data import judge_data
 
 pytestmark = pytest.mark.proof
 

@@ -1,6 +1,6 @@
 """Has TensorFlow, Keras and Horovod imported, and forks one observed process after the other.
 
-    python -c "from proof.zygote import main; main()" FILE_DESCRIPTOR
+    python -c BOOTSTRAP FILE_DESCRIPTOR
 
 Nothing of TensorFlow's runtime may be started here: its threads and its context would be broken in what
 is forked.  What is asked for, and how what was forked has ended, are packets of JSON on the socket that the
@@ -20,6 +20,7 @@ import socket
 import sys
 import tempfile
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 MODULES = (
@@ -31,7 +32,7 @@ MODULES = (
     "horovod.keras",
     "horovod.tensorflow",
     "horovod.tensorflow.keras",
-    "proof.observer",
+    "trainshift.proving.observed.main",
 )
 LARGEST_PACKET = 1 << 20
 # How often it is asked, while a process runs, whether one has ended.
@@ -54,7 +55,7 @@ def main() -> None:
     if request is not None:
         request["environment"].update(set_by_imports)
         become(**request)
-        importlib.import_module("proof.observer").main()
+        importlib.import_module("trainshift.proving.observed.main").main()
 
 
 def serve(channel: socket.socket) -> dict[str, Any] | None:
@@ -123,4 +124,5 @@ def become(arguments: list[str], directory: str, environment: dict[str, str], ou
     os.environ.clear()
     os.environ.update(environment)
     sys.argv[1:] = arguments
+    sys.path.remove(str(Path(__file__).parents[1]))
     tempfile.tempdir = None

@@ -118,8 +118,7 @@ class Seeds:
 
     def _needed_by(self, site: Site, name: str) -> str:
         """Why all ranks must draw the same in a call, of what has the full `name`."""
-        script, start = self._script.at(self._script.span(site.node, site).start)
-        where = f"`{site.name}` (line {script.source.position(start)[0]})"
+        where = f"`{site.name}` (line {self._script.line_at(self._script.span(site.node, site).start)})"
         chooses = site.name in _CHOOSING or name.startswith("sklearn.")
         if chooses and self._program.choices.divide_data:
             return f"{where} chooses or orders data, and every rank must see the same order to take its share"

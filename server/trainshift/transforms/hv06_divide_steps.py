@@ -20,7 +20,8 @@ Where each rank takes its share of the steps, by this rule or by HV15, what a sc
     CosineDecay(0.1, decay_steps=900)       CosineDecay(0.1, decay_steps=900 / hvd.size())
 
 A schedule class of your own is asked for the step that one process would be at. What is computed from the
-length of a share (`epochs * len(train)`) stays.
+length of a share (`epochs * len(train)`) stays. Divided too is what ends a training or saves by the number of
+steps, and the `total` of a progress bar.
 
 Only a `take` that feeds a training loop is divided. A preview (`next(iter(ds.take(1)))`), an evaluation,
 `validation_steps`, and a `take` beside a `skip` of as many elements stay.
@@ -88,6 +89,7 @@ def propose(program: Program) -> Proposals:
     if program.fact(Pace).taken is not Taken.ALL:
         yield from _schedules(program)
         yield from _limits(program)
+        yield from _totals(program)
 
 
 def _schedules(program: Program) -> Proposals:
@@ -156,6 +158,21 @@ def _shortened(program: Program, horizon: Horizon) -> tuple[Edit, ...]:
     if horizon.each:
         frame = of_each(horizon.node, "step", f"step {operator} {size}")
     return program.fact(Layout).put(horizon.node, horizon.site, frame)
+
+
+def _totals(program: Program) -> Proposals:
+    """One change for each progress bar that is told how many steps there are (C25)."""
+    for site, total in program.fact(Counters).totals:
+        target = program.script.statement_span(site.statement)
+        size = f"{program.at(site).fact(Prerequisites).hvd}.size()"
+        number = program.script.text(total, site)
+        decision = (
+            f"the total of this progress bar ({number}) is divided by the number of ranks, as the steps are"
+        )
+        edits = program.fact(Layout).put(total, site, product(f"// {size}"))
+        yield Change(
+            "HV06", f"Divide the total of this progress bar ({number})", target, edits, decisions=(decision,)
+        )
 
 
 def _divided(program: Program, node: ast.expr, site: Site, optional: bool) -> tuple[Edit, ...] | None:

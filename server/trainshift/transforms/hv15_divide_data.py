@@ -22,7 +22,8 @@ another order, and before batches are made of shuffled elements. Where it must c
 makes the test data too, say, the `shuffle` gets a seed, so that all ranks have one order.
 
 So too with arrays that `fit` is given, and with loops that cut batches out of arrays by number. A permutation
-that is drawn there is sent by rank 0; `train_test_split` gets a seed.
+that is drawn there is sent by rank 0; `train_test_split` gets a seed. A loop whose turns draw batches at
+random, or ask for the next of an endless shuffled dataset, is given fewer turns.
 
 Evaluations, previews and statistics see all data. What HV06 divides by steps is not divided again. Where the
 length is not known, as for `from_generator` and `filter`, every rank goes through all data, and the report
@@ -42,6 +43,7 @@ from trainshift.core.text.facts import Statement, dotted
 from trainshift.core.text.source import one_line
 from trainshift.rewriting.data.divided_data import DividedData, Form, How, LoopData, Place
 from trainshift.rewriting.data.draws import Draw, Remedy
+from trainshift.rewriting.data.pace import ALL_TURNS, Pace
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
@@ -63,6 +65,9 @@ def propose(program: Program) -> Proposals:
             yield Remark("HV15", target, loop.said(_shown(program, loop)))
         for place in loop.places:
             places.setdefault(place.statement, {}).setdefault(place.at.node, (place, loop))
+    for statement in program.fact(Pace).undivided:
+        target = program.script.header_span(statement)
+        yield Remark("HV15", target, ALL_TURNS.format(_header(program, statement)))
     for statement, found in places.items():
         loops = dict.fromkeys(loop for _, loop in found.values())
         draws = dict.fromkeys(draw for place, _ in found.values() for draw in place.draws)
@@ -136,6 +141,16 @@ def _made_alike(program: Program, draw: Draw) -> tuple[Edit, ...]:
 def _shown(program: Program, loop: LoopData) -> str:
     text = one_line(program.script.text(loop.data, loop.statement))
     return text if len(text) <= 60 else "the data"
+
+
+def _header(program: Program, statement: Statement) -> str:
+    node = statement.node
+    if isinstance(node, ast.While):
+        said = f"while {one_line(program.script.text(node.test, statement))}"
+    else:
+        assert isinstance(node, ast.For | ast.AsyncFor)
+        said = f"for … in {one_line(program.script.text(node.iter, statement))}"
+    return f"`{said}`" if len(said) <= 60 else "this loop"
 
 
 RULE = Transform(

@@ -220,8 +220,11 @@ export class Workbench {
 
   private async showProblems(): Promise<void> {
     const panel = this.page.locator(".markers-panel");
-    if (!(await panel.isVisible())) await this.press("Control+Shift+M");
-    await panel.waitFor();
+    // The key also hides the panel, where something else has just begun to show it.
+    await until("the problems are shown", async () => {
+      if (!(await panel.isVisible())) await this.press("Control+Shift+M");
+      return shown(panel);
+    });
   }
 
   /** Enter a text into the input that a key opens, and take the row with this label, else the first. */

@@ -155,19 +155,19 @@ def last_names(*names: str) -> frozenset[str]:
 
 def constructor(name: str) -> Signature | None:
     """What calling the class `name` takes; None if it is unknown or its signature is not recorded."""
-    return _signature(_data()["constructors"].get(canonical(name) or ""))
+    return read_signature(_data()["constructors"].get(canonical(name) or ""))
 
 
 def function(name: str) -> Signature | None:
     """What the function `name` takes; None if it is unknown."""
-    return _signature(_data()["functions"].get(canonical(name) or ""))
+    return read_signature(_data()["functions"].get(canonical(name) or ""))
 
 
 def method(class_name: str, method_name: str) -> Signature | None:
     """What the method takes that an instance of the class has, its own or inherited; None if unknown."""
     methods = _data()["methods"]
     owners = (methods.get(owner, {}) for owner in ancestors(class_name))
-    return _signature(next((owner[method_name] for owner in owners if method_name in owner), None))
+    return read_signature(next((owner[method_name] for owner in owners if method_name in owner), None))
 
 
 @cache
@@ -247,7 +247,8 @@ def _modules() -> frozenset[str]:
 
 
 @cache
-def _signature(text: str | None) -> Signature | None:
+def read_signature(text: str | None) -> Signature | None:
+    """The signature that a text says, which stands between the parentheses of a `def`."""
     if text is None:
         return None
     expression = ast.parse(f"lambda {text}: 0", mode="eval").body

@@ -14,7 +14,7 @@ from trainshift.core.names.reaching import Reaching
 from trainshift.core.names.values import NOTHING, Library, Values
 from trainshift.core.text.facts import Binding, Scope, Site, Statement, dotted
 
-KNOWN_MODULES = frozenset({"tensorflow", "keras", "horovod"})
+KNOWN_MODULES = frozenset({"tensorflow", "keras", "horovod", "paddle"})
 
 
 class Lookup(ABC):

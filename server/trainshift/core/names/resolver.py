@@ -220,6 +220,10 @@ class Resolver(StepsBack):
         below = workspace.below(module.path, name)
         return frozenset({Module(below)}) if below else ANYTHING
 
+    def attribute_of(self, value: Value, name: str) -> Values:
+        """Everything that an attribute of a value may stand for."""
+        return self._attribute(value, name)
+
     def _attribute(self, value: Value, name: str) -> Values:
         if isinstance(value, Library):
             return frozenset({Library(f"{value.name}.{name}")})

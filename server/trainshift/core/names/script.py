@@ -198,6 +198,11 @@ class Script:
         """The script of the file that an offset lies in, and the offset in that file."""
         return self, offset
 
+    def line_at(self, offset: int) -> int:
+        """The 1-based line that an offset lies in, in its file."""
+        script, start = self.at(offset)
+        return script.source.line_of(start) + 1
+
     def start_of(self, script: Script) -> int:
         """Where the text of one of the files begins."""
         return 0

@@ -26,7 +26,7 @@ MOST_CONVERTED = 400
 _MOST_ANSWERS = 40_000
 # Directories above a script's own in which its imports are looked for.
 _MOST_LEVELS = 8
-_KNOWN = frozenset({"tensorflow", "keras", "horovod", "numpy"})
+_KNOWN = frozenset({"tensorflow", "keras", "horovod", "numpy", "paddle"})
 
 
 class Files(Protocol):

@@ -100,6 +100,14 @@ class Statement:
             for each in block:
                 yield from each.walk()
 
+    def own_parts(self) -> Iterator[ast.AST]:
+        """The nodes of this statement itself, without those of its blocks."""
+        waiting: list[ast.AST] = [self.node]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting += [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.stmt)]
+
     @property
     def top(self) -> Statement:
         """The module's own statement that this one is, or stands in."""

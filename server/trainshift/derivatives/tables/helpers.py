@@ -8,32 +8,12 @@ import re
 from collections.abc import Iterable
 
 from trainshift.derivatives.tables.helpers_numpy import HELPERS as OF_NUMPY
+from trainshift.derivatives.tables.helpers_shared import structural
 from trainshift.derivatives.tables.helpers_tensorflow import HELPERS as OF_TENSORFLOW
 
 # Each by its name; where the file knows NumPy, the second text is taken.
 _NUMBERS = {
-    "_zeros": '''
-def _zeros(x):
-    """Zeros in the structure of x."""
-    if isinstance(x, dict):
-        return dict(zip(x, map(_zeros, x.values())))
-    if isinstance(x, (list, tuple)):
-        return type(x)(map(_zeros, x))
-    if x is None or isinstance(x, str) or callable(x):
-        return None
-    return 0.0 * x if hasattr(x, "shape") else 0.0
-''',
-    "_cells": '''
-def _cells(x):
-    """Zeros in the structure of x that can be added to in place: a list for a tuple."""
-    if isinstance(x, dict):
-        return dict(zip(x, map(_cells, x.values())))
-    if isinstance(x, (list, tuple)):
-        return list(map(_cells, x))
-    if x is None or isinstance(x, str) or callable(x):
-        return None
-    return 0.0 * x if hasattr(x, "shape") else 0.0
-''',
+    **structural("0.0 * x"),
     "_add": '''
 def _add(a, b):
     """The sum of two values of one structure."""
@@ -52,15 +32,6 @@ def _add_at(bar, index, term):
         bar[index] = _add(bar[index], term)
     return bar
 ''',
-    "_like": '''
-def _like(bar, x):
-    """bar in the containers of x."""
-    if isinstance(x, dict):
-        return dict(zip(x, map(_like, (bar[key] for key in x), x.values())))
-    if isinstance(x, (list, tuple)):
-        return type(x)(map(_like, bar, x))
-    return bar
-''',
     "_copied": '''
 def _copied(x):
     """x with containers of its own."""
@@ -72,28 +43,9 @@ def _copied(x):
 ''',
 }
 _ARRAYS = {
-    "_zeros": '''
-def _zeros(x):
-    """Zeros in the structure of x."""
-    if isinstance(x, dict):
-        return dict(zip(x, map(_zeros, x.values())))
-    if isinstance(x, (list, tuple)):
-        return type(x)(map(_zeros, x))
-    if x is None or isinstance(x, str) or callable(x):
-        return None
-    return np.zeros(np.shape(x)) if hasattr(x, "shape") else 0.0
-''',
-    "_cells": '''
-def _cells(x):
-    """Zeros in the structure of x that can be added to in place: a list for a tuple."""
-    if isinstance(x, dict):
-        return dict(zip(x, map(_cells, x.values())))
-    if isinstance(x, (list, tuple)):
-        return list(map(_cells, x))
-    if x is None or isinstance(x, str) or callable(x):
-        return None
-    return np.zeros(np.shape(x)) if hasattr(x, "shape") else 0.0
-''',
+    **structural(
+        "np.zeros(np.shape(x))", "np.reshape(bar, np.shape(x)) if isinstance(x, np.ndarray) else bar"
+    ),
     "_add_at": '''
 def _add_at(bar, index, term):
     """bar with term added to what index picks out of it."""
@@ -104,15 +56,6 @@ def _add_at(bar, index, term):
     else:
         bar[index] = _add(bar[index], term)
     return bar
-''',
-    "_like": '''
-def _like(bar, x):
-    """bar in the containers of x."""
-    if isinstance(x, dict):
-        return dict(zip(x, map(_like, (bar[key] for key in x), x.values())))
-    if isinstance(x, (list, tuple)):
-        return type(x)(map(_like, bar, x))
-    return np.reshape(bar, np.shape(x)) if isinstance(x, np.ndarray) else bar
 ''',
     "_unbroadcast": '''
 def _unbroadcast(bar, x):

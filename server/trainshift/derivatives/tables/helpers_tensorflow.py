@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from trainshift.derivatives.tables.helpers_shared import structural
+
 HELPERS: Mapping[str, str] = {
+    **structural("tf.zeros_like(x)"),
     "_unbroadcast": '''
 def _unbroadcast(bar, x):
     """bar summed over the axes along which x was broadcast."""
@@ -71,43 +74,12 @@ def _gather_bar(bar, x, indices, axis=0):
     found = tf.math.unsorted_segment_sum(rows, tf.reshape(indices, [-1]), shape[axis])
     return tf.reshape(tf.transpose(found, [1, 0, 2]), shape)
 ''',
-    "_zeros": '''
-def _zeros(x):
-    """Zeros in the structure of x."""
-    if isinstance(x, dict):
-        return dict(zip(x, map(_zeros, x.values())))
-    if isinstance(x, (list, tuple)):
-        return type(x)(map(_zeros, x))
-    if x is None or isinstance(x, str) or callable(x):
-        return None
-    return tf.zeros_like(x) if hasattr(x, "shape") else 0.0
-''',
-    "_like": '''
-def _like(bar, x):
-    """bar in the containers of x."""
-    if isinstance(x, dict):
-        return dict(zip(x, map(_like, (bar[key] for key in x), x.values())))
-    if isinstance(x, (list, tuple)):
-        return type(x)(map(_like, bar, x))
-    return bar
-''',
     "_copied": '''
 def _copied(x):
     """x with containers of its own."""
     if isinstance(x, dict):
         return dict(zip(x, map(_copied, x.values())))
     return type(x)(map(_copied, x)) if isinstance(x, (list, tuple)) else x
-''',
-    "_cells": '''
-def _cells(x):
-    """Zeros in the structure of x that can be added to in place: a list for a tuple."""
-    if isinstance(x, dict):
-        return dict(zip(x, map(_cells, x.values())))
-    if isinstance(x, (list, tuple)):
-        return list(map(_cells, x))
-    if x is None or isinstance(x, str) or callable(x):
-        return None
-    return tf.zeros_like(x) if hasattr(x, "shape") else 0.0
 ''',
     "_add_at": '''
 def _add_at(bar, index, term):

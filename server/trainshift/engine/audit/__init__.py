@@ -12,16 +12,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from trainshift.core.program import Program
+from trainshift.core.ranks.averaging import Averaging
+from trainshift.core.ranks.beginning import Beginning
+from trainshift.core.ranks.dividing import Dividing
+from trainshift.core.ranks.flaws import Flaw
+from trainshift.core.ranks.scaling import Scaling
 from trainshift.core.text.edit import Change, Edit, merge
 from trainshift.core.text.facts import Site
 from trainshift.core.text.source import Span
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loops import Loops
-from trainshift.engine.audit.averaging import Averaging
-from trainshift.engine.audit.beginning import Beginning
-from trainshift.engine.audit.dividing import Dividing
-from trainshift.engine.audit.flaws import Flaw
-from trainshift.engine.audit.scaling import Scaling
 from trainshift.engine.edited import edited, forget_edited
 
 log = logging.getLogger(__name__)

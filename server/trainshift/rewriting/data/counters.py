@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from trainshift.core import tables
 from trainshift.core.lazy import cached_property
+from trainshift.core.names import api
+from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.script import Script
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Scope, Statement, argument, dotted, last_name
+from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted, last_name
 from trainshift.core.training.executions import LOOPS
+from trainshift.core.training.horovod import Horovod
+from trainshift.rewriting.data.divided_data import DividedData, Form
 from trainshift.rewriting.data.pace import Pace
 from trainshift.rewriting.ranks.root_only import RootOnly
 
@@ -40,6 +46,8 @@ class Counters:
         self._program = program
         self._script = program.script
         self._names = program.names
+        self._data = program.fact(DividedData)
+        self._horovod = program.fact(Horovod)
         self._pace = program.fact(Pace)
 
     @cached_property
@@ -55,6 +63,33 @@ class Counters:
         ]
         agrees = self._pace.agrees
         return [one for one in found if not agrees(one.node, one.statement.scope, one.statement)]
+
+    @cached_property
+    def totals(self) -> list[tuple[Site, ast.expr]]:
+        """The progress bars that are told how many steps a loop takes of which each rank takes its share."""
+        found = []
+        for site in self._script.sites_calling(api.last_names(*tables.PROGRESS_BARS)):
+            total = argument(site.node, None, "total")
+            if total is None or getattr(total, "value", ...) is None:
+                continue
+            names = self._names.full_names(site.node.func, site.scope, site.statement)
+            if names & tables.PROGRESS_BARS and any(map(self._pace.is_shared, self._shown_by(site))):
+                if not self._pace.agrees(total, site.scope, site.statement):
+                    found.append((site, total))
+        return found
+
+    def _shown_by(self, bar: Site) -> Iterator[Statement]:
+        """The loops of which a progress bar shows the turns."""
+        if isinstance(bar.statement.node, ast.For | ast.AsyncFor):
+            yield bar.statement
+        for site in self._script.sites_named("update"):
+            function = site.node.func
+            if isinstance(function, ast.Attribute):
+                held = Occurrence(function.value, site.scope, site.statement)
+                step = self._names.steps_back(held)
+                if step is not None and any(each.node is bar.node for each in (*step.sources, *step.within)):
+                    loops = (each for each in site.statement.ancestors() if isinstance(each.node, LOOPS))
+                    yield from itertools.islice(loops, 1)
 
     def _tested(self, statement: Statement) -> Iterator[Limit]:
         node = statement.node
@@ -84,19 +119,39 @@ class Counters:
         )
 
     def _saves(self, statement: Statement) -> bool:
-        """Whether a statement writes a file where its test holds."""
+        """Whether a statement writes a file where its test holds, or calls a function that does."""
         within = {part for each in statement.branches.get("body", ()) for part in each.walk()}
-        return any(site.statement in within for site in self._program.fact(RootOnly).written)
+        functions = {
+            each
+            for site in self._script.sites
+            if site.statement in within
+            for each in self._names.called_functions(site)
+        }
+        written = self._program.fact(RootOnly).written
+        return any(site.statement in within or site.scope.function() in functions for site in written)
 
     @cached_property
     def _counting(self) -> dict[str, list[Statement]]:
         """The statements that count a step each, by what they count in."""
         found: dict[str, list[Statement]] = {}
         for statement in self._script.statements:
-            target = _counted_in(statement)
+            target = _counted_in(statement) or self._numbered_by(statement)
             if target and self._is_once_a_step(statement):
                 found.setdefault(target, []).append(statement)
         return found
+
+    def _numbered_by(self, statement: Statement) -> str:
+        """The name of the number of a loop's turns, of which each rank takes fewer."""
+        node = statement.node
+        if not isinstance(node, ast.For) or not isinstance(node.target, ast.Name):
+            return ""
+        data = self._data.of(statement)
+        counts = data is not None and any(place.form is Form.COUNT for place in data.places)
+        # Shares of numbers are no numbers of turns.
+        fewer = isinstance(node.iter, ast.Call) and self._horovod.divided(
+            node.iter, statement.scope, statement
+        )
+        return node.target.id if counts or fewer else ""
 
     def _is_once_a_step(self, statement: Statement) -> bool:
         """Whether a statement runs in each step of a training of which a rank takes its share."""

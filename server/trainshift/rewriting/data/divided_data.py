@@ -20,7 +20,7 @@ from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod
 from trainshift.rewriting.data.arrays import read_arrays
 from trainshift.rewriting.data.draws import Draw
-from trainshift.rewriting.data.index_loops import read_index_loop
+from trainshift.rewriting.data.index_loops import IndexLoop, read_index_loop
 from trainshift.rewriting.data.iterated import Iterated, Iteration
 from trainshift.rewriting.data.knowledge import Knowledge
 from trainshift.rewriting.data.operations import BATCHING, JOINING, PASSABLE, SHUFFLING
@@ -137,6 +137,7 @@ class DividedData:
         self._knowledge = program.fact(Knowledge)
         self._readers = program.fact(Readers)
         self._iterated = program.fact(Iterated)
+        self._index_loops: dict[Iteration, IndexLoop | None] = {}
 
     @cached_property
     def loops(self) -> list[LoopData]:
@@ -171,7 +172,7 @@ class DividedData:
         at, fit = pipeline.iteration.at, pipeline.iteration.fit
         if fit is not None and fit.given("y") is not None:
             return False
-        if read_index_loop(self._program, pipeline.iteration) is not None:
+        if self._index_loop(pipeline.iteration) is not None:
             return False
         if any(node.is_dataset and node.operation for node in self._nodes(pipeline)):
             return True
@@ -274,8 +275,13 @@ class DividedData:
         )
         return self._drawn(iteration, places, given.reason, given.doubts)
 
+    def _index_loop(self, iteration: Iteration) -> IndexLoop | None:
+        if iteration not in self._index_loops:
+            self._index_loops[iteration] = read_index_loop(self._program, iteration)
+        return self._index_loops[iteration]
+
     def _of_numbers(self, iteration: Iteration) -> LoopData | None:
-        loop = read_index_loop(self._program, iteration)
+        loop = self._index_loop(iteration)
         if loop is None:
             return None
         form = Form.COUNT if loop.counts else Form.SEQUENCE
@@ -387,8 +393,7 @@ class _Cutting:
 
     def _line(self, at: Occurrence) -> str:
         assert at.statement is not None
-        script, offset = self._script.at(self._script.statement_span(at.statement).start)
-        return f"line {script.source.line_of(offset) + 1}"
+        return f"line {self._script.line_at(self._script.statement_span(at.statement).start)}"
 
 
 def _keeps_file(node: Node) -> bool:

@@ -33,7 +33,7 @@ _CHOOSING = {
 # What gives a number, or numbers in a row.
 _COUNTING = frozenset({"arange", "int", "len", "list", "range"})
 _COUNTS = (ast.Attribute, ast.BinOp, ast.Constant, ast.Subscript)
-_NUMBERS = frozenset({"rand", "randint", "randn", "random", "random_sample", "uniform", "normal"})
+_NUMBERS = frozenset({"integers", "rand", "randint", "randn", "random", "random_sample", "uniform", "normal"})
 _GENERATORS = frozenset({"numpy.random.default_rng", "numpy.random.RandomState", "random.Random"})
 # What gives the same whatever the order of what it is given.
 _UNORDERED = frozenset({"builtins.len", "builtins.max", "builtins.min", "builtins.sorted", "builtins.sum"})
@@ -115,6 +115,11 @@ class Draws:
                 found.append(Draw(site, self._remedy_in_place(site)))
         return found
 
+    def choosing(self, at: Occurrence) -> list[Site]:
+        """The calls that draw the numbers which an expression is made of, and that nothing fixes."""
+        calls = (self._script.site_of(part) for part in self._parts_behind(at) if isinstance(part, ast.Call))
+        return [each for each in calls if self.is_free(each) or self._draws_numbers(each)]
+
     def _chosen_by_chance(self, at: Occurrence, parts: list[ast.expr]) -> Iterator[Draw]:
         """The draws that choose elements by a mask: how many these are is another number on each rank."""
         for part in parts:
@@ -126,6 +131,8 @@ class Draws:
                 yield from (Draw(site, None) for site in calls if self._draws_numbers(site))
 
     def _draws_numbers(self, site: Site) -> bool:
+        if site.name in _NUMBERS and self._is_of_own_generator(site):
+            return True
         names = self._names.full_names(site.node.func, site.scope, site.statement)
         drawn = any(name.startswith(f"{_BY_NUMPY}.") for name in names)
         return drawn and site.name in _NUMBERS and not self.is_seeded(_BY_NUMPY)

@@ -12,16 +12,15 @@ from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
 from trainshift.core.readings import Reading, Readings
 from trainshift.core.text.expressions import does_more
-from trainshift.core.text.facts import Scope, Site, Statement, expression_path, last_name
+from trainshift.core.text.facts import Statement, expression_path, last_name
 from trainshift.core.training.effects import Effect, Effects
+from trainshift.rewriting.data.batches import draws_batches
 from trainshift.rewriting.data.draws import Draw, Draws
 from trainshift.rewriting.data.iterated import Iteration
 from trainshift.rewriting.data.knowledge import unordered
 
 _LISTS = frozenset({"numpy.array_split", "numpy.split"})
 _RANGE = "builtins.range"
-# Methods of data that hand out batches in an order of their own, which they draw.
-_DRAWN = ("next_batch",)
 
 _ARITHMETIC = frozenset({"int", "len", "max", "min", "slice"})
 
@@ -39,6 +38,18 @@ class IndexLoop:
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class _Numbered:
+    """A `for` loop over numbers, what stands inside it, and the names of its number and what is made of it.
+
+    There are no names where it does not go through numbers one by one.
+    """
+
+    loop: Statement
+    inside: list[Statement]
+    names: set[str]
+
+
 def read_index_loop(program: Program, iteration: Iteration) -> IndexLoop | None:
     """How a loop goes through arrays by number; None if it does not."""
     node = iteration.statement.node
@@ -50,13 +61,14 @@ def read_index_loop(program: Program, iteration: Iteration) -> IndexLoop | None:
         return _shared(program, numbers, [numbers])
     if _RANGE not in names or not isinstance(numbers.node, ast.Call):
         return None
-    cut = list(_cut_out(program, iteration.statement, numbers.node))
+    numbered = _numbered(iteration.statement)
+    cut = list(_cut_out(numbered, numbers.node))
     if cut:
-        other = _told_apart(program, iteration.statement)
+        other = _told_apart(program, numbered)
         if other is not None:
             return IndexLoop(numbers, reason=f"its number, which would differ by rank, also {other}")
         return _shared(program, numbers, cut)
-    if _draws_batches(program, iteration.statement) and len(numbers.node.args) == 1:
+    if draws_batches(program, iteration.statement) and len(numbers.node.args) == 1:
         seeded = program.fact(Draws).is_seeded("numpy.random")
         reason = "its batches are drawn by a seed, the same on all ranks" if seeded else ""
         return IndexLoop(numbers.part(numbers.node.args[0]), counts=True, reason=reason)
@@ -85,43 +97,43 @@ def _called(program: Program, at: Occurrence) -> frozenset[str]:
     return program.names.full_names(at.node.func, at.scope, at.statement)
 
 
-def _cut_out(program: Program, loop: Statement, numbers: ast.Call) -> Iterator[Occurrence]:
-    """The arrays that a loop's number cuts: by a slice, or one by one where their length is its end."""
+def _numbered(loop: Statement) -> _Numbered:
     assert isinstance(loop.node, ast.For)
-    if not isinstance(loop.node.target, ast.Name):
-        return
     inside = [each for each in loop.walk() if each is not loop and each.scope is loop.scope]
-    counted = _made_of({loop.node.target.id}, inside)
+    target = loop.node.target
+    return _Numbered(loop, inside, _made_of({target.id}, inside) if isinstance(target, ast.Name) else set())
+
+
+def _cut_out(numbered: _Numbered, numbers: ast.Call) -> Iterator[Occurrence]:
+    """The arrays that a loop's number cuts: by a slice, or one by one where their length is its end."""
     measured = {ast.dump(part) for each in numbers.args for part in ast.walk(each)}
-    for statement in inside:
-        for part in _own_parts(statement):
+    for statement in numbered.inside:
+        for part in statement.own_parts():
             if not isinstance(part, ast.Subscript) or not isinstance(part.ctx, ast.Load):
                 continue
-            if not _reads(part.slice, counted):
+            if not _reads(part.slice, numbered.names):
                 continue
             slices = any(isinstance(each, ast.Slice) for each in ast.walk(part.slice))
             if slices or ast.dump(part.value) in measured:
                 yield Occurrence(part.value, statement.scope, statement)
 
 
-def _told_apart(program: Program, loop: Statement) -> str | None:
+def _told_apart(program: Program, numbered: _Numbered) -> str | None:
     """What a loop's number is read for besides data and what rank 0 tells or writes; None for nothing else.
 
     Each rank has numbers of its own, so what it decides or computes would differ by rank.
     """
-    assert isinstance(loop.node, ast.For)
-    assert isinstance(loop.node.target, ast.Name)
-    inside = [each for each in loop.walk() if each is not loop and each.scope is loop.scope]
-    binding = {loop, *inside}
-    for name in sorted(_made_of({loop.node.target.id}, inside)):
+    binding = {numbered.loop, *numbered.inside}
+    for name in sorted(numbered.names):
         for read in program.fact(Readings).of(name):
             at = Occurrence(read.node, read.scope, read.statement)
             if not any(each.statement in binding for each in program.names.bindings(at)):
                 continue
-            if read.statement not in binding or read.scope is not loop.scope:
-                return f"is read in line {_line(program, read.statement)}"
+            line = program.script.line_at(program.script.statement_span(read.statement).start)
+            if read.statement not in binding or read.scope is not numbered.loop.scope:
+                return f"is read in line {line}"
             if not _is_of_data(read) and not _only_tells(program, read.statement):
-                return f"decides what is done in line {_line(program, read.statement)}"
+                return f"decides what is done in line {line}"
     return None
 
 
@@ -154,11 +166,6 @@ def _only_tells(program: Program, statement: Statement) -> bool:
     return True
 
 
-def _line(program: Program, statement: Statement) -> int:
-    script, offset = program.script.at(program.script.statement_span(statement).start)
-    return script.source.line_of(offset) + 1
-
-
 def _made_of(names: set[str], inside: list[Statement]) -> set[str]:
     """The names that are worked out of some names in a loop, by arithmetic alone."""
     found, size = set(names), 0
@@ -179,32 +186,3 @@ def _is_arithmetic(node: ast.expr) -> bool:
 
 def _reads(node: ast.AST, names: set[str]) -> bool:
     return any(isinstance(part, ast.Name) and part.id in names for part in ast.walk(node))
-
-
-def _own_parts(statement: Statement) -> Iterator[ast.AST]:
-    """The nodes of a statement itself, without those of the blocks in it."""
-    waiting: list[ast.AST] = [statement.node]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        waiting += [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.stmt)]
-
-
-def _draws_batches(program: Program, loop: Statement) -> bool:
-    """Whether a loop asks an object for its next batch that draws its order anew, as far as is seen."""
-    inside = set(loop.walk())
-    sites = [site for site in program.script.sites_named(*_DRAWN) if site.statement in inside]
-    return bool(sites) and all(_draws(program, site) for site in sites)
-
-
-def _draws(program: Program, site: Site) -> bool:
-    functions = program.names.called_functions(site)
-    owners = {each.owner() or each for each in functions}
-    drawing = (each for each in program.script.sites if program.fact(Draws).is_free(each))
-    return not functions or any(_lies_in(each.scope, owners) for each in drawing)
-
-
-def _lies_in(scope: Scope | None, owners: set[Scope]) -> bool:
-    while scope is not None and scope not in owners:
-        scope = scope.parent
-    return scope is not None

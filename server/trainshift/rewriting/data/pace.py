@@ -10,10 +10,12 @@ from trainshift.core.names.flow import reaching_calls
 from trainshift.core.names.occurrence import of_call
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Scope, Site, Statement
+from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.what_trains import WhatTrains
+from trainshift.rewriting.data.batches import takes_batches
 from trainshift.rewriting.data.divided_data import DividedData, How
 from trainshift.rewriting.data.iterated import Iterated, Iteration
 from trainshift.rewriting.data.step_counts import StepCount, StepCounts
@@ -25,6 +27,11 @@ _ENDS = {
     Pattern.ESTIMATOR: {"steps", "max_steps"},
     Pattern.MONITORED_SESSION: {"num_steps", "last_step"},
 }
+# What is said of a loop that is not divided, and of which data nothing is known.
+ALL_TURNS = (
+    "every rank takes all turns of {}: nothing tells which of the data are its share; go through a dataset "
+    "whose length is known, or divide the turns by `hvd.size()` if each draws a batch of its own"
+)
 
 
 class Taken(Enum):
@@ -117,6 +124,19 @@ class Pace:
         taken = {count.site.node: count for count in self._program.fact(StepCounts).taken}
         at = each.at[:3]
         return bool(reaching_calls(self._script, taken, *at)) or self._horovod.divided(*at)
+
+    @cached_property
+    def undivided(self) -> list[Statement]:
+        """The innermost loops of which each rank takes all turns, and nothing tells a share of their data.
+
+        They are in text order; there are none if nobody wants the data divided.
+        """
+        if not self._program.whole.choices.divide_data:
+            return []
+        outer = {above for each in self.loops for above in self._above(each)}
+        found = [each for each in self.loops if isinstance(each.node, LOOPS) and each not in outer]
+        whole = [each for each in found if not self.is_shared(each) and self._data.of(each) is None]
+        return [each for each in whole if takes_batches(self._program, each)]
 
     def _above(self, statement: Statement) -> set[Statement]:
         """The statements around one, and around the calls of the functions that it is in."""

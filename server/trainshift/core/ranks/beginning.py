@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from trainshift.core.lazy import cached_property
 from trainshift.core.names.values import Instance, Value
 from trainshift.core.program import Program
+from trainshift.core.ranks.flaws import Flaw, at, reaching
 from trainshift.core.text.facts import Scope, Site, argument, arguments, last_name
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import GRAPH_PATTERNS, Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.steps import VARIABLE_LISTS, Steps
-from trainshift.engine.audit.flaws import Flaw, at, reaching
 
 _OF_SOME = "broadcast_variables"
 _BROADCASTING = (

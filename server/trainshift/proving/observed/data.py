@@ -13,7 +13,7 @@ from functools import cache, wraps
 from itertools import takewhile, zip_longest
 from typing import Any
 
-from proof.record import Column, Record
+from trainshift.proving.observed.record import Column, Record
 
 # A process in which this is set notes its data, and keeps the seeds that its script sets.
 VARIABLE = "TRAINSHIFT_PROOF_DATA"

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from proof.record import Column, Record, Run
+from trainshift.proving.observed.record import Column, Record, Run
 
 Batch = list[str]
 

@@ -60,7 +60,7 @@ class Record:
     `temporary` the directories that `tempfile` made, relative to the process's directory.
     `data` are, for each time that gradients were taken, the tensors that the loss was computed from;
     `evaluated` how many elements each evaluation or other walk through data saw.  Both are empty unless the
-    process was to note them (`proof.data`).
+    process was to note them (`trainshift.proving.observed.data`).
     `gpus` are the lists ("0", or "0,1") of the GPUs that its sessions were given or, where there was none,
     TensorFlow's runtime; of those that are not there.
     """

@@ -7,7 +7,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 
-from proof.record import OptimizerRecord, Record, Run
+from trainshift.proving.observed.record import OptimizerRecord, Record, Run
 
 TOLERANCE = 1e-6
 # How far a divided schedule may be from the original's, relative to its steps: counts are rounded.

@@ -9,9 +9,9 @@ from trainshift.core.names import api
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.values import Instance, UserInstance, Value
 from trainshift.core.program import Program
+from trainshift.core.ranks.flaws import Flaw, at
 from trainshift.core.text.facts import COMPREHENSIONS, Scope, Site, alternatives, argument, arguments
 from trainshift.core.training.horovod import Horovod
-from trainshift.engine.audit.flaws import Flaw, at
 
 _RATES = ("learning_rate", "lr", "initial_learning_rate")
 # A rate is not followed through more names than this.

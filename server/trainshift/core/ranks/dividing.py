@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
+from trainshift.core.ranks.flaws import Flaw, at
 from trainshift.core.text.facts import (
     COMPREHENSIONS,
     Site,
@@ -18,7 +19,6 @@ from trainshift.core.text.facts import (
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
-from trainshift.engine.audit.flaws import Flaw, at
 
 # What a `fit` is given of the data: its arguments by position and by name.
 _GIVEN = {"x": 0, "y": 1, "sample_weight": None}
@@ -90,6 +90,9 @@ class Dividing:
             return max((self._times(of.part(each), depth) for each in arguments(node)), default=0)
         if isinstance(node, ast.Subscript) and self._depends(node.slice, of):
             return 1 + self._times(of.part(node.value), depth)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div | ast.FloorDiv):
+            own = self._horovod.divided(node.right, of.scope, of.statement)
+            return own + self._times(of.part(node.left), depth)
         if isinstance(node, ast.Name | ast.Attribute | ast.Subscript) or alternatives(node):
             step = self._names.steps_back(of)
             return max((self._times(each, depth) for each in step.sources), default=0) if step else 0

@@ -1,0 +1,48 @@
+"""Horovod's own names and signatures, without Horovod.
+
+The data is `horovod_api.json`, written by `python -m trainshift.dev.generate_horovod_api` from the installed
+package; this module reads it once, at the first question.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+
+from trainshift.core.names import api
+
+PATH = Path(__file__).with_name("horovod_api.json")
+TENSORFLOW = "horovod.tensorflow"
+KERAS = ("horovod.tensorflow.keras", "horovod.keras")
+DOORS = (TENSORFLOW, *KERAS)
+"""The modules of Horovod that scripts with TensorFlow import."""
+
+
+@cache
+def _modules() -> dict[str, dict[str, str | None]]:
+    modules: dict[str, dict[str, str | None]] = json.loads(PATH.read_text(encoding="utf-8"))["modules"]
+    return modules
+
+
+def has_module(name: str) -> bool:
+    """Whether the members of a module are recorded."""
+    return name in _modules()
+
+
+def has(name: str) -> bool:
+    """Whether `name`, in full, is a member of a recorded module."""
+    module, _, member = name.rpartition(".")
+    return member in _modules().get(module, ())
+
+
+def homes(member: str) -> list[str]:
+    """The modules of `DOORS` and below that have a member of this name, in their order."""
+    return [module for module, members in _modules().items() if member in members]
+
+
+@cache
+def signature(name: str) -> api.Signature | None:
+    """What a function or class takes, by its full name; None if it is unknown."""
+    module, _, member = name.rpartition(".")
+    return api.read_signature(_modules().get(module, {}).get(member))

@@ -1,0 +1,47 @@
+"""The texts of helpers that differ only in what they give for one number, array or tensor."""
+
+from __future__ import annotations
+
+_ZEROS = '''
+def _zeros(x):
+    """Zeros in the structure of x."""
+    if isinstance(x, dict):
+        return dict(zip(x, map(_zeros, x.values())))
+    if isinstance(x, (list, tuple)):
+        return type(x)(map(_zeros, x))
+    if x is None or isinstance(x, str) or callable(x):
+        return None
+    return {zero} if hasattr(x, "shape") else 0.0
+'''
+_CELLS = '''
+def _cells(x):
+    """Zeros in the structure of x that can be added to in place: a list for a tuple."""
+    if isinstance(x, dict):
+        return dict(zip(x, map(_cells, x.values())))
+    if isinstance(x, (list, tuple)):
+        return list(map(_cells, x))
+    if x is None or isinstance(x, str) or callable(x):
+        return None
+    return {zero} if hasattr(x, "shape") else 0.0
+'''
+_LIKE = '''
+def _like(bar, x):
+    """bar in the containers of x."""
+    if isinstance(x, dict):
+        return dict(zip(x, map(_like, (bar[key] for key in x), x.values())))
+    if isinstance(x, (list, tuple)):
+        return type(x)(map(_like, bar, x))
+    return {bar}
+'''
+
+
+def structural(zero: str, bar: str = "bar") -> dict[str, str]:
+    """The helpers that go through a structure, by their names.
+
+    `zero` is the expression for zeros in the shape of x, `bar` that for bar in the shape of x.
+    """
+    return {
+        "_zeros": _ZEROS.format(zero=zero),
+        "_cells": _CELLS.format(zero=zero),
+        "_like": _LIKE.format(bar=bar),
+    }

@@ -1,0 +1,1 @@
+"""Proving: a script and its conversion, run on real processes and compared (spec.md 10)."""

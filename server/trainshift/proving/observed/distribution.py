@@ -1,0 +1,68 @@
+"""Hooks on Horovod: what it wraps, and what it broadcasts."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from trainshift.proving.observed.steps import Steps
+from trainshift.proving.observed.values import Executed
+
+
+class Distribution(Steps):
+    """What makes the ranks of a training one."""
+
+    def hook_horovod(self, hvd: Any) -> None:
+        """Have what Horovod wraps counted, and the broadcasts that are executed noted."""
+        autograph = self.tf.__internal__.autograph
+        wrap, broadcast = hvd.DistributedGradientTape, hvd.broadcast_variables
+
+        def staged(function: Any) -> Any:
+            # AutoGraph converts Horovod's functions when a traced function calls them.  It leaves
+            # this module alone, so the hook has to hand the conversion on.
+            return autograph.tf_convert(function, autograph.control_status_ctx())
+
+        def distributed_gradient_tape(gradtape: Any, *args: Any, **kwargs: Any) -> Any:
+            self.record.wraps += 1
+            self.record.double_wraps += hasattr(gradtape, "_allreduce_grads")
+            return staged(wrap)(gradtape, *args, **kwargs)
+
+        def broadcast_variables(variables: Any, *args: Any, **kwargs: Any) -> Any:
+            # An iterator is not read here: Horovod gets what the script passed.
+            listed = [] if iter(variables) is variables else list(variables)
+            numbers = [self.see(variable) for variable in listed]
+
+            def note() -> None:
+                self.broadcast.update(numbers)
+                self.record.broadcasts.append([self.kept[number].name for number in numbers])
+
+            def note_in_session(*values: Any) -> None:
+                note()
+                self.see_session_values(numbers, values)
+                self.executed.append(Executed(reads))
+
+            if self.in_session_graph():
+                reads = self.reads(listed)
+                values = [self.tf.convert_to_tensor(variable) for variable in listed]
+                with self.tf.control_dependencies([self.observe(note_in_session, values)]):
+                    return broadcast(variables, *args, **kwargs)
+            result = staged(broadcast)(variables, *args, **kwargs)
+            self.observe(note)
+            return result
+
+        for module in ("horovod.tensorflow", "horovod.tensorflow.keras", "horovod.keras"):
+            self.hook_distributed_optimizer(importlib.import_module(module))
+        functions: Any = importlib.import_module("horovod.tensorflow.functions")
+        hvd.DistributedGradientTape = distributed_gradient_tape
+        hvd.broadcast_variables = functions.broadcast_variables = broadcast_variables
+
+    def hook_distributed_optimizer(self, module: Any) -> None:
+        """Have the optimizers that this module of Horovod wraps counted."""
+        wrap = module.DistributedOptimizer
+
+        def distributed_optimizer(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+            self.record.wraps += 1
+            self.record.double_wraps += hasattr(optimizer, "_allreduce_grads")
+            return wrap(optimizer, *args, **kwargs)
+
+        module.DistributedOptimizer = distributed_optimizer

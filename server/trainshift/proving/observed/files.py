@@ -1,0 +1,72 @@
+"""Hooks on files: which are opened for writing, by Python and by TensorFlow's own code."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from trainshift.proving.observed.distribution import Distribution
+
+CACHES = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "KERAS_HOME", "MPLCONFIGDIR")
+# TensorFlow's native writers, which Python's audit events do not show: module, name, and the place or
+# the name of the argument that holds the path.
+NATIVE_WRITERS: tuple[tuple[str, str, int | str], ...] = (
+    ("tensorflow.python.lib.io._pywrap_file_io", "WritableFile", 0),
+    ("tensorflow.python.lib.io._pywrap_file_io", "CopyFile", 1),
+    ("tensorflow.python.lib.io._pywrap_file_io", "RenameFile", 1),
+    ("tensorflow.python.client._pywrap_events_writer", "EventsWriter", 0),
+    ("tensorflow.python.ops.gen_summary_ops", "create_summary_file_writer", "logdir"),
+    ("tensorflow.python.ops.io_ops", "save_v2", 0),
+    ("tensorflow.python.ops.gen_io_ops", "write_file", 0),
+    ("tensorflow.io", "write_file", 0),
+)
+
+
+class Files(Distribution):
+    """What a process writes."""
+
+    def hook_files(self, home: Path) -> None:
+        """Have every file that is opened for writing outside `home` noted, and temporary directories."""
+        ignored = [home, Path("/dev"), Path("/proc"), Path(sys.prefix), Path(sys.base_prefix)]
+        ignored += [Path(os.environ[name]) for name in CACHES if name in os.environ]
+        written = self.record.written_elsewhere
+
+        def note(path: Any) -> None:
+            if not isinstance(path, str | bytes | os.PathLike):
+                return
+            place = Path(os.path.abspath(os.fsdecode(path)))
+            inside = any(place.is_relative_to(directory) for directory in ignored)
+            if not inside and "__pycache__" not in place.parts and str(place) not in written:
+                written.append(str(place))
+
+        def audit(event: str, arguments: tuple[Any, ...]) -> None:
+            if event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR):
+                note(arguments[0])
+
+        def hook(module: Any, name: str, place: int | str) -> None:
+            original = getattr(module, name)
+
+            def call(*args: Any, **kwargs: Any) -> Any:
+                path: Any = kwargs.get(place) if isinstance(place, str) else next(iter(args[place:]), None)
+                if self.tf.is_tensor(path):
+                    path = path.numpy() if hasattr(path, "numpy") else None
+                note(path)
+                return original(*args, **kwargs)
+
+            setattr(module, name, call)
+
+        make_directory = tempfile.mkdtemp
+
+        def mkdtemp(*args: Any, **kwargs: Any) -> Any:
+            made = make_directory(*args, **kwargs)
+            self.record.temporary.append(os.path.relpath(os.fsdecode(made), home))
+            return made
+
+        tempfile.mkdtemp = mkdtemp
+        for module, name, place in NATIVE_WRITERS:
+            hook(importlib.import_module(module), name, place)
+        sys.addaudithook(audit)

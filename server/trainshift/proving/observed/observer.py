@@ -1,0 +1,148 @@
+"""The hooks laid on TensorFlow, Keras and Horovod in one process, and what they have seen.
+
+They add observations (plain calls when eager, `tf.numpy_function` nodes in a graph) and change no value that
+the script computes, except that every seed which a script sets is moved by the rank, so that the ranks
+differ; not where data are noted, which seeds often decide.
+XLA can compile no observation: an original runs without `jit_compile`, a conversion that keeps it fails,
+as Horovod 0.28.1 does by itself.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+from trainshift.proving.observed.files import Files
+from trainshift.proving.observed.surroundings import drop_xla
+from trainshift.proving.observed.values import digest
+
+# No two neighbours are further apart than an eighth.  With each there is its double, mostly its triple too:
+# what two or three ranks are given is compared with the original at the very same step.
+SCHEDULE_STEPS = sorted(
+    {times * (step << power) for times in (1, 3) for step in range(16) for power in range(11)}
+)
+
+
+class Observer(Files):
+    """All hooks and what they have seen; one per process."""
+
+    def hook_training(self) -> None:
+        """Have noted what lets a metric decide about a training, and how many steps are run at a time."""
+        tf = self.tf
+
+        def after(owner: Any, name: str, note: Callable[..., None]) -> None:
+            original = getattr(owner, name)
+
+            @wraps(original)
+            def call(this: Any, *args: Any, **kwargs: Any) -> Any:
+                result = original(this, *args, **kwargs)
+                note(this, *args, **kwargs)
+                return result
+
+            setattr(owner, name, call)
+
+        def note_callbacks(callbacks: Any, *_: Any, **__: Any) -> None:
+            for callback in callbacks.callbacks:
+                if not isinstance(callback, tf.keras.callbacks.TerminateOnNaN):
+                    self.record.stops |= mentions(type(callback), "stop_training")
+                self.record.adapts |= isinstance(callback, tf.keras.callbacks.ReduceLROnPlateau)
+
+        def note_hooks(session: Any, *_: Any, **__: Any) -> None:
+            for hook in session._hooks:
+                self.record.stops |= mentions(type(hook), "request_stop")
+
+        def note_model(model: Any, *_: Any, **__: Any) -> None:
+            steps = int(model._steps_per_execution.numpy()) if tf.executing_eagerly() else 1
+            self.record.steps_per_execution = max(self.record.steps_per_execution, steps)
+
+        def note_metric(callback: Any, epoch: int, logs: Any = None) -> None:
+            self.record.monitored.append(str(float((logs or {}).get(callback.monitor, "nan"))))
+
+        monitored: Any = importlib.import_module("tensorflow.python.training.monitored_session")
+        after(tf.keras.callbacks.CallbackList, "__init__", note_callbacks)
+        after(monitored._MonitoredSession, "__init__", note_hooks)
+        after(tf.keras.Model, "compile", note_model)
+        for callback in (tf.keras.callbacks.EarlyStopping, tf.keras.callbacks.ReduceLROnPlateau):
+            after(callback, "on_epoch_end", note_metric)
+
+    def finish(self, directory: Path) -> None:
+        """Write record.json, and the values of the trained variables and slots as values.npz."""
+        values: dict[str, Any] = {}
+        stepped = [watch for watch in self.watches.values() if watch.record.steps]
+        for place, watch in enumerate(stepped):
+            record = watch.record
+            for index, number in enumerate(watch.trained):
+                value = self.value(number)
+                record.variables.append(self.kept[number].name)
+                record.initial.append(self.initial[number])
+                record.final.append("" if value is None else digest([value]))
+                if value is not None:
+                    values[f"{place}/variables/{index}"] = value
+                if number not in self.broadcast:
+                    record.unbroadcast_variables.append(self.kept[number].name)
+            for number in watch.slots:
+                value = self.value(number)
+                if value is not None and number not in watch.trained:
+                    values[f"{place}/slots/{len(record.slots)}"] = value
+                    record.slots.append(self.kept[number].name)
+                    if number not in self.broadcast:
+                        record.unbroadcast_slots.append(self.kept[number].name)
+            record.schedule = self.sample(watch.schedule)
+            self.record.optimizers.append(record)
+        self.np.savez(directory / "values.npz", **values)
+        self.record.gpus = self.gpus.used()
+        self.record.save(directory / "record.json")
+
+    def sample(self, schedule: Any) -> dict[str, float]:
+        """What an optimizer's schedule gives at a few steps; empty if it has a constant rate."""
+        if not isinstance(schedule, self.tf.keras.optimizers.schedules.LearningRateSchedule):
+            return {}
+        if not self.tf.executing_eagerly():
+            return {}
+        return {str(step): float(schedule(self.tf.constant(step, self.tf.int64))) for step in SCHEDULE_STEPS}
+
+
+def mentions(owner: type, name: str) -> bool:
+    """Whether a method of the class, or of one that it inherits from, uses an attribute of the name.
+
+    TensorFlow's own hooks do not count: they stop at a step, or at a value that is not finite.
+    """
+    bases = [base for base in owner.__mro__ if not base.__module__.startswith("tensorflow.python.training.")]
+    methods = [method for base in bases for method in vars(base).values()]
+    return any(name in method.__code__.co_names for method in methods if hasattr(method, "__code__"))
+
+
+def install(observer: Observer) -> None:
+    """Lay all hooks but those on files."""
+    tf = observer.tf
+    config: Any = importlib.import_module("tensorflow.python.autograph.core.config")
+    config.CONVERSION_RULES = (config.DoNotConvert("trainshift"), *config.CONVERSION_RULES)
+
+    for module, name in (
+        ("keras.src.optimizers.optimizer", "_BaseOptimizer"),
+        ("keras.src.optimizers.legacy.optimizer_v2", "OptimizerV2"),
+        ("tensorflow.python.training.optimizer", "Optimizer"),
+    ):
+        observer.hook_optimizer(getattr(importlib.import_module(module), name))
+    scaling: Any = importlib.import_module("keras.src.mixed_precision.loss_scale_optimizer")
+    observer.hook_loss_scaling(scaling.LossScaleOptimizer)
+    observer.hook_loss_scaling(scaling.LossScaleOptimizerV3)
+    observer.hook_compute_gradients()
+    for owner, name, target in (
+        (tf, "gradients", "ys"),
+        (tf.compat.v1, "gradients", "ys"),
+        (tf.keras.optimizers.legacy.Optimizer, "get_gradients", "loss"),
+    ):
+        observer.hook_graph_gradients(owner, name, target)
+    observer.hook_sessions()
+    observer.hook_training()
+    if not os.environ.get("HOROVOD_SIZE"):
+        drop_xla()
+    observer.hook_tape()
+    if importlib.util.find_spec("horovod"):
+        observer.hook_horovod(importlib.import_module("horovod.tensorflow"))

@@ -1,0 +1,186 @@
+"""Hooks on what takes gradients and what applies them: tapes, optimizers, sessions."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Iterable, Sequence
+from functools import wraps
+from typing import Any
+
+from trainshift.proving.observed.values import Executed, Values, digest
+
+
+class Steps(Values):
+    """The gradients of every executed step, and what it makes of the variables."""
+
+    def hook_optimizer(self, owner: Any) -> None:
+        """Have every `apply_gradients` of this family of optimizers observed."""
+        tf = self.tf
+        original = owner.apply_gradients
+
+        @wraps(original)
+        def apply_gradients(optimizer: Any, grads_and_vars: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
+            pairs = list(grads_and_vars)
+            used = [(gradient, variable) for gradient, variable in pairs if gradient is not None]
+            if not used:
+                return original(optimizer, pairs, *args, **kwargs)
+            watch = self.watch(optimizer)
+            numbers = [self.see(variable) for _, variable in used]
+            watch.trained.update(dict.fromkeys(numbers))
+            gradients = self.dense([gradient for gradient, _ in used])
+            split = len(gradients)
+            reads: dict[int, Any] = {}
+
+            def note(rate: Any, values: Sequence[Any]) -> None:
+                if not watch.loss_scaled:
+                    watch.record.rates.append(float(rate))
+                watch.record.gradients.append(digest(values[:split]))
+
+            def before_update(rate: Any, *values: Any) -> None:
+                note(rate, values)
+                self.see_session_values(numbers, values[split:])
+                self.executed.append(Executed(reads, watch, numbers))
+
+            def after_update(rate: Any, *values: Any) -> None:
+                note(rate, values)
+                watch.record.weights.append(digest(values[split:]))
+                watch.slots.update(dict.fromkeys(self.see(slot) for slot in watch.variables()))
+
+            def state() -> list[Any]:
+                weights = [tf.convert_to_tensor(variable) for _, variable in used]
+                return [self.rate(optimizer), *gradients, *weights]
+
+            if not self.in_session_graph():
+                result = original(optimizer, pairs, *args, **kwargs)
+                self.observe(after_update, state())
+                return result
+            with tf.control_dependencies([self.observe(before_update, state())]):
+                result = original(optimizer, pairs, *args, **kwargs)
+            slots = watch.variables()
+            watch.slots.update(dict.fromkeys(self.see(slot) for slot in slots))
+            reads.update(self.reads([*(variable for _, variable in used), *slots]))
+            return result
+
+        owner.apply_gradients = apply_gradients
+
+    def hook_loss_scaling(self, owner: Any) -> None:
+        """Have the steps counted that a `LossScaleOptimizer` takes or, where they overflow, skips.
+
+        In a session's graph only those that it takes are.
+        """
+        original = owner.apply_gradients
+
+        @wraps(original)
+        def apply_gradients(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+            if self.in_session_graph():
+                return original(optimizer, *args, **kwargs)
+            watch = self.watch(optimizer.inner_optimizer)
+            watch.loss_scaled = True
+            result = original(optimizer, *args, **kwargs)
+            self.observe(
+                lambda rate: watch.record.rates.append(float(rate)), [self.rate(optimizer.inner_optimizer)]
+            )
+            return result
+
+        owner.apply_gradients = apply_gradients
+
+    def hook_sessions(self) -> None:
+        """Have what steps and broadcasts have made of the variables read after every session's run."""
+        base: Any = importlib.import_module("tensorflow.python.client.session").BaseSession
+        run, call = base._call_tf_sessionrun, base._Callable.__call__
+
+        def observed_run(session: Any, *args: Any) -> Any:
+            result = run(session, *args)
+            self.read_executed(session)
+            return result
+
+        def observed_call(this: Any, *args: Any, **kwargs: Any) -> Any:
+            result = call(this, *args, **kwargs)
+            self.read_executed(this._session)
+            return result
+
+        base._call_tf_sessionrun, base._Callable.__call__ = observed_run, observed_call
+
+    def read_executed(self, session: Any) -> None:
+        """Read the variables of the steps and broadcasts that this session has just executed."""
+        executed, self.executed = self.executed, []
+        for reads, watch, trained in executed:
+            values = session.run(reads)
+            self.session_values.update(values)
+            if watch:
+                watch.record.weights.append(digest([values[number] for number in trained]))
+
+    def hook_graph_gradients(self, owner: Any, name: str, target: str) -> None:
+        """Have the gradients that a function of this name returns observed, in a session's graph.
+
+        `target` names the argument of which they are taken.
+        """
+        original = getattr(owner, name)
+        signature = inspect.signature(original)
+
+        @wraps(original)
+        def gradients(*args: Any, **kwargs: Any) -> Any:
+            result = original(*args, **kwargs)
+            if not self.in_session_graph():
+                return result
+            return self.observed_copies(signature.bind(*args, **kwargs).arguments[target], result)
+
+        setattr(owner, name, gradients)
+
+    def hook_compute_gradients(self) -> None:
+        """Have what `compute_gradients` of a TensorFlow 1 optimizer gives observed, in a session's graph."""
+        owner = self.tf.compat.v1.train.Optimizer
+        original = owner.compute_gradients
+        signature = inspect.signature(original)
+
+        @wraps(original)
+        def compute_gradients(*args: Any, **kwargs: Any) -> Any:
+            pairs = original(*args, **kwargs)
+            if not self.in_session_graph():
+                return pairs
+            loss = signature.bind(*args, **kwargs).arguments["loss"]
+            copies = self.observed_copies(loss, [gradient for gradient, _ in pairs])
+            return list(zip(copies, [variable for _, variable in pairs], strict=True))
+
+        owner.compute_gradients = compute_gradients
+
+    def observed_copies(self, target: Any, gradients: Sequence[Any]) -> list[Any]:
+        """The gradients of `target` as tensors that cannot be computed without being observed."""
+        present = [gradient for gradient in gradients if gradient is not None]
+        observations = [self.observe(self.note_local, self.dense(present))]
+        if self.data:
+            observations.append(self.data.note(target))
+        with self.tf.control_dependencies(observations):
+            copies = iter(self.tf.nest.map_structure(self.tf.identity, present, expand_composites=True))
+        return [gradient if gradient is None else next(copies) for gradient in gradients]
+
+    def note_local(self, *values: Any) -> None:
+        """Keep a digest of gradients that Horovod has not touched."""
+        self.record.local_gradients.append(digest(values))
+
+    def hook_tape(self) -> None:
+        """Have what `GradientTape.gradient` returns observed, except within a Jacobian's loop."""
+        tape = self.tf.GradientTape
+        gradient, jacobian, batch_jacobian = tape.gradient, tape.jacobian, tape.batch_jacobian
+
+        def observed_gradient(this: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
+            result = gradient(this, target, *args, **kwargs)
+            if not self.in_jacobian and not self.in_session_graph():
+                self.observe(self.note_local, self.dense(result))
+                if self.data:
+                    self.data.note(target)
+            return result
+
+        def unobserved(method: Any) -> Any:
+            def call(this: Any, *args: Any, **kwargs: Any) -> Any:
+                outer, self.in_jacobian = self.in_jacobian, True
+                try:
+                    return method(this, *args, **kwargs)
+                finally:
+                    self.in_jacobian = outer
+
+            return call
+
+        tape.gradient = observed_gradient
+        tape.jacobian, tape.batch_jacobian = unobserved(jacobian), unobserved(batch_jacobian)

@@ -1,0 +1,178 @@
+"""The variables, optimizers and steps of one process: what they are called here, and what they hold."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import weakref
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from trainshift.proving.observed.data import VARIABLE, DataHooks
+from trainshift.proving.observed.gpus import Gpus
+from trainshift.proving.observed.record import OptimizerRecord, Record
+
+
+class Numbers:
+    """Gives every object a number of its own, without keeping the object alive.
+
+    That matters: Horovod's broadcast fails in scripts that have dropped a model, which the
+    observer must not hide.
+    """
+
+    def __init__(self) -> None:
+        self.known: dict[int, tuple[weakref.ref[Any], int]] = {}
+        self.count = 0
+
+    def of(self, thing: Any) -> int:
+        """The number of `thing`; never one that a dead object had."""
+        reference, number = self.known.get(id(thing), (None, 0))
+        if reference is None or reference() is not thing:
+            self.count = number = self.count + 1
+            self.known[id(thing)] = weakref.ref(thing), number
+        return number
+
+
+class Kept(NamedTuple):
+    """What outlives a variable: its value can be read through the handle when the variable is gone."""
+
+    name: str
+    handle: Any
+    dtype: Any
+
+
+class Executed(NamedTuple):
+    """A step or a broadcast that a session's run executed: what to read when the run is over.
+
+    `watch` is the optimizer that took the step, `trained` the variables that it trained in it.
+    """
+
+    reads: dict[int, Any]
+    watch: Watch | None = None
+    trained: Sequence[int] = ()
+
+
+class Watch:
+    """One optimizer, and the numbers of the variables that it trained and of its own."""
+
+    def __init__(self, optimizer: Any) -> None:
+        self.optimizer = weakref.ref(optimizer)
+        self.record = OptimizerRecord(type(optimizer).__name__)
+        rate = getattr(optimizer, "_hyper", {}).get(
+            "learning_rate", getattr(optimizer, "_learning_rate", None)
+        )
+        self.schedule = rate if callable(rate) else None
+        self.loss_scaled = False
+        self.trained: dict[int, None] = {}
+        self.slots: dict[int, None] = {}
+
+    def variables(self) -> list[Any]:
+        """The optimizer's own variables: a list for new Keras optimizers, a method for all others."""
+        variables = getattr(self.optimizer(), "variables", ())
+        return list(variables() if callable(variables) else variables)
+
+
+class Values:
+    """What has been seen, and how it is read; one per process."""
+
+    def __init__(self, tf: Any, np: Any) -> None:
+        self.tf = tf
+        self.np = np
+        self.record = Record()
+        self.gpus = Gpus(tf)
+        self.numbers = Numbers()
+        self.kept: dict[int, Kept] = {}
+        self.watches: dict[int, Watch] = {}
+        self.broadcast: set[int] = set()
+        self.initial: dict[int, str | None] = {}
+        self.session_values: dict[int, Any] = {}
+        self.executed: list[Executed] = []
+        self.in_jacobian = False
+        self.data = DataHooks(tf, self.record, self.observe) if VARIABLE in os.environ else None
+
+    def in_session_graph(self) -> bool:
+        """Whether operations are now being added to a TensorFlow 1 graph, run later by a session."""
+        if self.tf.executing_eagerly():
+            return False
+        return not self.tf.compat.v1.get_default_graph().building_function
+
+    def observe(self, act: Callable[..., None], tensors: Sequence[Any] = ()) -> Any:
+        """Call `act` with the tensors' values each time that this point of the program is executed.
+
+        Returns the operation that does it, or None when eager.
+        """
+        if self.tf.executing_eagerly():
+            act(*[self.np.asarray(tensor) for tensor in tensors])
+            return None
+
+        def call(*values: Any) -> Any:
+            act(*values)
+            return self.np.int64(0)
+
+        return self.tf.numpy_function(call, list(tensors), self.tf.int64)
+
+    def see(self, variable: Any) -> int:
+        """The variable's number; on first sight keep its handle, and a digest of the value it has."""
+        number = self.numbers.of(variable)
+        if number not in self.kept:
+            with self.tf.init_scope():
+                eager = self.tf.executing_eagerly()
+                handle = getattr(variable, "handle", None) if eager else None
+                self.kept[number] = Kept(variable.name, handle, variable.dtype)
+                value = self.value(number)
+            self.initial[number] = None if value is None else digest([value])
+        return number
+
+    def value(self, number: int) -> Any:
+        """The value of a variable (a session's: when last read), or None if it has none yet."""
+        _, handle, dtype = self.kept[number]
+        if handle is None:
+            return self.session_values.get(number)
+        try:
+            return self.tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype).numpy()
+        except self.tf.errors.FailedPreconditionError:
+            return None
+
+    def see_session_values(self, numbers: Sequence[int], values: Sequence[Any]) -> None:
+        """Note the first values that variables of a session's graph are seen to have."""
+        for number, value in zip(numbers, values, strict=True):
+            if self.initial[number] is None:
+                self.initial[number] = digest([value])
+
+    def reads(self, variables: Sequence[Any]) -> dict[int, Any]:
+        """Tensors of a session's graph that give the values of variables whenever they are run."""
+        with self.tf.control_dependencies(None):
+            return {self.see(variable): variable.read_value() for variable in variables}
+
+    def watch(self, optimizer: Any) -> Watch:
+        """The watch on this optimizer; made on its first use."""
+        return self.watches.setdefault(self.numbers.of(optimizer), Watch(optimizer))
+
+    def dense(self, structure: Any) -> list[Any]:
+        """The tensors of a nested structure; of a sparse gradient, its values and indices."""
+        flat = self.tf.nest.flatten(structure, expand_composites=True)
+        return [tensor for tensor in flat if tensor is not None]
+
+    def rate(self, optimizer: Any) -> Any:
+        """The learning rate of an optimizer's last step (in a session's graph: of the one to come)."""
+        tf = self.tf
+        rate = float("nan")  # of an optimizer without a learning rate
+        with suppress(AttributeError, KeyError, ValueError):
+            if isinstance(optimizer, tf.compat.v1.train.Optimizer):
+                rate = optimizer._lr if hasattr(optimizer, "_lr") else optimizer._learning_rate
+                rate = rate() if callable(rate) else rate
+            elif isinstance(optimizer, tf.keras.optimizers.legacy.Optimizer):
+                rate = optimizer._decayed_lr(tf.float32)
+            else:
+                rate = optimizer._learning_rate
+                rate = rate(optimizer.iterations - 1) if callable(rate) else rate
+        return tf.cast(tf.convert_to_tensor(rate), tf.float64)
+
+
+def digest(values: Sequence[Any]) -> str:
+    """A short text that is equal for equal arrays."""
+    total = hashlib.blake2b(digest_size=8)
+    for value in values:
+        total.update(value.tobytes())
+    return total.hexdigest()

@@ -1,0 +1,148 @@
+"""Batches: what a loop takes of the data, turn by turn, that does not go through them itself.
+
+Where each turn draws its batch at random, or asks for the next of an endless row, each rank draws batches of
+its own, so only the number of turns is divided.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Scope, Site, Statement, argument, last_name
+from trainshift.rewriting.data.draws import Draws
+from trainshift.rewriting.data.knowledge import Knowledge
+from trainshift.rewriting.data.pipelines import Pipelines
+
+# Methods of data that hand out batches in an order of their own, which they draw.
+_HANDING_OUT = ("next_batch",)
+_NEXT = ("get_next", "next")
+# What a loop goes through that is no data.
+_COUNTING = frozenset({"builtins.range", "itertools.count", "itertools.repeat"})
+# Methods by which a container comes to hold more.
+_GROWING = ("add", "append", "appendleft", "extend", "insert", "push", "put", "remember", "store", "update")
+
+
+def draws_batches(program: Program, loop: Statement) -> bool:
+    """Whether all batches of a loop are drawn in it, another row of them on each rank, as far as is seen."""
+    inside = set(loop.walk())
+    handed = [site for site in program.script.sites_named(*_HANDING_OUT) if site.statement in inside]
+    if handed:
+        return all(_hands_out(program, site) for site in handed)
+    asked = [site for site in program.script.sites_named(*_NEXT) if site.statement in inside]
+    pipelines = [each for each in (_iterated(program, site) for site in asked) if each is not None]
+    if pipelines:
+        return all(_is_endless_draw(program, each) for each in pipelines)
+    return any(True for _ in _chosen(program, loop))
+
+
+def takes_batches(program: Program, loop: Statement) -> bool:
+    """Whether each turn of a loop takes other data than the one before, as far as is seen."""
+    if isinstance(loop.node, ast.For | ast.AsyncFor):
+        numbers = Occurrence(loop.node.iter, loop.scope, loop)
+        if not isinstance(numbers.node, ast.Call):
+            return True
+        if _COUNTING.isdisjoint(program.names.full_names(numbers.node.func, loop.scope, loop)):
+            return True
+    inside = list(loop.walk())
+    if any(site.statement in inside for site in program.script.sites_named(*_HANDING_OUT, *_NEXT)):
+        return True
+    counted = {name for statement in inside if statement is not loop for name in _bound(statement)}
+    return any(
+        isinstance(part, ast.Subscript)
+        and isinstance(part.ctx, ast.Load)
+        and any(isinstance(each, ast.Name) and each.id in counted for each in ast.walk(part.slice))
+        for statement in inside
+        for part in statement.own_parts()
+    )
+
+
+def _bound(statement: Statement) -> Iterator[str]:
+    for part in statement.own_parts():
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+            yield part.id
+
+
+def _hands_out(program: Program, site: Site) -> bool:
+    functions = program.names.called_functions(site)
+    owners = {each.owner() or each for each in functions}
+    drawing = (each for each in program.script.sites if program.fact(Draws).is_free(each))
+    return not functions or any(_lies_in(each.scope, owners) for each in drawing)
+
+
+def _lies_in(scope: Scope | None, owners: set[Scope]) -> bool:
+    while scope is not None and scope not in owners:
+        scope = scope.parent
+    return scope is not None
+
+
+def _iterated(program: Program, site: Site) -> Occurrence | None:
+    """What an iterator goes through of which a call asks for the next element: ``next(iter(ds))``."""
+    function = site.node.func
+    node = function.value if isinstance(function, ast.Attribute) else argument(site.node, 0)
+    if node is None:
+        return None
+    step = program.names.steps_back(Occurrence(node, site.scope, site.statement))
+    sources = step.sources if step is not None else [Occurrence(node, site.scope, site.statement)]
+    for each in sources:
+        if isinstance(each.node, ast.Call):
+            names = program.names.full_names(each.node.func, each.scope, each.statement)
+            if "builtins.iter" in names and each.node.args:
+                return each.part(each.node.args[0])
+    return None
+
+
+def _is_endless_draw(program: Program, at: Occurrence) -> bool:
+    """Whether a dataset never ends, and each rank has it in an order of its own."""
+    pipelines, known = program.fact(Pipelines), program.fact(Knowledge)
+    root = pipelines.read(at)
+    nodes = list(pipelines.upstream(root))
+    return (
+        root.is_dataset
+        and not any(node.unseen for node in nodes)
+        and not known.ends(root)
+        and any(map(known.draws_freely, nodes))
+    )
+
+
+def _chosen(program: Program, loop: Statement) -> Iterator[Site]:
+    """The draws in a loop, or in the functions that it calls, by which elements are chosen out of data."""
+    inside = set(loop.walk())
+    called = {
+        function
+        for site in program.script.sites
+        if site.statement in inside
+        for function in program.names.called_functions(site)
+    }
+    here = [each for each in program.script.statements if each in inside or each.scope.function() in called]
+    for statement in here:
+        for part in statement.own_parts():
+            if isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Load):
+                index = Occurrence(part.slice, statement.scope, statement)
+                drawn = [site for site in program.fact(Draws).choosing(index) if site.statement in here]
+                if drawn and not _is_made(program, part.value, here):
+                    yield from drawn
+
+
+def _is_made(program: Program, data: ast.expr, here: list[Statement]) -> bool:
+    """Whether what is chosen from may be made by the training itself, as memories are of what was met."""
+    name = last_name(data)
+    for statement in here:
+        for part in statement.own_parts():
+            if isinstance(part, ast.Name | ast.Attribute) and isinstance(part.ctx, ast.Store):
+                if last_name(part) == name:
+                    return True
+    stored = (
+        part.value
+        for statement in program.script.statements
+        for part in statement.own_parts()
+        if isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Store)
+    )
+    grown = (
+        site.node.func.value
+        for site in program.script.sites_named(*_GROWING)
+        if isinstance(site.node.func, ast.Attribute)
+    )
+    return not name or any(last_name(each) == name for each in (*stored, *grown))

@@ -1,0 +1,1 @@
+"""One file for each code of static graphs; `codes.py` lists them."""

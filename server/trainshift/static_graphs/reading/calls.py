@@ -1,0 +1,355 @@
+"""Calls: what a call in a static function gives, and which functions become static by it (SPEC-STATIC §2)."""
+
+from __future__ import annotations
+
+import ast
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
+
+from trainshift.core.names.values import Class, Function, Instance, Library, Member, UserInstance
+from trainshift.core.names.values import Value as Thing
+from trainshift.core.text.facts import Scope
+from trainshift.static_graphs.reading.elements import element_of
+from trainshift.static_graphs.reading.entries import NOT_TO_STATIC, TO_STATIC, is_layer
+from trainshift.static_graphs.reading.expressions import Expressions
+from trainshift.static_graphs.reading.frame import Frame
+from trainshift.static_graphs.reading.kinds import (
+    NOTHING,
+    UNKNOWN,
+    Dim,
+    Value,
+    constant,
+    join,
+    python,
+    tensor,
+)
+from trainshift.static_graphs.tables import api
+from trainshift.static_graphs.tables.api import Operation
+from trainshift.static_graphs.tables.results import result
+
+Words = Mapping[str, Value]
+# What going through the container gives, of a list as a list: `zip` and its like pair it.
+_HOLDING = frozenset({"LayerList", "Sequential", "LayerDict", "ParameterList", "ModuleList", "ModuleDict"})
+_STRINGS = frozenset({"str", "repr", "format", "chr", "hex", "bin"})
+_CASTS = {"int": "int64", "float": "float32", "bool": "bool"}
+_GROWING = frozenset({"append", "insert", "extend", "add", "setdefault", "update", "appendleft"})
+_ARRAYS = frozenset({"paddle.tensor.create_array", "paddle.tensor.array.create_array"})
+
+
+class Calls(Expressions):
+    """Evaluates calls."""
+
+    def _call(self, node: ast.Call, frame: Frame) -> Value:
+        given = tuple(self.evaluate(each, frame) for each in node.args)
+        words = {word.arg: self.evaluate(word.value, frame) for word in node.keywords if word.arg}
+        for word in node.keywords:
+            if word.arg is None:
+                self.evaluate(word.value, frame)
+        called = node.func
+        found = NOTHING
+        callee = self.evaluate(called, frame)
+        names: set[str] = set()
+        if isinstance(called, ast.Attribute) and not self._is_library(called, frame):
+            base = self.evaluate(called.value, frame)
+            found = self._method(called, base, given, words, frame)
+            if base.tensor is not None:
+                names.add(f"paddle.Tensor.{called.attr}")
+        for thing in sorted(callee.things, key=repr):
+            if isinstance(thing, Library):
+                names.add(thing.name)
+            elif isinstance(thing, Instance):
+                names.add(f"{thing.cls}.__call__")
+            found = found.joined(self._of(thing, node, given, words, frame, callee))
+        if frame.function is not None:
+            frame.function.named[node] = frozenset(names)
+        if found.is_nothing and not callee.things:
+            if callee.is_nothing and frame.function is not None:
+                return NOTHING
+            return UNKNOWN if "layer" not in callee.python else tensor()
+        if callee.unknown and not callee.things:
+            found = found.joined(UNKNOWN)
+        return replace(found, sources=found.sources | {node}) if found.tensor and not found.sources else found
+
+    def _is_library(self, node: ast.Attribute, frame: Frame) -> bool:
+        return bool(self.home(frame.scope).names.member_of_library(node))
+
+    # Methods of what is no object of a class
+
+    def _method(
+        self, called: ast.Attribute, base: Value, given: tuple[Value, ...], words: Words, frame: Frame
+    ) -> Value:
+        name = called.attr
+        found = NOTHING
+        if base.tensor is not None:
+            operation = api.method(name)
+            found = UNKNOWN
+            if operation is not None:
+                alone = replace(base, python=frozenset(), array=False, unknown=False)
+                found = result(operation, _given(operation, (alone, *given), words))
+                if name.endswith("_") or name in ("reshape", "flatten", "squeeze", "unsqueeze", "detach"):
+                    found = replace(found, views=base.sources | base.views)
+                if name.endswith("_"):
+                    found = replace(found, sources=base.sources)
+        element = base.whole_element
+        if base.array or base.python & {"list", "dict", "set"}:
+            if name in _GROWING and given:
+                self._grow(called.value, base, name, given, frame)
+                found = found.joined(python("None"))
+            elif name in ("pop", "get", "popleft", "setdefault"):
+                found = found.joined(join([element or UNKNOWN, *given[1:]]))
+            elif name == "items":
+                found = found.joined(
+                    python("list", element=python("tuple", items=(UNKNOWN, element or UNKNOWN)))
+                )
+            elif name == "values":
+                found = found.joined(python("list", element=element or UNKNOWN))
+            elif name == "keys":
+                found = found.joined(python("list", element=python("str")))
+            elif name == "copy":
+                found = found.joined(base)
+            elif name in ("index", "count"):
+                found = found.joined(python("int"))
+            else:
+                found = found.joined(python("None"))
+        if base.among("str"):
+            found = found.joined(python("list", element=python("str")) if "split" in name else python("str"))
+        return found
+
+    def _grow(self, holder: ast.expr, base: Value, name: str, given: tuple[Value, ...], frame: Frame) -> None:
+        """A container takes another element."""
+        added = given[-1]
+        if name in ("extend", "update"):
+            added = added.whole_element or UNKNOWN
+        element = base.whole_element
+        grown = replace(base, items=None, element=added if element is None else element.joined(added))
+        if name == "append" and base.items is not None and len(base.items) < 32 and not base.array:
+            grown = replace(base, items=(*base.items, added), element=None)
+        self.assign(holder, grown, frame, is_change=True)
+
+    # What a callee may be
+
+    def _of(
+        self,
+        thing: Thing,
+        node: ast.Call,
+        given: tuple[Value, ...],
+        words: Words,
+        frame: Frame,
+        callee: Value,
+    ) -> Value:
+        if isinstance(thing, Library):
+            return self._of_library(thing.name, node, given, words, frame)
+        if isinstance(thing, Function):
+            return self.called(thing.scope, thing.owner, given, dict(words), frame, node)
+        if isinstance(thing, UserInstance):
+            return self._of_object(thing, node, given, words, frame)
+        if isinstance(thing, Class):
+            layer = is_layer(self.home(thing.scope), thing.scope)
+            return python("layer" if layer else "object", things=frozenset({UserInstance(thing.scope, node)}))
+        if isinstance(thing, Instance):
+            return self._of_instance(thing, node, given, words, frame)
+        if isinstance(thing, Member) and thing.name == "create_parameter":
+            return tensor(*_created(given, words))
+        if isinstance(thing, Member) and thing.name in ("add_sublayer", "add_module", "add_parameter"):
+            return given[1] if len(given) > 1 else UNKNOWN
+        return UNKNOWN
+
+    def _of_object(
+        self, thing: UserInstance, node: ast.Call, given: tuple[Value, ...], words: Words, frame: Frame
+    ) -> Value:
+        names = self.home(thing.scope).names
+        own = names.function_named(thing.scope, "__call__")
+        function = own or names.function_named(thing.scope, "forward")
+        if function is not None:
+            return self.called(function, thing, given, dict(words), frame, node)
+        for base in sorted(names.library_bases(thing.scope)):
+            if api.is_layer_class(base) and base != api.LAYER:
+                return _by_returns(api.layer_returns(base))
+        return UNKNOWN
+
+    def _of_instance(
+        self, thing: Instance, node: ast.Call, given: tuple[Value, ...], words: Words, frame: Frame
+    ) -> Value:
+        name = thing.cls.rpartition(".")[2]
+        if thing.cls in TO_STATIC:
+            first = thing.node.args[0] if thing.node.args else None
+            return UNKNOWN if first is None else self._through(first, thing, node, given, words, frame)
+        if name == "Sequential":
+            held = self.evaluate_call_arguments(thing)
+            value = given[0] if given else UNKNOWN
+            for layer in held:
+                for each in sorted(layer.things, key=repr):
+                    value = self._of(each, node, (value,), {}, frame, layer)
+            return value if held and not value.is_nothing else tensor()
+        if api.is_layer_class(thing.cls):
+            return _by_returns(api.layer_returns(thing.cls))
+        return UNKNOWN
+
+    def _through(
+        self,
+        first: ast.expr,
+        thing: Instance,
+        node: ast.Call,
+        given: tuple[Value, ...],
+        words: Words,
+        frame: Frame,
+    ) -> Value:
+        """A call of what `to_static` was given."""
+        site = self.program.script.site_of(thing.node)
+        inner = self.evaluate(first, Frame(site.scope, site.statement, {}))
+        return join(
+            self._of(each, node, given, words, frame, inner) for each in sorted(inner.things, key=repr)
+        )
+
+    def evaluate_call_arguments(self, thing: Instance) -> list[Value]:
+        """What a container of layers was made of, in order."""
+        try:
+            site = self.program.script.site_of(thing.node)
+        except KeyError:
+            return []
+        place = Frame(site.scope, site.statement, {})
+        values = [self.evaluate(each, place) for each in thing.node.args]
+        if len(values) == 1 and values[0].items is not None:
+            return list(values[0].items)
+        return values
+
+    # Libraries
+
+    def _of_library(
+        self, full_name: str, node: ast.Call, given: tuple[Value, ...], words: Words, frame: Frame
+    ) -> Value:
+        root, _, name = full_name.rpartition(".")
+        if root == "builtins":
+            return self._builtin(name, node, given, words, frame)
+        if full_name in _ARRAYS:
+            return Value(array=True, element=NOTHING)
+        if full_name in TO_STATIC | NOT_TO_STATIC and given:
+            return given[0]
+        operation = api.function(full_name)
+        if operation is not None:
+            found = result(operation, _given(operation, given, words))
+            if given and (name.endswith("_") or name in ("reshape", "flatten", "squeeze", "unsqueeze")):
+                found = replace(found, views=given[0].sources | given[0].views)
+            return found
+        known = self.of_instance(Instance(full_name, node), frame)
+        if api.is_layer_class(full_name) and name in _HOLDING:
+            values = [each for value in given for each in (value.items or (value.whole_element or value,))]
+            return replace(known, element=join(values)) if values else known
+        if root == "math":
+            return python("float", "int")
+        if full_name in ("copy.copy", "copy.deepcopy") and given:
+            return given[0]
+        return known
+
+    def _builtin(
+        self, name: str, node: ast.Call, given: tuple[Value, ...], words: Words, frame: Frame
+    ) -> Value:
+        first = given[0] if given else NOTHING
+        if name in _CASTS:
+            if first.tensor is not None:
+                made = tensor(_CASTS[name], (), counts=first.tensor.counts)
+                return made if first.is_tensor else made.joined(python(name))
+            return python(name) if not first.unknown else python(name).joined(UNKNOWN)
+        if name == "len":
+            return self._length(first)
+        if name == "range":
+            if any(each.is_tensor for each in given):
+                return python("range", element=tensor("int64", ()))
+            if any(each.tensor is not None or each.unknown for each in given):
+                return python("range", element=tensor("int64", ()).joined(python("int")))
+            return python("range", element=python("int"))
+        if name == "enumerate":
+            item = element_of(first)
+            number = tensor("int64", ()) if first.is_tensor else python("int")
+            return python("enumerate", element=python("tuple", items=(number, item)))
+        if name == "zip":
+            return python("zip", element=python("tuple", items=tuple(map(element_of, given))))
+        if name in ("list", "tuple", "set", "sorted", "reversed", "iter"):
+            kind = name if name in ("list", "tuple", "set") else "list"
+            if not given:
+                return python(kind, items=())
+            return python(kind, items=first.items if name != "sorted" else None, element=element_of(first))
+        if name == "dict":
+            return python("dict", element=join([*words.values(), *filter(None, [first.whole_element])]))
+        if name in ("max", "min", "sum", "abs", "round", "pow", "divmod"):
+            values = [element_of(each) if each.python & {"list", "tuple"} else each for each in given]
+            if any(each.tensor is not None for each in values):
+                made = tensor(
+                    counts=next((v.tensor.counts for v in values if v.tensor and v.tensor.counts), None)
+                )
+                return made
+            return join(values) if not any(each.unknown for each in values) else UNKNOWN
+        if name in ("isinstance", "hasattr", "callable", "issubclass", "any", "all"):
+            if name == "isinstance" and first.unknown:
+                return python("bool")
+            return python("bool")
+        if name in _STRINGS:
+            return python("str")
+        if name == "getattr" and len(node.args) > 1 and isinstance(node.args[1], ast.Constant):
+            named = node.args[1].value
+            found = self.member(first, named, frame) if isinstance(named, str) else UNKNOWN
+            return found.joined(given[2]) if len(given) > 2 else found
+        if name in ("type", "id", "hash", "print", "open", "input", "object"):
+            return python("None" if name == "print" else "object")
+        if name == "super":
+            things = self.home(frame.scope).names.values(node, frame.scope, frame.statement)
+            return self.of_things(things, frame)
+        return UNKNOWN
+
+    def _length(self, value: Value) -> Value:
+        found = NOTHING
+        if value.tensor is not None:
+            shape = value.tensor.shape
+            found = self.size(shape[0] if shape else value.tensor.loose)
+        if value.array:
+            found = found.joined(tensor("int64", (1,)))
+        if value.items is not None:
+            return found.joined(constant(len(value.items)))
+        if value.python:
+            found = found.joined(python("int"))
+        return found.joined(UNKNOWN) if value.unknown and not value.python else found
+
+    @abstractmethod
+    def called(
+        self,
+        function: Scope,
+        owner: UserInstance | None,
+        given: tuple[Value, ...],
+        words: dict[str, Value],
+        frame: Frame,
+        node: ast.Call | None,
+    ) -> Value: ...
+
+    @abstractmethod
+    def assign(self, target: ast.expr, value: Value, frame: Frame, *, is_change: bool = False) -> None: ...
+
+
+def _given(operation: Operation, given: tuple[Value, ...], words: Words) -> dict[str, Value]:
+    """What an operation is given, by parameter."""
+    found = dict(zip(operation.parameters, given, strict=False))
+    if (
+        len(given) > 2
+        and operation.name in ("reshape", "transpose", "expand", "tile")
+        and given[1].among("int")
+    ):
+        found["shape" if operation.name != "transpose" else "perm"] = python("list", items=given[1:])
+    return found | dict(words)
+
+
+def _by_returns(returns: str) -> Value:
+    if returns == "tensor":
+        return tensor()
+    if returns == "tensors":
+        return python("tuple", element=tensor())
+    return tensor().joined(python("tuple", element=tensor()))
+
+
+def _created(given: tuple[Value, ...], words: Words) -> tuple[str, tuple[int | Dim, ...] | None]:
+    """The dtype and shape of a layer's parameter."""
+    shape = words.get("shape") or (given[0] if given else None)
+    items = shape.items if shape is not None else None
+    sizes = [each.constant if isinstance(each.constant, int) else Dim.ANY for each in items or ()]
+    asked = words.get("dtype")
+    dtype = "float32" if asked is None else asked.constant if isinstance(asked.constant, str) else ""
+    return dtype, tuple(sizes) if items is not None else None

@@ -1,0 +1,94 @@
+"""Elements: what is taken out of containers and tensors."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from trainshift.static_graphs.reading.kinds import (
+    NOTHING,
+    UNKNOWN,
+    Dim,
+    Tensor,
+    Value,
+    python,
+    tensor,
+)
+
+
+def element_of(value: Value) -> Value:
+    """What going through a value gives."""
+    found = NOTHING
+    if value.tensor is not None:
+        shape = value.tensor.shape
+        found = tensor(value.dtype, shape[1:] if shape else None)
+        found = replace(found, views=value.sources | value.views)
+    element = value.whole_element
+    if element is not None:
+        found = found.joined(element)
+    if value.python & {"str"}:
+        found = found.joined(python("str"))
+    if value.array and element is None:
+        found = found.joined(tensor())
+    known = value.python & {"list", "tuple", "dict", "set", "str", "range", "ndarray", "int"}
+    if value.unknown or (value.python and not known and element is None):
+        found = found.joined(UNKNOWN)
+    if "ndarray" in value.python:
+        found = found.joined(python("ndarray"))
+    return found if not found.is_nothing or value.items == () else found.joined(UNKNOWN)
+
+
+def item_of(value: Value, index: int) -> Value:
+    """What stands at an index of a value."""
+    if value.items is not None and -len(value.items) <= index < len(value.items):
+        found = value.items[index]
+        return found if value.is_python else found.joined(element_of(value))
+    return element_of(value)
+
+
+def sliced(base: Value, known: Tensor, node: ast.expr, index: Value) -> Value:
+    """What is taken out of a tensor."""
+    views = base.sources | base.views
+    parts = node.elts if isinstance(node, ast.Tuple) else [node]
+    if any(isinstance(each, ast.Constant) and each.value in (None, ...) for each in parts):
+        return replace(tensor(known.dtype), views=views)
+    given = list(index.items) if isinstance(node, ast.Tuple) and index.items is not None else [index]
+    if known.shape is None or len(parts) > len(known.shape) or len(given) != len(parts):
+        return replace(tensor(known.dtype), views=views)
+    shape: list[int | Dim] = []
+    for part, value, size in zip(parts, given, known.shape, strict=False):
+        if isinstance(part, ast.Slice):
+            shape.append(length_of(part, size))
+        elif value.tensor is not None:
+            if value.tensor.dtype == "bool":
+                return replace(
+                    tensor(known.dtype, (Dim.DATA, *known.shape[value.tensor.rank or 1 :])),
+                    views=frozenset(),
+                )
+            if value.tensor.shape is None:
+                return tensor(known.dtype)
+            shape += value.tensor.shape
+        elif value.unknown or not value.among("int"):
+            return replace(tensor(known.dtype), views=views)
+    return replace(tensor(known.dtype, (*shape, *known.shape[len(parts) :])), views=views)
+
+
+def cut_out(base: Value, node: ast.Slice) -> tuple[Value, ...] | None:
+    """The elements that a slice with constant ends takes of a list."""
+    ends: list[int | None] = []
+    for part in (node.lower, node.upper, node.step):
+        if part is None:
+            ends.append(None)
+            continue
+        sign = -1 if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.USub) else 1
+        inner = part.operand if isinstance(part, ast.UnaryOp) else part
+        if not isinstance(inner, ast.Constant) or not isinstance(inner.value, int):
+            return None
+        ends.append(sign * inner.value)
+    return base.items[slice(*ends)] if base.items is not None and ends[2] != 0 else None
+
+
+def length_of(node: ast.Slice, size: int | Dim) -> int | Dim:
+    if node.lower is None and node.upper is None and node.step is None:
+        return size
+    return size if isinstance(size, Dim) and size is Dim.DATA else Dim.ANY

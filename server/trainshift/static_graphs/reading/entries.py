@@ -1,0 +1,135 @@
+"""Entries: the functions that a script makes static, and in which way (SPEC-STATIC §2)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainshift.core.names.script import Script
+from trainshift.core.names.values import Function, Instance, UserInstance, Value
+from trainshift.core.text.facts import Scope, Site, argument
+from trainshift.static_graphs.reading.function import Mode
+from trainshift.static_graphs.tables.api import is_layer_class
+
+TO_STATIC = frozenset(
+    {
+        "paddle.jit.to_static", "paddle.jit.api.to_static", "paddle.jit.declarative",
+        "paddle.jit.dy2static.to_static", "paddle.fluid.dygraph.jit.declarative",
+        "paddle.fluid.dygraph.declarative",
+    }
+)  # fmt: skip
+NOT_TO_STATIC = frozenset({"paddle.jit.not_to_static", "paddle.jit.api.not_to_static"})
+SAVING = frozenset({"paddle.jit.save", "paddle.onnx.export", "paddle.jit.api.save"})
+_NAMES = ("to_static", "declarative", "save", "export")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A function that is made static: by a decorator or a call `node`, which stands in `scope`.
+
+    `spec` is what it is given as `input_spec`.
+    """
+
+    function: Scope
+    mode: Mode
+    node: ast.expr
+    scope: Scope
+    spec: ast.expr | None
+    is_decorator: bool = False
+
+
+def is_layer(script: Script, cls: Scope) -> bool:
+    """Whether a class is a layer, through the classes of the workspace."""
+    return any(is_layer_class(base) for base in script.names.library_bases(cls))
+
+
+def forward_of(script: Script, value: Value) -> Scope | None:
+    """The function that calling an object of the script's runs: a layer's `forward`, or its `__call__`."""
+    if isinstance(value, Function):
+        return value.scope
+    if isinstance(value, UserInstance):
+        names = script.names
+        return names.function_named(value.scope, "__call__") or names.function_named(value.scope, "forward")
+    return None
+
+
+def is_excluded(script: Script, function: Scope) -> bool:
+    """Whether Paddle is told not to convert a function."""
+    return any(True for _ in _decorating(script, function, NOT_TO_STATIC))
+
+
+def entries(script: Script) -> Iterator[Entry]:
+    """The entries of a script, the strongest way to each among them."""
+    for scope in script.scopes:
+        if scope.kind == "function":
+            for node in _decorating(script, scope, TO_STATIC):
+                call = node if isinstance(node, ast.Call) else None
+                if call is None or not _is_property(call):
+                    spec = argument(call, 1, "input_spec") if call is not None else None
+                    yield Entry(scope, _mode(call), node, scope.parent or scope, spec, is_decorator=True)
+    for site in _calling(script, TO_STATIC | SAVING):
+        names = script.names.full_names(site.node.func, site.scope, site.statement)
+        is_saved = bool(names & SAVING)
+        given = argument(site.node, 0, "function", "layer")
+        if given is None or (not is_saved and _is_property(site.node)):
+            continue
+        spec = argument(site.node, 2 if is_saved else 1, "input_spec")
+        mode = Mode.FULL if is_saved else _mode(site.node)
+        for function in _given(script, given, site):
+            yield Entry(function, mode, site.node, site.scope, spec)
+
+
+def _calling(script: Script, wanted: frozenset[str]) -> Iterator[Site]:
+    spelled = {new for new, old in script.code.renamed_imports if old in _NAMES}
+    for site in script.sites_named(*_NAMES, *sorted(spelled)):
+        if script.names.full_names(site.node.func, site.scope, site.statement) & wanted:
+            yield site
+
+
+def _given(script: Script, node: ast.expr, site: Site) -> Iterator[Scope]:
+    """The functions that are made static where an expression is given."""
+    waiting: list[Value] = sorted(script.names.values(node, site.scope, site.statement), key=repr)
+    seen: set[Value] = set()
+    for value in waiting:
+        if value in seen:
+            continue
+        seen.add(value)
+        if isinstance(value, Instance):
+            first = argument(value.node, 0, "function", "layer")
+            if value.cls in TO_STATIC and first is not None:
+                inner = script.site_of(value.node)
+                waiting += script.names.values(first, inner.scope, inner.statement)
+            continue
+        if isinstance(value, UserInstance):
+            yield from _saved_with(script, value)
+        elif isinstance(value, Function):
+            yield value.scope
+
+
+def _saved_with(script: Script, value: UserInstance) -> Iterator[Scope]:
+    """A layer's `forward`."""
+    found = script.names.function_named(value.scope, "forward")
+    if found is not None:
+        yield found
+
+
+def _decorating(script: Script, function: Scope, wanted: frozenset[str]) -> Iterator[ast.expr]:
+    """The decorators of a function that are one of some library functions."""
+    home = script.home(function)
+    for node in getattr(function.node, "decorator_list", ()):
+        called = node.func if isinstance(node, ast.Call) else node
+        if home.names.full_names(called, function.parent or function, function.statement) & wanted:
+            yield node
+
+
+def _mode(call: ast.Call | None) -> Mode:
+    full = argument(call, None, "full_graph") if call is not None else None
+    if full is None and call is not None and len(call.args) > 4:
+        full = call.args[4]
+    return Mode.FULL if isinstance(full, ast.Constant) and full.value is True else Mode.SOT
+
+
+def _is_property(call: ast.Call) -> bool:
+    given = argument(call, None, "property")
+    return isinstance(given, ast.Constant) and given.value is True

@@ -1,0 +1,294 @@
+"""Expressions: what each expression of a static function may be (SPEC-STATIC §2)."""
+
+from __future__ import annotations
+
+import ast
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import replace
+from typing import ClassVar
+
+from trainshift.core.names.values import (
+    Function,
+)
+from trainshift.core.program import Program
+from trainshift.core.text.lean import kind_of
+from trainshift.static_graphs.reading.elements import cut_out, element_of, item_of, sliced
+from trainshift.static_graphs.reading.frame import Frame, truth_of
+from trainshift.static_graphs.reading.function import Truth
+from trainshift.static_graphs.reading.kinds import (
+    NO_CONSTANT,
+    NOTHING,
+    NUMBERS,
+    UNKNOWN,
+    Tensor,
+    Value,
+    constant,
+    join,
+    python,
+    tensor,
+)
+from trainshift.static_graphs.reading.names import Names
+from trainshift.static_graphs.tables.shapes import combined
+
+_IDENTITY = (ast.Is, ast.IsNot, ast.In, ast.NotIn)
+_ARITHMETIC: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: int.__add__,
+    ast.Sub: int.__sub__,
+    ast.Mult: int.__mul__,
+}
+_MADE: dict[type[ast.AST], str] = {ast.ListComp: "list", ast.SetComp: "set"}
+_MOST_DEEP = 60
+
+
+class Expressions(Names):
+    """Evaluates expressions of a program; subclasses know what calls give."""
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(program)
+        self._deep = 0
+
+    def evaluate(self, node: ast.expr, frame: Frame) -> Value:
+        """What an expression may be; written down for the frame's function."""
+        if self._deep > _MOST_DEEP:
+            return UNKNOWN
+        self._deep += 1
+        try:
+            read = self._READERS.get(kind_of(node))
+            value = read(self, node, frame) if read is not None else UNKNOWN
+            if value.tensor is not None and not value.sources:
+                value = replace(value, sources=frozenset({node}))
+            return frame.note(node, value)
+        finally:
+            self._deep -= 1
+
+    @abstractmethod
+    def _call(self, node: ast.Call, frame: Frame) -> Value:
+        """What a call gives."""
+
+    # Operators
+
+    def _operation(self, node: ast.BinOp, frame: Frame) -> Value:
+        left, right = self.evaluate(node.left, frame), self.evaluate(node.right, frame)
+        return self.operated(node, left, right)
+
+    def operated(self, node: ast.BinOp, left: Value, right: Value) -> Value:
+        """What an operator makes of two operands."""
+        found = NOTHING
+        if left.tensor is not None or right.tensor is not None:
+            plain = (left.tensor is None and left.among("list", "tuple")) or (
+                right.tensor is None and right.among("list", "tuple", "str")
+            )
+            if plain and isinstance(node.op, ast.Add | ast.Mult):
+                return python("list", element=left.whole_element or right.whole_element)
+            divides = isinstance(node.op, ast.Div)
+            found = combined(left, right, divides=divides)
+            if left.is_tensor or right.is_tensor:
+                return found
+        if left.unknown or right.unknown:
+            found = found.joined(UNKNOWN)
+        types = left.python | right.python
+        if isinstance(node.op, ast.Add | ast.Mult) and types & {"list", "tuple", "str"}:
+            return found.joined(_concatenated(left, right, node))
+        if left.python and right.python:
+            work_out = _ARITHMETIC.get(kind_of(node.op))  # type: ignore[arg-type]
+            one, other = left.constant, right.constant
+            if work_out is not None and _is_int(one) and _is_int(other):
+                return found.joined(constant(work_out(one, other)))  # type: ignore[arg-type]
+            if types <= NUMBERS:
+                divided = isinstance(node.op, ast.Div | ast.Pow)
+                return found.joined(python("float") if "float" in types or divided else python("int"))
+            return found.joined(python("object" if "object" in types else sorted(types)[0]))
+        return found
+
+    def _unary(self, node: ast.UnaryOp, frame: Frame) -> Value:
+        value = self.evaluate(node.operand, frame)
+        if isinstance(node.op, ast.Not):
+            frame.judge(node, truth_of(value))
+            known = value.tensor
+            made = tensor("bool", known.shape) if known is not None else NOTHING
+            return made.joined(python("bool")) if not value.is_tensor else made
+        if isinstance(value.constant, int | float) and not isinstance(value.constant, bool):
+            return constant(-value.constant if isinstance(node.op, ast.USub) else value.constant)
+        return replace(value, constant=NO_CONSTANT, sources=frozenset(), views=frozenset())
+
+    def _choice(self, node: ast.BoolOp, frame: Frame) -> Value:
+        values = [self.evaluate(each, frame) for each in node.values]
+        truths = [truth_of(each) for each in values]
+        is_graph = Truth.GRAPH in truths
+        frame.judge(node, Truth.GRAPH if is_graph else _either(truths))
+        if is_graph:
+            return tensor(
+                "bool", next(each.tensor.shape for each in values if each.is_tensor and each.tensor)
+            )
+        return join(values)
+
+    def _comparison(self, node: ast.Compare, frame: Frame) -> Value:
+        values = [self.evaluate(each, frame) for each in (node.left, *node.comparators)]
+        if all(isinstance(op, _IDENTITY) for op in node.ops):
+            if len(values) == 2 and isinstance(node.ops[0], ast.Is | ast.IsNot) and values[1].is_none:
+                known = True if values[0].is_none else None
+                known = False if not values[0].unknown and "None" not in values[0].python else known
+                if known is not None and not values[0].is_nothing:
+                    return constant(known == isinstance(node.ops[0], ast.Is))
+            return python("bool")
+        found = NOTHING
+        if any(each.tensor is not None for each in values):
+            if any(each.among("list", "tuple", "str", "None") for each in values):
+                return python("bool")
+            left, right = values[0], values[1]
+            found = combined(left, right, "bool")
+            found = replace(found, tensor=replace(found.tensor or Tensor(), counts=None))
+            if any(each.is_tensor for each in values):
+                return found
+        if any(each.unknown for each in values):
+            found = found.joined(UNKNOWN)
+        return found.joined(python("bool"))
+
+    def _ternary(self, node: ast.IfExp, frame: Frame) -> Value:
+        test = self.evaluate(node.test, frame)
+        frame.judge(node, truth_of(test))
+        body, orelse = self.evaluate(node.body, frame), self.evaluate(node.orelse, frame)
+        if isinstance(test.constant, bool):
+            return body if test.constant else orelse
+        return join([body, orelse])
+
+    # Containers
+
+    def _display(self, node: ast.List | ast.Tuple | ast.Set, frame: Frame) -> Value:
+        kind = kind_of(node).__name__.lower()
+        parts = [self.evaluate(each, frame) for each in node.elts]
+        if any(isinstance(each, ast.Starred) for each in node.elts) or kind == "set":
+            return python(kind, element=join(parts))
+        return python(kind, items=tuple(parts))
+
+    def _starred(self, node: ast.Starred, frame: Frame) -> Value:
+        return element_of(self.evaluate(node.value, frame))
+
+    def _dict(self, node: ast.Dict, frame: Frame) -> Value:
+        for key in node.keys:
+            if key is not None:
+                self.evaluate(key, frame)
+        return python("dict", element=join(self.evaluate(each, frame) for each in node.values))
+
+    def _comprehension(
+        self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, frame: Frame
+    ) -> Value:
+        inner = frame.inside(frame.scope.facts.scope_of[node], dict(frame.env))
+        for part in node.generators:
+            iterated = self.evaluate(part.iter, inner)
+            self.assign(part.target, element_of(iterated), inner)
+            for test in part.ifs:
+                inner.judge(test, truth_of(self.evaluate(test, inner)))
+        if isinstance(node, ast.DictComp):
+            self.evaluate(node.key, inner)
+            return python("dict", element=self.evaluate(node.value, inner))
+        kind = _MADE.get(kind_of(node), "generator")
+        return python(kind, element=self.evaluate(node.elt, inner))
+
+    def _subscript(self, node: ast.Subscript, frame: Frame) -> Value:
+        base = self.evaluate(node.value, frame)
+        index = self.evaluate(node.slice, frame)
+        found = NOTHING
+        if base.tensor is not None:
+            found = sliced(base, base.tensor, node.slice, index)
+        if base.python & {"dict", "list", "tuple"} or base.array:
+            if isinstance(node.slice, ast.Slice):
+                items = cut_out(base, node.slice)
+                found = found.joined(
+                    replace(
+                        base,
+                        tensor=None,
+                        unknown=False,
+                        items=items,
+                        element=base.whole_element if items is None else None,
+                    )
+                )
+            elif _is_int(index.constant) and "dict" not in base.python:
+                found = found.joined(item_of(base, index.constant))  # type: ignore[arg-type]
+            else:
+                found = found.joined(base.whole_element or UNKNOWN)
+        elif base.things and "layer" in base.python:
+            found = found.joined(base.whole_element or python("layer"))
+        elif base.python:
+            found = found.joined(
+                python("str")
+                if base.among("str")
+                else python("ndarray")
+                if base.among("ndarray")
+                else UNKNOWN
+            )
+        return found.joined(UNKNOWN) if base.unknown or found.is_nothing else found
+
+    def _slice(self, node: ast.Slice, frame: Frame) -> Value:
+        for part in (node.lower, node.upper, node.step):
+            if part is not None:
+                self.evaluate(part, frame)
+        return python("object")
+
+    def _string(self, node: ast.JoinedStr, frame: Frame) -> Value:
+        for part in node.values:
+            if isinstance(part, ast.FormattedValue):
+                self.evaluate(part.value, frame)
+        return python("str")
+
+    def _walrus(self, node: ast.NamedExpr, frame: Frame) -> Value:
+        value = self.evaluate(node.value, frame)
+        self.assign(node.target, value, frame)
+        return value
+
+    def _lambda(self, node: ast.Lambda, frame: Frame) -> Value:
+        inner = frame.scope.facts.scope_of[node]
+        return python("function", things=frozenset({Function(inner)}))
+
+    @abstractmethod
+    def assign(self, target: ast.expr, value: Value, frame: Frame) -> None:
+        """Give a value to a target."""
+
+    _READERS: ClassVar[dict[type[ast.AST], Callable[..., Value]]] = {
+        ast.Constant: Names._constant,
+        ast.Name: Names._name,
+        ast.Attribute: Names._attribute,
+        ast.BinOp: _operation,
+        ast.UnaryOp: _unary,
+        ast.BoolOp: _choice,
+        ast.Compare: _comparison,
+        ast.IfExp: _ternary,
+        ast.List: _display,
+        ast.Tuple: _display,
+        ast.Set: _display,
+        ast.Starred: _starred,
+        ast.Dict: _dict,
+        ast.ListComp: _comprehension,
+        ast.SetComp: _comprehension,
+        ast.GeneratorExp: _comprehension,
+        ast.DictComp: _comprehension,
+        ast.Subscript: _subscript,
+        ast.Slice: _slice,
+        ast.JoinedStr: _string,
+        ast.NamedExpr: _walrus,
+        ast.Lambda: _lambda,
+        ast.Call: lambda self, node, frame: self._call(node, frame),
+    }
+
+
+def _either(truths: list[Truth]) -> Truth:
+    return Truth.EITHER if Truth.EITHER in truths else Truth.PYTHON
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _concatenated(left: Value, right: Value, node: ast.BinOp) -> Value:
+    """Lists or strings put together, or repeated."""
+    types = (left.python | right.python) & {"list", "tuple", "str"}
+    if isinstance(node.op, ast.Add) and left.items is not None and right.items is not None:
+        return python(*types, items=left.items + right.items)
+    repeated, number = (left, right) if left.python & types else (right, left)
+    if isinstance(node.op, ast.Mult) and repeated.items is not None and _is_int(number.constant):
+        count: int = number.constant  # type: ignore[assignment]
+        if len(repeated.items) * max(count, 0) <= 64:
+            return python(*types, items=repeated.items * count)
+    parts = [each for each in (left.whole_element, right.whole_element) if each is not None]
+    return python(*types, element=join(parts) if parts else None)

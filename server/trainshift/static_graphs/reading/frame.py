@@ -1,0 +1,45 @@
+"""Frame: where an expression is evaluated: its scope, its statement, and the names that are known there."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, replace
+
+from trainshift.core.text.facts import Scope, Statement
+from trainshift.static_graphs.reading.function import StaticFunction, Truth
+from trainshift.static_graphs.reading.kinds import Env, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A place of evaluation; `function` is None outside of static functions, of which nothing is noted."""
+
+    scope: Scope
+    statement: Statement | None
+    env: Env
+    function: StaticFunction | None = None
+
+    def note(self, node: ast.AST, value: Value) -> Value:
+        """Write down what an expression is."""
+        if self.function is not None:
+            self.function.kinds[node] = value
+        return value
+
+    def judge(self, node: ast.AST, truth: Truth) -> Truth:
+        """Write down what control flow becomes."""
+        if self.function is not None:
+            self.function.truths[node] = truth
+        return truth
+
+    def inside(self, scope: Scope, env: Env) -> Frame:
+        """The frame of a comprehension or a lambda."""
+        return replace(self, scope=scope, env=env)
+
+
+def truth_of(value: Value) -> Truth:
+    """What control flow on a value becomes."""
+    if value.is_tensor:
+        return Truth.GRAPH
+    if value.tensor is not None or value.unknown:
+        return Truth.EITHER
+    return Truth.PYTHON

@@ -1,0 +1,129 @@
+"""StaticFunction: a function that becomes a static graph, and what is known of it."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.names.script import Script
+from trainshift.core.text.facts import FunctionNode, Scope, Statement
+from trainshift.static_graphs.reading.kinds import NOTHING, Env, Value
+from trainshift.static_graphs.reading.liveness import Liveness, Names
+
+
+class Mode(IntEnum):
+    """In which way a function is made static (SPEC-STATIC §2), the strongest last."""
+
+    OPEN = 0
+    SOT = 1
+    FULL = 2
+
+
+class Truth(Enum):
+    """What control flow becomes: part of the graph, what Python does, or one of both."""
+
+    GRAPH = "graph"
+    PYTHON = "python"
+    EITHER = "either"
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """Why a function is static: by code in a scope; `caller` is the function that calls it, if so."""
+
+    node: ast.AST
+    scope: Scope
+    caller: StaticFunction | None = None
+
+
+@dataclass(eq=False)
+class StaticFunction:
+    """A function that becomes a static graph.
+
+    `parameters` are what it may be given, `closure` the names of the function around it.  `kinds` has what
+    each expression may be, `ends` for each `if` the names after its body and after its `else` (None where
+    that way leaves the block), `before` the names before each compound statement.
+    """
+
+    scope: Scope
+    script: Script
+    mode: Mode
+    why: Why
+    is_entry: bool = False
+    has_spec: bool = False
+    parameters: Env = field(default_factory=dict)
+    closure: Env = field(default_factory=dict)
+    returns: Value = NOTHING
+    kinds: dict[ast.AST, Value] = field(default_factory=dict)
+    truths: dict[ast.AST, Truth] = field(default_factory=dict)
+    ends: dict[Statement, tuple[Env | None, Env | None]] = field(default_factory=dict)
+    before: dict[Statement, Env] = field(default_factory=dict)
+    returned: dict[Statement, Value] = field(default_factory=dict)
+    calls: dict[ast.Call, tuple[StaticFunction, ...]] = field(default_factory=dict)
+    named: dict[ast.Call, frozenset[str]] = field(default_factory=dict)
+    """The full library names that each call may be of; methods of tensors as ``paddle.Tensor.sum``."""
+
+    @property
+    def node(self) -> FunctionNode:
+        """The function's own code."""
+        assert isinstance(self.scope.node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        return self.scope.node
+
+    @property
+    def name(self) -> str:
+        """What the function is called."""
+        return self.scope.name or "lambda"
+
+    @cached_property
+    def block(self) -> list[Statement]:
+        """Its own statements."""
+        statement = self.scope.statement
+        if statement is None or statement.node is not self.scope.node:
+            return []
+        return statement.branches.get("body", [])
+
+    @cached_property
+    def statements(self) -> list[Statement]:
+        """Every statement of its own, in text order, none of functions in it."""
+        return [each for top in self.block for each in top.walk() if each.scope is self.scope]
+
+    @cached_property
+    def liveness(self) -> Liveness:
+        """Which names are read where."""
+        return Liveness(self.scope, self.block)
+
+    def live_after(self, statement: Statement) -> Names:
+        """The names that may be read after a statement, before they are bound again."""
+        return self.liveness.after(statement)
+
+    def kind(self, node: ast.AST) -> Value:
+        """What an expression may be at its place; nothing of it where no way leads there."""
+        return self.kinds.get(node, NOTHING)
+
+    def truth(self, node: ast.AST) -> Truth:
+        """What an `if`, a loop, an `assert` or an operator becomes; PYTHON where no way leads there."""
+        return self.truths.get(node, Truth.PYTHON)
+
+    def graph_around(self, statement: Statement, *truths: Truth) -> list[Statement]:
+        """The compound statements around one that become part of the graph, innermost first."""
+        wanted = truths or (Truth.GRAPH,)
+        found = []
+        for each in statement.ancestors():
+            if each.scope is not self.scope:
+                break
+            if self.truth(each.node) in wanted:
+                found.append(each)
+        return found
+
+    def loops_around(self, statement: Statement) -> list[Statement]:
+        """The loops around a statement, innermost first, as `break` sees them."""
+        found, below = [], statement
+        for each in statement.ancestors():
+            if each.scope is not self.scope:
+                break
+            if isinstance(each.node, ast.For | ast.AsyncFor | ast.While) and below.branch == "body":
+                found.append(each)
+            below = each
+        return found

@@ -1,0 +1,237 @@
+"""Kinds of expressions in a static function (SPEC-STATIC §2): tensor, Python, array, unknown, as a set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TypeAlias
+
+from trainshift.core.names.values import Value as Thing
+
+
+class Dim(Enum):
+    """A dimension that is no number: SPEC is None in an `InputSpec`, DATA depends on values of tensors.
+
+    ANY may be a number, or one of these.
+    """
+
+    SPEC = "spec"
+    DATA = "data"
+    ANY = "any"
+
+
+Size: TypeAlias = "int | Dim"
+Shape: TypeAlias = tuple[Size, ...]
+MOST_SOURCES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A tensor: its dtype ("" where it is not known), its shape (None where not even the rank is known).
+
+    `counts` tells of which dimension it is the number, if it is one: ``x.shape[0]``.  Without a shape all
+    dimensions are `loose`.
+    """
+
+    dtype: str = ""
+    shape: Shape | None = None
+    counts: Dim | None = None
+    loose: Dim = Dim.ANY
+
+    @property
+    def rank(self) -> int | None:
+        """The number of dimensions."""
+        return None if self.shape is None else len(self.shape)
+
+    @property
+    def has_one_element(self) -> bool | None:
+        """Whether it has one element; None where that cannot be seen."""
+        if self.shape is None:
+            return None
+        if all(size == 1 for size in self.shape):
+            return True
+        return False if all(isinstance(size, int) for size in self.shape) else None
+
+    def joined(self, other: Tensor) -> Tensor:
+        """What is known of a tensor that is one of two."""
+        if self == other:
+            return self
+        shape = None
+        if self.shape is not None and other.shape is not None and len(self.shape) == len(other.shape):
+            shape = tuple(map(_common, self.shape, other.shape))
+        counts = self.counts if self.counts is other.counts else Dim.ANY
+        return Tensor(
+            self.dtype if self.dtype == other.dtype else "",
+            shape,
+            counts if self.counts and other.counts else None,
+            self.loose if self.loose is other.loose else Dim.ANY,
+        )
+
+
+def _common(one: Size, other: Size) -> Size:
+    if one == other:
+        return one
+    return Dim.DATA if {one, other} == {Dim.DATA, Dim.SPEC} else Dim.ANY
+
+
+class _Nothing(Enum):
+    NOTHING = "nothing"
+
+
+NO_CONSTANT = _Nothing.NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """All that an expression may be; nothing of it for one that is never reached.
+
+    `python` holds names of Python's types ("object" for any other).  `constant` is the value of what is one
+    constant.  `items` are the elements of a tuple or list whose length is known, `element` what any element
+    of a container may be.  `things` are the functions, classes and layers that it may be.  `sources` are the
+    places where its tensors came to be (a node, or the name of a parameter), `views` those that they share
+    memory with.
+    `unbound` tells that the name may have no value at all.
+    """
+
+    tensor: Tensor | None = None
+    python: frozenset[str] = frozenset()
+    array: bool = False
+    unknown: bool = False
+    unbound: bool = False
+    constant: object = NO_CONSTANT
+    items: tuple[Value, ...] | None = None
+    element: Value | None = None
+    things: frozenset[Thing] = frozenset()
+    sources: frozenset[object] = frozenset()
+    views: frozenset[object] = frozenset()
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether nothing reaches it."""
+        return not (self.tensor or self.python or self.array or self.unknown)
+
+    @property
+    def is_tensor(self) -> bool:
+        """Whether it is a tensor, and nothing else."""
+        return self.tensor is not None and not self.python and not self.array and not self.unknown
+
+    @property
+    def may_be_tensor(self) -> bool:
+        """Whether it is seen to be a tensor on some way."""
+        return self.tensor is not None
+
+    @property
+    def is_python(self) -> bool:
+        """Whether it surely is no tensor."""
+        return bool(self.python) and self.tensor is None and not self.array and not self.unknown
+
+    @property
+    def dtype(self) -> str:
+        """The dtype, where it is a tensor and that is known."""
+        return self.tensor.dtype if self.tensor is not None else ""
+
+    @property
+    def is_none(self) -> bool:
+        """Whether it is None, and nothing else."""
+        return self.is_python and self.python == {"None"}
+
+    def among(self, *types: str) -> bool:
+        """Whether it is of these types of Python and nothing else."""
+        return self.is_python and self.python <= frozenset(types)
+
+    def joined(self, other: Value) -> Value:
+        """What is one of two values."""
+        if self == other:
+            return self
+        if self.is_nothing and not self.unbound:
+            return other
+        if other.is_nothing and not other.unbound:
+            return self
+        tensor = self.tensor
+        if other.tensor is not None:
+            tensor = other.tensor if tensor is None else tensor.joined(other.tensor)
+        items = None
+        if self.items is not None and other.items is not None and len(self.items) == len(other.items):
+            items = tuple(a.joined(b) for a, b in zip(self.items, other.items, strict=True))
+        one, another = self.whole_element, other.whole_element
+        element = one if another is None else another if one is None else one.joined(another)
+        return Value(
+            tensor,
+            self.python | other.python,
+            self.array or other.array,
+            self.unknown or other.unknown,
+            self.unbound or other.unbound,
+            self.constant if _same(self.constant, other.constant) else NO_CONSTANT,
+            items,
+            element if items is None else None,
+            self.things | other.things if len(self.things | other.things) <= MOST_SOURCES else frozenset(),
+            self.sources | other.sources,
+            self.views | other.views,
+        )
+
+    @property
+    def whole_element(self) -> Value | None:
+        """What any element may be, also of a tuple or list whose elements are told apart."""
+        return join(self.items) if self.items else self.element
+
+    def bound(self) -> Value:
+        """The value of a name where it surely has one."""
+        return replace(self, unbound=False) if self.unbound else self
+
+
+def _same(one: object, other: object) -> bool:
+    return isinstance(one, bool) == isinstance(other, bool) and one == other
+
+
+NOTHING = Value()
+UNKNOWN = Value(unknown=True)
+UNBOUND = Value(unbound=True)
+NUMBERS = frozenset({"int", "float", "bool", "complex"})
+_TYPES = {"NoneType": "None", "ellipsis": "object"}
+
+
+def python(*types: str, **known: object) -> Value:
+    """A value of Python's types."""
+    return Value(python=frozenset(types), **known)  # type: ignore[arg-type]
+
+
+def constant(value: object) -> Value:
+    """One constant."""
+    name = value.__class__.__name__
+    kind = _TYPES.get(name, name)
+    return Value(python=frozenset({kind}), constant=value)
+
+
+def tensor(
+    dtype: str = "",
+    shape: Shape | None = None,
+    *,
+    counts: Dim | None = None,
+    loose: Dim = Dim.ANY,
+) -> Value:
+    """A tensor."""
+    return Value(Tensor(dtype, shape, counts, loose))
+
+
+def join(values: Iterable[Value]) -> Value:
+    """What is one of several values."""
+    found = NOTHING
+    for each in values:
+        found = found.joined(each)
+    return found
+
+
+Env: TypeAlias = dict[str, Value]
+
+
+def join_envs(envs: Iterable[Mapping[str, Value] | None]) -> Env | None:
+    """The names and values after ways that meet; None where no way leads there."""
+    reached = [each for each in envs if each is not None]
+    if not reached:
+        return None
+    found = dict(reached[0])
+    for env in reached[1:]:
+        for name in found.keys() | env.keys():
+            found[name] = found.get(name, UNBOUND).joined(env.get(name, UNBOUND))
+    return found

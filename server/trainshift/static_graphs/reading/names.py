@@ -1,0 +1,273 @@
+"""Names: what names and attributes in static functions may be (SPEC-STATIC §2)."""
+
+from __future__ import annotations
+
+import ast
+from abc import ABC, abstractmethod
+
+from trainshift.core.names.script import Script
+from trainshift.core.names.values import (
+    Class,
+    Display,
+    Function,
+    Instance,
+    Library,
+    Literal,
+    Module,
+    UserInstance,
+)
+from trainshift.core.names.values import Value as Thing
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Binding, Scope, dotted
+from trainshift.static_graphs.reading.elements import element_of, item_of
+from trainshift.static_graphs.reading.entries import is_layer
+from trainshift.static_graphs.reading.frame import Frame
+from trainshift.static_graphs.reading.kinds import (
+    NOTHING,
+    NUMBERS,
+    UNKNOWN,
+    Dim,
+    Tensor,
+    Value,
+    constant,
+    join,
+    python,
+    tensor,
+)
+from trainshift.static_graphs.tables import api
+
+_ATTRIBUTES: dict[str, Value] = {
+    "ndim": python("int"),
+    "dtype": python("object"),
+    "place": python("object"),
+    "name": python("str"),
+    "stop_gradient": python("bool"),
+    "persistable": python("bool"),
+    "trainable": python("bool"),
+}
+# What a library that is none of Paddle's gives: numbers, strings, arrays of its own.
+_PYTHON_ROOTS = frozenset(
+    {"math", "os", "sys", "time", "random", "re", "json", "copy", "itertools", "logging"}
+)
+
+
+class Names(ABC):
+    """Evaluates names and attributes of a program; subclasses know the rest."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._bound: dict[Binding, Value] = {}
+        self._held: dict[tuple[Scope, str], Value] = {}
+
+    def home(self, scope: Scope) -> Script:
+        """The script that some code stands in."""
+        return self.program.script.home(scope)
+
+    @abstractmethod
+    def evaluate(self, node: ast.expr, frame: Frame) -> Value:
+        """What an expression may be; written down for the frame's function."""
+
+    # Names
+
+    def _constant(self, node: ast.Constant, frame: Frame) -> Value:
+        return constant(node.value)
+
+    def _name(self, node: ast.Name, frame: Frame) -> Value:
+        known = frame.env.get(node.id)
+        if known is not None:
+            return known.bound() if not known.is_nothing else known
+        return self._outer(node, frame)
+
+    def _outer(self, node: ast.Name, frame: Frame) -> Value:
+        """A name that the function has not bound: of a scope around it, of the module, or built in."""
+        names = self.home(frame.scope).names
+        holder, bindings = names.lookup(node.id, frame.scope, frame.statement)
+        if frame.function is not None and holder is not None:
+            closed = frame.function.closure.get(node.id)
+            if closed is not None:
+                return closed
+            if holder is frame.function.scope:
+                return NOTHING  # It is bound on no way that leads here.
+        if bindings:
+            return join(map(self.of_binding, bindings))
+        return self.of_things(names.values(node, frame.scope, frame.statement), frame)
+
+    def of_binding(self, binding: Binding) -> Value:
+        """What a binding outside of static functions gives its name."""
+        if binding not in self._bound:
+            self._bound[binding] = NOTHING  # where it is asked about itself
+            self._bound[binding] = self._of_binding(binding)
+        return self._bound[binding]
+
+    def _of_binding(self, binding: Binding) -> Value:
+        names = self.home(binding.scope).names
+        frame = Frame(binding.scope, binding.statement, {})
+        if binding.kind in ("value", "element") and binding.value is not None:
+            value = self.evaluate(binding.value, frame)
+            if binding.kind == "element":
+                value = element_of(value)
+            for slot in binding.path:
+                value = item_of(value, slot) if isinstance(slot, int) else UNKNOWN
+            return value
+        if binding.kind in ("import", "function", "class"):
+            return self.of_things(names.bound(binding), frame)
+        if binding.kind == "parameter" and binding.inner is not None:
+            found = self.of_things(names.bound(binding), frame)
+            if binding.value is not None:
+                default = self.evaluate(binding.value, frame)
+                is_made = binding.inner.name == "__init__" and not default.is_none
+                if default.is_python and (default.among("bool", "str") or is_made):
+                    return default if found.unknown else found.joined(default)
+            return found
+        return UNKNOWN
+
+    def of_things(self, things: frozenset[Thing], frame: Frame) -> Value:
+        """What is one of the values that names are resolved to."""
+        return join(self.of_thing(thing, frame) for thing in sorted(things, key=repr)) if things else UNKNOWN
+
+    def of_thing(self, thing: Thing, frame: Frame) -> Value:
+        """What a resolved value is."""
+        known = frozenset({thing})
+        if isinstance(thing, Library | Module):
+            return python("object", things=known)
+        if isinstance(thing, Function):
+            return python("function", things=known)
+        if isinstance(thing, Class):
+            return python("class", things=known)
+        if isinstance(thing, UserInstance):
+            layer = is_layer(self.home(thing.scope), thing.scope)
+            return python("layer" if layer else "object", things=known)
+        if isinstance(thing, Literal):
+            return python("int", "float") if thing.value is ... else constant(thing.value)
+        if isinstance(thing, Display):
+            return self.evaluate(thing.node, Frame(thing.scope, thing.statement, {}))
+        if isinstance(thing, Instance):
+            return self.of_instance(thing, frame)
+        return UNKNOWN
+
+    def of_instance(self, thing: Instance, frame: Frame) -> Value:
+        """What a library's class or function made."""
+        known = frozenset({thing})
+        if api.is_layer_class(thing.cls):
+            return python("layer", things=known)
+        operation = api.function(thing.cls)
+        if operation is not None:
+            if operation.returns == "tensor":
+                return tensor()
+            return UNKNOWN if operation.returns in ("", "tensors") else python("object")
+        root, _, name = thing.cls.partition(".")
+        if root == "builtins":
+            return (
+                python(name)
+                if name in NUMBERS or name in ("str", "list", "dict", "tuple", "set")
+                else UNKNOWN
+            )
+        if root == "numpy":
+            return python("ndarray")
+        if root in _PYTHON_ROOTS or root == "paddle":
+            return python("object", things=known)
+        return Value(unknown=True, things=known)
+
+    # Attributes
+
+    def _attribute(self, node: ast.Attribute, frame: Frame) -> Value:
+        known = frame.env.get(dotted(node)) if isinstance(node.value, ast.Name | ast.Attribute) else None
+        if known is not None and not known.is_nothing:
+            self.evaluate(node.value, frame)
+            return known.bound()
+        script = self.home(frame.scope)
+        library = script.names.member_of_library(node)
+        if library:
+            return self.of_things(library, frame)
+        base = self.evaluate(node.value, frame)
+        return self.member(base, node.attr, frame, node)
+
+    def member(self, base: Value, name: str, frame: Frame, node: ast.Attribute | None = None) -> Value:
+        """What an attribute of a value is."""
+        found = NOTHING
+        if base.tensor is not None:
+            found = found.joined(self._of_tensor(base, base.tensor, name))
+        for thing in sorted(base.things, key=repr):
+            found = found.joined(self._of_thing_named(thing, name, frame))
+        if base.python and not base.things:
+            is_known = not base.python & {"object", "layer"}
+            found = found.joined(python("function") if is_known else UNKNOWN)
+        if base.array:
+            found = found.joined(python("function"))
+        if base.unknown and not base.things:
+            found = found.joined(UNKNOWN)
+        return found
+
+    def _of_tensor(self, base: Value, known: Tensor, name: str) -> Value:
+        if name in ("shape", "_shape"):
+            if known.shape is None:
+                return python("list", element=self.size(known.loose))
+            return python("list", items=tuple(map(self.size, known.shape)))
+        if name in ("T", "mT"):
+            return tensor(known.dtype, known.shape[::-1] if known.shape is not None else None)
+        if name == "ndim" and known.shape is not None:
+            return constant(len(known.shape))
+        if name in ("grad", "data", "real", "imag"):
+            return tensor(known.dtype, known.shape)
+        return _ATTRIBUTES.get(name, python("function") if api.method(name) else UNKNOWN)
+
+    def size(self, size: int | Dim) -> Value:
+        """What a dimension of a tensor's shape is in a graph."""
+        if isinstance(size, int):
+            return constant(size)
+        if size is Dim.ANY:
+            return Value(python=frozenset({"int"}), unknown=True)
+        return tensor("int32", (), counts=size)
+
+    def _of_thing_named(self, thing: Thing, name: str, frame: Frame) -> Value:
+        names = self.home(frame.scope).names
+        if isinstance(thing, Library):
+            return python("object", things=frozenset({Library(f"{thing.name}.{name}")}))
+        if isinstance(thing, UserInstance):
+            if name == "training":
+                return python("bool")
+            key = thing.scope, name
+            if key not in self._held:
+                self._held[key] = NOTHING
+                given = [self.of_binding(each) for each in names.object_bindings(thing, name)]
+                self._held[key] = join(given)
+            held = self._held[key]
+            method = self.home(thing.scope).names.function_named(thing.scope, name)
+            if method is not None and any(_last(each) == "property" for each in _decorators(method)):
+                return self.called(method, thing, (), {}, frame, None)
+            if method is not None:
+                held = held.joined(python("function", things=frozenset({Function(method, thing)})))
+            if not held.is_nothing:
+                return held
+            return self.of_things(self.attribute_things(thing, name, frame), frame)
+        if isinstance(thing, Class):
+            method = self.home(thing.scope).names.function_named(thing.scope, name)
+            if method is not None:
+                return python("function", things=frozenset({Function(method)}))
+        if isinstance(thing, Module):
+            return self.of_things(self.attribute_things(thing, name, frame), frame)
+        return UNKNOWN
+
+    def attribute_things(self, thing: Thing, name: str, frame: Frame) -> frozenset[Thing]:
+        """What names are resolved to where an object has none of its own."""
+        return self.home(frame.scope).names.attribute_of(thing, name)
+
+    @abstractmethod
+    def called(
+        self,
+        function: Scope,
+        owner: UserInstance | None,
+        given: tuple[Value, ...],
+        words: dict[str, Value],
+        frame: Frame,
+        node: ast.Call | None,
+    ) -> Value:
+        """What a function of the workspace gives that Paddle converts with its caller."""
+
+
+def _last(node: ast.expr) -> str:
+    return getattr(node, "attr", "") or getattr(node, "id", "")
+
+
+def _decorators(function: Scope) -> list[ast.expr]:
+    return list(getattr(function.node, "decorator_list", ()))

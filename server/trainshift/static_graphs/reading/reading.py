@@ -1,0 +1,432 @@
+"""Reading: the static functions of a file, and what is known of them (SPEC-STATIC §2).
+
+The door for what asks of static functions: ``program.fact(Reading)``.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import replace
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.names.script import Script
+from trainshift.core.names.values import Class, Instance, UserInstance
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Binding, Scope, Site, Statement
+from trainshift.static_graphs.reading.entries import (
+    Entry,
+    entries,
+    is_excluded,
+    is_layer,
+)
+from trainshift.static_graphs.reading.frame import Frame
+from trainshift.static_graphs.reading.function import Mode, StaticFunction, Why
+from trainshift.static_graphs.reading.kinds import (
+    NOTHING,
+    UNKNOWN,
+    Dim,
+    Env,
+    Size,
+    Value,
+    join,
+    python,
+    tensor,
+)
+from trainshift.static_graphs.reading.uses import Uses
+from trainshift.static_graphs.reading.walker import Walker
+from trainshift.static_graphs.tables.shapes import dtype_of
+
+# So often are functions read anew that others gave more to.
+_ROUNDS = 3
+_MOST_FUNCTIONS = 400
+
+
+class Reading:
+    """The static functions that a program's first file has a part in."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._walk = _Walk(program)
+        self._walk.run()
+
+    @property
+    def everywhere(self) -> list[StaticFunction]:
+        """The static functions of all files, the strongest ways first."""
+        return list(self._walk.functions.values())
+
+    @cached_property
+    def functions(self) -> list[StaticFunction]:
+        """The static functions that stand in the file, in text order."""
+        script = self.program.script
+        found = [each for each in self.everywhere if each.script is script]
+        return sorted(found, key=lambda each: script.span(each.node, each.scope).start)
+
+    @cached_property
+    def entries(self) -> list[Entry]:
+        """What the file makes static."""
+        return self._walk.entries
+
+    def of(self, scope: Scope) -> StaticFunction | None:
+        """The static function that a scope is; None for any other."""
+        return self._walk.functions.get(scope)
+
+    def around(self, scope: Scope) -> StaticFunction | None:
+        """The static function that some code stands in."""
+        function = scope.function()
+        return self.of(function) if function is not None else None
+
+
+class _Walk(Walker):
+    """Reads the static functions of a program, each as often as others give it more."""
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(program)
+        self.functions: dict[Scope, StaticFunction] = {}
+        self.entries: list[Entry] = []
+        self._stack: list[StaticFunction] = []
+        self._waiting: dict[StaticFunction, None] = {}
+        self._callers: dict[StaticFunction, set[StaticFunction]] = {}
+        self._uses = Uses()
+        self._closures: dict[Scope, Env] = {}
+
+    def run(self) -> None:
+        """Read all static functions."""
+        script = self.program.script
+        self.entries = sorted(entries(script), key=lambda each: -each.mode)
+        for entry in self.entries:
+            if not is_excluded(self.home(entry.function), entry.function):
+                self._start(entry)
+        for function in self._forwards(script):
+            if function not in self.functions:
+                why = Why(function.node or ast.Pass(), function)
+                self._add(function, Mode.OPEN, why, is_entry=True)
+                self._give_from_outside(self.functions[function])
+                self._settle()
+
+    def _settle(self) -> None:
+        for _ in range(_ROUNDS):
+            waiting, self._waiting = self._waiting, {}
+            if not waiting:
+                return
+            for function in waiting:
+                self._read(function)
+        self._waiting = {}
+
+    def _forwards(self, script: Script) -> Iterator[Scope]:
+        """The `forward` of every layer of a file."""
+        for scope in script.scopes:
+            if scope.kind == "function" and scope.name == "forward" and scope.owner() is not None:
+                owner = scope.owner()
+                if owner is not None and is_layer(script, owner) and not is_excluded(script, scope):
+                    yield scope
+
+    def _add(self, scope: Scope, mode: Mode, why: Why, *, is_entry: bool = False) -> StaticFunction:
+        function = StaticFunction(scope, self.home(scope), mode, why, is_entry)
+        self.functions[scope] = function
+        self._waiting[function] = None
+        function.closure = self._closures.get(scope, {})
+        return function
+
+    # Entries
+
+    def _start(self, entry: Entry) -> None:
+        known = self.functions.get(entry.function)
+        why = Why(entry.node, entry.scope)
+        if known is not None:
+            known.is_entry = True
+            if known.mode < entry.mode:
+                self._strengthen(known, entry.mode, why)
+        else:
+            known = self._add(entry.function, entry.mode, why, is_entry=True)
+        has_spec = entry.spec is not None and self._specify(known, entry)
+        known.has_spec = known.has_spec or has_spec
+        if not known.has_spec:
+            self._give_from_outside(known)
+        self._settle()
+
+    def _strengthen(self, function: StaticFunction, mode: Mode, why: Why) -> None:
+        function.mode, function.why = mode, why
+        self._waiting[function] = None
+
+    def _specify(self, function: StaticFunction, entry: Entry) -> bool:
+        """Give an entry the tensors of its `input_spec`; whether that says what they are."""
+        assert entry.spec is not None
+        value = self.evaluate(entry.spec, Frame(entry.scope, None, {}))
+        if value.items is None:
+            return False
+        names = [each.arg for each in self._parameters(function)]
+        defaults = self._defaults(function)
+        for index, name in enumerate(names):
+            given = self._specified(value.items[index]) if index < len(value.items) else defaults.get(name)
+            if given is not None:
+                self._give(function, name, given)
+        return True
+
+    def _specified(self, value: Value) -> Value:
+        """What an `InputSpec`, or a structure of them, stands for."""
+        specs = [
+            each for each in value.things if isinstance(each, Instance) and each.cls.endswith("InputSpec")
+        ]
+        if specs:
+            return join(self._of_spec(each) for each in sorted(specs, key=repr))
+        if value.items is not None:
+            return replace(value, items=tuple(map(self._specified, value.items)))
+        if value.element is not None:
+            return replace(value, element=self._specified(value.element))
+        return value
+
+    def _of_spec(self, thing: Instance) -> Value:
+        site = self.program.script.site_of(thing.node)
+        place = Frame(site.scope, site.statement, {})
+        given = [self.evaluate(each, place) for each in thing.node.args]
+        words = {each.arg: self.evaluate(each.value, place) for each in thing.node.keywords if each.arg}
+        shape = words.get("shape") or (given[0] if given else None)
+        asked = words.get("dtype") or (given[1] if len(given) > 1 else None)
+        dtype = dtype_of(asked) if asked is not None else "float32"
+        if shape is None or shape.items is None:
+            return tensor(dtype)
+        return tensor(dtype, tuple(map(_spec_size, shape.items)))
+
+    # Parameters
+
+    def _parameters(self, function: StaticFunction) -> list[ast.arg]:
+        """The parameters that calls give, ``self`` left out."""
+        arguments = function.node.args
+        every = [*arguments.posonlyargs, *arguments.args]
+        return every[1:] if self._has_self(function) else every
+
+    def _has_self(self, function: StaticFunction) -> bool:
+        scope = function.scope
+        return scope.owner() is not None and not any(
+            getattr(each, "id", "") == "staticmethod" for each in getattr(scope.node, "decorator_list", ())
+        )
+
+    def _defaults(self, function: StaticFunction) -> dict[str, Value]:
+        found: dict[str, Value] = {}
+        for name, bindings in function.scope.bindings.items():
+            for binding in bindings:
+                if binding.kind == "parameter" and binding.value is not None:
+                    found[name] = self.evaluate(binding.value, Frame(binding.scope, None, {}))
+        return found
+
+    def _give(self, function: StaticFunction, name: str, value: Value) -> None:
+        value = replace(value, sources=frozenset({name}) if value.tensor else frozenset(), views=frozenset())
+        old = function.parameters.get(name, NOTHING)
+        new = old.joined(value)
+        if new != old:
+            function.parameters[name] = new
+            self._waiting[function] = None
+
+    def _give_from_outside(self, function: StaticFunction) -> None:
+        """Give an entry what is known of its arguments: by calls outside of static functions, by defaults."""
+        defaults = self._defaults(function)
+        sites = self._calls_of(function.scope)
+        for position, argument in enumerate(self._parameters(function)):
+            name = argument.arg
+            default = defaults.get(name)
+            found: list[Value] = []
+            for site in sites:
+                given = self._argument(site, position, name)
+                value = (
+                    default if given is None else self.evaluate(given, Frame(site.scope, site.statement, {}))
+                )
+                found.append(UNKNOWN if value is None else _as_tensor(value))
+            value = join(found)
+            if value.is_nothing:
+                value = UNKNOWN
+                if default is not None and default.among("bool", "str"):
+                    value = python(*default.python)
+                elif default is not None and default.is_none:
+                    value = UNKNOWN.joined(python("None"))
+            self._give(function, name, value)
+        for argument in function.node.args.kwonlyargs:
+            default = defaults.get(argument.arg, NOTHING)
+            known = python(*default.python) if default.among("bool", "str") else UNKNOWN
+            self._give(function, argument.arg, known)
+
+    def _argument(self, site: Site, position: int, name: str) -> ast.expr | None:
+        for word in site.node.keywords:
+            if word.arg == name:
+                return word.value
+        given = site.node.args
+        return given[position] if position < len(given) else None
+
+    def _calls_of(self, function: Scope) -> list[Site]:
+        """The calls of an entry that stand in no static function, as far as they are seen."""
+        return [each for each in self._calls.get(function, ()) if not self._is_static(each.scope)]
+
+    def _is_static(self, scope: Scope) -> bool:
+        function = scope.function()
+        return function is not None and function in self.functions
+
+    @cached_property
+    def _calls(self) -> dict[Scope, list[Site]]:
+        """The calls of the file that run functions and layers of the workspace, by what they run."""
+        found: dict[Scope, list[Site]] = {}
+        names = self.program.script.names
+        bound = self.program.script.code.bound_names
+        for site in self.program.script.sites:
+            func = site.node.func
+            if site.name not in bound or names.member_of_library(func):
+                continue
+            for value in self._callees(names.callee(site)):
+                if value not in found or site not in found[value]:
+                    found.setdefault(value, []).append(site)
+        return found
+
+    def _callees(self, values: object, deep: int = 0) -> Iterator[Scope]:
+        names = self.program.script.names
+        for value in values:  # type: ignore[attr-defined]
+            if isinstance(value, UserInstance):
+                function = names.function_named(value.scope, "forward")
+                if function is not None:
+                    yield function
+            elif isinstance(value, Instance) and value.cls == "paddle.jit.to_static" and deep < 3:
+                if value.node.args:
+                    site = self.program.script.site_of(value.node)
+                    given = names.values(value.node.args[0], site.scope, site.statement)
+                    yield from self._callees(given, deep + 1)
+            elif not isinstance(value, Class):
+                function = names.function_of(value)
+                if function is not None:
+                    yield function
+
+    # Reading
+
+    def _read(self, function: StaticFunction) -> None:
+        if function in self._stack:
+            self._waiting[function] = None
+            return
+        self._waiting.pop(function, None)
+        self._stack.append(function)
+        try:
+            value = self.walk(function, self._begin(function))
+        finally:
+            self._stack.pop()
+        value = function.returns.joined(value)
+        if value != function.returns:
+            function.returns = value
+            for caller in self._callers.get(function, ()):
+                self._waiting[caller] = None
+
+    def _begin(self, function: StaticFunction) -> Env:
+        env = {}
+        for name, bindings in function.scope.bindings.items():
+            binding = next((each for each in bindings if each.statement is None), None)
+            if binding is None:
+                continue
+            if binding.kind != "parameter":  # `*args`, `**kwargs`
+                is_tuple = function.node.args.vararg is binding.target
+                env[name] = python("tuple" if is_tuple else "dict", element=UNKNOWN)
+                continue
+            value = function.parameters.get(name, UNKNOWN)
+            annotation = getattr(binding.target, "annotation", None)
+            if value.unknown and annotation is not None and self._names_a_tensor(annotation, binding):
+                value = replace(value, tensor=value.tensor or tensor().tensor, unknown=False)
+                value = replace(value, sources=frozenset({name}))
+            if value.unknown:
+                value = self.by_use(name, None, function, value)
+            env[name] = value
+        if self._has_self(function):
+            own = function.node.args
+            first = [*own.posonlyargs, *own.args][:1]
+            owner = function.scope.owner()
+            if first and owner is not None:
+                env[first[0].arg] = self.of_thing(
+                    UserInstance(owner, None), Frame(function.scope, None, {}, function)
+                )
+        return env
+
+    def _names_a_tensor(self, annotation: ast.expr, binding: Binding) -> bool:
+        names = self.home(binding.scope).names.full_names(annotation, binding.scope)
+        return any(each.startswith("paddle") and each.rpartition(".")[2] == "Tensor" for each in names)
+
+    def by_use(self, name: str, statement: Statement | None, function: StaticFunction, value: Value) -> Value:
+        """What a value is known to be by how the name that is bound to it is used."""
+        return self._uses.by_use(name, statement, function, value)
+
+    def enclose(self, inner: object, function: StaticFunction, env: Env) -> None:
+        """Note the names around a nested function."""
+        assert isinstance(inner, Scope)
+        self._closures[inner] = env
+        known = self.functions.get(inner)
+        if known is not None:
+            known.closure = env
+
+    def called(
+        self,
+        function: Scope,
+        owner: UserInstance | None,
+        given: tuple[Value, ...],
+        words: dict[str, Value],
+        frame: Frame,
+        node: ast.Call | None,
+    ) -> Value:
+        """What a function of the workspace gives that Paddle converts with its caller."""
+        caller = frame.function
+        if caller is None or isinstance(function.node, ast.AsyncFunctionDef) or function.is_generator:
+            return UNKNOWN
+        home = self.home(function)
+        if is_excluded(home, function) or len(self.functions) > _MOST_FUNCTIONS:
+            return UNKNOWN
+        known = self.functions.get(function)
+        why = Why(node or caller.node, caller.scope, caller)
+        if known is None:
+            known = self._add(function, caller.mode, why)
+        elif known.mode < caller.mode and not (known.is_entry and known.mode is not Mode.OPEN):
+            self._strengthen(known, caller.mode, why)
+        if node is not None:
+            others = caller.calls.get(node, ())
+            if known not in others:
+                caller.calls[node] = (*others, known)
+        self._callers.setdefault(known, set()).add(caller)
+        self._hand(known, given, words, node)
+        if known in self._waiting and known not in self._stack:
+            self._read(known)
+        return known.returns
+
+    def _hand(
+        self,
+        function: StaticFunction,
+        given: tuple[Value, ...],
+        words: dict[str, Value],
+        node: ast.Call | None,
+    ) -> None:
+        """Give a function what a call hands it."""
+        hidden = node is not None and any(isinstance(each, ast.Starred) for each in node.args)
+        spread = node is not None and any(each.arg is None for each in node.keywords)
+        defaults = self._defaults(function)
+        parameters = self._parameters(function)
+        if node is not None and self._has_self(function) and isinstance(node.func, ast.Attribute):
+            if any(isinstance(each, Class) for each in self._of_class(node, function)):
+                given = given[1:]
+        for position, argument in enumerate([*parameters, *function.node.args.kwonlyargs]):
+            name = argument.arg
+            if name in words:
+                value = words[name]
+            elif hidden or spread:
+                value = UNKNOWN
+            elif position < len(given) and position < len(parameters):
+                value = given[position]
+            else:
+                value = defaults.get(name, NOTHING)
+            self._give(function, name, value)
+
+    def _of_class(self, node: ast.Call, function: StaticFunction) -> frozenset[object]:
+        assert isinstance(node.func, ast.Attribute)
+        site_scope = next((each.scope for each in self._stack[-1:]), function.scope)
+        return frozenset(self.home(site_scope).names.values(node.func.value, site_scope))
+
+
+def _as_tensor(value: Value) -> Value:
+    """What an argument is in an entry: NumPy's arrays become tensors."""
+    if "ndarray" in value.python:
+        return replace(value, python=value.python - {"ndarray"}, tensor=value.tensor or tensor().tensor)
+    return value
+
+
+def _spec_size(value: Value) -> Size:
+    if isinstance(value.constant, int) and not isinstance(value.constant, bool):
+        return value.constant if value.constant >= 0 else Dim.SPEC
+    return Dim.SPEC if value.is_none else Dim.ANY

@@ -1,0 +1,105 @@
+"""Uses: names that are used as only tensors can be (SPEC-STATIC §2)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import replace
+
+from trainshift.core.names.values import Instance
+from trainshift.core.text.facts import Binding, Scope, Statement
+from trainshift.static_graphs.reading.function import StaticFunction
+from trainshift.static_graphs.reading.kinds import Value, python, tensor
+from trainshift.static_graphs.reading.liveness import own_parts
+from trainshift.static_graphs.tables import api
+
+
+class Uses:
+    """What is known of names by how they are used, of function after function."""
+
+    def __init__(self) -> None:
+        self._used: dict[Scope, frozenset[Binding]] = {}
+
+    def by_use(self, name: str, statement: Statement | None, function: StaticFunction, value: Value) -> Value:
+        """What a value is known to be by how the name that is bound to it is used."""
+        bindings = function.scope.bindings.get(name, ())
+        used = self._used_as_tensors(function)
+        if not any(each.statement is statement and each in used for each in bindings):
+            return value
+        may_be_none = "None" in value.python or _is_compared_with_none(name, function)
+        found = tensor() if value.tensor is None else Value(value.tensor)
+        sources = value.sources or frozenset({name if statement is None else statement.node})
+        found = replace(found, sources=sources, views=value.views)
+        return found.joined(python("None")) if may_be_none else found
+
+    def _used_as_tensors(self, function: StaticFunction) -> frozenset[Binding]:
+        if function.scope not in self._used:
+            found: set[Binding] = set()
+            names = function.script.names
+            for statement in function.statements:
+                if _is_guarded(statement):
+                    continue
+                for name in _only_tensors_in(statement, function):
+                    found.update(names.lookup(name, function.scope, statement)[1])
+            self._used[function.scope] = frozenset(found)
+        return self._used[function.scope]
+
+
+def _is_compared_with_none(name: str, function: StaticFunction) -> bool:
+    for statement in function.statements:
+        for node in own_parts(statement.node):
+            if isinstance(node, ast.Compare) and isinstance(node.left, ast.Name) and node.left.id == name:
+                if isinstance(node.comparators[0], ast.Constant) and node.comparators[0].value is None:
+                    return True
+    return False
+
+
+def _only_tensors_in(statement: Statement, function: StaticFunction) -> Iterator[str]:
+    """The names that a statement uses as only tensors can be."""
+    names = function.script.names
+    for node in own_parts(statement.node):
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
+            if isinstance(node.slice, ast.Tuple) and any(map(_is_slicing, node.slice.elts)):
+                yield node.value.id
+        if not isinstance(node, ast.Call):
+            continue
+        func = node.func
+        library = names.member_of_library(func) if isinstance(func, ast.Name | ast.Attribute) else ()
+        if library:
+            for thing in library:
+                yield from _given_as_tensors(getattr(thing, "name", ""), node)
+        elif isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name):
+            if func.attr in api.only_tensors():
+                yield func.value.id
+            elif node.args and isinstance(node.args[0], ast.Name) and func.value.id == "self":
+                values = names.values(func, function.scope, statement)
+                if any(isinstance(each, Instance) and api.layer_returns(each.cls) for each in values):
+                    yield node.args[0].id
+
+
+def _given_as_tensors(full_name: str, node: ast.Call) -> Iterator[str]:
+    operation = api.function(full_name)
+    if operation is None:
+        return
+    for parameter, given in zip(operation.parameters, node.args, strict=False):
+        if parameter in operation.tensors and isinstance(given, ast.Name):
+            yield given.id
+    for word in node.keywords:
+        if word.arg in operation.tensors and isinstance(word.value, ast.Name):
+            yield word.value.id
+
+
+def _is_slicing(node: ast.expr) -> bool:
+    return isinstance(node, ast.Slice) or (isinstance(node, ast.Constant) and node.value is ...)
+
+
+def _is_guarded(statement: Statement) -> bool:
+    """Whether a test of types stands around a statement."""
+    for above in statement.path():
+        test = getattr(above.node, "test", None)
+        for node in ast.walk(test) if test is not None else ():
+            if isinstance(node, ast.Call):
+                name = getattr(node.func, "attr", "") or getattr(node.func, "id", "")
+                if name in ("isinstance", "is_tensor", "hasattr", "type"):
+                    return True
+    return False

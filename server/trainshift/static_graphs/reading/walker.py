@@ -1,0 +1,400 @@
+"""Walker: goes through the statements of static functions with the names that are known there."""
+
+from __future__ import annotations
+
+import ast
+from abc import abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+
+from trainshift.core.text.facts import Statement, dotted
+from trainshift.static_graphs.reading.calls import Calls
+from trainshift.static_graphs.reading.elements import element_of, item_of
+from trainshift.static_graphs.reading.frame import Frame, truth_of
+from trainshift.static_graphs.reading.function import StaticFunction, Truth
+from trainshift.static_graphs.reading.kinds import (
+    NOTHING,
+    UNBOUND,
+    UNKNOWN,
+    Env,
+    Value,
+    constant,
+    join,
+    join_envs,
+    python,
+    tensor,
+)
+
+_ROUNDS = 4
+_DYNAMIC = frozenset(
+    {"paddle.in_dynamic_mode", "paddle.in_dynamic_or_pir_mode", "paddle.framework.in_dynamic_mode",
+     "paddle.fluid.framework.in_dygraph_mode", "paddle.fluid.in_dygraph_mode", "paddle.base.in_dygraph_mode"}
+)  # fmt: skip
+
+
+@dataclass
+class _Exits:
+    """The names on the ways out of a loop's body."""
+
+    breaks: list[Env] = field(default_factory=list)
+    continues: list[Env] = field(default_factory=list)
+
+
+class Walker(Calls):
+    """Interprets one function after the other."""
+
+    def walk(self, function: StaticFunction, env: Env) -> Value:
+        """What a function may return when it begins with some names; all else is written down in it."""
+        node = function.node
+        if isinstance(node, ast.Lambda):
+            return self.evaluate(node.body, Frame(function.scope, function.scope.statement, env, function))
+        function.returned.clear()
+        end = self._block(function.block, env, function, None)
+        values = list(function.returned.values())
+        if end is not None:
+            values.append(constant(None))
+        return join(values)
+
+    def _block(
+        self, block: Iterable[Statement], env: Env | None, function: StaticFunction, exits: _Exits | None
+    ) -> Env | None:
+        for statement in block:
+            if env is None:
+                return None
+            env = self._statement(statement, env, function, exits)
+        return env
+
+    def _statement(
+        self, statement: Statement, env: Env, function: StaticFunction, exits: _Exits | None
+    ) -> Env | None:
+        node = statement.node
+        frame = Frame(function.scope, statement, env, function)
+        match node:
+            case ast.Assign():
+                value = self.evaluate(node.value, frame)
+                for target in node.targets:
+                    self.assign(target, value, frame)
+            case ast.AnnAssign():
+                if node.value is not None:
+                    value = self.evaluate(node.value, frame)
+                    self.assign(node.target, value, frame)
+            case ast.AugAssign():
+                self._augmented(node, frame)
+            case ast.Expr():
+                self.evaluate(node.value, frame)
+            case ast.Return():
+                value = self.evaluate(node.value, frame) if node.value is not None else constant(None)
+                function.returned[statement] = value
+                return None
+            case ast.Raise():
+                for part in (node.exc, node.cause):
+                    if part is not None:
+                        self.evaluate(part, frame)
+                return None
+            case ast.Break() | ast.Continue():
+                if exits is not None:
+                    (exits.breaks if isinstance(node, ast.Break) else exits.continues).append(env)
+                return None
+            case ast.Assert():
+                frame.judge(node, truth_of(self.evaluate(node.test, frame)))
+                if node.msg is not None:
+                    self.evaluate(node.msg, frame)
+                return self._narrowed(node.test, env, frame, holds=True)
+            case ast.If():
+                return self._if(statement, node, env, function, exits)
+            case ast.While() | ast.For() | ast.AsyncFor():
+                return self._loop(statement, node, env, function, exits)
+            case ast.With() | ast.AsyncWith():
+                for item in node.items:
+                    value = self.evaluate(item.context_expr, frame)
+                    if item.optional_vars is not None:
+                        self.assign(item.optional_vars, UNKNOWN if value.unknown else value, frame)
+                return self._block(statement.branches.get("body", []), env, function, exits)
+            case ast.Try():
+                return self._try(statement, env, function, exits)
+            case ast.Match():
+                frame.judge(node, truth_of(self.evaluate(node.subject, frame)))
+                ways = [self._block(each, dict(env), function, exits) for each in statement.branches.values()]
+                return join_envs([env, *ways])
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                env.pop(node.name, None)
+                for default in getattr(getattr(node, "args", None), "defaults", ()):
+                    self.evaluate(default, frame)
+                inner = function.scope.facts.scope_of.get(node)
+                if inner is not None and not isinstance(node, ast.ClassDef):
+                    self.enclose(inner, function, env)
+            case ast.Delete():
+                for target in node.targets:
+                    if isinstance(target, ast.Name):
+                        env[target.id] = UNBOUND
+            case _:
+                pass
+        return env
+
+    @abstractmethod
+    def enclose(self, inner: object, function: StaticFunction, env: Env) -> None:
+        """Note the names around a nested function."""
+
+    # Bindings
+
+    def assign(self, target: ast.expr, value: Value, frame: Frame, *, is_change: bool = False) -> None:
+        """Give a value to a target."""
+        if isinstance(target, ast.Name):
+            if is_change and target.id not in frame.env:
+                return
+            frame.env[target.id] = value if is_change else self._refined(target.id, value, frame)
+            if not is_change:
+                for name in [each for each in frame.env if each.startswith(f"{target.id}.")]:
+                    del frame.env[name]
+            frame.note(target, frame.env[target.id])
+        elif isinstance(target, ast.Tuple | ast.List):
+            self._unpack(target, value, frame)
+        elif isinstance(target, ast.Starred):
+            self.assign(target.value, python("list", element=element_of(value)), frame)
+        elif isinstance(target, ast.Attribute):
+            self.evaluate(target.value, frame)
+            name = dotted(target)
+            if name and (not is_change or name in frame.env) and frame.function is not None:
+                frame.env[name] = value
+                frame.note(target, value)
+        elif isinstance(target, ast.Subscript):
+            self._set_item(target, value, frame)
+
+    def _refined(self, name: str, value: Value, frame: Frame) -> Value:
+        """A value that is unknown, by how the name is used as long as it has it."""
+        if value.unknown and frame.function is not None:
+            return self.by_use(name, frame.statement, frame.function, value)
+        return value
+
+    @abstractmethod
+    def by_use(self, name: str, statement: Statement | None, function: StaticFunction, value: Value) -> Value:
+        """What a value is known to be by how the name that is bound to it is used."""
+
+    def _unpack(self, target: ast.Tuple | ast.List, value: Value, frame: Frame) -> None:
+        starred = [index for index, each in enumerate(target.elts) if isinstance(each, ast.Starred)]
+        for index, each in enumerate(target.elts):
+            if starred and index >= starred[0]:
+                part = element_of(value)
+            else:
+                is_whole = value.items is None or len(value.items) == len(target.elts) or bool(starred)
+                part = item_of(value, index) if is_whole else element_of(value)
+            self.assign(each, part, frame)
+        frame.note(target, value)
+
+    def _set_item(self, target: ast.Subscript, value: Value, frame: Frame) -> None:
+        base = self.evaluate(target.value, frame)
+        index = self.evaluate(target.slice, frame)
+        frame.note(target, value)
+        if base.python & {"list", "dict"} and base.tensor is None:
+            element = base.whole_element
+            grown = replace(base, items=None, element=value if element is None else element.joined(value))
+            at = index.constant
+            if base.items is not None and isinstance(at, int) and -len(base.items) <= at < len(base.items):
+                items = list(base.items)
+                items[at] = value
+                grown = replace(base, items=tuple(items), element=None)
+            self.assign(target.value, grown, frame, is_change=True)
+
+    def _augmented(self, node: ast.AugAssign, frame: Frame) -> None:
+        right = self.evaluate(node.value, frame)
+        reading = _as_load(node.target)
+        left = self.evaluate(reading, replace(frame, function=None)) if reading is not None else UNKNOWN
+        if isinstance(node.target, ast.Name) and node.target.id not in frame.env and frame.function:
+            left = self.evaluate(reading, frame) if reading is not None else UNKNOWN
+        operation = ast.BinOp(reading or ast.Name("_", ast.Load()), node.op, node.value)
+        made = self.operated(operation, left, right)
+        if made.tensor is not None:
+            made = replace(made, sources=frozenset({node}))
+        self.assign(node.target, made, frame)
+        frame.note(node, made)
+
+    # Control flow
+
+    def _if(
+        self,
+        statement: Statement,
+        node: ast.If,
+        env: Env,
+        function: StaticFunction,
+        exits: _Exits | None,
+    ) -> Env | None:
+        frame = Frame(function.scope, statement, env, function)
+        test = self.evaluate(node.test, frame)
+        truth = frame.judge(node, truth_of(test))
+        function.before[statement] = dict(env)
+        dynamic = self._is_dynamic(node.test, frame)
+        known = test.constant if isinstance(test.constant, bool) and truth is Truth.PYTHON else dynamic
+        body: Env | None = None
+        orelse: Env | None = None
+        if known is not False and dynamic is not True:
+            body = self._narrowed(node.test, dict(env), frame, holds=True)
+            body = self._block(statement.branches.get("body", []), body, function, exits)
+        if known is not True or dynamic is True:
+            orelse = self._narrowed(node.test, dict(env), frame, holds=False)
+            orelse = self._block(statement.branches.get("orelse", []), orelse, function, exits)
+        function.ends[statement] = body, orelse
+        return join_envs([body, orelse])
+
+    def _is_dynamic(self, test: ast.expr, frame: Frame) -> bool | None:
+        """Whether a test holds in dygraph alone (True), in a graph alone (False), or is another."""
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            found = self._is_dynamic(test.operand, frame)
+            return None if found is None else not found
+        if isinstance(test, ast.Call) and frame.function is not None:
+            return True if frame.function.named.get(test, frozenset()) & _DYNAMIC else None
+        return None
+
+    def _narrowed(self, test: ast.expr, env: Env | None, frame: Frame, *, holds: bool) -> Env | None:
+        """The names where a test holds, or does not."""
+        if env is None:
+            return None
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            return self._narrowed(test.operand, env, frame, holds=not holds)
+        if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And if holds else ast.Or):
+            for part in test.values:
+                env = self._narrowed(part, env, frame, holds=holds)
+            return env
+        if (
+            isinstance(test, ast.Compare)
+            and len(test.ops) == 1
+            and isinstance(test.ops[0], ast.Is | ast.IsNot)
+        ):
+            other = test.comparators[0]
+            if isinstance(other, ast.Constant) and other.value is None:
+                is_none = isinstance(test.ops[0], ast.Is) == holds
+                _narrow(env, test.left, lambda value: _none(value) if is_none else _not_none(value), frame)
+        if isinstance(test, ast.Call) and test.args and frame.function is not None:
+            names = frame.function.named.get(test, frozenset())
+            is_tensor = "paddle.is_tensor" in names or (
+                "builtins.isinstance" in names
+                and len(test.args) > 1
+                and self._names_tensor(test.args[1], frame)
+            )
+            if is_tensor:
+                change = _only_tensor if holds else _no_tensor
+                _narrow(env, test.args[0], change, frame)
+        return env
+
+    def _names_tensor(self, node: ast.expr, frame: Frame) -> bool:
+        parts = node.elts if isinstance(node, ast.Tuple) else [node]
+        names = self.home(frame.scope).names
+        return all(
+            any(each.rpartition(".")[2] in ("Tensor", "Variable", "Value") for each in found)
+            for found in (names.full_names(part, frame.scope, frame.statement) for part in parts)
+        )
+
+    def _loop(
+        self,
+        statement: Statement,
+        node: ast.While | ast.For | ast.AsyncFor,
+        env: Env,
+        function: StaticFunction,
+        outer: _Exits | None,
+    ) -> Env | None:
+        function.before[statement] = dict(env)
+        head: Env = dict(env)
+        ended: Env = head
+        exits = _Exits()
+        iterated = NOTHING
+        if not isinstance(node, ast.While):
+            frame = Frame(function.scope, statement, head, function)
+            iterated = self.evaluate(node.iter, frame)
+            frame.judge(node, _loop_truth(iterated))
+        for _ in range(_ROUNDS):
+            exits = _Exits()
+            before = dict(head)
+            inside = dict(head)
+            frame = Frame(function.scope, statement, inside, function)
+            if isinstance(node, ast.While):
+                test = self.evaluate(node.test, frame)
+                frame.judge(node, truth_of(test))
+                inside = self._narrowed(node.test, inside, frame, holds=True) or inside
+            else:
+                self.assign(node.target, element_of(iterated), frame)
+            end = self._block(statement.branches.get("body", []), inside, function, exits)
+            head = join_envs([head, end, *exits.continues]) or head
+            ended = head
+            if head == before:
+                break
+        is_endless = isinstance(node, ast.While) and getattr(node.test, "value", None) is True
+        after = None if is_endless else ended
+        if statement.branches.get("orelse"):
+            after = self._block(statement.branches["orelse"], after, function, outer)
+        return join_envs([after, *exits.breaks])
+
+    def _try(
+        self, statement: Statement, env: Env, function: StaticFunction, exits: _Exits | None
+    ) -> Env | None:
+        branches = statement.branches
+        before = dict(env)
+        body = self._block(branches.get("body", []), env, function, exits)
+        ways: list[Env | None] = [self._block(branches.get("orelse", []), body, function, exits)]
+        thrown = join_envs([before, body]) or before
+        for name, block in branches.items():
+            if name.startswith("except"):
+                ways.append(self._block(block, dict(thrown), function, exits))
+        after = join_envs(ways)
+        ending = branches.get("finally", [])
+        if after is None:
+            self._block(ending, dict(thrown), function, exits)
+            return None
+        return self._block(ending, after, function, exits)
+
+
+def _loop_truth(iterated: Value) -> Truth:
+    """What a `for` becomes, by what it goes through."""
+    if iterated.python & {"range", "enumerate"}:
+        element = iterated.element or NOTHING
+        counted = element.items[0] if "enumerate" in iterated.python and element.items else element
+        return truth_of(counted)
+    if iterated.array and not iterated.python:
+        return Truth.GRAPH
+    return truth_of(iterated)
+
+
+def _narrow(env: Env, node: ast.expr, change: Callable[[Value], Value], frame: Frame) -> None:
+    name = dotted(node)
+    if not name:
+        return
+    value = env.get(name)
+    if value is None and frame.function is not None and "." in name:
+        value = frame.function.kinds.get(node)
+    if value is not None:
+        env[name] = change(value)
+
+
+def _none(value: Value) -> Value:
+    return constant(None) if "None" in value.python or value.unknown else value
+
+
+def _not_none(value: Value) -> Value:
+    if value.is_none:
+        return NOTHING
+    kept = value.python - {"None"}
+    return replace(
+        value, python=kept, constant=value.constant if value.constant is not None else NOTHING.constant
+    )
+
+
+def _only_tensor(value: Value) -> Value:
+    known = value.tensor or tensor().tensor
+    return Value(known, sources=value.sources, views=value.views)
+
+
+def _no_tensor(value: Value) -> Value:
+    found = replace(value, tensor=None)
+    if found.unknown:
+        return replace(found, unknown=False, python=found.python | {"object"})
+    return found
+
+
+def _as_load(target: ast.expr) -> ast.expr | None:
+    """A target of `+=` as it is read."""
+    made: ast.expr | None = None
+    if isinstance(target, ast.Name):
+        made = ast.Name(target.id, ast.Load())
+    elif isinstance(target, ast.Attribute):
+        made = ast.Attribute(target.value, target.attr, ast.Load())
+    elif isinstance(target, ast.Subscript):
+        made = ast.Subscript(target.value, target.slice, ast.Load())
+    return ast.copy_location(made, target) if made is not None else None

@@ -1,0 +1,1 @@
+"""Data on Paddle's API."""

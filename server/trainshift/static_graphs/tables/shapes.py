@@ -1,0 +1,89 @@
+"""Shapes and dtypes: what arguments say of them, and what two operands have together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trainshift.static_graphs.reading.kinds import (
+    Dim,
+    Shape,
+    Size,
+    Tensor,
+    Value,
+    tensor,
+)
+
+_DTYPES = frozenset(
+    {
+        "bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64",
+        "complex64", "complex128",
+    }
+)  # fmt: skip
+FLOATS = frozenset({"float16", "bfloat16", "float32", "float64"})
+
+
+def dtype_of(value: Value | None) -> str:
+    """The dtype that an argument names: ``"int64"`` or ``paddle.int64``."""
+    if value is None:
+        return ""
+    if isinstance(value.constant, str) and value.constant in _DTYPES:
+        return value.constant
+    names = {getattr(thing, "name", "").rpartition(".")[2] for thing in value.things}
+    return names.pop() if len(names) == 1 and names <= _DTYPES else ""
+
+
+def size_of(value: Value) -> Size:
+    """A dimension that is given as an argument."""
+    if isinstance(value.constant, int) and not isinstance(value.constant, bool):
+        return value.constant if value.constant >= 0 else Dim.ANY
+    if value.is_tensor and value.tensor is not None:
+        return value.tensor.counts or Dim.DATA
+    return Dim.ANY
+
+
+def shape_of(value: Value | None) -> tuple[Shape | None, Dim]:
+    """The shape that an argument describes, and what its dimensions are where its length is not known."""
+    if value is None:
+        return None, Dim.ANY
+    if value.items is not None:
+        return tuple(map(size_of, value.items)), Dim.ANY
+    if value.is_tensor and value.tensor is not None:
+        length = value.tensor.shape[0] if value.tensor.rank == 1 and value.tensor.shape else None
+        return ((Dim.DATA,) * length if isinstance(length, int) else None), Dim.DATA
+    if isinstance(value.constant, int):
+        return (size_of(value),), Dim.ANY
+    return None, Dim.ANY
+
+
+def broadcast(parts: Sequence[Tensor | None]) -> Shape | None:
+    shapes = [each.shape for each in parts if each is not None]
+    if not shapes or any(shape is None for shape in shapes):
+        return None
+    longest = max(len(shape) for shape in shapes if shape is not None)
+    found: list[Size] = []
+    for index in range(-longest, 0):
+        sizes = {shape[index] for shape in shapes if shape is not None and len(shape) >= -index} - {1}
+        found.append(sizes.pop() if len(sizes) == 1 else Dim.ANY if sizes else 1)
+    return tuple(found)
+
+
+def combined(left: Value, right: Value, dtype: str = "", *, divides: bool = False) -> Value:
+    """The tensor that an operator makes of two operands, of which one is a tensor."""
+    parts = [each.tensor for each in (left, right) if each.tensor is not None]
+    dtypes = {each.dtype for each in parts}
+    if not dtype and len(dtypes) == 1:
+        dtype = dtypes.pop()
+        others = [each for each in (left, right) if each.tensor is None]
+        if dtype not in FLOATS and any(not each.among("int", "bool") for each in others):
+            dtype = "float32" if others and others[0].among("float") and dtype else ""
+        if dtype == "bool" and others:
+            dtype = ""
+        if divides and dtype not in FLOATS:
+            dtype = ""
+    both = left.tensor is not None and right.tensor is not None
+    known = both or left.among("int", "float", "bool") or right.among("int", "float", "bool")
+    counts = [each.counts for each in parts]
+    number = counts[0] if all(counts) and dtype.startswith("int") else None
+    if all(counts) and parts and (left.among("int") or right.among("int") or both):
+        number = counts[0]
+    return tensor(dtype, broadcast(parts) if known else None, counts=number)
