@@ -18,6 +18,7 @@ from trainshift.engine.findings import find
 from trainshift.engine.workspace import files_in_memory, read_linked
 
 RESTRICTION_FILES = sorted((ROOT / "restrictions").glob("*.md"))
+STATIC_FILES = sorted((ROOT / "static_graphs").glob("*.md"))
 
 
 @dataclass(frozen=True)
@@ -132,4 +133,5 @@ def rewrite_case(case: FindingCase, findings: str, fixed_text: str) -> None:
     case.path.write_text(text[:start] + new + text[end:], encoding="utf-8")
 
 
+STATIC_CASES = [case for path in STATIC_FILES for case in finding_cases(path)]
 FINDING_CASES = [case for path in RESTRICTION_FILES for case in finding_cases(path)]

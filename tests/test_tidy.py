@@ -35,6 +35,7 @@ from trainshift.engine.own_codes import OWN_CODES
 from trainshift.pages import section
 from trainshift.restrictions import RESTRICTIONS
 from trainshift.restrictions.restriction import Restriction
+from trainshift.static_graphs.codes import STATIC_CODES
 from trainshift.transforms import TRANSFORMS
 from trainshift.transforms.rule import Transform
 
@@ -160,7 +161,9 @@ def test_rules_files_and_fixtures_have_one_name(rules, folder, fixtures) -> None
     assert {path.stem for path in fixtures} == set(names)
 
 
-@pytest.mark.parametrize("rule", [*RESTRICTIONS, *TRANSFORMS, *OWN_CODES], ids=lambda rule: rule.code)
+@pytest.mark.parametrize(
+    "rule", [*RESTRICTIONS, *TRANSFORMS, *STATIC_CODES, *OWN_CODES], ids=lambda rule: rule.code
+)
 def test_a_rule_says_what_it_does_and_why_in_a_few_words(rule) -> None:  # type: ignore[no-untyped-def]
     assert re.fullmatch(r"[A-Z][^.]*\.", rule.title)
     needed = ["Why it matters"] if rule in TRANSFORMS else ["Why it matters", "What to do"]
@@ -188,7 +191,7 @@ def test_every_dependency_is_explained() -> None:
 @pytest.mark.every_rule
 def test_the_documentation_lists_every_rule() -> None:
     lists = (ROOT / "server" / "docs" / "codes.md").read_text(encoding="utf-8")
-    listed = (*RULES, *DERIVATION_RULES)
+    listed = (*RULES, *STATIC_CODES, *DERIVATION_RULES)
     rows = [f"| [{each.code}](rules/{each.code}.md) | `{each.name}` | {each.title} |" for each in listed]
     assert [row for row in rows if row not in lists] == []
 

@@ -36,6 +36,7 @@ def _rules(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(restrictions, "RESTRICTIONS", RESTRICTIONS)
     monkeypatch.setattr(rules_module, "OWN_CODES", ())
     monkeypatch.setattr(rules_module, "DERIVATION_RULES", ())
+    monkeypatch.setattr(rules_module, "STATIC_CODES", ())
 
 
 @pytest.mark.usefixtures("_rules")
@@ -48,6 +49,8 @@ class TestRules:
             "\n"
             "Restrictions (check)\n"
             "TF93  member          No members.\n"
+            "\n"
+            "Static graphs of Paddle (check)\n"
             "\n"
             "The check itself\n"
             "\n"

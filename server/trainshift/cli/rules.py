@@ -17,12 +17,13 @@ from trainshift.cli.terminal import Printer, console_on, wants_colour
 from trainshift.engine.derivation_rules import DERIVATION_RULES
 from trainshift.engine.own_codes import OWN_CODES
 from trainshift.pages import page, page_url
+from trainshift.static_graphs.codes import STATIC_CODES
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 _PAGE_WIDTH = 100
-_KINDS = ("rule", "restriction", "check", "derivation")
+_KINDS = ("rule", "restriction", "static", "check", "derivation")
 _CODE_OR_HEADING = re.compile(
     r"^(?P<heading>#+ .*)$"
     r"|^```(?P<language>[^\n]*)\n(?P<fenced>(?:.*\n)*?)```$"
@@ -57,6 +58,7 @@ def sections() -> dict[str, Sequence[Rule]]:
     return {
         "Rewriting rules (convert)": transforms.TRANSFORMS,
         "Restrictions (check)": restrictions.RESTRICTIONS,
+        "Static graphs of Paddle (check)": STATIC_CODES,
         "The check itself": OWN_CODES,
         "Differentiation (differentiate, calculus)": DERIVATION_RULES,
     }

@@ -19,6 +19,7 @@ from trainshift.engine.own_codes import OWN_CODES, OwnCode
 from trainshift.engine.settings import CODES, SEVERITIES, Settings
 from trainshift.restrictions import RESTRICTIONS
 from trainshift.restrictions.restriction import Restriction
+from trainshift.static_graphs.codes import STATIC_CODES, StaticCode
 from trainshift.transforms import TRANSFORMS
 from trainshift.transforms.rule import Transform
 
@@ -44,6 +45,7 @@ _HEADINGS = {
 def pages() -> dict[str, str]:
     """The text of every page by its code."""
     found = {rule.code: "\n".join(_restriction(rule)) for rule in RESTRICTIONS}
+    found |= {rule.code: "\n".join(_restriction(rule, "static_graphs")) for rule in STATIC_CODES}
     found |= {rule.code: "\n".join(_transform(rule)) for rule in TRANSFORMS}
     found |= {rule.code: "\n".join(_derivation(rule)) for rule in DERIVATION_RULES}
     return found | {each.code: f"# {each.code} {each.name}\n\n{each.doc}" for each in OWN_CODES}
@@ -51,8 +53,9 @@ def pages() -> dict[str, str]:
 
 def lists(text: str) -> str:
     """The lists of codes with one row for every restriction and every rule."""
-    listed: tuple[tuple[str, Sequence[Restriction | Transform | DerivationRule]], ...] = (
+    listed: tuple[tuple[str, Sequence[Restriction | Transform | DerivationRule | StaticCode]], ...] = (
         ("what must hold", RESTRICTIONS),
+        ("what must hold in a graph", STATIC_CODES),
         ("what it does", TRANSFORMS),
         ("what it says", DERIVATION_RULES),
     )
@@ -80,7 +83,7 @@ def manifest(text: str) -> str:
     declared = json.loads(text)
     properties = declared["contributes"]["configuration"]["properties"]
     severities = properties["trainshift.severity"]["properties"]
-    coded: tuple[Restriction | OwnCode, ...] = (*RESTRICTIONS, *OWN_CODES)
+    coded: tuple[Restriction | StaticCode | OwnCode, ...] = (*RESTRICTIONS, *STATIC_CODES, *OWN_CODES)
     titles = {each.code: f"{each.name}: {each.title}" for each in coded}
     levels = {"type": "string", "enum": [each.label for each in sorted(SEVERITIES.values(), reverse=True)]}
     groups = {name: severity for name, severity in severities.items() if name.isalpha()}
@@ -119,8 +122,8 @@ def _camel(key: str) -> str:
     return first + "".join(map(str.capitalize, rest))
 
 
-def _restriction(rule: Restriction) -> Iterator[str]:
-    fixture = _fixture("restrictions", rule)
+def _restriction(rule: Restriction | StaticCode, folder: str = "restrictions") -> Iterator[str]:
+    fixture = _fixture(folder, rule)
     examples = _examples(fixture)
     by_severity: dict[str, list[str]] = {}
     for verdict in Verdict:
@@ -146,6 +149,10 @@ def _restriction(rule: Restriction) -> Iterator[str]:
         f'`ignore = ["{rule.code}"]` switches the code off, and `severity.{rule.code} = "error"` makes it '
         "louder.\n"
     )
+    if isinstance(rule, StaticCode):
+        yield f"By default: {severities}.\n"
+        yield from _more(fixture)
+        return
     yield (
         "By default: warning when the conversion refuses, withholds or doubts something because of it; "
         f"else {severities}.\n"
@@ -237,7 +244,7 @@ def _more(fixture: Path) -> Iterator[str]:
     yield "- How scripts are checked and converted: [the specification](../spec.md)\n"
 
 
-def _fixture(folder: str, rule: Restriction | Transform | DerivationRule) -> Path:
+def _fixture(folder: str, rule: Restriction | Transform | DerivationRule | StaticCode) -> Path:
     return ROOT / "fixtures" / folder / f"{rule.code.lower()}_{rule.name.replace('-', '_')}.md"
 
 

@@ -21,11 +21,19 @@ from trainshift.engine.compiling import compiles
 from trainshift.engine.effects.outcomes import Effects
 from trainshift.engine.findings import Judgement, find
 from trainshift.engine.own_codes import INTERNAL_ERROR, OWN_CODES, SYNTAX_ERROR, UNSUPPORTED_VERSION
-from trainshift.engine.settings import RESTRICTION_CODES, SUPPRESSIBLE_CODES, Settings, Severity
+from trainshift.engine.settings import (
+    CHECKED_CODES,
+    GRAPH_CODES,
+    RESTRICTION_CODES,
+    SUPPRESSIBLE_CODES,
+    Settings,
+    Severity,
+)
 from trainshift.engine.suppressions import problems, read_suppressions, suppress
 from trainshift.engine.workspace import ParsedFiles, read_linked
 from trainshift.pages import page_url
 from trainshift.restrictions import RESTRICTIONS
+from trainshift.static_graphs import codes as static_graphs
 
 if TYPE_CHECKING:
     from trainshift.engine.versions.runtime import Runtime
@@ -39,7 +47,9 @@ Weigh: TypeAlias = Callable[[Finding], Effect]
 COPES = "The conversion copes with it."
 """What the message of a violated finding ends in from which nothing follows."""
 
-_NAMES = {rule.code: rule.name for rule in RESTRICTIONS} | {each.code: each.name for each in OWN_CODES}
+_NAMES = {each.code: each.name for each in RESTRICTIONS}
+_NAMES |= {each.code: each.name for each in static_graphs.STATIC_CODES}
+_NAMES |= {each.code: each.name for each in OWN_CODES}
 # A script that holds none of these and trains in no other file has nothing that a rewrite could touch, so
 # no restriction is asked: a print in some other program is nobody's business.
 _SIGNS = re.compile("tensorflow|keras|GradientTape|apply_gradients")
@@ -268,9 +278,14 @@ def judge(
 
     `pause` is called again and again, and may raise to give the check up.
     """
-    if not has_signs(program.script.source.text) and not program.fact(Loops).all:
-        return Judgement(())
-    result = find(program, _codes(settings), pause)
+    text, codes = program.script.source.text, _codes(settings)
+    trains = has_signs(text) or bool(program.fact(Loops).all)
+    asked = codes.intersection(
+        (*(RESTRICTION_CODES if trains else ()), *(GRAPH_CODES if static_graphs.has_signs(text) else ()))
+    )
+    result = find(program, asked, pause) if asked else Judgement(())
+    if not trains:
+        return result
     if settings.is_on(UNSUPPORTED_VERSION.code) and program.fact(Loops).own:
         runtime = demanded()
         if runtime is not None and runtime.too_new:
@@ -315,7 +330,7 @@ def unread(failure: ParseFailure, path: str, settings: Settings) -> CheckReport:
 
 
 def _codes(settings: Settings) -> frozenset[str]:
-    return frozenset(code for code in RESTRICTION_CODES if settings.is_on(code))
+    return frozenset(code for code in CHECKED_CODES if settings.is_on(code))
 
 
 def report_on(
@@ -340,7 +355,8 @@ def report_on(
     loud: dict[tuple[str, Verdict, Effect], Severity] = {}
     reported = []
     for each in found:
-        effect = weigh(each) if weigh is not None and each.verdict is not Verdict.HARMLESS else None
+        is_weighed = weigh is not None and each.verdict is not Verdict.HARMLESS
+        effect = weigh(each) if weigh is not None and is_weighed and each.code not in GRAPH_CODES else None
         kind = each.code, each.verdict, effect or Effect.NONE
         if kind not in loud:
             loud[kind] = settings.severity_of(*kind)

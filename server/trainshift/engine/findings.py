@@ -1,4 +1,4 @@
-"""Runs the restrictions on one program."""
+"""Runs the restrictions, and the checks of static graphs, on one program."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
 from trainshift.restrictions import RESTRICTIONS
+from trainshift.restrictions.restriction import Restriction
+from trainshift.static_graphs.codes import STATIC_CODES, StaticCode
 
 log = logging.getLogger(__name__)
 ALL_CODES = frozenset(rule.code for rule in RESTRICTIONS)
@@ -40,7 +42,8 @@ def find(
     defects: list[str] = []
     failed: set[str] = set()
     with program.names.memo.pausing(pause):
-        for rule in RESTRICTIONS:
+        rules: tuple[Restriction | StaticCode, ...] = (*RESTRICTIONS, *STATIC_CODES)
+        for rule in rules:
             if rule.code not in codes:
                 continue
             pause()

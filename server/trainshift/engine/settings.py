@@ -18,12 +18,16 @@ from trainshift.engine.own_codes import (
     UNUSED_SUPPRESSION,
 )
 from trainshift.restrictions import RESTRICTIONS
+from trainshift.static_graphs.codes import STATIC_CODES
 
 RESTRICTION_CODES = tuple(rule.code for rule in RESTRICTIONS)
-SUPPRESSIBLE_CODES = (*RESTRICTION_CODES, UNSUPPORTED_VERSION.code)
+GRAPH_CODES = tuple(each.code for each in STATIC_CODES)
+"""The codes of Paddle's static graphs."""
+CHECKED_CODES = (*RESTRICTION_CODES, *GRAPH_CODES)
+SUPPRESSIBLE_CODES = (*CHECKED_CODES, UNSUPPORTED_VERSION.code)
 """Every code that a comment can silence."""
 _OWN = (SYNTAX_ERROR, UNUSED_SUPPRESSION, UNKNOWN_SUPPRESSION, UNSUPPORTED_VERSION)
-CODES = (*RESTRICTION_CODES, *(each.code for each in _OWN))
+CODES = (*CHECKED_CODES, *(each.code for each in _OWN))
 """Every code that can be selected, ignored and given a severity."""
 
 
@@ -83,7 +87,7 @@ class Settings:
     chose.
     """
 
-    select: tuple[str, ...] = ("T",)
+    select: tuple[str, ...] = ("T", "PD")
     ignore: tuple[str, ...] = ()
     severity: Mapping[str, SeverityByVerdict] = field(default_factory=dict)
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()

@@ -7,11 +7,13 @@ from trainshift.engine.own_codes import OWN_CODES, OwnCode
 from trainshift.pages import page_url
 from trainshift.restrictions import RESTRICTIONS
 from trainshift.restrictions.restriction import Restriction
+from trainshift.static_graphs.codes import STATIC_CODES, StaticCode
 from trainshift.transforms import TRANSFORMS
 from trainshift.transforms.rule import Transform
 
-_ALL: tuple[Restriction | OwnCode | Transform | DerivationRule, ...] = (
+_ALL: tuple[Restriction | OwnCode | Transform | DerivationRule | StaticCode, ...] = (
     *RESTRICTIONS,
+    *STATIC_CODES,
     *OWN_CODES,
     *TRANSFORMS,
     *DERIVATION_RULES,

@@ -16,6 +16,7 @@ from trainshift.static_graphs.reading.expressions import Expressions
 from trainshift.static_graphs.reading.frame import Frame
 from trainshift.static_graphs.reading.kinds import (
     NOTHING,
+    NUMBER,
     UNKNOWN,
     Dim,
     Value,
@@ -276,7 +277,8 @@ class Calls(Expressions):
             values = [element_of(each) if each.python & {"list", "tuple"} else each for each in given]
             if any(each.tensor is not None for each in values):
                 made = tensor(
-                    counts=next((v.tensor.counts for v in values if v.tensor and v.tensor.counts), None)
+                    NUMBER,
+                    counts=next((v.tensor.counts for v in values if v.tensor and v.tensor.counts), None),
                 )
                 return made
             return join(values) if not any(each.unknown for each in values) else UNKNOWN
@@ -338,11 +340,12 @@ def _given(operation: Operation, given: tuple[Value, ...], words: Words) -> dict
 
 
 def _by_returns(returns: str) -> Value:
+    made = tensor(NUMBER)
     if returns == "tensor":
-        return tensor()
+        return made
     if returns == "tensors":
-        return python("tuple", element=tensor())
-    return tensor().joined(python("tuple", element=tensor()))
+        return python("tuple", element=made)
+    return made.joined(python("tuple", element=made))
 
 
 def _created(given: tuple[Value, ...], words: Words) -> tuple[str, tuple[int | Dim, ...] | None]:

@@ -81,8 +81,9 @@ class Expressions(Names):
             )
             if plain and isinstance(node.op, ast.Add | ast.Mult):
                 return python("list", element=left.whole_element or right.whole_element)
-            divides = isinstance(node.op, ast.Div)
-            found = combined(left, right, divides=divides)
+            bits = isinstance(node.op, ast.BitAnd | ast.BitOr | ast.BitXor)
+            dtype = "bool" if bits and {left.dtype or "bool", right.dtype or "bool"} == {"bool"} else ""
+            found = combined(left, right, dtype, divides=isinstance(node.op, ast.Div))
             if left.is_tensor or right.is_tensor:
                 return found
         if left.unknown or right.unknown:

@@ -61,6 +61,11 @@ class StaticFunction:
     ends: dict[Statement, tuple[Env | None, Env | None]] = field(default_factory=dict)
     before: dict[Statement, Env] = field(default_factory=dict)
     returned: dict[Statement, Value] = field(default_factory=dict)
+    reached: set[Statement] = field(default_factory=set)
+    at_first: dict[ast.AST, Truth] = field(default_factory=dict)
+    """What the test of a `while` is before its first turn."""
+    falls_through: bool = False
+    """Whether its end may be reached without a `return`."""
     calls: dict[ast.Call, tuple[StaticFunction, ...]] = field(default_factory=dict)
     named: dict[ast.Call, frozenset[str]] = field(default_factory=dict)
     """The full library names that each call may be of; methods of tensors as ``paddle.Tensor.sum``."""

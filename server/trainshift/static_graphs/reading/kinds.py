@@ -24,6 +24,8 @@ class Dim(Enum):
 Size: TypeAlias = "int | Dim"
 Shape: TypeAlias = tuple[Size, ...]
 MOST_SOURCES = 12
+NUMBER = "number"
+"""The dtype of what is surely not of bools, and of which nothing else is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class Tensor:
             return None
         if all(size == 1 for size in self.shape):
             return True
-        return False if all(isinstance(size, int) for size in self.shape) else None
+        return False if any(isinstance(size, int) and size > 1 for size in self.shape) else None
 
     def joined(self, other: Tensor) -> Tensor:
         """What is known of a tensor that is one of two."""
@@ -62,11 +64,18 @@ class Tensor:
             shape = tuple(map(_common, self.shape, other.shape))
         counts = self.counts if self.counts is other.counts else Dim.ANY
         return Tensor(
-            self.dtype if self.dtype == other.dtype else "",
+            common_dtype(self.dtype, other.dtype),
             shape,
             counts if self.counts and other.counts else None,
             self.loose if self.loose is other.loose else Dim.ANY,
         )
+
+
+def common_dtype(one: str, other: str) -> str:
+    """The dtype of what has one of two dtypes."""
+    if one == other:
+        return one
+    return NUMBER if one and other and "bool" not in (one, other) else ""
 
 
 def _common(one: Size, other: Size) -> Size:

@@ -41,8 +41,34 @@ class Uses:
                     continue
                 for name in _only_tensors_in(statement, function):
                     found.update(names.lookup(name, function.scope, statement)[1])
-            self._used[function.scope] = frozenset(found)
+            self._used[function.scope] = frozenset(_and_what_they_are_made_of(found, function))
         return self._used[function.scope]
+
+
+def _and_what_they_are_made_of(found: set[Binding], function: StaticFunction) -> set[Binding]:
+    """Bindings of tensors, and those of names of which they are another name or ``name * 2``."""
+    names, waiting = function.script.names, list(found)
+    for binding in waiting:
+        name = _only_name(binding.value) if binding.value is not None and not binding.path else None
+        if name is None or binding.statement is None:
+            continue
+        for other in names.lookup(name, function.scope, binding.statement)[1]:
+            if other not in found:
+                found.add(other)
+                waiting.append(other)
+    return found
+
+
+def _only_name(node: ast.expr) -> str | None:
+    """The name that arithmetic with constants is made of."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.UnaryOp) and not isinstance(node.op, ast.Not):
+        return _only_name(node.operand)
+    if isinstance(node, ast.BinOp):
+        sides = [each for each in (node.left, node.right) if not isinstance(each, ast.Constant)]
+        return _only_name(sides[0]) if len(sides) == 1 else None
+    return None
 
 
 def _is_compared_with_none(name: str, function: StaticFunction) -> bool:

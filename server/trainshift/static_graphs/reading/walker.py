@@ -51,6 +51,7 @@ class Walker(Calls):
         function.returned.clear()
         end = self._block(function.block, env, function, None)
         values = list(function.returned.values())
+        function.falls_through = end is not None
         if end is not None:
             values.append(constant(None))
         return join(values)
@@ -69,6 +70,7 @@ class Walker(Calls):
     ) -> Env | None:
         node = statement.node
         frame = Frame(function.scope, statement, env, function)
+        function.reached.add(statement)
         match node:
             case ast.Assign():
                 value = self.evaluate(node.value, frame)
@@ -300,14 +302,16 @@ class Walker(Calls):
             frame = Frame(function.scope, statement, head, function)
             iterated = self.evaluate(node.iter, frame)
             frame.judge(node, _loop_truth(iterated))
-        for _ in range(_ROUNDS):
+        for turn in range(_ROUNDS):
             exits = _Exits()
             before = dict(head)
             inside = dict(head)
             frame = Frame(function.scope, statement, inside, function)
             if isinstance(node, ast.While):
                 test = self.evaluate(node.test, frame)
-                frame.judge(node, truth_of(test))
+                truth = frame.judge(node, truth_of(test))
+                if turn == 0:
+                    function.at_first[node] = truth
                 inside = self._narrowed(node.test, inside, frame, holds=True) or inside
             else:
                 self.assign(node.target, element_of(iterated), frame)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
 from trainshift.static_graphs.reading.kinds import (
+    NUMBER,
     Dim,
     Shape,
     Size,
@@ -90,7 +91,7 @@ def _reduction(dtype: str = "") -> Callable[[Given], Value]:
     def family(given: Given) -> Value:
         x = _x(given)
         named = dtype_of(given.get("dtype"))
-        own = x.dtype if x.dtype in FLOATS or dtype == "same" else ""
+        own = x.dtype if x.dtype in FLOATS or dtype == "same" else NUMBER
         return tensor(named or (own if dtype in ("", "same") else dtype), _reduced(x, given))
 
     return family
@@ -321,7 +322,7 @@ def _unbound(given: Given) -> Value:
 
 def _multiplied(given: Given) -> Value:
     one, other = _x(given), _x(given, "y", "mat2")
-    dtype = one.dtype if one.dtype == other.dtype else ""
+    dtype = one.dtype if one.dtype and one.dtype == other.dtype else NUMBER
     if one.shape is None or other.shape is None or len(one.shape) < 2 or len(other.shape) < 2:
         return tensor(dtype)
     if given.keys() & {"transpose_x", "transpose_y"}:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trainshift.static_graphs.reading.kinds import (
+    NUMBER,
     Dim,
     Shape,
     Size,
@@ -68,22 +69,30 @@ def broadcast(parts: Sequence[Tensor | None]) -> Shape | None:
 
 
 def combined(left: Value, right: Value, dtype: str = "", *, divides: bool = False) -> Value:
-    """The tensor that an operator makes of two operands, of which one is a tensor."""
+    """The tensor that an operator makes of two operands, of which one is a tensor.
+
+    Without a `dtype` that is worked out as for arithmetic, which never gives bools.
+    """
     parts = [each.tensor for each in (left, right) if each.tensor is not None]
+    others = [each for each in (left, right) if each.tensor is None]
+    both = len(parts) == 2
+    known = both or others[0].among("int", "float", "bool")
+    number = (
+        parts[0].counts if all(each.counts for each in parts) and (both or others[0].among("int")) else None
+    )
+    return tensor(
+        dtype or _arithmetic(parts, others, divides=divides),
+        broadcast(parts) if known else None,
+        counts=number,
+    )
+
+
+def _arithmetic(parts: Sequence[Tensor], others: Sequence[Value], *, divides: bool) -> str:
     dtypes = {each.dtype for each in parts}
-    if not dtype and len(dtypes) == 1:
-        dtype = dtypes.pop()
-        others = [each for each in (left, right) if each.tensor is None]
-        if dtype not in FLOATS and any(not each.among("int", "bool") for each in others):
-            dtype = "float32" if others and others[0].among("float") and dtype else ""
-        if dtype == "bool" and others:
-            dtype = ""
-        if divides and dtype not in FLOATS:
-            dtype = ""
-    both = left.tensor is not None and right.tensor is not None
-    known = both or left.among("int", "float", "bool") or right.among("int", "float", "bool")
-    counts = [each.counts for each in parts]
-    number = counts[0] if all(counts) and dtype.startswith("int") else None
-    if all(counts) and parts and (left.among("int") or right.among("int") or both):
-        number = counts[0]
-    return tensor(dtype, broadcast(parts) if known else None, counts=number)
+    dtype = dtypes.pop() if len(dtypes) == 1 else ""
+    if dtype in FLOATS and all(each.among("int", "float", "bool") for each in others):
+        return dtype
+    is_integer = dtype.startswith(("int", "uint"))
+    if is_integer and not divides and all(each.among("int", "bool") for each in others):
+        return dtype
+    return "float32" if is_integer and others and others[0].among("float") else NUMBER

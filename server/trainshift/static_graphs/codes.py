@@ -1,0 +1,65 @@
+"""The codes of static graphs, in the order in which they are documented; each is loaded when it is asked."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
+
+from trainshift.core.finding import Finding
+from trainshift.core.program import Program
+from trainshift.core.text.source import one_line
+
+_SIGN = re.compile(r"\bpaddle")
+
+
+@dataclass(frozen=True, slots=True)
+class StaticCode:
+    """What Paddle's conversion may fail on or get wrong: its code, and its name in kebab-case.
+
+    Its module has the function `check`; the docstring is its page, whose first sentence is its title.
+    """
+
+    code: str
+    name: str
+
+    def check(self, program: Program) -> Iterator[Finding]:
+        """What is found in the static functions of a program's file."""
+        found: Iterator[Finding] = self._module.check(program)
+        return found
+
+    @property
+    def _module(self) -> ModuleType:
+        name = f"{self.code.lower()}_{self.name.replace('-', '_')}"
+        return import_module(f"trainshift.static_graphs.findings.{name}")
+
+    @property
+    def doc(self) -> str:
+        """The code's page, Markdown."""
+        return inspect.cleandoc(self._module.__doc__ or "") + "\n"
+
+    @property
+    def title(self) -> str:
+        """What must hold, in one sentence."""
+        return one_line(self.doc.partition("\n\n")[0])
+
+
+def has_signs(text: str) -> bool:
+    """Whether a file seems to use Paddle; no other is read for these codes."""
+    return _SIGN.search(text) is not None
+
+
+STATIC_CODES: tuple[StaticCode, ...] = (
+    StaticCode("PD06", "inner-break"),
+    StaticCode("PD07", "ignored-break"),
+    StaticCode("PD08", "loop-variable"),
+    StaticCode("PD09", "loop-else"),
+    StaticCode("PD13", "half-bound"),
+    StaticCode("PD14", "number-as-truth"),
+    StaticCode("PD21", "dropped-in-place"),
+    StaticCode("PD22", "shared-tensor"),
+    StaticCode("PD27", "no-gradient"),
+)

@@ -1,0 +1,46 @@
+"""A loop over what a call gives must not be left by `break`.
+
+## Why it matters
+
+Paddle drops the `break` without a word, so that the body runs for all elements.
+
+## What to do
+
+Bind `list(...)` of the call to a name, loop over the name, and unpack its elements in the body.
+
+## More of it
+
+Paddle turns a `for` into a `while` only over `range`, `enumerate`, or a name. Over any other call
+(`d.items()`, `zip(a, b)`, `sorted(c)`, a generator) the loop stays a `for`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainshift.core.finding import Finding
+from trainshift.core.program import Program
+from trainshift.static_graphs.judging import Judge, exits, is_call_of, loops
+
+
+def check(program: Program) -> Iterator[Finding]:
+    judge = Judge(program, "PD07")
+    for function in judge.functions:
+        for loop in loops(function):
+            node = loop.node
+            if not isinstance(node, ast.For) or not isinstance(node.iter, ast.Call):
+                continue
+            if is_call_of(function, node.iter, "builtins.range", "builtins.enumerate"):
+                continue
+            if function.kind(node.iter).may_be_tensor:
+                continue
+            for leaving in exits(loop, ast.Break):
+                if leaving in function.reached:
+                    yield from judge.say(
+                        function,
+                        leaving,
+                        f"Paddle drops this `break` of a loop over `{judge.code_of(node.iter, loop)}`",
+                        "Bind a list of it to a name, loop over that, and unpack in the body.",
+                        related=[(node.iter, "what the loop goes through")],
+                    )

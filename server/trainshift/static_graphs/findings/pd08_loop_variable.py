@@ -1,0 +1,66 @@
+"""The variable of a `for` that is left early must be read in its body only, and not be bound there.
+
+## Why it matters
+
+Paddle counts the turns by this variable. After the loop it is one step further than in Python, and binding
+it changes how often the body runs.
+
+## What to do
+
+Bind what is needed after the loop to a name of its own, before the `break`. Loop over a copy of what the
+body changes.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainshift.core.finding import Finding
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Statement
+from trainshift.static_graphs.judging import Judge, bound_in, exits, first_read, is_call_of, loops
+from trainshift.static_graphs.reading.function import StaticFunction
+from trainshift.static_graphs.reading.liveness import bound_by, read_in
+
+
+def check(program: Program) -> Iterator[Finding]:
+    judge = Judge(program, "PD08")
+    for function in judge.functions:
+        for loop in loops(function):
+            if isinstance(loop.node, ast.For) and exits(loop, ast.Break, ast.Return):
+                yield from _read_after(judge, function, loop, loop.node)
+                yield from _bound_inside(judge, function, loop, loop.node)
+
+
+def _read_after(judge: Judge, function: StaticFunction, loop: Statement, node: ast.For) -> Iterator[Finding]:
+    for name in sorted(set(bound_by(node.target)) & function.live_after(loop)):
+        found = first_read(function, loop, name)
+        if found is not None and exits(loop, ast.Break):
+            yield from judge.say(
+                function,
+                found[0],
+                f"After the loop with `break`, `{name}` is one step further than in Python",
+                "Bind it to another name in the body, and read that.",
+                at=found[1],
+                related=[(node.target, "the loop's variable")],
+            )
+
+
+def _bound_inside(
+    judge: Judge, function: StaticFunction, loop: Statement, node: ast.For
+) -> Iterator[Finding]:
+    bound = bound_in(loop.branches.get("body", []))
+    ranged = is_call_of(function, node.iter, "builtins.range")
+    watched = set(bound_by(node.target))
+    if ranged:
+        watched |= read_in(node.iter) - {"range"}
+    for name in sorted(watched & bound.keys()):
+        of = "the loop's variable" if name in set(bound_by(node.target)) else "what its range was made of"
+        yield from judge.say(
+            function,
+            bound[name],
+            f"`{name}` is {of}, and binding it in a loop with `break` changes how often that runs",
+            "Bind another name here.",
+            related=[(node.target, "the loop")],
+        )

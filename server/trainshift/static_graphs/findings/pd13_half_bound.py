@@ -1,0 +1,58 @@
+"""A name that is read after an `if` on a tensor must be bound on both ways, and on none to None.
+
+## Why it matters
+
+Both branches are part of the graph. Where one gives a name no value, Paddle hands on a placeholder.
+
+## What to do
+
+Bind the name before the `if`, to a tensor of the same dtype and rank.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainshift.core.finding import Finding
+from trainshift.core.program import Program
+from trainshift.static_graphs.judging import Judge, bound_in, reached
+from trainshift.static_graphs.reading.function import Truth
+from trainshift.static_graphs.reading.kinds import UNBOUND, Value
+
+
+def check(program: Program) -> Iterator[Finding]:
+    judge = Judge(program, "PD13")
+    for function in judge.functions:
+        for statement in reached(function):
+            if not isinstance(statement.node, ast.If) or function.truth(statement.node) is Truth.PYTHON:
+                continue
+            body, orelse = function.ends.get(statement, (None, None))
+            if body is None or orelse is None:
+                continue
+            blocks = [each for branch in statement.branches.values() for each in branch]
+            for name, binding in bound_in(blocks).items():
+                if name not in function.live_after(statement):
+                    continue
+                problem = _problem(body.get(name, UNBOUND), orelse.get(name, UNBOUND))
+                if problem:
+                    yield from judge.say(
+                        function,
+                        statement,
+                        f"`{name}` {problem} after this `if`, and a graph reads a placeholder",
+                        "Bind it to a tensor before the `if`.",
+                        at=judge.between(statement, binding),
+                        sure=function.truth(statement.node) is Truth.GRAPH,
+                        related=[(binding.node, f"`{name}` is bound on one way")],
+                    )
+
+
+def _problem(one: Value, other: Value) -> str:
+    """What is wrong with the values that a name has at the ends of two branches."""
+    if one.is_nothing != other.is_nothing and (one.unbound or other.unbound):
+        return "may be unbound"
+    if one.unbound != other.unbound:
+        return "may be unbound"
+    if one.is_none != other.is_none and not (one.unknown or other.unknown):
+        return "may be None"
+    return ""

@@ -1,0 +1,75 @@
+"""What is tested must be a bool tensor of one element.
+
+## Why it matters
+
+A number means `> 0` in dygraph and `!= 0` in a graph. Of several elements a graph takes the first, where
+dygraph raises.
+
+## What to do
+
+Write the comparison, `if t > 0:`. Of several elements, say which: `(t > 0).all()`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainshift.core.finding import Finding
+from trainshift.core.layout import Layout
+from trainshift.core.program import Program
+from trainshift.core.text.edit import Change
+from trainshift.core.text.expressions import Frame, Level
+from trainshift.core.text.facts import Statement
+from trainshift.static_graphs.judging import Judge, is_call_of, reached
+from trainshift.static_graphs.reading.function import StaticFunction
+from trainshift.static_graphs.reading.liveness import own_parts
+
+_COMPARED = Frame("", " > 0", Level.BIT_OR, Level.COMPARISON)
+
+
+def check(program: Program) -> Iterator[Finding]:
+    judge = Judge(program, "PD14")
+    for function in judge.functions:
+        for statement in reached(function):
+            for node in _tested(function, statement):
+                value = function.kind(node)
+                known = value.tensor
+                if known is None or not value.is_tensor or isinstance(node, ast.BoolOp):
+                    continue
+                is_number = known.dtype not in ("", "bool") and not known.counts
+                if known.has_one_element is False:
+                    yield from judge.say(
+                        function,
+                        statement,
+                        f"`{judge.code_of(node, statement)}` has several elements: a graph tests one",
+                        "Write which are meant, such as `.all()` or `.any()`.",
+                        at=node,
+                    )
+                elif is_number:
+                    yield from judge.say(
+                        function,
+                        statement,
+                        f"`{judge.code_of(node, statement)}` is a number: it means `> 0`, in a graph `!= 0`",
+                        "Write `> 0`.",
+                        at=node,
+                        fix=_fixed(judge, statement, node),
+                    )
+
+
+def _fixed(judge: Judge, statement: Statement, node: ast.expr) -> Change:
+    edits = judge.program.fact(Layout).put(node, statement, _COMPARED)
+    return judge.change(statement, "Compare with 0", edits)
+
+
+def _tested(function: StaticFunction, statement: Statement) -> Iterator[ast.expr]:
+    """The expressions of a statement whose truth is asked for."""
+    for node in own_parts(statement.node):
+        if isinstance(node, ast.If | ast.While | ast.IfExp | ast.Assert):
+            yield node.test
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            yield node.operand
+        elif isinstance(node, ast.BoolOp):
+            yield from node.values
+        elif isinstance(node, ast.Call) and is_call_of(function, node, "builtins.bool"):
+            yield from node.args[:1]

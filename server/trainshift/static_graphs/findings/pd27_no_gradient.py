@@ -1,0 +1,118 @@
+"""What is trained with `full_graph=True` must have a gradient in its graph.
+
+## Why it matters
+
+Paddle 3 loses gradients in some parts of a graph. Some raise "The variable middle_0 should exist", others
+train with a gradient that is zero or too small.
+
+## What to do
+
+Train without `full_graph=True`. Exporting the trained layer with `paddle.jit.save` needs no gradient.
+
+## More of it
+
+It is so for a loop over the rows of a tensor, a branch with two results of which one is computed from the
+other, a branch in a branch that reads what that computed, and a tensor that a branch reads twice and that
+is read later.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+
+from trainshift.core.finding import Finding
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Statement
+from trainshift.static_graphs.judging import Judge, bound_in, loops, reached
+from trainshift.static_graphs.reading.entries import SAVING
+from trainshift.static_graphs.reading.function import Mode, StaticFunction, Truth
+from trainshift.static_graphs.reading.liveness import own_parts, read_in
+
+_DO = "Train it without `full_graph=True`."
+
+
+def check(program: Program) -> Iterator[Finding]:
+    judge = Judge(program, "PD27")
+    if not _trains(program):
+        return
+    for function in judge.functions:
+        if function.mode is not Mode.FULL or _is_saved_only(judge, function):
+            continue
+        for loop in loops(function):
+            node = loop.node
+            if isinstance(node, ast.For) and function.kind(node.iter).is_tensor:
+                yield from judge.say(
+                    function,
+                    loop,
+                    f"A graph has no gradient of a loop over the rows of `{judge.code_of(node.iter, loop)}`",
+                    _DO,
+                )
+        for statement in reached(function):
+            if isinstance(statement.node, ast.If) and function.truth(statement.node) is Truth.GRAPH:
+                problem = _problem(function, statement)
+                if problem:
+                    yield from judge.say(function, statement, problem, _DO)
+
+
+def _trains(program: Program) -> bool:
+    """Whether the program computes gradients somewhere."""
+    return any(True for script in program.script.linked for _ in script.sites_named("backward", "fit"))
+
+
+def _is_saved_only(judge: Judge, function: StaticFunction) -> bool:
+    """Whether a function is made static only when a layer is saved, and never run so."""
+    why = function.why
+    while why.caller is not None:
+        why = why.caller.why
+    node = why.node.func if isinstance(why.node, ast.Call) else why.node
+    if not isinstance(node, ast.expr):
+        return False
+    return bool(judge.script.home(why.scope).names.full_names(node, why.scope) & SAVING)
+
+
+def _problem(function: StaticFunction, statement: Statement) -> str:
+    """Why a branch has no gradient, or too small a one."""
+    live = function.live_after(statement)
+    before = function.before.get(statement, {})
+    for block in statement.branches.values():
+        bound = bound_in(block)
+        tensors = {name for name in bound if name in live}
+        computed = _computed_from(block, tensors)
+        if computed:
+            one, other = computed
+            return f"A graph loses the gradient of `{one}`, since the branch computes `{other}` from it"
+        for top in block:
+            for each in top.walk():
+                if isinstance(each.node, ast.If) and function.truth(each.node) is Truth.GRAPH:
+                    read = set(read_in(each.node)) & set(bound_in(block[: block.index(top)]))
+                    if read:
+                        return f"A graph loses the gradient of `{min(read)}`, read by a branch in a branch"
+        number = Counter(
+            node.id
+            for top in block
+            for each in top.walk()
+            for node in own_parts(each.node)
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+        )
+        for name in sorted(live - bound.keys()):
+            value = before.get(name)
+            if number[name] > 1 and value is not None and value.is_tensor:
+                return f"A graph loses a part of the gradient of `{name}`, which this branch reads twice"
+    return ""
+
+
+def _computed_from(block: list[Statement], tensors: set[str]) -> tuple[str, str] | None:
+    """Two results of a block of which the second is computed from the first."""
+    seen: set[str] = set()
+    for statement in block:
+        node = statement.node
+        if isinstance(node, ast.Assign):
+            names = [each.id for each in node.targets if isinstance(each, ast.Name)]
+            used = set(read_in(node.value)) & seen & tensors
+            for name in names:
+                if used - {name} and name in tensors:
+                    return min(used - {name}), name
+            seen.update(names)
+    return None

@@ -1,0 +1,175 @@
+"""Judging: what all codes of static graphs share: verdicts by mode, places, one finding for a statement."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from trainshift.core.finding import Finding, Related, Verdict
+from trainshift.core.names.values import Library
+from trainshift.core.program import Program
+from trainshift.core.text.edit import Change, Edit
+from trainshift.core.text.facts import Statement
+from trainshift.core.text.source import Span
+from trainshift.static_graphs.reading.function import Mode, StaticFunction
+from trainshift.static_graphs.reading.liveness import own_parts
+from trainshift.static_graphs.reading.reading import Reading
+
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
+# What is said of a function that is not converted from its source now, but when it is exported.
+_LATER = {
+    Mode.FULL: "",
+    Mode.SOT: " once it is saved",
+    Mode.OPEN: " once it is exported",
+}
+
+
+class Judge:
+    """Says what is found for one code: at most one finding for a statement."""
+
+    def __init__(self, program: Program, code: str) -> None:
+        self.program = program
+        self.code = code
+        self.script = program.script
+        self._said: set[Statement] = set()
+
+    @property
+    def functions(self) -> list[StaticFunction]:
+        """The static functions of the file."""
+        return self.program.fact(Reading).functions
+
+    def say(
+        self,
+        function: StaticFunction,
+        statement: Statement,
+        what: str,
+        do: str,
+        *,
+        at: ast.AST | Span | None = None,
+        sure: bool = True,
+        always: bool = False,
+        related: Iterable[tuple[ast.AST, str]] = (),
+        fix: Change | None = None,
+    ) -> Iterator[Finding]:
+        """The finding that something is wrong, and what to do about it, unless the statement has one.
+
+        It is at the header of the statement, or at `at`.  `sure` tells that it is seen; `always` that
+        both ways of conversion have it (the codes with a lozenge in SPEC-STATIC §3).
+        """
+        verdict = verdict_in(function.mode, always=always) if sure else Verdict.UNKNOWN
+        if statement in self._said or (not sure and function.mode is Mode.OPEN):
+            return
+        self._said.add(statement)
+        span = self.script.header_span(statement) if at is None else at
+        if isinstance(span, ast.AST):
+            span = self.script.span(span, statement)
+        later = "" if always or not sure else _LATER[function.mode]
+        message = f"{what}{later}. {do}"
+        others = tuple(Related(self.script.span(node, statement), text) for node, text in related)
+        yield Finding(self.code, verdict, span, message, others, fix)
+
+    def between(self, first: Statement, last: Statement) -> Span:
+        """From the beginning of a statement to the end of the header of a later one."""
+        return Span(self.script.statement_span(first).start, self.script.header_span(last).end)
+
+    def change(self, statement: Statement, title: str, edits: Iterable[Edit]) -> Change:
+        """A fix of a statement."""
+        return Change(self.code, title, self.script.statement_span(statement), tuple(edits))
+
+    def paddle(self) -> str:
+        """What the file calls Paddle's module; empty if nothing."""
+        for name, bindings in sorted(self.script.module_bindings.items()):
+            if self.script.names.libraries.get(name) == {"paddle"} and bindings:
+                return name
+        return ""
+
+    def code_of(self, node: ast.AST, within: Statement) -> str:
+        """The text of a node on one line, shortened for a message."""
+        text = " ".join(self.script.text(node, within).split())
+        return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def verdict_in(mode: Mode, *, always: bool = False) -> Verdict:
+    """How something that fails or is wrong in a graph is judged by the way of its function."""
+    if mode is Mode.FULL or (always and mode is Mode.SOT):
+        return Verdict.VIOLATED
+    return Verdict.HARMLESS if mode is Mode.SOT else Verdict.UNKNOWN
+
+
+def reached(function: StaticFunction) -> Iterator[Statement]:
+    """The statements of a function that some way leads to, in text order."""
+    for statement in function.statements:
+        if statement in function.reached:
+            yield statement
+
+
+def loops(function: StaticFunction) -> Iterator[Statement]:
+    """The loops of a function that some way leads to."""
+    for statement in reached(function):
+        if isinstance(statement.node, LOOPS):
+            yield statement
+
+
+def exits(loop: Statement, *kinds: type[ast.stmt]) -> list[Statement]:
+    """The statements of some kinds that leave a loop, or its function; `break` of loops in it left out."""
+    found: list[Statement] = []
+
+    def collect(block: list[Statement], *, is_inner: bool) -> None:
+        for each in block:
+            if isinstance(each.node, kinds) and (not is_inner or isinstance(each.node, ast.Return)):
+                found.append(each)
+            if isinstance(each.node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                continue
+            for name, below in each.branches.items():
+                collect(below, is_inner=is_inner or (isinstance(each.node, LOOPS) and name == "body"))
+
+    collect(loop.branches.get("body", []), is_inner=False)
+    return found
+
+
+def calls(statement: Statement) -> Iterator[ast.Call]:
+    """The calls that a statement itself makes, not those in functions that it defines."""
+    for node in own_parts(statement.node):
+        if isinstance(node, ast.Call):
+            yield node
+
+
+def is_call_of(function: StaticFunction, node: ast.AST, *names: str) -> bool:
+    """Whether a call may be of one of some library functions."""
+    return isinstance(node, ast.Call) and not function.named.get(node, frozenset()).isdisjoint(names)
+
+
+def library_names(function: StaticFunction, node: ast.AST) -> set[str]:
+    """The full library names that an expression may stand for."""
+    return {each.name for each in function.kind(node).things if isinstance(each, Library)}
+
+
+def bound_in(block: Iterable[Statement]) -> dict[str, Statement]:
+    """The plain names that a block binds, in the order of first binding, and where."""
+    found: dict[str, Statement] = {}
+    for top in block:
+        for each in top.walk():
+            if isinstance(each.node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
+                continue
+            for node in own_parts(each.node):
+                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                    found.setdefault(node.id, each)
+    return found
+
+
+def first_read(function: StaticFunction, after: Statement, name: str) -> tuple[Statement, ast.Name] | None:
+    """Where a name is first read in the text after a statement."""
+    passed = False
+    inside = set(after.walk())
+    for statement in function.statements:
+        if statement is after:
+            passed = True
+        elif passed and statement not in inside:
+            for node in sorted(own_parts(statement.node), key=_place):
+                if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
+                    return statement, node
+    return None
+
+
+def _place(node: ast.AST) -> tuple[int, int]:
+    return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
