@@ -68,10 +68,21 @@ def read_index_loop(program: Program, iteration: Iteration) -> IndexLoop | None:
         if other is not None:
             return IndexLoop(numbers, reason=f"its number, which would differ by rank, also {other}")
         return _shared(program, numbers, cut)
-    if draws_batches(program, iteration.statement) and len(numbers.node.args) == 1:
+    turns = _turns(numbers.node)
+    if turns is not None and draws_batches(program, iteration.statement):
         seeded = program.fact(Draws).is_seeded("numpy.random")
         reason = "its batches are drawn by a seed, the same on all ranks" if seeded else ""
-        return IndexLoop(numbers.part(numbers.node.args[0]), counts=True, reason=reason)
+        return IndexLoop(numbers.part(turns), counts=True, reason=reason)
+    return None
+
+
+def _turns(numbers: ast.Call) -> ast.expr | None:
+    """The number of turns of a loop over `range(n)` or `range(1, n + 1)`; None for others."""
+    match numbers.args:
+        case [turns]:
+            return turns
+        case [ast.Constant(value=1), ast.BinOp(left=turns, op=ast.Add(), right=ast.Constant(value=1))]:
+            return turns
     return None
 
 
