@@ -577,7 +577,7 @@ WRITERS = {
         frozenset({"add_meta_graph", "add_meta_graph_and_variables", "save"}),
     ),
 }  # fmt: skip
-_WRITER_METHODS = frozenset().union(*WRITERS.values())
+WRITER_METHODS = frozenset().union(*WRITERS.values())
 
 # Methods of an Estimator that write what it has trained.
 EXPORTING = frozenset({"export_saved_model", "export_savedmodel", "experimental_export_all_saved_models"})
@@ -608,7 +608,7 @@ ROOT_ONLY_METHODS = (
     | CHECKPOINT_WRITING
     | RESTORING
     | EXPORTING
-    | _WRITER_METHODS
+    | WRITER_METHODS
     | LEVELS
     | {"evaluate", "predict", "evaluate_generator", "predict_generator"}
 )

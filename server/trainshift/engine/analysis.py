@@ -13,6 +13,7 @@ from trainshift.core.joined import Joined
 from trainshift.core.lazy import cached_property
 from trainshift.core.names.script import Script, read_script
 from trainshift.core.program import Program
+from trainshift.core.ranks.choice import Choice
 from trainshift.core.text.edit import Change, Edit, Remark, Withheld
 from trainshift.core.text.facts import Statement
 from trainshift.core.text.passage import Passage
@@ -33,6 +34,8 @@ log = logging.getLogger(__name__)
 _ENTANGLED = "what has to change here stands in one expression with the strategy; remove the strategy first"
 # The rules that set a file up: their changes are made where others of the same file need it.
 _SETTING_UP = frozenset(rule.code for rule in TRANSFORMS if rule.sets_up)
+_ESSENTIAL = frozenset(rule.code for rule in TRANSFORMS if rule.essential)
+_OPTIONAL = "Horovod is imported under a condition and may not be there; by hand: {}"
 
 
 @dataclass(frozen=True)
@@ -235,6 +238,12 @@ def _analyze(program: Program, pause: Callable[[], None], rules: tuple[Transform
             changes.append(kept)
         else:
             withheld.append(kept)
+    if program.fact(Choice).is_optional:
+        withheld += [
+            Withheld(each.rule, each.target, _OPTIONAL.format(each.title), each.rule in _ESSENTIAL)
+            for each in changes
+        ]
+        changes = []
     return Analysis(
         program,
         program,
@@ -284,8 +293,9 @@ def _set_up(program: Program, changes: list[Change]) -> list[Change]:
 
     All of a file's changes rely on the same, and on what the started file needs.
     """
-    if not changes:
-        return changes
+    alone = all(change.rule in _SETTING_UP for change in changes)
+    if alone and all(file.fact(Prerequisites).is_set_up for file in program.files):
+        return []
     by_file: dict[Program, list[Change]] = {file: [] for file in program.files}
     for change in changes:
         by_file[_file_of(program, change)].append(change)

@@ -19,11 +19,11 @@ from trainshift.core.program import Program
 from trainshift.core.text.facts import Scope, Site, Statement, argument, expression_path, last_name
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loops import Loops
+from trainshift.rewriting.pinning import NO_GPU, Pinning
 
 _SETTING = ("os.putenv", "os.environ.setdefault", "os.environ.__setitem__")
 _UPDATING = "os.environ.update"
 _METHODS = frozenset(name.rpartition(".")[2] for name in (*_SETTING, _UPDATING))
-_NONE = ("-1", "")
 _READING = ("get", "getenv", "pop")
 _BARE = "this chooses GPUs itself, which would undo one GPU per rank; give it a statement of its own"
 _SHARED = "the dictionary chooses GPUs other than by rank, and is used elsewhere too: leave its entry out"
@@ -227,10 +227,11 @@ class DeviceChoices:
         return self._does_without(value, statement) or self._horovod.pinned(value, statement.scope, statement)
 
     def _does_without(self, value: ast.expr, statement: Statement) -> bool:
-        """Whether a choice is of no GPU, by a script that is told to do without, or that launches others."""
-        none = isinstance(value, ast.Constant) and value.value in _NONE
+        """Whether a choice is of no GPU, by a script that does without or is told to, or launches others."""
+        if not isinstance(value, ast.Constant) or value.value not in NO_GPU:
+            return False
         told = any(isinstance(each.node, ast.If) for each in statement.ancestors())
-        return none and (told or self._horovod.starts_in_functions)
+        return told or self._horovod.starts_in_functions or self._program.fact(Pinning).hides_all
 
     @cached_property
     def of_none(self) -> list[Statement]:
@@ -269,6 +270,8 @@ class DeviceChoices:
     def of_tensorflow(self) -> Choices:
         """The places that make some GPUs visible to TensorFlow."""
         found = Choices()
+        if self._program.fact(Pinning).hides_all:
+            return found
         called: set[ast.expr] = set()
         for site in self._script.sites_calling(api.last_names(tables.SETS_VISIBLE)):
             if not self._names.calls(site, tables.SETS_VISIBLE):

@@ -16,6 +16,7 @@ from trainshift.core.text.expressions import does_more
 from trainshift.core.text.facts import Scope, Site, last_name
 from trainshift.core.training.horovod import Horovod
 from trainshift.rewriting.list_members import Members, members
+from trainshift.rewriting.ranks.own_paths import OwnPaths
 
 
 class Role(Enum):
@@ -107,6 +108,8 @@ class Lists(ABC):
     def _member(self, element: Occurrence) -> Member:
         values = self._names.values(element.node, element.scope, element.statement)
         # ``debug and TensorBoard()`` may be nothing at all.
+        # What stands in for one of Horovod's own, where Horovod is not there, needs nothing.
+        values = frozenset(each for each in values if self._role(each) is Role.HOROVOD) or values
         roles = {self._role(each) for each in values if not isinstance(each, Literal)} or {Role.UNKNOWN}
         writes = Role.WRITES in roles
         role = roles.pop() if len(roles) == 1 else Role.UNKNOWN if Role.UNKNOWN in roles else Role.STEERS
@@ -127,9 +130,11 @@ class Lists(ABC):
 
     def _is_kept(self, element: Occurrence) -> bool:
         statement = element.statement or element.scope.statement
-        return statement is not None and self._program.fact(Horovod).expression_on_root(
-            element.node, statement
-        )
+        if statement is not None and self._program.fact(Horovod).expression_on_root(element.node, statement):
+            return True
+        values = self._names.values(element.node, element.scope, element.statement)
+        made = [self._script.site_of(each.node) for each in values if isinstance(each, Instance)]
+        return bool(made) and all(map(self._program.fact(OwnPaths).has, made))
 
 
 def _class_name(value: Value) -> str:

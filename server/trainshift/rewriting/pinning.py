@@ -3,28 +3,57 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
+from trainshift.core import tables
 from trainshift.core.lazy import cached_property
 from trainshift.core.program import Program
-from trainshift.core.text.facts import arguments
+from trainshift.core.text.facts import Binding, Statement, argument, arguments
 from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.loops import Loops
 
 # What a configuration of TensorFlow 1 names the GPUs by.
 DEVICES = "visible_device_list"
 # What is given one for all that runs without a session of the script's own.
 _CONFIGURING = ("set_session", "enable_eager_execution")
+# What the variable that hides GPUs is set to, to hide them all.
+NO_GPU = ("-1", "")
 
 
 class Pinning:
     """How a program chooses the GPU of a rank."""
 
     def __init__(self, program: Program) -> None:
+        self._program = program
         self._script = program.script
         self._horovod = program.fact(Horovod)
 
     @cached_property
     def is_done(self) -> bool:
-        """Whether the program gives each rank its own GPU."""
+        """Whether the program gives each rank its own GPU, or hides them all."""
+        return self._is_by_rank or self.hides_all
+
+    @cached_property
+    def hides_all(self) -> bool:
+        """Whether a program that starts Horovod itself trains on the CPU, whatever GPUs there are."""
+        if self._is_by_rank or not self._horovod.calls("init") or not self._program.fact(Loops).runs_eagerly:
+            return False
+        return any(not any(isinstance(each.node, ast.If) for each in at.ancestors()) for at in self._hiding())
+
+    def _hiding(self) -> Iterator[Statement]:
+        """The statements that hide all GPUs."""
+        for site in self._script.sites_named("set_visible_devices"):
+            shown, kind = argument(site.node, 0, "devices"), argument(site.node, 1, "device_type")
+            none = isinstance(shown, ast.List | ast.Tuple) and not shown.elts
+            if none and (kind is None or getattr(kind, "value", "") in ("GPU", None)):
+                yield site.statement
+        for binding in self._environment():
+            if isinstance(binding.value, ast.Constant) and binding.value.value in NO_GPU:
+                assert binding.statement is not None
+                yield binding.statement
+
+    @cached_property
+    def _is_by_rank(self) -> bool:
         for site in self._script.sites_named("set_visible_devices"):
             given = arguments(site.node)
             if any(self._horovod.pinned(each, site.scope, site.statement) for each in given[:1]):
@@ -51,9 +80,13 @@ class Pinning:
     def by_environment(self) -> bool:
         """Whether the program sets the variable that hides other ranks' GPUs from everything it does."""
         return any(
-            isinstance(item.key, ast.Constant)
-            and item.key.value == "CUDA_VISIBLE_DEVICES"
-            and item.binding.value is not None
-            and self._horovod.pinned(item.binding.value, item.binding.scope, item.binding.statement)
-            for item in self._script.item_bindings("environ")
+            binding.value is not None
+            and self._horovod.pinned(binding.value, binding.scope, binding.statement)
+            for binding in self._environment()
         )
+
+    def _environment(self) -> Iterator[Binding]:
+        """How the program sets the variable that hides GPUs."""
+        for item in self._script.item_bindings("environ"):
+            if isinstance(item.key, ast.Constant) and item.key.value in tables.DEVICE_VARIABLES:
+                yield item.binding

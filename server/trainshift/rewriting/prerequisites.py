@@ -130,9 +130,7 @@ class Prerequisites:
         imported.  None where the file is all of the program.
         """
         flags = [(each.name, each.initial) for each in self._flags]
-        starts = bool(self._horovod.calls("init")) and not self._starts_late
-        pinned = not self._program.is_started or self._whole.fact(Pinning).is_done
-        pinned = pinned or not self._whole.fact(Loops).runs_eagerly
+        starts, pinned = self._starts, self._pinned
         edits: list[Edit] = []
         if imports := self._missing_imports(said, starts, pinned):
             edits += self._insert_imports(imports)
@@ -146,6 +144,20 @@ class Prerequisites:
             if missing:
                 edits += self._insert_flags(missing, [name for name, _ in flags])
         return tuple(edits)
+
+    @property
+    def is_set_up(self) -> bool:
+        """Whether the script starts Horovod and gives ranks their GPUs itself, if in functions alone."""
+        return self._starts and self._pinned
+
+    @property
+    def _starts(self) -> bool:
+        return bool(self._horovod.calls("init")) and not self._starts_late
+
+    @property
+    def _pinned(self) -> bool:
+        done = not self._program.is_started or self._whole.fact(Pinning).is_done
+        return done or not self._whole.fact(Loops).runs_eagerly
 
     def is_named_in(self, said: frozenset[str]) -> bool:
         """Whether code that is inserted into the file uses Horovod, or a flag."""

@@ -11,16 +11,17 @@ from enum import Enum
 from trainshift.core.choices import ADASUM, FP16
 from trainshift.core.lazy import cached_property
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Site
+from trainshift.core.text.facts import Site, argument
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
+from trainshift.rewriting.data.global_batch import GlobalBatch
 from trainshift.rewriting.keras.fits import Fits
 from trainshift.rewriting.keras.wraps import Wraps
 from trainshift.rewriting.tf1.graphs import Graphs
 
 _OPTIMIZER, _TAPE, _ALLREDUCE = "DistributedOptimizer", "DistributedGradientTape", "allreduce"
-_ADASUM = "horovod.tensorflow.Adasum"
+_ADASUM, _SUM = "Adasum", "Sum"
 # What scales losses, by a factor that changes while gradients are gathered.
 _SCALING_LOSSES = (
     "LossScaleOptimizer",
@@ -49,8 +50,12 @@ class Reductions:
 
     @property
     def scales_rates(self) -> bool:
-        """Whether the rates are multiplied by the number of ranks: not where Adasum makes one gradient."""
-        return not self._is_adasum
+        """Whether the rates are multiplied by the number of ranks.
+
+        They are not where the script adds gradients up, by Adasum or by hand, or keeps the batch of all ranks
+        together as large as it was.
+        """
+        return not (self._is_adasum or self._sums or self._program.fact(GlobalBatch).is_kept)
 
     def given(self, form: Form, module: str) -> str:
         """The arguments that a wrap is given behind what it wraps; `module` is the name of Horovod's."""
@@ -110,7 +115,7 @@ class Reductions:
     def _is_adasum(self) -> bool:
         """Whether Adasum makes one gradient of those of all ranks, in all of the program."""
         there = self._wraps_there
-        if there and all(map(self._adds_up, there)):
+        if there and all(self._makes_one_by(each, _ADASUM) for each in there):
             return True
         return self._choices.op == ADASUM and not self._adds_nothing
 
@@ -137,10 +142,17 @@ class Reductions:
         functions = (_TAPE, _ALLREDUCE) if self._program.fact(Graphs).is_used else (_TAPE,)
         return self._horovod.calls(*functions)
 
-    def _adds_up(self, wrap: Site) -> bool:
-        names = self._program.names
-        given = [word.value for word in wrap.node.keywords if word.arg == "op"]
-        return any(_ADASUM in names.full_names(each, wrap.scope, wrap.statement) for each in given)
+    @cached_property
+    def _sums(self) -> bool:
+        """Whether what makes one gradient in the script as it is adds the gradients of all ranks up."""
+        wraps = [*self._wraps_there, *self._horovod.calls(_OPTIMIZER)]
+        return bool(wraps) and all(self._makes_one_by(each, _SUM) for each in wraps)
+
+    def _makes_one_by(self, wrap: Site, operation: str) -> bool:
+        """Whether a wrap is given an operation of Horovod's, in some cases at least."""
+        at = argument(wrap.node, None, "op")
+        names = self._program.names.full_names(at, wrap.scope, wrap.statement) if at is not None else ()
+        return any(name.startswith("horovod.") and name.endswith(f".{operation}") for name in names)
 
     @cached_property
     def _has_scaled_rates(self) -> bool:

@@ -225,4 +225,5 @@ RULE = Transform(
     "wrap-optimizer",
     propose,
     guards=(Guard("TF03"), Guard("TF05"), Guard("TF06"), Guard("TF07"), Guard("TL03")),
+    essential=True,
 )

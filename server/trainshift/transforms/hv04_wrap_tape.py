@@ -31,11 +31,11 @@ from trainshift.core.layout import Layout
 from trainshift.core.names import api
 from trainshift.core.names.values import Display, Instance
 from trainshift.core.program import Program
+from trainshift.core.ranks.choice import Choice
 from trainshift.core.text.edit import Change, Edit, Withheld
 from trainshift.core.text.expressions import ARGUMENT, ELEMENT, Frame, Level, comments, handed_to
 from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted
 from trainshift.core.training.executions import Executions, in_loop
-from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import VARIABLE_LISTS, Gradient, Steps, Tape, is_plain
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.reductions import Form, Reductions
@@ -85,7 +85,7 @@ def _perhaps_wrapped(program: Program, gradients: list[Gradient]) -> Iterator[Wi
     """The gradients of a tape that the script wraps on some ways to them and on others not."""
     for gradient in gradients:
         for tape in gradient.bare & gradient.wrapped:
-            if any(program.fact(Horovod).leaves_out(each, tape.creation) for each in gradient.wraps):
+            if any(program.fact(Choice).leaves_out(each, tape.creation) for each in gradient.wraps):
                 yield Withheld("HV04", program.script.span(gradient.site.node, gradient.site), _SOMETIMES)
                 break
 
@@ -241,4 +241,5 @@ RULE = Transform(
     "wrap-tape",
     propose,
     guards=(Guard("TF03"), Guard("TL02"), Guard("TL03"), Guard("TL04")),
+    essential=True,
 )

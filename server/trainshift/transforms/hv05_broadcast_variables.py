@@ -255,4 +255,5 @@ RULE = Transform(
         Guard("TL04"),
         Guard("TL05", violated=Consequence.DOUBT),
     ),
+    essential=True,
 )

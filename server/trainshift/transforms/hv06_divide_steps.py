@@ -33,6 +33,7 @@ loss, is reported.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from trainshift.core.layout import Layout
 from trainshift.core.names.values import Literal
@@ -43,6 +44,7 @@ from trainshift.core.text.facts import Site, Statement, argument
 from trainshift.core.text.source import one_line
 from trainshift.core.training.steps import is_plain
 from trainshift.rewriting.data.counters import Counters, Limit
+from trainshift.rewriting.data.global_batch import GlobalBatch
 from trainshift.rewriting.data.iterated import Iterated
 from trainshift.rewriting.data.pace import Pace, Taken
 from trainshift.rewriting.data.step_counts import StepCounts
@@ -58,7 +60,13 @@ _COUNTED = "the step of {} stays as it is: {}"
 
 
 def propose(program: Program) -> Proposals:
-    """One change for each number of steps that a training takes, and for each schedule that counts them."""
+    """One change for each number of steps that a training takes, and for each schedule that counts them.
+
+    None where the script divides the batch instead.
+    """
+    yield from _left_by_values(program)
+    if program.fact(GlobalBatch).is_kept:
+        return
     counts = program.fact(StepCounts)
     for count in (*counts.taken, *counts.given):
         site, target = count.site, program.script.statement_span(count.site.statement)
@@ -75,13 +83,6 @@ def propose(program: Program) -> Proposals:
             title = f"Divide the {count.what} ({number}) among the ranks"
             decisions = (f"each rank takes its share of the {count.what} ({number}), not all of them",)
             yield Change("HV06", title, target, edits, doubts=doubts, decisions=decisions)
-    for statement, test in own_exits(program):
-        text = one_line(program.script.text(test, statement))
-        yield Remark(
-            "HV06",
-            program.script.statement_span(statement),
-            f"each rank decides by its own values when the loop ends ({text}); the others may wait forever",
-        )
     for site in sorted(program.fact(Iterated).takes, key=lambda each: program.script.span(each.node, each)):
         if argument(site.node, 0, "count") is None:
             target = program.script.statement_span(site.statement)
@@ -90,6 +91,17 @@ def propose(program: Program) -> Proposals:
         yield from _schedules(program)
         yield from _limits(program)
         yield from _totals(program)
+
+
+def _left_by_values(program: Program) -> Iterator[Remark]:
+    """A remark on each loop that a rank may leave by itself."""
+    for statement, test in own_exits(program):
+        text = one_line(program.script.text(test, statement))
+        yield Remark(
+            "HV06",
+            program.script.statement_span(statement),
+            f"each rank decides by its own values when the loop ends ({text}); the others may wait forever",
+        )
 
 
 def _schedules(program: Program) -> Proposals:

@@ -208,4 +208,5 @@ RULE = Transform(
     "compile-optimizer",
     propose,
     guards=(Guard("TF03"), Guard("TF05"), Guard("TL03")),
+    essential=True,
 )

@@ -245,4 +245,5 @@ RULE = Transform(
     "estimator-hooks",
     propose,
     guards=(Guard("TF03"), Guard("TL05")),
+    essential=True,
 )

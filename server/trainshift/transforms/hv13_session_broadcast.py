@@ -118,4 +118,5 @@ RULE = Transform(
     "session-broadcast",
     propose,
     guards=(Guard("TF03"), Guard("TL01"), Guard("TL05")),
+    essential=True,
 )

@@ -136,4 +136,5 @@ RULE = Transform(
     "monitored-session-hooks",
     propose,
     guards=(Guard("TF03"), Guard("TL05")),
+    essential=True,
 )

@@ -47,7 +47,8 @@ class Transform:
     changes of a program, each with the edits of one statement, what it withholds with the reason, and remarks
     on what it leaves alone.
     `guards` name the restrictions that it relies on.  One that `sets_up` gives a file what its other changes
-    need, and is only of use with them.  One that is `harmless` does nothing to a program that does without.
+    need, and is only of use with them.  One that is `harmless` does nothing to a program that does without;
+    without one that is `essential` its ranks may train apart.
     `choice` is the choice by which a program does without the rule and is right all the same.
     """
 
@@ -57,6 +58,7 @@ class Transform:
     guards: tuple[Guard, ...] = ()
     sets_up: bool = False
     harmless: bool = False
+    essential: bool = False
     choice: str = ""
 
     def __post_init__(self) -> None:

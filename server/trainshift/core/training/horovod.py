@@ -13,7 +13,7 @@ from trainshift.core.lazy import cached_property
 from trainshift.core.names.flow import reaching_calls
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Scope, Site, Statement, expression_path, last_name
+from trainshift.core.text.facts import Binding, Scope, Site, Statement, expression_path, last_name
 
 TENSORFLOW = "horovod.tensorflow"
 KERAS = "horovod.tensorflow.keras"
@@ -40,9 +40,10 @@ class Horovod:
         """The expression that is `module` (TENSORFLOW, KERAS) at module level, and its import."""
         wanted = (module, *_ALSO.get(module, ()))
         for name, bindings in self._script.module_bindings.items():
-            if any(binding.kind != "import" for binding in bindings):
+            imports = [binding for binding in bindings if binding.kind == "import"]
+            if any(not _stands_in_for(binding, imports) for binding in bindings if binding not in imports):
                 continue
-            for binding in bindings:
+            for binding in imports:
                 if binding.scope.kind != "module" or binding.statement is None:
                     continue
                 if binding.full_name in wanted:
@@ -137,14 +138,6 @@ class Horovod:
     def pinned(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
         """Whether the value of `node` depends on the rank."""
         return bool(reaching_calls(self._script, self._ranks, node, scope, statement))
-
-    def leaves_out(self, wrap: Site, made: Site) -> bool:
-        """Whether what one call makes is wrapped by another under a condition of the script's own.
-
-        One on the number of ranks is none: ``if hvd.size() > 1:``.
-        """
-        tests = [test for test in _conditions(wrap) if test not in _conditions(made)]
-        return bool(tests) and not any(self.divided(*test[:3]) for test in tests)
 
     @cached_property
     def _sizes(self) -> dict[ast.Call, Site]:
@@ -272,7 +265,7 @@ class Horovod:
         if isinstance(node, ast.IfExp) and isinstance(node.body, ast.Constant):
             if isinstance(node.orelse, ast.Constant) and bool(node.body.value) != bool(node.orelse.value):
                 return self._tells_root(test.part(node.test), bool(node.body.value) == holds, depth + 1)
-        return self._all_sources(test, lambda source: self._tells_root(source, holds, depth + 1))
+        return self._decides(test, lambda source: self._tells_root(source, holds, depth + 1))
 
     def _compares_rank(self, node: ast.Compare, test: Occurrence, holds: bool) -> bool:
         """As `_tells_root`, of ``hvd.rank() == 0`` and its like."""
@@ -294,27 +287,36 @@ class Horovod:
         if isinstance(node, ast.Call) and not node.args:
             if self._function(node.func, at.scope, at.statement) in ("rank", "local_rank"):
                 return True
-        return self._all_sources(at, lambda source: self._is_rank(source, depth + 1))
+        return self._decides(at, lambda source: self._is_rank(source, depth + 1))
 
-    def _all_sources(self, at: Occurrence, holds: Callable[[Occurrence], bool]) -> bool:
-        """Whether something holds of everything that an expression may have its value from."""
+    def _decides(self, at: Occurrence, holds: Callable[[Occurrence], bool]) -> bool:
+        """Whether something holds of all that an expression may have its value from.
+
+        It need not hold of constants, which stand in for it where one process trains by itself:
+        ``rank = 0``.
+        """
         step = self._script.names.steps_back(at)
-        return step is not None and not step.unseen and bool(step.sources) and all(map(holds, step.sources))
+        if step is None or step.unseen:
+            return False
+        asked = [source for source in step.sources if not isinstance(source.node, ast.Constant)]
+        return bool(asked) and all(map(holds, asked))
+
+
+def _stands_in_for(binding: Binding, imports: Sequence[Binding]) -> bool:
+    """Whether a name is bound so where one of some imports of it fails: ``hvd = None``."""
+    where = binding.statement
+    handlers = (
+        [each for each in where.path() if each.branch.startswith("except")] if where is not None else []
+    )
+    tried = [each.parent for each in handlers]
+    return any(
+        each.statement is not None and any(above in tried for above in each.statement.ancestors())
+        for each in imports
+    )
 
 
 def _at(node: ast.expr, statement: Statement) -> Occurrence:
     return Occurrence(node, statement.scope, statement)
-
-
-def _conditions(site: Site) -> list[Occurrence]:
-    """The tests under which a call is made, in its function."""
-    path = expression_path(site.statement.node, site.node)
-    tests = [_at(outer.test, site.statement) for outer in path if isinstance(outer, ast.IfExp)]
-    for each in site.statement.ancestors():
-        if each.scope is site.statement.scope and isinstance(each.node, ast.If | ast.Match):
-            node = each.node
-            tests.append(_at(node.test if isinstance(node, ast.If) else node.subject, each))
-    return tests
 
 
 def _leaves(node: ast.stmt) -> bool:

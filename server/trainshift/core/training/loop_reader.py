@@ -26,6 +26,7 @@ from trainshift.core.names.values import (
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted
 from trainshift.core.training.executions import Executions, of_super
+from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import (
     FITTING,
     Loop,
@@ -185,10 +186,29 @@ class _Reader:
             if self._is_of_custom_step(site) and dotted(function.value) == "self":
                 continue
             place = Occurrence(function.value, site.scope, site.statement)
+            if self._is_alone(site, place):
+                continue
             yield Loop(
                 Pattern.OPTIMIZER, self._script, [site], self._around(site), [place],
                 list(self._compiled_with(site)), certain=known, likely=likely,
             )  # fmt: skip
+
+    def _is_alone(self, fit: Site, model: Occurrence) -> bool:
+        """Whether rank 0 alone fits a model, without Horovod, and no other rank does."""
+        horovod, creations = self._program.fact(Horovod), self._root.fact(Origins).creations
+        if not horovod.site_on_root(fit):
+            return False
+        wraps = {each.node: each for each in horovod.calls("DistributedOptimizer", "load_model")}
+        used = (model, *self._compiled_with(fit))
+        if any(reaching_calls(self._script, wraps, *each[:3]) for each in used):
+            return False
+        others = [
+            Occurrence(site.node.func.value, site.scope, site.statement)
+            for site in self._script.sites_named(*FITTING)
+            if isinstance(site.node.func, ast.Attribute) and not horovod.site_on_root(site)
+        ]
+        made = creations(model)
+        return bool(made) and all(made.isdisjoint(creations(each)) for each in others)
 
     def _is_own(self, called: Values) -> bool:
         """Whether the function that is called is one of the script's, and not perhaps that of a model."""

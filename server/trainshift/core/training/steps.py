@@ -128,7 +128,10 @@ class Steps:
 
     @cached_property
     def steps(self) -> list[Step]:
-        """Every optimizer step, with the tapes' gradients that reach it."""
+        """Every optimizer step, with the tapes' gradients that reach it.
+
+        What rank 0 alone trains is none: a rank that averaged with it would wait for the others.
+        """
         steps = []
         for site in self._script.sites_named("apply_gradients"):
             function = site.node.func
@@ -145,7 +148,21 @@ class Steps:
             )
             step.gradients = self._gradients_of(step)
             steps.append(step)
-        return steps
+        alone = [step for step in steps if self._is_alone(step)]
+        shared = self._optimizers(*(step for step in steps if step not in alone))
+        return [step for step in steps if step not in alone or not shared.isdisjoint(self._optimizers(step))]
+
+    def _is_alone(self, step: Step) -> bool:
+        """Whether a step is made on rank 0 alone, by an optimizer that is seen, without Horovod."""
+        reduced = step.reduced or any(each.wraps for each in step.gradients)
+        return not reduced and self._horovod.site_on_root(step.site) and bool(self._optimizers(step))
+
+    def _optimizers(self, *steps: Step) -> set[ast.Call]:
+        """The calls that make the optimizers of some steps, as far as they are seen."""
+        values = itertools.chain(
+            *(self._script.names.site_values(each.receiver, each.site) for each in steps)
+        )
+        return {each.node for each in values if isinstance(each, Instance)}
 
     def _is_delegation(self, site: Site, function: ast.Attribute) -> bool:
         """Whether the call is a class's own ``apply_gradients``, or an optimizer's call of super."""

@@ -16,6 +16,7 @@ from trainshift.core.names import api
 from trainshift.core.names.flow import reaching_calls
 from trainshift.core.names.values import Class, Instance, Library, Literal, Unknown, UserInstance
 from trainshift.core.program import Program
+from trainshift.core.ranks.choice import Choice
 from trainshift.core.text.expressions import does_more
 from trainshift.core.text.facts import Scope, Site, Statement, arguments, dotted
 from trainshift.core.training.horovod import KERAS, TENSORFLOW, Horovod
@@ -255,8 +256,8 @@ class Wraps:
 
     def _perhaps_wrapped(self, use: _Use, site: Site, made: list[Site]) -> None:
         """Tell of an optimizer that the script wraps on some ways to its use and on others not."""
-        horovod = self._program.fact(Horovod)
-        if any(horovod.is_call(each, _WRAPPER) and horovod.leaves_out(each, site) for each in made):
+        horovod, choice = self._program.fact(Horovod), self._program.fact(Choice)
+        if any(horovod.is_call(each, _WRAPPER) and choice.leaves_out(each, site) for each in made):
             self._hide(use.site, _SOMETIMES, False)
 
     @cached_property

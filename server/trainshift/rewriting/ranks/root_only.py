@@ -31,6 +31,7 @@ from trainshift.core.training.what_trains import WhatTrains
 from trainshift.rewriting.keras.fits import Fits
 from trainshift.rewriting.ranks import summary_writers as writers
 from trainshift.rewriting.ranks.guard_forms import Form, GuardForms, RootCall, RootKind, is_context_manager
+from trainshift.rewriting.ranks.own_paths import OwnPaths
 from trainshift.rewriting.rates.learning_rates import LearningRates
 
 # What is raised where a folder is there already.
@@ -136,6 +137,9 @@ class RootOnly:
                 if self._horovod.site_on_root(site):
                     return None
                 kind, form, doubt = found
+                own = kind is RootKind.WRITE and form is not Form.RELOAD and site.name not in tables.RESTORING
+                if own and site.name != "load_weights" and self._program.fact(OwnPaths).has(site):
+                    return None
                 return self._program.fact(GuardForms).guard(site, kind, form, doubt)
         return None
 

@@ -53,10 +53,14 @@ class GivenRates:
 
     @cached_property
     def makers(self) -> list[Site]:
-        """The calls that may make an optimizer, by their names, and those that make what trains."""
+        """The calls that may make an optimizer, by their names, and those that make what trains.
+
+        What rank 0 alone makes is no optimizer of all ranks.
+        """
         named = api.last_names(*api.OPTIMIZERS, *api.OPTIMIZER_MAKERS) | {"partial"}
         used = (self._script.site_of(value.node).name for value in self._used if isinstance(value, Instance))
-        return self._script.sites_calling(named.union(used))
+        on_root = self._program.fact(Horovod).site_on_root
+        return [site for site in self._script.sites_calling(named.union(used)) if not on_root(site)]
 
     def of(self, site: Site, settings: list[RateSetting]) -> list[GivenRate]:
         """How each of the optimizers that a call may make takes its rate; none if it makes no optimizer."""

@@ -421,14 +421,14 @@ class RateCases:
 
     def _read_call(self, place: Occurrence, node: ast.Call) -> _Reading:
         site = self._script.site_of(node)
+        if self._is_size(site):
+            return _Reading(place, _Form.CASES, own=RateKind.SCALED | RateKind.FACTOR)
         callee = self._names.callee(site)
         returned = self._cases_of(place)
         if returned is not None and not any(isinstance(value, Class) for value in callee):
             return returned
         if last_name(node.func) in _BRANCHING and self._branches(site):
             return _Reading(place, _Form.CASES, tuple(self._branches(site)))
-        if self._is_size(site):
-            return _Reading(place, _Form.CASES, own=RateKind.SCALED | RateKind.FACTOR)
         if self.member(place) is not None and self.is_rate(place):
             return _Reading(place, _Form.CASES, own=RateKind.CURRENT)
         if self._reads_variable(site):

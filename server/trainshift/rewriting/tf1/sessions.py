@@ -137,6 +137,8 @@ class Sessions:
     def _pins_of(self, proto: Instance) -> list[Pin] | str:
         """What to change where a `ConfigProto` is made, or why that cannot be told."""
         made = self._script.site_of(proto.node)
+        if _has_no_gpu(made):
+            return []
         assigned = [pin for pin in self._assigned(proto) if pin.value is not None]
         if assigned:
             others = [pin for pin in assigned if not self._is_pinned(pin)]
@@ -201,6 +203,17 @@ _ONLY_V1 = frozenset(
 
 def _names_none(pin: Pin) -> bool:
     return isinstance(pin.value, ast.Constant) and pin.value.value == ""
+
+
+def _has_no_gpu(made: Site) -> bool:
+    """Whether a configuration is of sessions that use no GPU: ``ConfigProto(device_count={"GPU": 0})``."""
+    counts = argument(made.node, None, "device_count")
+    return isinstance(counts, ast.Dict) and any(
+        isinstance(key, ast.Constant)
+        and isinstance(value, ast.Constant)
+        and (key.value, value.value) == ("GPU", 0)
+        for key, value in zip(counts.keys, counts.values, strict=True)
+    )
 
 
 def _is_run_config(value: Value) -> bool:

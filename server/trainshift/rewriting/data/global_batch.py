@@ -1,0 +1,70 @@
+"""Global batch: whether a script gives each rank its part of the batch that one process would take.
+
+    dataset.batch(256 // hvd.size())
+
+A step of all ranks together is then one of the original's: neither its rate nor the number of steps changes.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Site, argument
+from trainshift.core.training.horovod import Horovod
+from trainshift.rewriting.keras.fits import method_argument
+
+# Methods of a dataset that are given the size of a batch first; all else calls it so.
+_BATCHING = ("batch", "padded_batch", "ragged_batch")
+_FITTING = ("fit", "train_on_batch")
+_SIZE = "batch_size"
+
+
+class GlobalBatch:
+    """The sizes of batches in one program."""
+
+    def __init__(self, program: Program) -> None:
+        self._script = program.script
+        self._names = program.names
+        self._horovod = program.fact(Horovod)
+
+    @cached_property
+    def is_kept(self) -> bool:
+        """Whether the size of a batch is divided by the number of ranks."""
+        if not self._horovod.calls("size"):
+            return False
+        return any(
+            size is not None and self._is_part(Occurrence(size, site.scope, site.statement))
+            for site in self._script.sites
+            for size in [self._size(site)]
+        )
+
+    def _size(self, site: Site) -> ast.expr | None:
+        """The size of a batch that a call is given."""
+        if site.name in _BATCHING:
+            return argument(site.node, 0, _SIZE)
+        if site.name in _FITTING:
+            return method_argument(site, _SIZE)
+        return argument(site.node, None, _SIZE)
+
+    def _is_part(self, size: Occurrence) -> bool:
+        """Whether a number is what a division by the number of ranks gives, or is made of it."""
+        waiting, seen = [size], set[int]()
+        while waiting:
+            at = waiting.pop()
+            if id(at.node) in seen:
+                continue
+            seen.add(id(at.node))
+            node = at.node
+            if isinstance(node, ast.BinOp):
+                divides = isinstance(node.op, ast.Div | ast.FloorDiv)
+                if divides and self._horovod.divided(node.right, at.scope, at.statement):
+                    return True
+                waiting += map(at.part, (node.left, node.right))
+            elif (step := self._names.steps_back(at)) is not None:
+                waiting += step.sources
+            elif isinstance(node, ast.Call) and not self._horovod.is_call(self._script.site_of(node), "size"):
+                waiting += map(at.part, node.args)
+        return False

@@ -1,0 +1,97 @@
+"""Own paths: what a rank writes to a place that names the rank, so that every rank may write it."""
+
+from __future__ import annotations
+
+import ast
+
+from trainshift.core import tables
+from trainshift.core.names import api
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.names.values import Instance
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Site, argument
+from trainshift.core.training.horovod import Horovod
+
+# What calls of classes and functions name the place by that they write to.
+_PLACES = (
+    "filepath", "filename", "file", "fname", "path", "path_or_buf", "save_path", "export_dir", "log_dir",
+    "logdir", "backup_dir", "checkpoint_dir", "output_dir", "directory", "to_file", "dst",
+)  # fmt: skip
+_RANKS = ("rank", "local_rank", "cross_rank")
+# Functions that are given the place after what they write.
+_SECOND = frozenset(
+    {
+        "pickle.dump", "json.dump", "yaml.dump", "joblib.dump", "shutil.copy", "shutil.copyfile",
+        "shutil.copytree", "shutil.move", "tensorflow.saved_model.save",
+        "tensorflow.compat.v1.saved_model.simple_save", "tensorflow.io.write_graph",
+        "tensorflow.keras.models.save_model", "tensorflow.keras.utils.plot_model",
+    }
+)  # fmt: skip
+# Methods of what was opened at the place.
+_OF_OPENED = frozenset(
+    {"write", "writelines", "writerow", "writerows", "write_text", "write_bytes", "mkdir"}
+) | tables.WRITER_METHODS.difference({"save"})
+
+
+class OwnPaths:
+    """Which calls of one script write to a place of the rank's own."""
+
+    def __init__(self, program: Program) -> None:
+        self._script = program.script
+        self._names = program.names
+        self._horovod = program.fact(Horovod)
+
+    def has(self, site: Site) -> bool:
+        """Whether a call that writes, or makes what does, is given a place that depends on the rank."""
+        if not self._horovod.is_used:
+            return False
+        names = self._names.full_names(site.node.func, site.scope, site.statement)
+        if not names and isinstance(site.node.func, ast.Attribute):
+            return self._is_of_own(site, site.node.func.value)
+        return self._is_given_own(site, int(not names.isdisjoint(_SECOND)))
+
+    def _is_of_own(self, site: Site, receiver: ast.expr) -> bool:
+        """As `has`, for the method of an object."""
+        values = self._names.site_values(receiver, site)
+        made = [each for each in values if isinstance(each, Instance)]
+        if any(self._names.is_a(each, *api.SAVER) for each in made):
+            return self._is_given_own(site, 1)
+        managers = [each for each in made if self._names.is_a(each, *api.CHECKPOINT_MANAGER)]
+        opened = made if site.name in _OF_OPENED else []
+        if managers or opened:
+            sites = [self._script.site_of(each.node) for each in managers or opened]
+            return all(self._is_given_own(each, int(bool(managers))) for each in sites)
+        return site.name not in _OF_OPENED and self._is_given_own(site, 0)
+
+    def _is_given_own(self, site: Site, position: int) -> bool:
+        place = argument(site.node, position, *_PLACES)
+        return place is not None and self._is_own(place, site)
+
+    def _is_own(self, place: ast.expr, site: Site) -> bool:
+        """Whether the number of the rank is part of what names a place.
+
+        One that is chosen by the rank, ``path if hvd.rank() == 0 else os.devnull``, is no rank's own.
+        """
+        waiting, seen = [Occurrence(place, site.scope, site.statement)], set[int]()
+        while waiting:
+            at = waiting.pop()
+            if id(at.node) in seen or isinstance(at.node, ast.Compare):
+                continue
+            seen.add(id(at.node))
+            if isinstance(at.node, ast.Call) and self._horovod.is_call(
+                self._script.site_of(at.node), *_RANKS
+            ):
+                return True
+            step = self._names.steps_back(at)
+            if step is not None and step.sources:
+                waiting += step.sources
+            elif not self._is_of_tensorflow(at):
+                parts = (each for each in ast.iter_child_nodes(at.node) if isinstance(each, ast.expr))
+                words = at.node.keywords if isinstance(at.node, ast.Call) else ()
+                waiting += map(at.part, (*parts, *(word.value for word in words)))
+        return False
+
+    def _is_of_tensorflow(self, at: Occurrence) -> bool:
+        """Whether an expression is something of TensorFlow's, which names no place."""
+        values = self._names.values(at.node, at.scope, at.statement)
+        return any(isinstance(each, Instance) and each.cls.startswith("tensorflow.") for each in values)
