@@ -13,7 +13,6 @@ from trainshift.core.joined import Joined
 from trainshift.core.lazy import cached_property
 from trainshift.core.names.script import Script, read_script
 from trainshift.core.program import Program
-from trainshift.core.ranks.choice import Choice
 from trainshift.core.text.edit import Change, Edit, Remark, Withheld
 from trainshift.core.text.facts import Statement
 from trainshift.core.text.passage import Passage
@@ -25,6 +24,7 @@ from trainshift.engine.findings import ON_LOOPS, find
 from trainshift.engine.guards import GUARDING, guarded
 from trainshift.engine.outlook import Outlook, look
 from trainshift.rewriting.prerequisites import Prerequisites
+from trainshift.rewriting.ranks.choice import Choice
 from trainshift.rewriting.strategies.leaving import Leaving
 from trainshift.transforms import TRANSFORMS
 from trainshift.transforms.rule import Transform

@@ -31,13 +31,13 @@ from trainshift.core.layout import Layout
 from trainshift.core.names import api
 from trainshift.core.names.values import Display, Instance
 from trainshift.core.program import Program
-from trainshift.core.ranks.choice import Choice
 from trainshift.core.text.edit import Change, Edit, Withheld
 from trainshift.core.text.expressions import ARGUMENT, ELEMENT, Frame, Level, comments, handed_to
 from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted
 from trainshift.core.training.executions import Executions, in_loop
 from trainshift.core.training.steps import VARIABLE_LISTS, Gradient, Steps, Tape, is_plain
 from trainshift.rewriting.prerequisites import Prerequisites
+from trainshift.rewriting.ranks.choice import Choice
 from trainshift.rewriting.reductions import Form, Reductions
 from trainshift.transforms.rule import Guard, Proposals, Transform
 

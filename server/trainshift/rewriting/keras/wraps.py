@@ -16,13 +16,13 @@ from trainshift.core.names import api
 from trainshift.core.names.flow import reaching_calls
 from trainshift.core.names.values import Class, Instance, Library, Literal, Unknown, UserInstance
 from trainshift.core.program import Program
-from trainshift.core.ranks.choice import Choice
 from trainshift.core.text.expressions import does_more
 from trainshift.core.text.facts import Scope, Site, Statement, arguments, dotted
 from trainshift.core.training.horovod import KERAS, TENSORFLOW, Horovod
 from trainshift.core.training.steps import is_plain
 from trainshift.rewriting.keras.fits import DEFAULT_OPTIMIZER, Compile, Fit, Fits, hides
 from trainshift.rewriting.keras.shared import InMode, Shared
+from trainshift.rewriting.ranks.choice import Choice
 from trainshift.rewriting.tf1.estimators import Estimators
 from trainshift.rewriting.tf1.graphs import Graphs
 
