@@ -47,7 +47,7 @@ LAYERS = (
 CHECKER = "engine.checking"
 CONVERSION = ("rewriting", "transforms", "engine.conversion")
 # By which a check asks the conversion, loaded only where something is found that may have an effect on it.
-ASKING = "engine.effects.asking"
+ASKING = ("engine.effects.asking", "engine.effects.hazards")
 
 
 @cache

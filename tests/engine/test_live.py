@@ -20,6 +20,8 @@ from typist import Typist
 
 # What the effects of findings are is told to a `Live` by who knows it; here the letter decides.
 SETTINGS = Settings(restrictions=LETTER)
+# Of hazards nothing is said at once: they are of the whole program.
+AT_ONCE = SETTINGS.without_hazards()
 WHOLE = {folder.name: (folder / "before.py").read_text(encoding="utf-8") for folder in SCRIPTS}
 CASES = {case.name: case.text for case in TRANSFORM_CASES} | {
     case.name: case.script for case in FINDING_CASES
@@ -69,11 +71,11 @@ class Tally:
     def follow(self, name: str, seed: int, versions: int, every: int) -> None:
         """Edit one text at random; each `every` versions there is time for a full check."""
         live = Live()
-        live.in_full(Source(TEXTS[name]), SETTINGS)
+        live.in_full(Source(TEXTS[name]), AT_ONCE)
         for number, text in enumerate(Typist(TEXTS[name], seed).versions(versions)):
             note = f"{name!r}, seed {seed}, version {number}, full check each {every}"
-            full = check(text, SETTINGS)
-            report = live.at_once(Source(text), SETTINGS)
+            full = check(text, AT_ONCE)
+            report = live.at_once(Source(text), AT_ONCE)
             if report is None:
                 self.unknown += 1
             else:
@@ -86,7 +88,7 @@ class Tally:
                     codes = {each.code for each in (*report.diagnostics, *full.diagnostics)}
                     assert SYNTAX_ERROR.code not in codes, f"{note}: broken, {report} is not {full}"
             if number % every == every - 1:
-                assert live.in_full(Source(text), SETTINGS) == full, note
+                assert live.in_full(Source(text), AT_ONCE) == full, note
 
 
 @pytest.mark.slow

@@ -139,7 +139,7 @@ class TestUnused:
     ("comment", "message"),
     [
         ("ignore[TF33]", "TF33 is not a code that can be ignored; did you mean TF03?"),
-        ("ignore[HV01]", "HV01 is not a code that can be ignored."),
+        ("ignore[HV01]", "HV01 is not a code that can be ignored; did you mean HZ01?"),
         ("ignore[]", "the list of codes is empty"),
         ("ignore[TF03", "the list of codes has no closing ]."),
         ("ignored[TF03]", "`ignored` is not understood; did you mean ignore?"),

@@ -17,7 +17,7 @@ from trainshift.dev.examples import Example, read_examples, verdicts
 from trainshift.engine.derivation_rules import DERIVATION_RULES, DerivationRule
 from trainshift.engine.own_codes import OWN_CODES, OwnCode
 from trainshift.engine.settings import CODES, SEVERITIES, Settings
-from trainshift.restrictions import RESTRICTIONS
+from trainshift.restrictions import HAZARDS, RESTRICTIONS
 from trainshift.restrictions.restriction import Restriction
 from trainshift.static_graphs.codes import STATIC_CODES, StaticCode
 from trainshift.transforms import TRANSFORMS
@@ -54,7 +54,8 @@ def pages() -> dict[str, str]:
 def lists(text: str) -> str:
     """The lists of codes with one row for every restriction and every rule."""
     listed: tuple[tuple[str, Sequence[Restriction | Transform | DerivationRule | StaticCode]], ...] = (
-        ("what must hold", RESTRICTIONS),
+        ("what must hold", [rule for rule in RESTRICTIONS if rule not in HAZARDS]),
+        ("what must be right", HAZARDS),
         ("what must hold in a graph", STATIC_CODES),
         ("what it does", TRANSFORMS),
         ("what it says", DERIVATION_RULES),
@@ -149,14 +150,9 @@ def _restriction(rule: Restriction | StaticCode, folder: str = "restrictions") -
         f'`ignore = ["{rule.code}"]` switches the code off, and `severity.{rule.code} = "error"` makes it '
         "louder.\n"
     )
-    if isinstance(rule, StaticCode):
-        yield f"By default: {severities}.\n"
-        yield from _more(fixture)
-        return
-    yield (
-        "By default: warning when the conversion refuses, withholds or doubts something because of it; "
-        f"else {severities}.\n"
-    )
+    weighed = "warning when the conversion refuses, withholds or doubts something because of it; else "
+    is_weighed = rule not in HAZARDS and not isinstance(rule, StaticCode)
+    yield f"By default: {weighed if is_weighed else ''}{severities}.\n"
     yield from _more(fixture)
 
 

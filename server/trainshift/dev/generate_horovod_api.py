@@ -9,6 +9,7 @@ import importlib
 import inspect
 import json
 import os
+import pkgutil
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 from trainshift.core.ranks import horovod_api
 
 _DOORS = ("horovod.tensorflow", "horovod.tensorflow.keras", "horovod.keras")
+# The modules whose own members scripts name.
 _SUBMODULES = ("callbacks", "elastic", "compression", "mpi_ops", "functions")
 # What modules of Horovod have under their own names and is no part of Horovod.
 _FOREIGN = ("tensorflow", "keras", "os", "inspect", "warnings")
@@ -32,7 +34,8 @@ def render() -> str:
 
 def _modules(door: str) -> Iterator[tuple[str, dict[str, str | None]]]:
     module = importlib.import_module(door)
-    yield door, dict(sorted(_members(module)))
+    below = {each.name: None for each in pkgutil.iter_modules(module.__path__)}
+    yield door, dict(sorted((below | dict(_members(module))).items()))
     for name in _SUBMODULES:
         inner = getattr(module, name, None)
         if isinstance(inner, ModuleType):

@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
 from trainshift.dev.docgen import ROOT
-from trainshift.restrictions import RESTRICTIONS
+from trainshift.restrictions import HAZARDS, RESTRICTIONS
 from trainshift.restrictions.restriction import Restriction
 from trainshift.transforms import TRANSFORMS
 from trainshift.transforms.rule import Transform
@@ -141,7 +141,12 @@ It keeps to the restriction.
     + _LOOP,
     "| specification | {number}. {title} | {code} | {family}{number} | |",
 )
-FAMILIES = {"HV": TRANSFORM, "TF": RESTRICTION, "TL": RESTRICTION}
+HAZARD = replace(
+    RESTRICTION,
+    rules=HAZARDS,
+    module=RESTRICTION.module.replace("Restriction(", "Hazard(").replace("Restriction\n", "Hazard\n"),
+)
+FAMILIES = {"HV": TRANSFORM, "TF": RESTRICTION, "TL": RESTRICTION, "HZ": HAZARD}
 """The kind of rule that the letters of a code stand for."""
 
 

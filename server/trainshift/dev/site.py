@@ -33,7 +33,7 @@ _PAGES = {
     "contributing.md": "CONTRIBUTING.md",
     "architecture.md": "server/ARCHITECTURE.md",
 }
-_FAMILIES = ("TF", "TL", "TS", "HV", "AD")
+_FAMILIES = ("TF", "TL", "HZ", "PD", "TS", "HV", "AD")
 # What belongs to an item of a numbered list: GitHub has it indented by 3, Python-Markdown by 4.
 _NUMBERED = re.compile(r"^\d\. .*\n(?:(?: {3}.*)?\n)*", re.M)
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s#]+)(#[^)\s]*)?\)")

@@ -19,11 +19,12 @@ from trainshift.core.training.loops import Loops
 from trainshift.engine.cells import Body, Plain
 from trainshift.engine.compiling import compiles
 from trainshift.engine.effects.outcomes import Effects
-from trainshift.engine.findings import Judgement, find
+from trainshift.engine.findings import Judgement, find, uses_horovod
 from trainshift.engine.own_codes import INTERNAL_ERROR, OWN_CODES, SYNTAX_ERROR, UNSUPPORTED_VERSION
 from trainshift.engine.settings import (
     CHECKED_CODES,
     GRAPH_CODES,
+    HAZARD_CODES,
     RESTRICTION_CODES,
     SUPPRESSIBLE_CODES,
     Settings,
@@ -47,6 +48,7 @@ Weigh: TypeAlias = Callable[[Finding], Effect]
 COPES = "The conversion copes with it."
 """What the message of a violated finding ends in from which nothing follows."""
 
+_HAZARDS = frozenset(HAZARD_CODES)
 _NAMES = {each.code: each.name for each in RESTRICTIONS}
 _NAMES |= {each.code: each.name for each in static_graphs.STATIC_CODES}
 _NAMES |= {each.code: each.name for each in OWN_CODES}
@@ -115,13 +117,16 @@ class Diagnostic:
     related: tuple[OtherPlace, ...] = ()
     effect: Effect | None = None
     fix: Change | None = field(default=None, compare=False)
+    asks: bool = field(default=False, compare=False)
     span: Span | None = field(default=None, compare=False)
     docs_url: str = ""
 
     def is_mended(self, least: Severity) -> bool:
-        """Whether fixes from a severity on mend it: what is harmless alone is not worth an edit."""
+        """Whether fixes from a severity on mend it: not what is harmless alone, nor what somebody has to
+        choose.
+        """
         is_broken = self.verdict is Verdict.VIOLATED and self.severity >= Severity.INFORMATION
-        return self.fix is not None and (is_broken or self.severity >= least)
+        return self.fix is not None and not self.asks and (is_broken or self.severity >= least)
 
     @property
     def url(self) -> str:
@@ -254,7 +259,7 @@ def _check(
         return unread(program, path, settings)
     read = program.script.facts
     try:
-        judgement = judge(program, settings, demanded=demanded)
+        judgement = judge(program, settings, demanded=demanded, files=files)
         weigh = _weighing(program, judgement, settings, files)
         return report_on(program.script, judgement, settings, path, weigh)
     finally:
@@ -273,17 +278,26 @@ def judge(
     settings: Settings,
     pause: Callable[[], None] = lambda: None,
     demanded: Demanded = lambda: None,
+    files: ParsedFiles | None = None,
 ) -> Judgement:
     """What the restrictions that are on say of a program, before comments silence any of it.
 
-    `pause` is called again and again, and may raise to give the check up.
+    `pause` is called again and again, and may raise to give the check up.  With `files` hazards are asked of
+    the program that uses the script, if another file starts it.
     """
     text, codes = program.script.source.text, _codes(settings)
     trains = has_signs(text) or bool(program.fact(Loops).all)
     asked = codes.intersection(
         (*(RESTRICTION_CODES if trains else ()), *(GRAPH_CODES if static_graphs.has_signs(text) else ()))
     )
-    result = find(program, asked, pause) if asked else Judgement(())
+    result = Judgement(())
+    if not _HAZARDS.isdisjoint(asked) and uses_horovod(program):
+        # What starts the script, and what mends it, is asked only where Horovod is used.
+        from trainshift.engine.effects.hazards import found_around
+
+        result = found_around(program, asked, files, pause)
+    elif asked:
+        result = find(program, asked - _HAZARDS, pause)
     if not trains:
         return result
     if settings.is_on(UNSUPPORTED_VERSION.code) and program.fact(Loops).own:
@@ -377,7 +391,8 @@ def _diagnostic(
             continue
         home = (each.script.path, each.script.source) if each.script else (path, source)
         related.append(OtherPlace(home[0], Region.of(home[1], each.span), each.message))
-    is_broken = finding.verdict is Verdict.VIOLATED and finding.code in RESTRICTION_CODES
+    weighed = finding.code in RESTRICTION_CODES and finding.code not in HAZARD_CODES
+    is_broken = finding.verdict is Verdict.VIOLATED and weighed
     return Diagnostic(
         finding.code,
         _NAMES[finding.code],
@@ -388,6 +403,7 @@ def _diagnostic(
         tuple(related),
         effect,
         finding.fix,
+        finding.asks,
         finding.span,
         docs_url,
     )

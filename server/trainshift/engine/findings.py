@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
 
 from trainshift.core.finding import Finding
+from trainshift.core.joined import Joined
 from trainshift.core.program import Program
-from trainshift.restrictions import RESTRICTIONS
+from trainshift.core.ranks.dependence import Dependence
+from trainshift.core.text.edit import Change
+from trainshift.core.text.source import Span
+from trainshift.restrictions import HAZARDS, RESTRICTIONS
 from trainshift.restrictions.restriction import Restriction
 from trainshift.static_graphs.codes import STATIC_CODES, StaticCode
 
@@ -16,6 +20,7 @@ log = logging.getLogger(__name__)
 ALL_CODES = frozenset(rule.code for rule in RESTRICTIONS)
 ON_LOOPS = frozenset(code for code in ALL_CODES if code.startswith("TL"))
 """The restrictions on training loops, which are asked of a whole program."""
+_HAZARD_CODES = frozenset(rule.code for rule in HAZARDS)
 _LOGGED: set[tuple[str, str, str]] = set()
 
 
@@ -32,20 +37,96 @@ class Judgement:
 
 
 def find(
-    program: Program, codes: Collection[str] = ALL_CODES, pause: Callable[[], None] = lambda: None
+    program: Program,
+    codes: Collection[str] = ALL_CODES,
+    pause: Callable[[], None] = lambda: None,
+    whole: Program | None = None,
 ) -> Judgement:
     """Check the restrictions `codes`; one that fails is a defect and does not sink the others.
 
-    `pause` is called again and again, and may raise to give the check up.
+    Hazards are asked of all that the program's script is linked to, and told where they stand in its own
+    file. `pause` is called again and again, and may raise to give the check up.
     """
+    rules: tuple[Restriction | StaticCode, ...] = (*RESTRICTIONS, *STATIC_CODES)
+    asked = [rule for rule in rules if rule.code in codes and rule.code not in _HAZARD_CODES]
+    judgement = _asked(asked, program, pause)
+    if _HAZARD_CODES.isdisjoint(codes) or not uses_horovod(program):
+        return judgement
+    linked = [program.script] if program.script.workspace is None else program.script.linked
+    joins = whole is None and len(linked) > 1 and program.script.scripts == (program.script,)
+    asked_of = whole or (Program(Joined(linked)) if joins else program)
+    hazards = hazards_of(asked_of, codes, pause)
+    if asked_of is not program:
+        own = tuple(own_of(asked_of, hazards.found, program.script.path))
+        hazards = replace(hazards, found=own)
+    if joins:
+        asked_of.forget_facts()
+    found = sorted((*judgement.found, *hazards.found), key=lambda each: (each.span, each.code))
+    return Judgement(tuple(found), (*judgement.defects, *hazards.defects), judgement.failed | hazards.failed)
+
+
+def uses_horovod(program: Program) -> bool:
+    """Whether the program's script, or one that it is linked to, imports Horovod."""
+    return any(
+        binding.full_name.partition(".")[0] == "horovod"
+        for script in (*program.script.scripts, *program.script.linked)
+        for binding in script.imports
+    )
+
+
+def hazards_of(
+    program: Program,
+    codes: Collection[str] = _HAZARD_CODES,
+    pause: Callable[[], None] = lambda: None,
+) -> Judgement:
+    """The hazards of a whole program, whose text their places are of; none without Horovod."""
+    if not program.fact(Dependence).is_judged:
+        return Judgement(())
+    return _asked([rule for rule in HAZARDS if rule.code in codes], program, pause)
+
+
+def own_of(whole: Program, found: Collection[Finding], path: str) -> Iterator[Finding]:
+    """Those findings of a program of several files that stand in the file at `path`, by its own places."""
+    for each in found:
+        script, _ = whole.script.at(each.span.start)
+        if script.path != path:
+            continue
+        start = whole.script.start_of(script)
+        related = []
+        for other in each.related:
+            home, _ = whole.script.at(other.span.start)
+            span = _moved(other.span, whole.script.start_of(home))
+            related.append(replace(other, span=span, script=None if home is script else home))
+        fix = _of_file(each.fix, start, len(script.source.text)) if each.fix is not None else None
+        yield replace(each, span=_moved(each.span, start), related=tuple(related), fix=fix, concerns=())
+
+
+def _moved(span: Span, start: int) -> Span:
+    return Span(span.start - start, span.end - start)
+
+
+def _of_file(change: Change, start: int, size: int) -> Change | None:
+    """A change whose edits all stand in one file, by that file's places; None if they do not."""
+    edits = (*change.edits, *change.requires)
+    if not all(start <= edit.start and edit.end <= start + size for edit in edits):
+        return None
+    return replace(
+        change,
+        target=_moved(change.target, start),
+        edits=tuple(edit.moved(-start) for edit in change.edits),
+        requires=tuple(edit.moved(-start) for edit in change.requires),
+    )
+
+
+def _asked(
+    rules: Collection[Restriction | StaticCode], program: Program, pause: Callable[[], None]
+) -> Judgement:
+    """What some restrictions say of a program."""
     found: list[Finding] = []
     defects: list[str] = []
     failed: set[str] = set()
     with program.names.memo.pausing(pause):
-        rules: tuple[Restriction | StaticCode, ...] = (*RESTRICTIONS, *STATIC_CODES)
         for rule in rules:
-            if rule.code not in codes:
-                continue
             pause()
             try:
                 found += rule.check(program)

@@ -151,7 +151,7 @@ class Live:
         pause()
         program = Program(script)
         try:
-            result = judge(program, settings, pause, demanded)
+            result = judge(program, settings, pause, demanded, self.files)
             self._full = _Full(source.text, chunks, result, settings)
             if script.workspace is not None:
                 self.linked = script.workspace.paths - {self.path}
@@ -197,7 +197,7 @@ class Live:
         if isinstance(read, ParseFailure):
             return unread(read, self.path, settings)
         only = settings.overridden([code], ())
-        return report_on(read[1], judge(Program(read[1]), only), only, self.path)
+        return report_on(read[1], judge(Program(read[1]), only, files=self.files), only, self.path)
 
     def _read(self, source: Source) -> tuple[list[Chunk], Script] | ParseFailure:
         """The chunks of a version, and the script that they are, linked to what it imports."""
@@ -301,7 +301,7 @@ def _alone(
     if not wanted:
         return ()
     program = Program(Script(Code(source, _with_named(chunks, wanted))))
-    found = judge(program, settings).found
+    found = judge(program, settings.without_hazards()).found
     program.forget()
     start, end = wanted[0].offset, wanted[-1].offset + len(wanted[-1].text)
     return tuple(each for each in found if start <= each.span.start < end)

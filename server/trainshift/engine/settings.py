@@ -17,16 +17,19 @@ from trainshift.engine.own_codes import (
     UNSUPPORTED_VERSION,
     UNUSED_SUPPRESSION,
 )
-from trainshift.restrictions import RESTRICTIONS
+from trainshift.restrictions import HAZARDS, RESTRICTIONS
 from trainshift.static_graphs.codes import STATIC_CODES
 
 RESTRICTION_CODES = tuple(rule.code for rule in RESTRICTIONS)
+HAZARD_CODES = tuple(rule.code for rule in HAZARDS)
 GRAPH_CODES = tuple(each.code for each in STATIC_CODES)
 """The codes of Paddle's static graphs."""
 CHECKED_CODES = (*RESTRICTION_CODES, *GRAPH_CODES)
 SUPPRESSIBLE_CODES = (*CHECKED_CODES, UNSUPPORTED_VERSION.code)
 """Every code that a comment can silence."""
 _OWN = (SYNTAX_ERROR, UNUSED_SUPPRESSION, UNKNOWN_SUPPRESSION, UNSUPPORTED_VERSION)
+_HAZARD_FAMILY = ("HZ",)
+_WEIGHED = frozenset(RESTRICTION_CODES).difference(HAZARD_CODES)
 CODES = (*CHECKED_CODES, *(each.code for each in _OWN))
 """Every code that can be selected, ignored and given a severity."""
 
@@ -58,12 +61,15 @@ _WITHOUT_EFFECT: SeverityByVerdict = {
     Verdict.HARMLESS: Severity.HINT,
     Verdict.UNKNOWN: Severity.HINT,
 }
+_WASTE: SeverityByVerdict = dict.fromkeys(Verdict, Severity.INFORMATION)
 LETTER, EFFECT = "letter", "effect"
 """What the severity of a finding goes by, unless somebody chose one for its code."""
 _DEFAULTS: Mapping[str, SeverityByVerdict] = {
     SYNTAX_ERROR.code: dict.fromkeys(Verdict, Severity.ERROR),
     # What is said of the project, which the script cannot mend.
     UNSUPPORTED_VERSION.code: dict.fromkeys(Verdict, Severity.INFORMATION),
+    # What a script that uses Horovod loses by is loud by itself: no conversion is asked.
+    **{rule.code: _BY_LETTER if rule.is_serious else _WASTE for rule in HAZARDS},
 }
 
 
@@ -87,7 +93,7 @@ class Settings:
     chose.
     """
 
-    select: tuple[str, ...] = ("T", "PD")
+    select: tuple[str, ...] = ("T", "PD", "HZ")
     ignore: tuple[str, ...] = ()
     severity: Mapping[str, SeverityByVerdict] = field(default_factory=dict)
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -109,10 +115,14 @@ class Settings:
             chosen = self.severity.get(code[:length])
             if chosen is not None and verdict in chosen:
                 return chosen[verdict]
-        if code in RESTRICTION_CODES and self.restrictions != LETTER:
+        if code in _WEIGHED and self.restrictions != LETTER:
             is_weighty = effect and verdict is not Verdict.HARMLESS
             return Severity.WARNING if is_weighty else _WITHOUT_EFFECT[verdict]
         return _DEFAULTS.get(code, _BY_LETTER)[verdict]
+
+    def without_hazards(self) -> Settings:
+        """These settings for a part of a program alone, which says nothing of what its ranks do."""
+        return replace(self, ignore=(*self.ignore, *_HAZARD_FAMILY))
 
     def over(self, base: Settings) -> Settings:
         """These settings, and those of `base` where nobody chose."""

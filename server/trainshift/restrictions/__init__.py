@@ -1,6 +1,31 @@
-"""The fifteen restrictions (spec.md 3), in the order in which they are documented and reported."""
+"""The restrictions (spec.md 3) and the hazards (spec-hazards 2), in their order."""
 
 from trainshift.restrictions import (
+    hz01_horovod_not_started,
+    hz02_gpu_not_pinned,
+    hz03_wrong_gpu,
+    hz04_pinned_too_late,
+    hz05_rate_not_scaled,
+    hz06_rate_lost,
+    hz07_optimizer_not_distributed,
+    hz08_tape_not_distributed,
+    hz09_distributed_twice,
+    hz10_not_broadcast,
+    hz11_broadcast_without_effect,
+    hz12_collective_on_some_ranks,
+    hz13_ranks_decide_alone,
+    hz14_unequal_batches,
+    hz15_same_batches,
+    hz16_overlapping_shards,
+    hz17_work_not_divided,
+    hz18_divided_to_nothing,
+    hz19_batch_multiplied,
+    hz20_written_by_every_rank,
+    hz21_printed_by_every_rank,
+    hz22_restored_on_some_ranks,
+    hz23_not_in_horovod,
+    hz24_accumulation_summed,
+    hz25_rank_not_called,
     tf01_import_not_at_top,
     tf02_tensorflow_rebound,
     tf03_tensorflow_member_alias,
@@ -17,7 +42,36 @@ from trainshift.restrictions import (
     tl04_function_value,
     tl05_conditional_loop,
 )
-from trainshift.restrictions.restriction import Restriction
+from trainshift.restrictions.restriction import Hazard, Restriction
+
+HAZARDS: tuple[Hazard, ...] = (
+    hz01_horovod_not_started.RULE,
+    hz02_gpu_not_pinned.RULE,
+    hz03_wrong_gpu.RULE,
+    hz04_pinned_too_late.RULE,
+    hz05_rate_not_scaled.RULE,
+    hz06_rate_lost.RULE,
+    hz07_optimizer_not_distributed.RULE,
+    hz08_tape_not_distributed.RULE,
+    hz09_distributed_twice.RULE,
+    hz10_not_broadcast.RULE,
+    hz11_broadcast_without_effect.RULE,
+    hz12_collective_on_some_ranks.RULE,
+    hz13_ranks_decide_alone.RULE,
+    hz14_unequal_batches.RULE,
+    hz15_same_batches.RULE,
+    hz16_overlapping_shards.RULE,
+    hz17_work_not_divided.RULE,
+    hz18_divided_to_nothing.RULE,
+    hz19_batch_multiplied.RULE,
+    hz20_written_by_every_rank.RULE,
+    hz21_printed_by_every_rank.RULE,
+    hz22_restored_on_some_ranks.RULE,
+    hz23_not_in_horovod.RULE,
+    hz24_accumulation_summed.RULE,
+    hz25_rank_not_called.RULE,
+)
+"""What is asked of programs that use Horovod already."""
 
 RESTRICTIONS: tuple[Restriction, ...] = (
     tf01_import_not_at_top.RULE,
@@ -35,4 +89,6 @@ RESTRICTIONS: tuple[Restriction, ...] = (
     tl03_model_with_two_loops.RULE,
     tl04_function_value.RULE,
     tl05_conditional_loop.RULE,
+    *HAZARDS,
 )
+"""All that a check asks."""

@@ -28,7 +28,9 @@ class Restriction:
     check: Callable[[Program], Findings]
 
     def __post_init__(self) -> None:
-        if not re.fullmatch(r"T[FL]\d\d", self.code) or not re.fullmatch(r"[a-z]+(-[a-z]+)*", self.name):
+        if not re.fullmatch(r"T[FL]\d\d|HZ\d\d", self.code) or not re.fullmatch(
+            r"[a-z]+(-[a-z]+)*", self.name
+        ):
             raise ValueError(f"not a restriction: {self.code} {self.name}")
 
     @property
@@ -40,3 +42,21 @@ class Restriction:
     def doc(self) -> str:
         """The restriction's page: the docstring of its module, Markdown."""
         return (sys.modules[self.check.__module__].__doc__ or "").strip() + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Hazard(Restriction):
+    """A mistake of a script that uses Horovod already (spec-hazards 2); `check` is asked of a whole program.
+
+    `kind` has letters for what follows from it: D for ranks that train apart, or a wrong result, H for a
+    hang, C for a crash, W for wasted work.  `mended_by` are the rules of a conversion that mend it, if any
+    do.
+    """
+
+    kind: str = "D"
+    mended_by: tuple[str, ...] = ()
+
+    @property
+    def is_serious(self) -> bool:
+        """Whether more than work is lost by it."""
+        return self.kind != "W"

@@ -43,6 +43,19 @@ def calls_behind(script: Script, node: ast.expr, scope: Scope, statement: Statem
     return flow.calls
 
 
+def occurrences_behind(
+    script: Script,
+    node: ast.expr,
+    scope: Scope,
+    statement: Statement | None,
+    stops: Mapping[ast.Call, T],
+) -> list[Occurrence]:
+    """Every expression whose value may reach `node`, where it is read, up to `stops`."""
+    flow = _Slice(script, stops)
+    flow.follow(Occurrence(node, scope, statement))
+    return flow.visited
+
+
 class _Slice(Generic[T]):
     def __init__(self, script: Script, wanted: Mapping[ast.Call, T], through_objects: bool = True) -> None:
         self._script = script
@@ -53,6 +66,7 @@ class _Slice(Generic[T]):
         self._next: list[Occurrence] = []
         self.found: dict[T, None] = {}
         self.calls: set[ast.Call] = set()
+        self.visited: list[Occurrence] = []
 
     def follow(self, at: Occurrence) -> None:
         """Visit the occurrence and all that leads to it, depth first, however long the way."""
@@ -62,6 +76,7 @@ class _Slice(Generic[T]):
             key = (id(each.node), id(each.scope))
             if key not in self._seen:
                 self._seen.add(key)
+                self.visited.append(each)
                 if isinstance(each.node, ast.Call):
                     self.calls.add(each.node)
                     if each.node in self._wanted:

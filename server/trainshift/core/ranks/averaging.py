@@ -16,6 +16,7 @@ from trainshift.core.text.facts import Scope, Site, Statement, argument
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Loop, Pattern
 from trainshift.core.training.loops import Loops
+from trainshift.core.training.origins import Origins
 from trainshift.core.training.steps import GRADIENT_METHODS, Step, Steps
 
 # What averages the gradients that it is given, or that the tape or the optimizer takes which it is given.
@@ -47,9 +48,9 @@ class Averaging:
         for step in self._program.fact(Steps).steps:
             if step.pairs is not None and not is_aside(step.site.scope):
                 yield from self._of_step(step, wrapped)
-        for site in self._minimizers:
+        for site in self.minimizers:
             assert isinstance(site.node.func, ast.Attribute)
-            if not self._averages(at(site.node.func.value, site)):
+            if not self.averages(at(site.node.func.value, site)):
                 yield Flaw("the gradients of this step are not averaged", site)
         for loop in self._program.fact(Loops).own:
             if loop.pattern is Pattern.OPTIMIZER:
@@ -64,7 +65,7 @@ class Averaging:
             return
         pairs = at(step.pairs, step.site)
         taken = self._reaching(self._taking, pairs)
-        if not taken and (self._averages(pairs) or self._averages(pairs._replace(node=step.receiver))):
+        if not taken and (self.averages(pairs) or self.averages(pairs._replace(node=step.receiver))):
             return
         taken = taken or [each.site for each in step.gradients]
         if not taken:
@@ -73,7 +74,7 @@ class Averaging:
         for site in taken:
             called = site.node.func
             of = called.value if isinstance(called, ast.Attribute) else None
-            known = wrapped.get(site, of is not None and self._averages(at(of, site)))
+            known = wrapped.get(site, of is not None and self.averages(at(of, site)))
             if not known:
                 yield Flaw("the gradients of this step are not averaged", step.site)
                 return
@@ -81,7 +82,7 @@ class Averaging:
     def _of_fit(self, loop: Loop) -> Iterator[Flaw]:
         """What is wrong with the fit of a Keras model."""
         site = loop.sites[0]
-        if self._has_own_step(loop) or any(map(self._averages, loop.models)):
+        if self.has_own_step(loop) or any(map(self.averages, loop.models)):
             return
         optimizers = loop.optimizers or self._compiled
         if not optimizers:
@@ -90,14 +91,14 @@ class Averaging:
                 site,
                 certain=False,
             )
-        elif not all(self._averages(each) or self._is_for_own_step(each) for each in optimizers):
+        elif not all(self.averages(each) or self._is_for_own_step(each) for each in optimizers):
             yield Flaw("the optimizer of this model does not average its gradients", site)
 
     def _of_estimator(self, loop: Loop) -> Iterator[Flaw]:
         """What is wrong with the training of an Estimator, unless the script has steps of its own."""
-        if any(map(self._averages, (*loop.models, *self._of_heads))):
+        if any(map(self.averages, (*loop.models, *self._of_heads))):
             return
-        if not (self._minimizers or self._program.fact(Steps).steps):
+        if not (self.minimizers or self._program.fact(Steps).steps):
             yield Flaw("the optimizer of this Estimator does not average its gradients", loop.sites[0])
 
     @cached_property
@@ -114,7 +115,34 @@ class Averaging:
         given = [(argument(site.node, 0, "optimizer"), site) for site in compiles]
         return [at(node, site) for node, site in given if node is not None]
 
-    def _has_own_step(self, loop: Loop) -> bool:
+    def compiles(self, loop: Loop) -> Iterator[Site]:
+        """The calls of `compile` that a fitted model gets its optimizer by."""
+        given = {id(each.statement) for each in loop.optimizers}
+        for site in self._script.sites_named("compile"):
+            if isinstance(site.node.func, ast.Attribute) and (
+                id(site.statement) in given or self._is_same_model(site, loop)
+            ):
+                yield site
+
+    def _is_same_model(self, site: Site, loop: Loop) -> bool:
+        assert isinstance(site.node.func, ast.Attribute)
+        origins = self._program.fact(Origins)
+        made = origins.creations(at(site.node.func.value, site))
+        return any(made & origins.creations(each) for each in loop.models)
+
+    def takes(self, pairs: Occurrence) -> bool:
+        """Whether a call that takes gradients is seen to reach what a step applies."""
+        return bool(self._reaching(self._taking, pairs))
+
+    def plain_gradients(self, pairs: Occurrence) -> Iterator[Site]:
+        """The calls of ``tf.gradients`` that reach what a step applies, and nothing averages."""
+        for site in self._reaching(self._taking, pairs):
+            names = self._names.full_names(site.node.func, site.scope, site.statement)
+            is_function = any(name.endswith(".gradients") and name.startswith("tensorflow") for name in names)
+            if is_function and not self._reaching(self._reductions, pairs):
+                yield site
+
+    def has_own_step(self, loop: Loop) -> bool:
         """Whether the model takes its steps in a method of the script's own."""
         return any(map(self._steps_itself, loop.models))
 
@@ -139,7 +167,7 @@ class Averaging:
         )
 
     @cached_property
-    def _minimizers(self) -> list[Site]:
+    def minimizers(self) -> list[Site]:
         """The calls of an optimizer's `minimize`."""
         return [
             site
@@ -158,8 +186,13 @@ class Averaging:
     def _is_own(self, site: Site) -> bool:
         return any(isinstance(value, Function) for value in self._names.callee(site))
 
-    def _averages(self, at: Occurrence) -> bool:
+    def averages(self, at: Occurrence) -> bool:
+        """Whether what averages reaches an expression, on any way."""
         return bool(self._reaching(self.calls, at))
+
+    def reached(self, wanted: dict[ast.Call, Site], of: Occurrence) -> list[Site]:
+        """Those of some calls whose results reach an expression."""
+        return self._reaching(wanted, of)
 
     def _reaching(self, wanted: dict[ast.Call, Site], of: Occurrence) -> list[Site]:
         return reaching(self._program, wanted, of)

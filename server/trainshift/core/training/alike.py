@@ -129,7 +129,7 @@ class Alike:
         """Whether it is, or comes from, what the run is started with."""
         values = self._names.values(at.node, at.scope, at.statement)
         known = values - {UNKNOWN}
-        if len(known) != 1 or not all(map(_is_given, known)):
+        if len(known) != 1 or not all(map(is_given, known)):
             return False
         # What is imported from a library that is not known is also taken for an object of any kind.
         root = root_name(at.node)
@@ -167,7 +167,7 @@ class Alike:
         function = binding.inner
         decorators = getattr(function.node, "decorator_list", ()) if function is not None else ()
         return any(
-            _is_given(value)
+            is_given(value)
             for each in decorators
             for value in self._names.values(
                 each.func if isinstance(each, ast.Call) else each, binding.scope, binding.statement
@@ -256,7 +256,7 @@ def _within(statement: Statement) -> Iterator[Statement]:
         yield each
 
 
-def _is_given(value: Value) -> bool:
+def is_given(value: Value) -> bool:
     """Whether a value is, or comes from, what a run is started with."""
     name = ""
     if isinstance(value, Library):

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from trainshift.core.program import Program
 from trainshift.core.ranks.averaging import Averaging
 from trainshift.core.ranks.beginning import Beginning
-from trainshift.core.ranks.dividing import Dividing
 from trainshift.core.ranks.flaws import Flaw
-from trainshift.core.ranks.scaling import Scaling
+from trainshift.core.ranks.work.dividing import Dividing
+from trainshift.core.ranks.work.scaling import Scaling
 from trainshift.core.text.edit import Change, Edit, merge
 from trainshift.core.text.facts import Site
 from trainshift.core.text.source import Span

@@ -9,9 +9,9 @@ from trainshift.core import tables
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
 from trainshift.core.names.values import Instance, Unknown, UserInstance, Value
+from trainshift.core.ranks.list_members import Members
 from trainshift.core.text.facts import Scope
 from trainshift.rewriting.keras.fits import Fit, Fits
-from trainshift.rewriting.list_members import Members
 from trainshift.rewriting.list_roles import Listed, Lists, Member, Role
 
 BROADCAST = "BroadcastGlobalVariablesCallback"

@@ -10,11 +10,11 @@ from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.values import UserInstance
+from trainshift.core.ranks.list_members import Members
 from trainshift.core.text.facts import Scope, Site, argument, hides_arguments
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.session_loops import MONITORED
-from trainshift.rewriting.list_members import Members
 from trainshift.rewriting.list_roles import Listed, Lists, Member, Role
 
 BROADCAST = "BroadcastGlobalVariablesHook"

@@ -40,6 +40,10 @@ class Scaling:
                 if given is not None and self._scaling(at(given, site)) > 1:
                     yield Flaw("the rate of this optimizer is scaled twice", site)
 
+    def count(self, of: Occurrence) -> int:
+        """How often a number is multiplied by the number of ranks, at most, on any way that it is made."""
+        return self._scaling(of)
+
     def _is_optimizer(self, value: Value) -> bool:
         return isinstance(value, Instance) and api.is_subclass(value.cls, *api.OPTIMIZERS)
 

@@ -1,0 +1,113 @@
+"""Branches: what runs on some ranks only, and the test that decides it (a root branch, spec-hazards 1)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from trainshift.core.names.occurrence import Occurrence, of_call
+from trainshift.core.program import Program
+from trainshift.core.ranks.dependence import Dependence
+from trainshift.core.text.facts import Scope, Site, Statement, expression_path
+from trainshift.core.training.leaving import Leaving
+
+
+class Branch(NamedTuple):
+    """Code that runs on some ranks only.
+
+    `test` decides which; `statement` is the `if` that it is of, None where it is part of an expression.
+    `arm` is the block of that `if`, or "after" where the other ranks have left before.
+    """
+
+    test: Occurrence
+    statement: Statement | None
+    arm: str
+
+
+class Branches:
+    """The root branches of one program."""
+
+    def __init__(self, program: Program) -> None:
+        self._script = program.script
+        self._names = program.names
+        self._dependence = program.fact(Dependence)
+        self._leaving = program.fact(Leaving)
+        self._statements: dict[Statement, Branch | None] = {}
+        self._asked: set[Scope] = set()
+
+    def of_call(self, site: Site) -> Branch | None:
+        """The branch in which a call is made on some ranks only; None where all ranks make it."""
+        return self.of(of_call(site))
+
+    def of(self, at: Occurrence) -> Branch | None:
+        """As `of_call`, for any expression."""
+        if not self._dependence.is_judged or at.statement is None:
+            return None
+        for test in self._inside(at):
+            if self._dependence.on_rank(test):
+                return Branch(test, None, "expression")
+        return self.of_statement(at.statement)
+
+    def of_statement(self, statement: Statement) -> Branch | None:
+        """As `of_call`, for a statement."""
+        if not self._dependence.is_judged:
+            return None
+        if statement not in self._statements:
+            self._statements[statement] = next(self._around(statement), None)
+        return self._statements[statement]
+
+    def _inside(self, at: Occurrence) -> Iterator[Occurrence]:
+        """The tests in a statement that decide whether an expression of it is evaluated."""
+        assert at.statement is not None
+        path = expression_path(at.statement.node, at.node)
+        if isinstance(at.statement.node, ast.If | ast.While) and len(path) == 2:
+            return
+        for above, below in pairwise(path):
+            if isinstance(above, ast.IfExp) and below is not above.test:
+                yield at.part(above.test)
+            elif isinstance(above, ast.BoolOp) and below in above.values:
+                yield from map(at.part, above.values[: above.values.index(below)])
+            elif isinstance(above, ast.ListComp | ast.SetComp | ast.GeneratorExp) and below is above.elt:
+                inner = at.scope.facts.scope_of.get(above, at.scope)
+                for generator in above.generators:
+                    yield from (Occurrence(test, inner, at.statement) for test in generator.ifs)
+
+    def _around(self, statement: Statement) -> Iterator[Branch]:
+        for each in statement.path():
+            if each.scope.function() is not statement.scope.function():
+                break
+            block, index = self._script.siblings(each)
+            for before in block[:index]:
+                if isinstance(before.node, ast.If) and self._leaves(before):
+                    test = Occurrence(before.node.test, before.scope, before)
+                    if self._dependence.on_rank(test):
+                        yield Branch(test, before, "after")
+            above = each.parent
+            if above is not None and isinstance(above.node, ast.If) and above.scope is each.scope:
+                test = Occurrence(above.node.test, above.scope, above)
+                if self._dependence.on_rank(test):
+                    yield Branch(test, above, each.branch)
+        function = statement.scope.function()
+        if function is not None and function not in self._asked:
+            yield from self._of_function(function)
+
+    def _leaves(self, statement: Statement) -> bool:
+        """Whether one of the two ways of an `if` goes on behind it, and the other does not."""
+        ends = [self._leaving.leaves(block[-1]) for block in statement.branches.values() if block]
+        return any(ends) and not (len(ends) > 1 and all(ends))
+
+    def _of_function(self, function: Scope) -> Iterator[Branch]:
+        """The branch that all calls of a function stand in; calls of its own decide nothing."""
+        sites, elsewhere = self._names.callers(function)
+        if elsewhere or not sites:
+            return
+        self._asked.add(function)
+        try:
+            found = [self.of_call(site) for site in sites if site.scope.function() is not function]
+        finally:
+            self._asked.discard(function)
+        first = found[0] if found else None
+        if first is not None and all(found):
+            yield first

@@ -1,0 +1,325 @@
+"""Broadcasts: what makes variables equal on all ranks, and where that does nothing or is undone."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.names import api
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.names.values import UserInstance
+from trainshift.core.program import Program
+from trainshift.core.ranks.branches import Branches
+from trainshift.core.ranks.work.seeds import Order, Seeds
+from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted
+from trainshift.core.training.executions import Executions
+from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.steps import VARIABLE_LISTS, Steps
+
+_ALL = "broadcast_global_variables"
+_SOME = "broadcast_variables"
+_CALLBACK = "BroadcastGlobalVariablesCallback"
+# What makes variables of a graph that are not the same on all ranks from the start.
+_MAKING = ("get_variable", "Variable", "dense", "conv2d", "Dense", "Conv2D", "fully_connected", "Sequential")
+_BUILDING = frozenset({"build", "fit", "predict", "evaluate", "train_on_batch", "load_weights", "summary"})
+
+
+class Spoiled(NamedTuple):
+    """A broadcast that does nothing, or is undone, and why."""
+
+    site: Site
+    reason: str
+    other: Site | None = None
+
+
+class Broadcasts:
+    """The broadcasts of one program."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+        self._horovod = program.fact(Horovod)
+
+    @cached_property
+    def spoiled(self) -> list[Spoiled]:
+        """The broadcasts without effect (HZ11)."""
+        return [
+            *self._of_nothing(),
+            *self._of_traced_flags(),
+            *self._of_spent(),
+            *self._undone(),
+            *self._by_hand(),
+        ]
+
+    # (a) variables of a model that has none yet
+
+    def _of_nothing(self) -> Iterator[Spoiled]:
+        for site in self._horovod.calls(_SOME):
+            given = argument(site.node, 0, "variables")
+            if not isinstance(given, ast.Attribute) or given.attr not in VARIABLE_LISTS:
+                continue
+            model = given.value
+            values = self._names.site_values(model, site)
+            if not values or not all(self._is_unbuilt_class(each) for each in values):
+                continue
+            name = dotted(model)
+            if name and not self._is_called_before(name, site):
+                text = ast.unparse(model)
+                yield Spoiled(site, f"{text} has no variables before it is called, so nothing is broadcast.")
+
+    def _is_unbuilt_class(self, value: object) -> bool:
+        """Whether an object is a model of the script's own, whose variables come with its first call."""
+        if not isinstance(value, UserInstance) or value.node is None:
+            return False
+        if not any(api.is_subclass(base, *api.MODEL) for base in self._names.library_bases(value.scope)):
+            return False
+        inside = {
+            site.name
+            for cls in self._names.ancestry(value.scope)
+            if isinstance(cls, Scope)
+            for site in self._script.sites
+            if site.scope.function() is not None and site.scope.function().owner() is cls  # type: ignore[union-attr]
+        }
+        return "build" not in inside and not {"add_weight", "Variable", "Input"} & inside
+
+    def _is_called_before(self, name: str, broadcast: Site) -> bool:
+        """Whether a model is called, or built, before its variables are broadcast."""
+        for site in self._script.sites:
+            called = dotted(site.node.func)
+            of_model = called == name or (
+                isinstance(site.node.func, ast.Attribute)
+                and site.name in _BUILDING
+                and dotted(site.node.func.value) == name
+            )
+            if of_model and (
+                site.scope.function() is not broadcast.scope.function() or self._precedes(site, broadcast)
+            ):
+                if site.scope.function() is broadcast.scope.function() or self._function_called_before(
+                    site, broadcast
+                ):
+                    return True
+            if not of_model and self._precedes(site, broadcast) and self._hands(site, name, broadcast):
+                return True
+        return False
+
+    def _hands(self, site: Site, name: str, broadcast: Site) -> bool:
+        """Whether a call before the broadcast hands the model to something that may call it."""
+        if site.scope.function() is not broadcast.scope.function() or self._horovod.is_call(site, _SOME):
+            return False
+        functions = self._names.called_functions(site)
+        return any(dotted(each) == name for each in site.node.args) and (
+            bool(functions) or not self._names.full_names(site.node.func, site.scope, site.statement)
+        )
+
+    def _function_called_before(self, site: Site, broadcast: Site) -> bool:
+        function = site.scope.function()
+        seen: set[Scope] = set()
+        waiting = [function]
+        while waiting:
+            each = waiting.pop()
+            if each is None or each in seen:
+                continue
+            seen.add(each)
+            for caller in self._names.callers(each)[0]:
+                if caller.scope.function() is broadcast.scope.function():
+                    if self._precedes(caller, broadcast):
+                        return True
+                else:
+                    waiting.append(caller.scope.function())
+        return (
+            broadcast.scope.function() is not None and function is not broadcast.scope.function() and not seen
+        )
+
+    def _precedes(self, one: Site, other: Site) -> bool:
+        """Whether a call stands above another one of its function, or both are in one loop."""
+        if one.scope.function() is not other.scope.function():
+            return False
+        span = self._script.span
+        return span(one.node, one).start < span(other.node, other).start
+
+    # (b) under a flag that a trace sets for good
+
+    def _of_traced_flags(self) -> Iterator[Spoiled]:
+        executions = self._program.fact(Executions)
+        for site in self._horovod.calls(_SOME, _ALL):
+            function = site.scope.function()
+            if function is None or not executions.is_traced(site.scope):
+                continue
+            tests = [each for each in self._tests(site.statement) if self._is_set_here(each)]
+            if tests and not self._in_init_scope(site.statement):
+                yield Spoiled(
+                    site,
+                    "The flag is set while TensorFlow traces this function, which it may do more than once: "
+                    "the graph that runs has no broadcast.",
+                )
+
+    def _tests(self, statement: Statement) -> Iterator[Occurrence]:
+        for below in statement.path():
+            above = below.parent
+            if above is not None and isinstance(above.node, ast.If) and above.scope is statement.scope:
+                yield Occurrence(above.node.test, above.scope, above)
+
+    def _is_set_here(self, test: Occurrence) -> bool:
+        """Whether a test asks a flag, global or an attribute, that its own function sets to a constant."""
+        names = {dotted(node) for node in ast.walk(test.node) if isinstance(node, ast.Name | ast.Attribute)}
+        for statement in self._script.statements:
+            if statement.scope.function() is not test.scope.function():
+                continue
+            node = statement.node
+            targets = node.targets if isinstance(node, ast.Assign) else []
+            for target in targets:
+                name = dotted(target)
+                if name in names and isinstance(node.value, ast.Constant):  # type: ignore[attr-defined]
+                    is_global = isinstance(target, ast.Attribute) or (
+                        name in (test.scope.function() or test.scope).declared_global
+                        or name in (test.scope.function() or test.scope).declared_nonlocal
+                    )
+                    if is_global:
+                        return True
+        return False
+
+    def _in_init_scope(self, statement: Statement) -> bool:
+        return any(
+            isinstance(above.node, ast.With)
+            and any(
+                isinstance(item.context_expr, ast.Call)
+                and "init_scope" in ast.unparse(item.context_expr.func)
+                for item in above.node.items
+            )
+            for above in statement.path()
+        )
+
+    # (c) of pairs that are used up
+
+    def _of_spent(self) -> Iterator[Spoiled]:
+        for site in self._horovod.calls(_SOME):
+            for given in site.node.args[:1]:
+                for name in _names_read(given):
+                    zipped = self._zip(Occurrence(name, site.scope, site.statement))
+                    if zipped is None:
+                        continue
+                    for step in self._program.fact(Steps).steps:
+                        if (
+                            isinstance(step.pairs, ast.Name)
+                            and step.pairs.id == name.id
+                            and self._precedes(step.site, site)
+                        ):
+                            yield Spoiled(
+                                site,
+                                f"{name.id} is used up by apply_gradients, so nothing is broadcast. "
+                                f"Write {name.id} = list(zip(...)).",
+                                zipped,
+                            )
+
+    def _zip(self, at: Occurrence) -> Site | None:
+        """The call of ``zip`` that a name holds as it is."""
+        step = self._names.steps_back(at)
+        sources = step.sources if step is not None else ()
+        if len(sources) != 1 or not isinstance(sources[0].node, ast.Call):
+            return None
+        site = self._script.site_of(sources[0].node)
+        return site if self._names.calls(site, "builtins.zip") else None
+
+    # (d) TensorFlow 1: before the variables, or before their initializer
+
+    def _undone(self) -> Iterator[Spoiled]:
+        if not self._runs_sessions:
+            return
+        for site in self._horovod.calls(_ALL):
+            late = self._made_later(site)
+            if late is not None:
+                yield Spoiled(
+                    site,
+                    "Variables that are made after this operation are not broadcast. Make it last.",
+                    late,
+                )
+                continue
+            for run in self._script.sites_named("run"):
+                if self._runs_broadcast(run, site):
+                    again = self._initialized_later(run)
+                    if again is not None:
+                        yield Spoiled(
+                            run,
+                            "The initializer runs after the broadcast and undoes it. Run the broadcast last.",
+                            again,
+                        )
+
+    @cached_property
+    def _runs_sessions(self) -> bool:
+        return (
+            next(self._script.sites_named("Session", "InteractiveSession", "MonitoredTrainingSession"), None)
+            is not None
+        )
+
+    def _made_later(self, site: Site) -> Site | None:
+        """What makes variables further down in the same function."""
+        made = self._script.sites_named(*_MAKING)
+        return next((each for each in made if self._precedes(site, each) and not self._is_inline(site)), None)
+
+    def _is_inline(self, site: Site) -> bool:
+        """Whether a broadcast is run right where it is built."""
+        return isinstance(site.parent, ast.Call) and not isinstance(site.statement.node, ast.Assign)
+
+    def _runs_broadcast(self, run: Site, broadcast: Site) -> bool:
+        for given in run.node.args[:1]:
+            if given is broadcast.node:
+                return True
+            step = self._names.steps_back(Occurrence(given, run.scope, run.statement))
+            if step is not None and any(each.node is broadcast.node for each in step.sources):
+                return True
+        return False
+
+    def _is_same_session(self, run: Site, other: Site) -> bool:
+        one, two = (
+            self._names.site_values(each.node.func.value, each)
+            for each in (run, other)
+            if isinstance(each.node.func, ast.Attribute)
+        )
+        return bool(one & two)
+
+    def _initialized_later(self, run: Site) -> Site | None:
+        """The run of an initializer of all variables further down in the same function."""
+        for other in self._script.sites_named("run"):
+            if other is run or not self._precedes(run, other) or not self._is_same_session(run, other):
+                continue
+            for given in other.node.args[:1]:
+                nodes = [given]
+                step = self._names.steps_back(Occurrence(given, other.scope, other.statement))
+                nodes += [each.node for each in step.sources] if step is not None else []
+                if any("global_variables_initializer" in ast.unparse(each) for each in nodes):
+                    return other
+        return None
+
+    # (e) the callback by hand
+
+    def _by_hand(self) -> Iterator[Spoiled]:
+        for site in self._script.sites_named("on_train_begin"):
+            if not isinstance(site.node.func, ast.Attribute):
+                continue
+            values = self._names.site_values(site.node.func.value, site)
+            if any(getattr(each, "cls", "").endswith(_CALLBACK) for each in values):
+                yield Spoiled(
+                    site, "The callback broadcasts when a batch ends, and not here: nothing is broadcast."
+                )
+
+    # What else makes ranks start alike
+
+    def is_alike(self, seed: Occurrence) -> bool:
+        """Whether a seed is one for all ranks."""
+        return self._program.fact(Seeds).of_seed(seed) is Order.SAME
+
+    def loads_for_all(self, load: Site, before: Site) -> bool:
+        """Whether all ranks load weights before a loop begins."""
+        if self._program.fact(Branches).of_call(load) is not None:
+            return False
+        same = load.scope.function() is before.scope.function()
+        return (same and self._precedes(load, before)) or (not same and load.name == "load_weights")
+
+
+def _names_read(node: ast.expr) -> Iterator[ast.Name]:
+    for each in ast.walk(node):
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load):
+            yield each

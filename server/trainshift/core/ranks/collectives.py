@@ -1,0 +1,65 @@
+"""Collectives: the calls that all ranks have to make together, and the functions that come to one."""
+
+from __future__ import annotations
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.names.values import Function
+from trainshift.core.program import Program
+from trainshift.core.ranks.averaging import Averaging
+from trainshift.core.ranks.dependence import COLLECTIVE
+from trainshift.core.text.facts import Scope, Site
+from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.loop_kinds import FITTING, Pattern
+from trainshift.core.training.loops import Loops
+from trainshift.core.training.steps import Steps
+
+
+class Collectives:
+    """The collectives of one program."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+
+    @cached_property
+    def sites(self) -> dict[Site, str]:
+        """The calls that wait for all ranks by themselves, each with what they do."""
+        found = {site: site.name for site in self._program.fact(Horovod).calls(*COLLECTIVE)}
+        for gradient in self._program.fact(Steps).gradients:
+            if gradient.wraps and not gradient.bare - gradient.wrapped:
+                found[gradient.site] = "gradient"
+        averaging = self._program.fact(Averaging)
+        for loop in self._program.fact(Loops).own:
+            if loop.pattern is not Pattern.OPTIMIZER:
+                continue
+            optimizers = loop.optimizers
+            shared = bool(optimizers) and all(map(averaging.averages, optimizers))
+            if shared or any(map(averaging.averages, loop.models)):
+                found |= {site: "fit" for site in loop.sites if site.name in FITTING}
+        return found
+
+    @cached_property
+    def functions(self) -> dict[Scope, Site]:
+        """The functions that come to a collective wherever they are called, with the first one."""
+        found: dict[Scope, Site] = {}
+        waiting = [(site.scope.function(), site) for site in self.sites]
+        while waiting:
+            function, site = waiting.pop()
+            if function is None or function in found:
+                continue
+            found[function] = site
+            callers = self._names.callers(function)[0]
+            waiting += [(caller.scope.function(), site) for caller in callers]
+        return found
+
+    @cached_property
+    def calling(self) -> dict[Site, Site]:
+        """The calls of functions that come to a collective, each with that."""
+        found: dict[Site, Site] = {}
+        for function, site in self.functions.items():
+            for caller in self._names.callers(function)[0]:
+                values = self._names.callee(caller)
+                if any(isinstance(each, Function) and each.scope is function for each in values):
+                    found[caller] = site
+        return found

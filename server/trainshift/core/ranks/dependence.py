@@ -1,0 +1,177 @@
+"""Dependence: which values are not the same on all ranks, and which follow the number of ranks.
+
+A value depends on the rank where it is made of `rank()` and its like, or is chosen by a test of it, through
+names, tuples, parameters and returns.  What a collective gives is the same on all ranks, whatever it is
+given.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.names import api
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.names.values import Library
+from trainshift.core.program import Program
+from trainshift.core.ranks import horovod_api
+from trainshift.core.text.facts import Site, Statement, arguments, last_name
+from trainshift.core.training.horovod import Horovod
+
+RANK = ("rank", "local_rank", "cross_rank")
+SIZE = ("size", "local_size", "cross_size")
+COLLECTIVE = (
+    "allreduce", "allreduce_", "grouped_allreduce", "grouped_allreduce_", "allgather", "allgather_object",
+    "grouped_allgather", "broadcast", "broadcast_", "broadcast_object", "broadcast_variables",
+    "broadcast_global_variables", "alltoall", "reducescatter", "grouped_reducescatter", "join", "barrier",
+)  # fmt: skip
+"""What all ranks have to call, or none."""
+# By which launchers tell a process its number, and what gives it without Horovod.
+_NUMBERS = ("RANK", "PROCID", "TASK_INDEX")
+_GIVING = ("Get_rank",)
+# What gives results that do not follow from how much of them is shown.
+_GIVING_RESULTS = frozenset({"fit", "fit_generator", "evaluate", "predict", "train_on_batch", "compile"})
+_DEEPEST = 40
+
+
+class Dependence:
+    """What depends on the rank, or on the number of ranks, in one program."""
+
+    def __init__(self, program: Program) -> None:
+        self._script = program.script
+        self._names = program.names
+        self._horovod = program.fact(Horovod)
+        self._known: dict[tuple[int, int, bool], bool] = {}
+        self._depth = 0
+
+    @cached_property
+    def is_judged(self) -> bool:
+        """Whether a file of the program imports Horovod for TensorFlow (spec-hazards)."""
+        names = (
+            name
+            for script in self._script.scripts
+            for binding in script.imports
+            for name in (binding.full_name, getattr(binding.target, "name", ""))
+        )
+        return any(
+            name == door or name.startswith(f"{door}.") for name in names for door in horovod_api.DOORS
+        )
+
+    def on_rank(self, at: Occurrence) -> bool:
+        """Whether an expression may have another value on another rank because of its number."""
+        return self._depends(at, by_rank=True)
+
+    def on_size(self, at: Occurrence) -> bool:
+        """Whether an expression depends on the number of ranks."""
+        return self._depends(at, by_rank=False)
+
+    def _depends(self, at: Occurrence, by_rank: bool) -> bool:
+        key = id(at.node), id(at.scope), by_rank
+        if key not in self._known:
+            if self._depth >= _DEEPEST:
+                return False
+            self._known[key] = False  # It is asked again while it is being answered: it is made of itself.
+            self._depth += 1
+            self._known[key] = any(self._depends(each, by_rank) for each in self._parts(at, by_rank)) or (
+                self._gives(at, by_rank)
+            )
+            self._depth -= 1
+        return self._known[key]
+
+    def _gives(self, at: Occurrence, by_rank: bool) -> bool:
+        """Whether an expression is itself the number of the rank, or that of all."""
+        node = at.node
+        if isinstance(node, ast.Call):
+            if node in self._calls(RANK if by_rank else SIZE):
+                return True
+            if by_rank and last_name(node.func) in _GIVING:
+                return True
+            return by_rank and any(_numbers(each) for each in node.args)
+        return by_rank and isinstance(node, ast.Subscript) and _numbers(node.slice)
+
+    def _calls(self, functions: tuple[str, ...]) -> dict[ast.Call, Site]:
+        return self._by_rank if functions is RANK else self._by_size
+
+    @cached_property
+    def _by_rank(self) -> dict[ast.Call, Site]:
+        return {site.node: site for site in self._horovod.calls(*RANK)}
+
+    @cached_property
+    def _by_size(self) -> dict[ast.Call, Site]:
+        return {site.node: site for site in self._horovod.calls(*SIZE)}
+
+    @cached_property
+    def _equal(self) -> set[ast.Call]:
+        return {site.node for site in self._horovod.calls(*COLLECTIVE)}
+
+    def _parts(self, at: Occurrence, by_rank: bool) -> Iterator[Occurrence]:
+        """What an expression has its value from, one step back."""
+        node = at.node
+        if isinstance(node, ast.Lambda):
+            return
+        if isinstance(node, ast.Call):
+            yield from self._of_call(node, at, by_rank)
+            return
+        if isinstance(node, ast.Name | ast.Attribute):
+            if self._names.member_of_library(node):
+                return
+            step = self._names.steps_back(at)
+            sources = step.sources if step is not None else ()
+            yield from sources
+            if len(sources) > 1:
+                yield from (test for each in sources for test in tests_around(each.statement, at.statement))
+            if isinstance(node, ast.Attribute) and not sources:
+                yield at.part(node.value)
+            return
+        if isinstance(node, ast.Subscript):
+            step = self._names.steps_back(at)
+            yield from step.sources if step is not None else ()
+            yield at.part(node.slice)
+            if step is None or step.unseen:
+                yield at.part(node.value)
+            return
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.expr):
+                yield at.part(child)
+            elif isinstance(child, ast.comprehension):
+                inner = Occurrence(child.iter, at.scope.facts.scope_of.get(node, at.scope), at.statement)
+                yield inner
+
+    def _of_call(self, node: ast.Call, at: Occurrence, by_rank: bool) -> Iterator[Occurrence]:
+        if node in self._equal:
+            return
+        site = self._script.site_of(node)
+        functions = self._names.called_functions(site)
+        for function in functions:
+            for value, where in function.returns:
+                yield Occurrence(value, function, where)
+                if len(function.returns) > 1:
+                    yield from tests_around(where, None)
+        if functions:
+            return
+        callee = self._names.callee(site)
+        if by_rank and any(isinstance(each, Library) and api.is_class(each.name) for each in callee):
+            return
+        if last_name(node.func) in _GIVING_RESULTS:
+            return
+        if isinstance(node.func, ast.Attribute) and not self._names.member_of_library(node.func):
+            yield at.part(node.func.value)
+        for given in arguments(node):
+            yield at.part(given)
+
+
+def tests_around(statement: Statement | None, beside: Statement | None) -> Iterator[Occurrence]:
+    """The tests of the `if` around a statement, in its function, that are not around another one as well."""
+    if statement is None:
+        return
+    common = set(beside.ancestors()) if beside is not None else set()
+    for each in statement.ancestors():
+        if each.scope is statement.scope and each not in common and isinstance(each.node, ast.If):
+            yield Occurrence(each.node.test, each.scope, each)
+
+
+def _numbers(node: ast.expr) -> bool:
+    """Whether it names the variable by which a launcher tells a process its number."""
+    value = node.value if isinstance(node, ast.Constant) else None
+    return isinstance(value, str) and value.isupper() and value.endswith(_NUMBERS)

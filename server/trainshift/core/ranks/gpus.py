@@ -1,0 +1,183 @@
+"""GPUs: how a program that uses Horovod chooses the GPU of each rank."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from enum import Enum
+from typing import NamedTuple
+
+from trainshift.core import tables
+from trainshift.core.lazy import cached_property
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.names.values import Display, Literal
+from trainshift.core.program import Program
+from trainshift.core.ranks.dependence import Dependence
+from trainshift.core.ranks.together import Together
+from trainshift.core.ranks.work.trails import Trails
+from trainshift.core.text.facts import Site, argument, arguments, expression_path, last_name, root_name
+from trainshift.core.training.horovod import Horovod
+
+_SETTING = "set_visible_devices"
+_LIST = "visible_device_list"
+_SIGNS = (
+    "list_physical_devices", "set_memory_growth", "GPUOptions", "is_gpu_available", "list_logical_devices",
+    "set_virtual_device_configuration", "set_logical_device_configuration",
+)  # fmt: skip
+_CONFIGURING = ("GPUOptions", "ConfigProto")
+_SIGNING = ("allow_growth", "per_process_gpu_memory_fraction")
+_USING = (
+    "Session", "InteractiveSession", "MonitoredTrainingSession", "RunConfig", "set_session",
+    "enable_eager_execution", "SessionCreator", "Supervisor",
+)  # fmt: skip
+
+
+class By(Enum):
+    """What chooses a GPU."""
+
+    LOCAL_RANK = "local rank"
+    RANK = "rank"
+    CONSTANT = "a constant"
+    NONE = "no GPU at all"
+    OTHER = "something else"
+
+
+class Choice(NamedTuple):
+    """One place that chooses GPUs: the expression that says which, and by what."""
+
+    at: Occurrence
+    by: By
+    site: Site | None = None
+
+
+class Gpus:
+    """The choices of GPUs of one program."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+        self._horovod = program.fact(Horovod)
+        self._dependence = program.fact(Dependence)
+
+    @cached_property
+    def choices(self) -> list[Choice]:
+        """Every place that chooses, in no order."""
+        together = self._program.fact(Together)
+        found = [*self._by_calls(), *self._by_configurations(), *self._by_environment()]
+        return [each for each in found if together.runs(each.at.scope)]
+
+    def _by_calls(self) -> Iterator[Choice]:
+        for site in self._script.sites_named(_SETTING):
+            given = argument(site.node, 0, "devices")
+            if given is not None:
+                at = Occurrence(given, site.scope, site.statement)
+                yield Choice(at, self._by(at), site)
+
+    def _by_configurations(self) -> Iterator[Choice]:
+        for attribute in self._script.attribute_bindings(_LIST):
+            binding = attribute.binding
+            if binding.value is not None:
+                at = Occurrence(binding.value, binding.scope, binding.statement)
+                yield Choice(at, self._by(at))
+        for site in self._script.sites_named("GPUOptions"):
+            for word in site.node.keywords:
+                if word.arg == _LIST:
+                    at = Occurrence(word.value, site.scope, site.statement)
+                    yield Choice(at, self._by(at), site)
+
+    def _by_environment(self) -> Iterator[Choice]:
+        for item in self._script.item_bindings("environ"):
+            key, value = item.key, item.binding.value
+            if isinstance(key, ast.Constant) and key.value in tables.DEVICE_VARIABLES and value is not None:
+                at = Occurrence(value, item.binding.scope, item.binding.statement)
+                yield Choice(at, self._by(at))
+
+    def _by(self, at: Occurrence) -> By:
+        """What a choice goes by."""
+        calls = {
+            site.name for site in self._program.fact(Trails).calls(self._program.fact(Trails).behind(at))
+        }
+        if self._dependence.on_rank(at):
+            if calls & {"local_rank"} or not calls & {"rank"}:
+                return By.LOCAL_RANK
+            return By.OTHER if self._is_looked_up(at) else By.RANK
+        node = at.node
+        if isinstance(node, ast.List | ast.Tuple) and not node.elts:
+            return By.NONE
+        values = self._names.values(*at[:3])
+        if any(isinstance(each, Display) and not getattr(each.node, "elts", [1]) for each in values):
+            return By.NONE
+        known = [each.value for each in values if isinstance(each, Literal)]
+        if known and all(each in ("", "-1", -1, None) for each in known):
+            return By.NONE
+        if known and all(isinstance(each, str) and each.isdigit() for each in known):
+            return By.CONSTANT
+        return By.CONSTANT if self._is_first(node) and "list_physical_devices" in calls else By.OTHER
+
+    def _is_looked_up(self, at: Occurrence) -> bool:
+        """Whether the rank is taken modulo a count, or finds its GPU in a list of the script's own."""
+        for each in self._program.fact(Trails).behind(at):
+            node = each.node
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod | ast.FloorDiv):
+                if not isinstance(node.left, ast.Constant):
+                    return True
+            if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Subscript):
+                return True
+        return False
+
+    @staticmethod
+    def _is_first(node: ast.expr) -> bool:
+        """Whether it is one GPU of a list by a number: ``gpus[0]``."""
+        parts = node.elts if isinstance(node, ast.List | ast.Tuple) and len(node.elts) == 1 else [node]
+        return all(
+            isinstance(each, ast.Subscript)
+            and isinstance(each.slice, ast.Constant)
+            and isinstance(each.slice.value, int)
+            for each in parts
+        )
+
+    @cached_property
+    def has_signs(self) -> bool:
+        """Whether the program has to do with GPUs."""
+        if next(self._script.sites_named(*_SIGNS), None) is not None:
+            return True
+        return any(next(self._script.attribute_bindings(name), None) is not None for name in _SIGNING)
+
+    def is_unused(self, choice: Choice) -> bool:
+        """Whether a choice stands in a configuration that nothing is given."""
+        if choice.site is not None and choice.site.name == _SETTING:
+            return False
+        if choice.at.statement is None or not isinstance(choice.at.statement.node, ast.Assign):
+            return False
+        around = expression_path(choice.at.statement.node, choice.at.node)
+        if any(
+            isinstance(each, ast.Call) and last_name(each.func) not in _CONFIGURING for each in around[:-1]
+        ):
+            return False
+        target = choice.at.statement.node.targets[0]
+        root = root_name(target) if isinstance(target, ast.Attribute | ast.Name) else None
+        if root is None or root.id == "os":
+            return False
+        used = (
+            part
+            for site in self._script.sites_named(*_USING)
+            for given in arguments(site.node)
+            for part in ast.walk(given)
+        )
+        if any(isinstance(each, ast.Name) and each.id == root.id for each in used):
+            return False
+        # Whoever else is given the configuration may use it.
+        handed = (
+            each
+            for site in self._script.sites
+            if site.name != "ConfigProto"
+            for each in arguments(site.node)
+            if isinstance(each, ast.Name) and each.id == root.id
+        )
+        returned = any(
+            isinstance(value, ast.Name) and value.id == root.id
+            for scope in self._script.scopes
+            for value, _ in scope.returns
+        )
+        return next(handed, None) is None and not returned

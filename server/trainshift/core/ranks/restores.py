@@ -1,0 +1,99 @@
+"""Restores: what some ranks alone read back before all train together."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.names import api
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.names.values import Library, Member, Unknown
+from trainshift.core.program import Program
+from trainshift.core.ranks.beginning import Beginning
+from trainshift.core.ranks.branches import Branch, Branches
+from trainshift.core.ranks.broadcasts import Broadcasts
+from trainshift.core.ranks.course import Course
+from trainshift.core.ranks.dependence import Dependence
+from trainshift.core.ranks.together import Together
+from trainshift.core.text.facts import Site, argument
+from trainshift.core.training.horovod import Horovod
+
+_METHODS = ("load_weights", "restore", "read", "restore_or_initialize")
+_LOADING = "load_model"
+_BROADCASTS = ("broadcast_variables", "broadcast_global_variables", "broadcast_object")
+_AT_BEGIN = ("BroadcastGlobalVariablesCallback", "BroadcastGlobalVariablesHook")
+
+
+class Restore(NamedTuple):
+    """A load of weights on some ranks only, and what decides on which."""
+
+    site: Site
+    branch: Branch
+
+
+class Restores:
+    """The loads of one program that some ranks make alone."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+        self._branches = program.fact(Branches)
+
+    @cached_property
+    def apart(self) -> list[Restore]:
+        """The loads before training that no broadcast follows."""
+        return [each for each in self._loads() if not self._is_broadcast(each.site)]
+
+    def _loads(self) -> Iterator[Restore]:
+        for site in self._script.sites_named(*_METHODS, _LOADING):
+            branch = self._branches.of_call(site)
+            if branch is None or not self._program.fact(Together).runs(site.scope):
+                continue
+            if self._restores(site) and self._comes_before_training(site):
+                yield Restore(site, branch)
+
+    def _restores(self, site: Site) -> bool:
+        for value in self._names.callee(site):
+            if isinstance(value, Library) and site.name == _LOADING:
+                return value.name.startswith(("tensorflow", "keras", "horovod"))
+            if isinstance(value, Member) and site.name in _METHODS:
+                known = (*api.MODEL, *api.CHECKPOINT, *api.CHECKPOINT_MANAGER, *api.SAVER)
+                return self._names.is_a(value.owner, *known)
+            if isinstance(value, Unknown) and site.name == "load_weights":
+                return True
+        return False
+
+    def _comes_before_training(self, site: Site) -> bool:
+        order = self._program.fact(Course).index
+        sites = [each for loop in self._program.fact(Together).averaged for each in loop.sites]
+        return site in order and any(order.get(each, -1) > order[site] for each in sites)
+
+    def _is_broadcast(self, load: Site) -> bool:
+        """Whether something broadcasts what was loaded, after it and with effect."""
+        horovod, order = self._program.fact(Horovod), self._program.fact(Course).index
+        spoiled = {each.site for each in self._program.fact(Broadcasts).spoiled}
+        for site in horovod.calls(*_BROADCASTS):
+            if site not in spoiled and order.get(site, -1) > order[load]:
+                return True
+        if horovod.calls(*_AT_BEGIN) and not spoiled:
+            unbegun = {flaw.site for flaw in self._program.fact(Beginning).flaws()}
+            return not any(
+                site in unbegun for loop in self._program.fact(Together).averaged for site in loop.sites
+            )
+        return horovod.is_elastic
+
+    @cached_property
+    def epochs(self) -> list[tuple[Site, ast.expr]]:
+        """The fits that begin at an epoch which depends on the rank."""
+        found = []
+        for loop in self._program.fact(Together).averaged:
+            for site in loop.sites:
+                given = argument(site.node, None, "initial_epoch")
+                if given is not None and self._program.fact(Dependence).on_rank(
+                    Occurrence(given, site.scope, site.statement)
+                ):
+                    found.append((site, given))
+        return found

@@ -1,0 +1,235 @@
+"""Strangers: names, arguments and uses of Horovod's that version 0.28 does not take (spec-hazards HZ23)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.names import api
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.names.values import Instance, Literal
+from trainshift.core.program import Program
+from trainshift.core.ranks import horovod_api
+from trainshift.core.ranks.branches import Branches
+from trainshift.core.ranks.work.rates import RATE_CALLBACKS
+from trainshift.core.text.facts import Binding, Scope, Site, Statement, argument, hides_arguments
+from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.loop_kinds import Pattern
+from trainshift.core.training.loops import Loops
+
+_EAGER_ONLY = "broadcast_global_variables"
+_GRAPHS = (
+    "Session", "InteractiveSession", "MonitoredTrainingSession", "MonitoredSession", "placeholder",
+    "disable_eager_execution", "disable_v2_behavior", "Supervisor", "Estimator", "set_session",
+    "ConfigProto", "get_session", "train_and_evaluate", "model_to_estimator",
+)  # fmt: skip
+_MOMENTUM = ("tensorflow.keras.optimizers.SGD", "tensorflow.keras.optimizers.RMSprop")
+_BY_MOMENTUM = ("sgd", "rmsprop")
+
+
+class Stranger(NamedTuple):
+    """A use that Horovod does not take; `missing` are required arguments that are not given.
+
+    `is_mild` tells that Horovod takes it for now.
+    """
+
+    place: Occurrence
+    message: str
+    missing: tuple[str, ...] = ()
+    is_mild: bool = False
+
+
+class Strangers:
+    """What one program asks of Horovod that Horovod does not have."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+        self._horovod = program.fact(Horovod)
+
+    @cached_property
+    def all(self) -> list[Stranger]:
+        """Every such use, one for each place."""
+        found: dict[ast.AST, Stranger] = {}
+        for each in (*self._members(), *self._imports(), *self._arguments(), *self._uses()):
+            found.setdefault(each.place.node, each)
+        return list(found.values())
+
+    @cached_property
+    def calls(self) -> frozenset[ast.AST]:
+        """The calls among the places that are not mild."""
+        return frozenset(each.place.node for each in self.all if not each.is_mild)
+
+    @cached_property
+    def uses_graphs(self) -> bool:
+        """Whether the program builds graphs for TensorFlow 1's sessions."""
+        return next(self._script.sites_named(*_GRAPHS), None) is not None
+
+    # Names
+
+    def _members(self) -> Iterator[Stranger]:
+        for statement in self._script.statements:
+            for node, scope in self._attributes(statement):
+                at = Occurrence(node, scope, statement)
+                for name in sorted(self._names.full_names(node.value, scope, statement)):
+                    if horovod_api.has_module(name) and not horovod_api.has(f"{name}.{node.attr}"):
+                        if not self._is_tried(at, node.attr):
+                            yield Stranger(at, _no_member(name, node.attr))
+
+    def _attributes(self, statement: Statement) -> Iterator[tuple[ast.Attribute, Scope]]:
+        waiting: list[tuple[ast.AST, Scope]] = [(statement.node, statement.scope)]
+        while waiting:
+            node, scope = waiting.pop()
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+                yield node, scope
+            inner = statement.scope.facts.scope_of.get(node, scope) if node is not statement.node else scope
+            for child in ast.iter_child_nodes(node):
+                if not isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
+                    waiting.append((child, inner))
+
+    def _imports(self) -> Iterator[Stranger]:
+        for script in self._script.scripts:
+            for binding in script.imports:
+                statement = binding.statement
+                if statement is None or not isinstance(statement.node, ast.ImportFrom):
+                    continue
+                module, _, name = binding.full_name.rpartition(".")
+                if horovod_api.has_module(module) and name != "*" and not horovod_api.has(binding.full_name):
+                    if self._is_caught(statement):
+                        continue
+                    yield Stranger(self._at(binding), _no_member(module, name))
+
+    @staticmethod
+    def _at(binding: Binding) -> Occurrence:
+        assert binding.target is not None
+        return Occurrence(binding.target, binding.scope, binding.statement)  # type: ignore[arg-type]
+
+    def _is_tried(self, at: Occurrence, attribute: str) -> bool:
+        """Whether a script asks first whether Horovod has a name."""
+        assert at.statement is not None
+        if self._is_caught(at.statement):
+            return True
+        tests = [each.node.test for each in at.statement.path() if isinstance(each.node, ast.If)]
+        asked = ast.unparse(at.statement.node) if not isinstance(at.statement.node, ast.If) else ""
+        texts = [*map(ast.unparse, tests), asked if "hasattr" in asked else ""]
+        return any(("hasattr" in text and attribute in text) or "__version__" in text for text in texts)
+
+    @staticmethod
+    def _is_caught(statement: Statement) -> bool:
+        below = statement
+        for above in statement.ancestors():
+            if isinstance(above.node, ast.Try) and below.branch == "body" and above.node.handlers:
+                return True
+            below = above
+        return False
+
+    # Arguments
+
+    def _arguments(self) -> Iterator[Stranger]:
+        for site, names in self._called:
+            at = Occurrence(site.node, site.scope, site.statement)
+            if self._is_caught(site.statement):
+                continue
+            for name in names:
+                signature = horovod_api.signature(name)
+                if signature is None:
+                    continue
+                yield from self._against(at, site, name, signature)
+
+    @cached_property
+    def _called(self) -> list[tuple[Site, list[str]]]:
+        found = []
+        for site in self._script.sites:
+            names = self._names.full_names(site.node.func, site.scope, site.statement)
+            own = [each for each in sorted(names) if each.startswith("horovod.") and horovod_api.has(each)]
+            if own:
+                found.append((site, own))
+        return found
+
+    def _against(self, at: Occurrence, site: Site, name: str, signature: api.Signature) -> Iterator[Stranger]:
+        last = name.rpartition(".")[2]
+        open_ended = any(each.kind == "kwargs" for each in signature.parameters)
+        for word in site.node.keywords:
+            if word.arg is not None and not open_ended and signature.parameter(word.arg) is None:
+                yield Stranger(at, f"{last} of {_module(name)} takes no argument {word.arg}.")
+                return
+        given = {word.arg for word in site.node.keywords}
+        if {"average", "op"} <= given and signature.parameter("average") is not None:
+            yield Stranger(at, f"{last} takes op or average, and not both. Leave out average.")
+            return
+        positional = [each for each in signature.parameters if each.kind == "positional"]
+        takes_any = any(each.kind == "args" for each in signature.parameters)
+        if hides_arguments(site.node):
+            return
+        if len(site.node.args) > len(positional) and not takes_any:
+            yield Stranger(at, f"{last} of {_module(name)} takes {len(positional)} arguments by position.")
+            return
+        missing = [
+            each.name
+            for index, each in enumerate(signature.parameters)
+            if each.default is None
+            and each.kind in ("positional", "keyword")
+            and each.name not in given
+            and not (each.kind == "positional" and index < len(site.node.args))
+        ]
+        if missing:
+            words = " and ".join(missing)
+            yield Stranger(at, f"{last} needs {words} since Horovod 0.22. Pass it.", tuple(missing))
+        elif "average" in given and signature.parameter("average") is not None:
+            yield Stranger(
+                at, f"average is an old argument of {last}. Pass op=hvd.Average or op=hvd.Sum.", is_mild=True
+            )
+
+    # Uses
+
+    def _uses(self) -> Iterator[Stranger]:
+        if self.uses_graphs:
+            return
+        for site in self._horovod.calls(_EAGER_ONLY):
+            if not self._is_caught(site.statement):
+                at = Occurrence(site.node, site.scope, site.statement)
+                yield Stranger(
+                    at,
+                    "broadcast_global_variables does not work in TensorFlow 2. "
+                    "Use hvd.broadcast_variables(model.variables, root_rank=0).",
+                )
+        for site in self._horovod.calls(*RATE_CALLBACKS):
+            corrected = argument(site.node, None, "momentum_correction")
+            if isinstance(corrected, ast.Constant) and not corrected.value:
+                continue
+            if self._program.fact(Branches).of_call(site) is None and self._keeps_momentum(site):
+                at = Occurrence(site.node, site.scope, site.statement)
+                yield Stranger(
+                    at,
+                    f"{site.name} fails with this optimizer, whose momentum is a number. "
+                    "Pass momentum_correction=False.",
+                )
+
+    def _keeps_momentum(self, site: Site) -> bool:
+        """Whether the models of the program are compiled with an optimizer whose momentum is no variable."""
+        found: list[bool] = []
+        for loop in self._program.fact(Loops).own:
+            if loop.pattern is not Pattern.OPTIMIZER:
+                continue
+            for each in loop.optimizers:
+                values = self._names.values(*each[:3])
+                found += [
+                    (isinstance(value, Instance) and value.cls in _MOMENTUM)
+                    or (isinstance(value, Literal) and str(value.value).lower() in _BY_MOMENTUM)
+                    for value in values
+                ]
+        return bool(found) and all(found)
+
+
+def _module(name: str) -> str:
+    return name.rpartition(".")[0]
+
+
+def _no_member(module: str, name: str) -> str:
+    others = [each for each in horovod_api.homes(name) if each in horovod_api.DOORS]
+    if others:
+        return f"{module} has no {name}; {others[0]} has."
+    return f"Horovod 0.28 has no {name} in {module}."

@@ -1,0 +1,326 @@
+"""Together: the training loops that all ranks go through, and which of them nothing averages.
+
+A loop that some ranks alone go through, or that no code runs, is no loop of all ranks; neither is a step that
+an elastic script takes before its ranks train together.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.names import api
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.names.values import Function, Instance, Literal
+from trainshift.core.program import Program
+from trainshift.core.ranks.averaging import Averaging
+from trainshift.core.ranks.branches import Branches
+from trainshift.core.text.facts import Scope, Site, argument, arguments, hides_arguments
+from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.loop_kinds import Loop, Pattern
+from trainshift.core.training.loops import Loops
+from trainshift.core.training.steps import Gradient, Steps
+
+_TRAINING = frozenset(
+    {Pattern.GRAD_TAPE, Pattern.OPTIMIZER, Pattern.ESTIMATOR, Pattern.SESSION, Pattern.MONITORED_SESSION,
+    Pattern.MINIMIZE}
+)  # fmt: skip
+_LAUNCHING = ("run", "run_remote")
+
+
+class Plain(NamedTuple):
+    """A call that takes gradients which nothing averages; `unused` is the wrap beside it, if any."""
+
+    site: Site
+    loop: Loop | None
+    unused: Site | None = None
+
+
+class Together:
+    """What the ranks of one program train together."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+        self._horovod = program.fact(Horovod)
+        self._branches = program.fact(Branches)
+        self._running: dict[Scope, bool] = {}
+
+    @cached_property
+    def loops(self) -> list[Loop]:
+        """The loops that all ranks go through."""
+        return [
+            loop
+            for loop in self._program.fact(Loops).own
+            if loop.pattern in _TRAINING and loop.certain and self.is_of_all(loop.sites[0])
+        ]
+
+    @cached_property
+    def averaged(self) -> list[Loop]:
+        """Those of the loops whose gradients are averaged, as far as can be seen."""
+        without = {each.loop for each in (*self.plain_tapes, *self.plain_optimizers)}
+        return [loop for loop in self.loops if loop not in without and self._averages_any]
+
+    @cached_property
+    def _averages_any(self) -> bool:
+        return bool(self._program.fact(Averaging).calls)
+
+    def is_of_all(self, site: Site) -> bool:
+        """Whether all ranks make a call, and some code comes to it."""
+        if not self.runs(site.scope) or self._branches.of_call(site) is not None:
+            return False
+        if self._launched and not self._is_launched(site.scope):
+            return False
+        return not self._is_warm_up(site)
+
+    def runs(self, scope: Scope) -> bool:
+        """Whether something in the program names the function that code stands in, or it stands in none."""
+        function = scope.function()
+        if function is None:
+            return True
+        if function not in self._running:
+            self._running[function] = True
+            self._running[function] = self._is_run(function)
+        return self._running[function]
+
+    def _is_run(self, function: Scope) -> bool:
+        owner = function.owner()
+        if function.parent is not None and function.parent.function() is not None:
+            if not self.runs(function.parent):
+                return False
+        if not function.name or getattr(function.node, "decorator_list", None):
+            return True
+        named = function.name if owner is None or function.name.startswith("__") is False else owner.name
+        names = [named] if owner is None else [named, owner.name]
+        mentioned = any(script.loads(name) for name in names[:1] for script in self._script.scripts)
+        if owner is not None and not mentioned:
+            # What an heir of a library's class defines, that class calls.
+            return bool(self._names.library_bases(owner)) and any(
+                script.loads(owner.name) for script in self._script.scripts
+            )
+        if not mentioned:
+            return any(
+                alias.full_name.rpartition(".")[2] == function.name
+                for script in self._script.scripts
+                for alias in script.imports
+            )
+        sites, elsewhere = self._names.callers(function)
+        return elsewhere or any(self.runs(site.scope) for site in sites)
+
+    @cached_property
+    def _launched(self) -> set[Scope]:
+        """The functions that the program itself has run by ranks, on Spark, Ray or other processes."""
+        found: set[Scope] = set()
+        for site in self._script.sites_named(*_LAUNCHING):
+            names = self._names.full_names(site.node.func, site.scope, site.statement)
+            method = site.name == "run_remote" or (site.name == "run" and self._is_of_launcher(site))
+            if method or any(name.startswith("horovod.") and name.endswith(".run") for name in names):
+                for given in arguments(site.node):
+                    values = self._names.site_values(given, site)
+                    found.update(each.scope for each in values if isinstance(each, Function))
+        return found
+
+    def _is_of_launcher(self, site: Site) -> bool:
+        """Whether a method is called of one of Horovod's executors."""
+        if not isinstance(site.node.func, ast.Attribute):
+            return False
+        values = self._names.site_values(site.node.func.value, site)
+        return any(isinstance(each, Instance) and each.cls.startswith("horovod.") for each in values)
+
+    def _is_launched(self, scope: Scope) -> bool:
+        """Whether a function that ranks run comes to some code."""
+        seen: set[Scope] = set()
+        waiting = [scope.function()]
+        while waiting:
+            function = waiting.pop()
+            if function is None or function in seen:
+                continue
+            if function in self._launched:
+                return True
+            seen.add(function)
+            waiting += [site.scope.function() for site in self._names.callers(function)[0]]
+            waiting.append(function.parent.function() if function.parent is not None else None)
+        return False
+
+    def _is_warm_up(self, site: Site) -> bool:
+        """Whether an elastic script makes a call before its ranks train together."""
+        if not self._horovod.is_elastic:
+            return False
+        function = site.scope.function()
+        while function is not None:
+            if function in self._elastic:
+                return False
+            callers = self._names.callers(function)[0]
+            if any(each.scope.function() in self._elastic for each in callers):
+                return False
+            function = function.parent.function() if function.parent is not None else None
+        return bool(self._elastic)
+
+    @cached_property
+    def _elastic(self) -> set[Scope | None]:
+        """The functions that are run as ranks come and go."""
+        found: set[Scope | None] = set()
+        for scope in self._script.scopes:
+            for decorator in getattr(scope.node, "decorator_list", ()):
+                names = self._names.full_names(decorator, scope.parent or scope, scope.statement)
+                if any(name.endswith("elastic.run") for name in names):
+                    found.add(scope)
+        return found
+
+    # What nothing averages
+
+    @cached_property
+    def plain_tapes(self) -> list[Plain]:
+        """The calls of `gradient`, of tapes that nothing distributes, whose gradients are applied (HZ08)."""
+        return list(dict.fromkeys(self._plain_tapes()))
+
+    def _plain_tapes(self) -> Iterator[Plain]:
+        steps = self._program.fact(Steps)
+        averaging = self._program.fact(Averaging)
+        for step in steps.steps:
+            if step.pairs is None or step.reduced or steps.is_optimizers_own(step.site.scope):
+                continue
+            if not self.is_of_all(step.site):
+                continue
+            pairs = Occurrence(step.pairs, step.site.scope, step.statement)
+            if not step.gradients and averaging.averages(pairs):
+                continue
+            taken = step.gradients if averaging.takes(pairs) else []
+            for gradient in taken:
+                if gradient.tapes and not gradient.wrapped and self._is_plain(gradient):
+                    loop = self._loop_of(step.site) or self._loop_of(gradient.site)
+                    yield Plain(gradient.site, loop, self._unused(gradient))
+            for site in averaging.plain_gradients(pairs):
+                yield Plain(site, self._loop_of(step.site))
+
+    def _is_plain(self, gradient: Gradient) -> bool:
+        """Whether the tape is TensorFlow's own, and nothing else that cannot be seen."""
+        assert isinstance(gradient.site.node.func, ast.Attribute)
+        values = self._names.site_values(gradient.site.node.func.value, gradient.site)
+        return bool(values) and all(
+            isinstance(each, Instance) and self._names.is_a(each, *api.TAPE) for each in values
+        )
+
+    def _unused(self, gradient: Gradient) -> Site | None:
+        """The call that distributes a tape of a gradient, under a name that is not the one used."""
+        made = {tape.creation.node for tape in gradient.tapes}
+        for site in self._horovod.calls("DistributedGradientTape"):
+            for given in site.node.args[:1]:
+                values = self._names.site_values(given, site)
+                if any(isinstance(each, Instance) and each.node in made for each in values):
+                    return site
+        return None
+
+    def _loop_of(self, site: Site) -> Loop | None:
+        for loop in self.loops:
+            if site in loop.sites or site in loop.sites[:1]:
+                return loop
+        function = site.scope.function()
+        own = [loop for loop in self.loops if any(each.scope.function() is function for each in loop.sites)]
+        if own:
+            return own[0]
+        fits = [loop for loop in self.loops if loop.pattern is Pattern.OPTIMIZER]
+        return fits[0] if len(fits) == 1 else None
+
+    @cached_property
+    def plain_optimizers(self) -> list[Plain]:
+        """The calls by which an optimizer that nothing distributes trains: `compile`, `minimize` (HZ07)."""
+        return list(dict.fromkeys((*self._plain_fits(), *self._plain_minimizers())))
+
+    def _plain_fits(self) -> Iterator[Plain]:
+        averaging = self._program.fact(Averaging)
+        for loop in self.loops:
+            if loop.pattern is not Pattern.OPTIMIZER or averaging.has_own_step(loop):
+                continue
+            if any(map(averaging.averages, loop.models)):
+                continue
+            compiles = list(averaging.compiles(loop))
+            if not compiles:
+                loads = [site for model in loop.models for site in self._loads(model)]
+                if loads:
+                    yield Plain(loads[0], loop)
+                continue
+            plain = [site for site in compiles if self._compiles_plain(site, averaging)]
+            if len(plain) == len(compiles):
+                yield Plain(plain[-1], loop, self._beside(plain[-1]))
+
+    def _compiles_plain(self, site: Site, averaging: Averaging) -> bool:
+        given = argument(site.node, 0, "optimizer")
+        if given is None:
+            return not hides_arguments(site.node)
+        at = Occurrence(given, site.scope, site.statement)
+        return not averaging.averages(at) and self._is_known_optimizer(at)
+
+    def _is_known_optimizer(self, at: Occurrence) -> bool:
+        values = self._names.values(*at[:3])
+        return bool(values) and all(
+            (isinstance(each, Literal) and isinstance(each.value, str))
+            or self._names.is_a(each, *api.OPTIMIZERS)
+            for each in values
+        )
+
+    def _beside(self, site: Site) -> Site | None:
+        """A wrap of the very optimizer that is used without it, if there is one."""
+        given = argument(site.node, 0, "optimizer")
+        if given is None:
+            return None
+        used = {each.node for each in self._names.site_values(given, site) if isinstance(each, Instance)}
+        for wrap in self._horovod.calls("DistributedOptimizer"):
+            for inner in wrap.node.args[:1]:
+                values = self._names.site_values(inner, wrap)
+                if any(isinstance(each, Instance) and each.node in used for each in values):
+                    return wrap
+        return None
+
+    def _loads(self, model: Occurrence) -> Iterator[Site]:
+        """The calls of Keras that load a model with its optimizer."""
+        waiting, seen = [model], set[int]()
+        while waiting:
+            each = waiting.pop()
+            if id(each.node) in seen:
+                continue
+            seen.add(id(each.node))
+            if isinstance(each.node, ast.Call):
+                site = self._script.site_of(each.node)
+                if self._names.calls(site, "tensorflow.keras.models.load_model"):
+                    compiled = argument(site.node, 2, "compile")
+                    if not (isinstance(compiled, ast.Constant) and not compiled.value):
+                        yield site
+            step = self._names.steps_back(each)
+            waiting += step.sources if step is not None else ()
+
+    def _plain_minimizers(self) -> Iterator[Plain]:
+        averaging = self._program.fact(Averaging)
+        for site in (*averaging.minimizers, *self._script.sites_named("compute_gradients")):
+            function = site.node.func
+            if not isinstance(function, ast.Attribute) or not self.is_of_all(site):
+                continue
+            if self._program.fact(Steps).is_optimizers_own(site.scope):
+                continue
+            if any(isinstance(each, Function) for each in self._names.callee(site)):
+                continue
+            at = Occurrence(function.value, site.scope, site.statement)
+            if averaging.averages(at) or not self._is_known_optimizer(at):
+                continue
+            if site.name == "compute_gradients" and self._is_reduced(site):
+                continue
+            loop = next((each for each in self.loops if site in each.sites), None)
+            yield Plain(site, loop or (self.loops[0] if len(self.loops) == 1 else None), self._beside_of(at))
+
+    def _is_reduced(self, site: Site) -> bool:
+        """Whether the gradients that a call takes are reduced later on, or applied by nobody."""
+        return bool(self._horovod.calls("allreduce", "grouped_allreduce")) or not list(
+            self._script.sites_named("apply_gradients")
+        )
+
+    def _beside_of(self, at: Occurrence) -> Site | None:
+        used = {each.node for each in self._names.values(*at[:3]) if isinstance(each, Instance)}
+        for wrap in self._horovod.calls("DistributedOptimizer"):
+            for inner in wrap.node.args[:1]:
+                values = self._names.site_values(inner, wrap)
+                if any(isinstance(each, Instance) and each.node in used for each in values):
+                    return wrap
+        return None

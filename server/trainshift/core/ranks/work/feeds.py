@@ -1,0 +1,401 @@
+"""Feeds: what each training loop goes through: its data, whose they are, in which order, and for how long."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.names import api
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.names.values import Function, Unknown, UserInstance
+from trainshift.core.program import Program
+from trainshift.core.ranks.dependence import RANK, SIZE, Dependence
+from trainshift.core.ranks.work.seeds import Order, Seeds
+from trainshift.core.ranks.work.trails import Trails
+from trainshift.core.text.facts import Site, Statement, argument, dotted
+from trainshift.core.training.alike import is_given
+from trainshift.core.training.executions import LOOPS
+from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.loop_kinds import Loop, Pattern
+from trainshift.core.training.steps import Steps
+
+_GIVEN = (("x", 0), ("generator", 0), ("y", 1))
+_SERVICES = ("send_to_data_service", "distribute", "data_service", "tf_data_service")
+_BATCHING = {"batch": (0, "batch_size"), "padded_batch": (0, "batch_size"), "next_batch": (0, "batch_size")}
+_READING = (
+    "flow", "flow_from_directory", "flow_from_dataframe", "image_dataset_from_directory",
+    "text_dataset_from_directory", "make_csv_dataset",
+)  # fmt: skip
+_SOURCES = (
+    "tensorflow.keras.datasets.",
+    "tensorflow.data.",
+    "tensorflow.keras.utils.",
+    "tensorflow.keras.preprocessing.",
+)
+_NO_SOURCES = ("tensorflow.", "horovod.", "builtins.", "math.", "time.", "os.")
+_READ = (ast.Name, ast.Attribute, ast.Call)
+_STOPPING = ("StopAtStepHook",)
+_ROUNDS = ("range", "trange", "xrange")
+
+
+@dataclass(eq=False)
+class Feed:
+    """What one training loop goes through.
+
+    `trail` is all that its data come from.  `steps`, `epochs` and `batches` are the expressions that say how
+    long it goes on, and how much it takes at once.
+    """
+
+    loop: Loop
+    site: Site
+    is_fit: bool
+    data: list[Occurrence] = field(default_factory=list)
+    trail: list[Occurrence] = field(default_factory=list)
+    calls: list[Site] = field(default_factory=list)
+    steps: list[Occurrence] = field(default_factory=list)
+    epochs: list[Occurrence] = field(default_factory=list)
+    batches: list[Occurrence] = field(default_factory=list)
+
+
+class Feeds:
+    """The feeds of one program's loops."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+        self._horovod = program.fact(Horovod)
+        self._dependence = program.fact(Dependence)
+        self._trails = program.fact(Trails)
+        self._seeds = program.fact(Seeds)
+        self._known: dict[Loop, Feed] = {}
+
+    def of(self, loop: Loop) -> Feed:
+        """What a loop goes through."""
+        if loop not in self._known:
+            self._known[loop] = self._read(loop)
+        return self._known[loop]
+
+    def _read(self, loop: Loop) -> Feed:
+        site = loop.sites[0]
+        feed = Feed(loop, site, loop.is_call and loop.pattern is Pattern.OPTIMIZER)
+        around = list(self._around(site))
+        if feed.is_fit:
+            given = (argument(site.node, position, name) for name, position in _GIVEN)
+            feed.data = [self._at(each, site) for each in given if each is not None and not _is_none(each)]
+            self._add(feed.steps, site, None, "steps_per_epoch", "samples_per_epoch")
+            position = 3 if site.name == "fit" else None
+            self._add(feed.epochs, site, position, "epochs", "nb_epoch")
+            self._add(feed.batches, site, 2 if site.name == "fit" else None, "batch_size")
+        elif loop.pattern is Pattern.ESTIMATOR:
+            feed.data = [self._at(each, site) for each in site.node.args[:2]]
+            feed.data += [self._at(word.value, site) for word in site.node.keywords]
+            self._add(feed.steps, site, None, "steps", "max_steps")
+        else:
+            feed.data = [*self._iterated(around)] or list(self._inside(loop))
+            if not feed.data:
+                feed.data = [self._at(each, site) for each in site.node.args]
+            self._bounds(feed, around)
+        for spec in self._script.sites_named("TrainSpec") if loop.pattern is Pattern.ESTIMATOR else ():
+            self._add(feed.steps, spec, 1, "max_steps")
+            source = argument(spec.node, 0, "input_fn")
+            feed.data += [self._at(source, spec)] if source is not None else []
+        trail = {
+            (id(at.node), id(at.scope)): at for data in feed.data for at in self._trails.behind(data, True)
+        }
+        feed.trail = list(trail.values())
+        feed.calls = self._trails.calls(feed.trail)
+        for call in feed.calls:
+            self._of_call(feed, call)
+        for hook in self._script.sites_named(*_STOPPING):
+            self._add(feed.steps, hook, 1, "last_step")
+            self._add(feed.steps, hook, 0, "num_steps")
+        return feed
+
+    def _of_call(self, feed: Feed, call: Site) -> None:
+        if call.name == "take":
+            self._add(feed.steps, call, 0, "count")
+        elif call.name == "repeat" and not feed.is_fit:
+            self._add(feed.epochs, call, 0, "count")
+        elif call.name in _BATCHING:
+            position, name = _BATCHING[call.name]
+            self._add(feed.batches, call, position, name)
+        elif call.name in _READING:
+            self._add(feed.batches, call, None, "batch_size")
+
+    @staticmethod
+    def _at(node: ast.expr, site: Site) -> Occurrence:
+        return Occurrence(node, site.scope, site.statement)
+
+    def _add(self, found: list[Occurrence], site: Site, position: int | None, *names: str) -> None:
+        given = argument(site.node, position, *names)
+        if given is not None and not _is_none(given):
+            found.append(self._at(given, site))
+
+    # Loops of the script's own
+
+    def _around(self, site: Site) -> Iterator[Statement]:
+        """The loops around a step, in its function and around the calls of that, innermost first."""
+        seen, waiting = set[Site](), [site]
+        while waiting:
+            each = waiting.pop(0)
+            if each in seen:
+                continue
+            seen.add(each)
+            for above in each.statement.path():
+                if (isinstance(above.node, LOOPS) and above is not each.statement.parent) or isinstance(
+                    above.node, LOOPS
+                ):
+                    if above.scope.function() is each.scope.function():
+                        yield above
+            function = each.scope.function()
+            waiting += self._names.callers(function)[0] if function is not None else []
+
+    def _iterated(self, around: list[Statement]) -> Iterator[Occurrence]:
+        """The data that loops go through, counting left out."""
+        for statement in around:
+            node = statement.node
+            if isinstance(node, ast.For | ast.AsyncFor):
+                of = Occurrence(node.iter, statement.scope, statement)
+                if not self._counts(of):
+                    yield of
+
+    def _counts(self, of: Occurrence) -> bool:
+        """Whether a loop goes through numbers: ``range(n)``, also counted by what shows progress."""
+        node = of.node
+        if isinstance(node, ast.Call):
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if name in _ROUNDS:
+                return True
+            if name in ("enumerate", "tqdm", "zip") and node.args:
+                return all(self._counts(of.part(each)) for each in node.args)
+            return name == "count"
+        step = self._names.steps_back(of)
+        return step is not None and bool(step.sources) and all(map(self._counts, step.sources))
+
+    def _inside(self, loop: Loop) -> Iterator[Occurrence]:
+        """What a step without iterated data takes: its arguments, and what its loss is made of."""
+        for site in loop.sites:
+            yield from self._handed(site)
+            for step in self._program.fact(Steps).steps:
+                if step.site is site:
+                    for gradient in step.gradients:
+                        target = argument(gradient.site.node, 0, "target")
+                        if target is not None:
+                            yield self._at(target, gradient.site)
+            if loop.pattern in (Pattern.SESSION, Pattern.MONITORED_SESSION) or site.name == "train_on_batch":
+                yield from (self._at(each, site) for each in site.node.args)
+                yield from (self._at(word.value, site) for word in site.node.keywords)
+
+    def _handed(self, site: Site) -> Iterator[Occurrence]:
+        """What the calls hand to the function of a step that is no model and no optimizer."""
+        seen, waiting = set[Site](), [site]
+        while waiting:
+            each = waiting.pop()
+            function = each.scope.function()
+            if each in seen or function is None:
+                continue
+            seen.add(each)
+            for caller in self._names.callers(function)[0]:
+                waiting.append(caller)
+                for given in caller.node.args:
+                    values = self._names.site_values(given, caller)
+                    if not self._names.may_be(
+                        values, *api.MODEL, *api.OPTIMIZERS, *api.VARIABLE, *api.METRIC
+                    ):
+                        yield self._at(given, caller)
+
+    def _bounds(self, feed: Feed, around: list[Statement]) -> None:
+        """What says how long loops of the script go on: the innermost by steps, those around it by epochs."""
+        inner = True
+        for statement in around:
+            node, found = statement.node, feed.steps if inner else feed.epochs
+            if isinstance(node, ast.For | ast.AsyncFor):
+                for call in ast.walk(node.iter):
+                    if isinstance(call, ast.Call) and getattr(call.func, "id", "") in _ROUNDS and call.args:
+                        found.append(
+                            Occurrence(call.args[-1 if len(call.args) < 3 else 1], statement.scope, statement)
+                        )
+                step = self._names.steps_back(Occurrence(node.iter, statement.scope, statement))
+                for source in step.sources if step is not None else ():
+                    if isinstance(source.node, ast.Call) and getattr(source.node.func, "id", "") in _ROUNDS:
+                        found.append(source.part(source.node.args[-1]))
+            elif isinstance(node, ast.While):
+                feed.steps += self._compared(node.test, statement)
+            for below in statement.walk():
+                if isinstance(below.node, ast.If) and below.scope is statement.scope:
+                    if isinstance(below.node.body[-1], ast.Break):
+                        feed.steps += self._compared(below.node.test, below)
+            inner = False
+
+    def _compared(self, test: ast.expr, statement: Statement) -> Iterator[Occurrence]:
+        """The sides of the comparisons of a test."""
+        for node in ast.walk(test):
+            if isinstance(node, ast.Compare):
+                for side in (node.left, *node.comparators):
+                    yield Occurrence(side, statement.scope, statement)
+
+    # What is known of data
+
+    def is_own(self, feed: Feed) -> bool:
+        """Whether each rank has data of its own: by its rank, drawn at random, or through a data service."""
+        return self._is_by_rank(feed) or any(
+            call.name in _SERVICES or (self._seeds.is_draw(call) and self._seeds.order(call) is Order.OWN)
+            for call in feed.calls
+        )
+
+    def _is_by_rank(self, feed: Feed) -> bool:
+        return any(call in self._ranks for call in feed.calls) or any(
+            self._dependence.on_rank(at) for at in feed.trail if isinstance(at.node, ast.Subscript | ast.Call)
+        )
+
+    @cached_property
+    def _ranks(self) -> set[Site]:
+        return set(self._horovod.calls(*RANK))
+
+    @cached_property
+    def _sizes(self) -> set[Site]:
+        return set(self._horovod.calls(*SIZE))
+
+    def is_seen(self, feed: Feed) -> bool:
+        """Whether the script shows where all of the data come from."""
+        if not feed.data:
+            return False
+        if not any(map(self._is_source, feed.trail)):
+            return False
+        for call in feed.calls:
+            callee = self._names.callee(call)
+            if isinstance(call.node.func, ast.Name) and (
+                not callee or any(isinstance(each, Unknown) for each in callee)
+            ):
+                return False
+        for at in feed.trail:
+            if isinstance(at.node, ast.Name) and not self._names.member_of_library(at.node):
+                step = self._names.steps_back(at)
+                if step is not None and step.unseen and not step.sources and not step.within:
+                    if not self._names.full_names(*at[:3]):
+                        return False
+        return True
+
+    def _is_source(self, at: Occurrence) -> bool:
+        """Whether an expression is a call of a library that data come from, and not of a graph."""
+        if not isinstance(at.node, ast.Call):
+            return False
+        site = self._script.site_of(at.node)
+        values = self._names.site_values(site.node, site)
+        if self._names.may_be(values, *api.DATASET) or self._seeds.is_draw(site):
+            return True
+        names = self._names.full_names(site.node.func, site.scope, site.statement)
+        return any(name.startswith(_SOURCES) or not name.startswith(_NO_SOURCES) for name in names)
+
+    def order(self, feed: Feed) -> Order:
+        """Whether all ranks go through the data in one order."""
+        found = [self._seeds.order(call) for call in self._orderings(feed)]
+        found += [self._of_fit(feed)]
+        if Order.OWN in found:
+            return Order.OWN
+        return Order.UNKNOWN if Order.UNKNOWN in found else Order.SAME
+
+    def _orderings(self, feed: Feed) -> Iterator[Site]:
+        """The calls that draw an order or data, those that shuffle in place what the data are made of too."""
+        for call in feed.calls:
+            if self._seeds.shuffles(call) or self._seeds.is_draw(call):
+                yield call
+        names = {dotted(at.node) for at in feed.trail if isinstance(at.node, ast.Name | ast.Attribute)}
+        for site in self._script.sites_named("shuffle"):
+            if site not in feed.calls and site.node.args and dotted(site.node.args[0]) in names:
+                yield site
+
+    def _of_fit(self, feed: Feed) -> Order:
+        """The order that `fit` itself takes the rows of arrays in, and the batches of a sequence."""
+        if not feed.is_fit or not feed.data:
+            return Order.SAME
+        data = feed.data[0]
+        values = self._names.values(*data[:3])
+        if self._names.may_be(values, *api.DATASET) or self._is_generator(data):
+            return Order.SAME
+        shuffle = argument(feed.site.node, 7 if feed.site.name == "fit" else None, "shuffle")
+        if isinstance(shuffle, ast.Constant) and not shuffle.value:
+            return Order.SAME
+        if any(call.name in _READING for call in feed.calls):
+            return Order.SAME
+        return self._seeds.of_library("tensorflow")
+
+    def _is_generator(self, data: Occurrence) -> bool:
+        """Whether the data of a `fit` are what a generator of the script yields."""
+        if isinstance(data.node, ast.Call):
+            functions = self._names.called_functions(self._script.site_of(data.node))
+            return any(each.is_generator for each in functions)
+        step = self._names.steps_back(data)
+        return step is not None and any(map(self._is_generator, step.sources))
+
+    def is_divided(self, feed: Feed) -> bool:
+        """Whether steps, epochs or data follow the number of ranks."""
+        counted = (*feed.steps, *feed.epochs)
+        return any(map(self._dependence.on_size, counted)) or any(call in self._sizes for call in feed.calls)
+
+    def is_counted_outside(self, feed: Feed) -> bool:
+        """Whether a number of steps comes from outside of the script."""
+        return any(self._is_unseen(each) for each in feed.steps)
+
+    def _is_unseen(self, at: Occurrence) -> bool:
+        for each in self._trails.behind(at):
+            if isinstance(each.node, _READ) and any(map(is_given, self._names.values(*each[:3]))):
+                return True
+            step = self._names.steps_back(each) if isinstance(each.node, ast.Name | ast.Attribute) else None
+            if step is not None and step.unseen and not self._names.member_of_library(each.node):
+                values = self._names.values(*each[:3])
+                if any(isinstance(value, Unknown) for value in values) and not any(
+                    isinstance(value, Function | UserInstance) for value in values
+                ):
+                    return True
+        return False
+
+    def keeps_global_batch(self, feed: Feed) -> bool:
+        """Whether the batch of each rank is a part of one batch for all."""
+        return any(self._divides(at) for batch in feed.batches for at in self._trails.behind(batch))
+
+    def _divides(self, at: Occurrence) -> bool:
+        node = at.node
+        return (
+            isinstance(node, ast.BinOp)
+            and isinstance(node.op, ast.FloorDiv | ast.Div)
+            and self._dependence.on_size(at.part(node.right))
+        )
+
+    def multiplied_batch(self, feed: Feed) -> Occurrence | None:
+        """The batch of a loop that is multiplied by the number of ranks, if one is."""
+        for batch in feed.batches:
+            if self.multiplies(batch) and not self.keeps_global_batch(feed):
+                return batch
+        return None
+
+    def multiplies(self, at: Occurrence) -> bool:
+        """Whether a number is multiplied by the number of ranks."""
+        return any(
+            isinstance(each.node, ast.BinOp)
+            and isinstance(each.node.op, ast.Mult)
+            and any(self._dependence.on_size(each.part(side)) for side in (each.node.left, each.node.right))
+            for each in self._trails.behind(at)
+        )
+
+    def takes_part(self, feed: Feed, batch: Occurrence) -> bool:
+        """Whether each rank takes a part of the rows that a batch has, by its number."""
+        parts = (at for at in feed.trail if isinstance(at.node, ast.Subscript))
+        return any(self._dependence.on_rank(at.part(at.node.slice)) for at in parts) or any(  # type: ignore[attr-defined]
+            call.name == "shard" and self._is_behind(batch, call) for call in feed.calls
+        )
+
+    def _is_behind(self, batch: Occurrence, call: Site) -> bool:
+        """Whether a dataset is batched before a call of its method."""
+        function = call.node.func
+        if not isinstance(function, ast.Attribute):
+            return False
+        trail = self._trails.behind(Occurrence(function.value, call.scope, call.statement), True)
+        return any(each.node is batch.node for each in trail)
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None

@@ -1,0 +1,250 @@
+"""Rates: the optimizers that ranks share, their learning rates, and what these are made of."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.names import api
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.names.values import Instance, Literal, UserInstance, Value
+from trainshift.core.program import Program
+from trainshift.core.ranks.averaging import Averaging
+from trainshift.core.ranks.dependence import Dependence
+from trainshift.core.ranks.work.trails import Trails
+from trainshift.core.text.facts import Site, alternatives, argument, arguments
+from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.steps import Steps
+
+WRAPS = ("DistributedOptimizer", "PartialDistributedOptimizer", "create_distributed_optimizer")
+TAPE_WRAPS = ("DistributedGradientTape", "PartialDistributedGradientTape")
+RATE_CALLBACKS = ("LearningRateWarmupCallback", "LearningRateScheduleCallback")
+RATES = ("learning_rate", "lr")
+# What sets a rate later on.
+_SETTING = (*RATE_CALLBACKS, "LearningRateScheduler", "assign", "set_value")
+# What makes an optimizer of something that is not written out.
+_UNSEEN = ("from_config", "get", "deserialize")
+_DEEPEST = 40
+
+
+class Rates:
+    """The learning rates of one program's shared optimizers."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+        self._horovod = program.fact(Horovod)
+        self._dependence = program.fact(Dependence)
+
+    @cached_property
+    def made(self) -> list[Site]:
+        """Every call that makes an optimizer of a library's class."""
+        return [
+            site
+            for site in self._script.sites
+            if any(
+                isinstance(each, Instance) and each.node is site.node and self._is_optimizer(each)
+                for each in self._names.site_values(site.node, site)
+            )
+            and not self._is_scaler(site)
+        ]
+
+    @cached_property
+    def shared(self) -> dict[Site, list[Site]]:
+        """The calls that make optimizers which take averaged gradients, with what wraps or averages them."""
+        found: dict[Site, list[Site]] = {}
+        for wrap in self._horovod.calls(*WRAPS):
+            given = argument(wrap.node, 0, "optimizer")
+            if given is not None:
+                for site in self.makers(Occurrence(given, wrap.scope, wrap.statement)):
+                    found.setdefault(site, []).append(wrap)
+        for step in self._program.fact(Steps).steps:
+            wraps = [wrap for gradient in step.gradients for wrap in gradient.wraps]
+            if step.reduced and step.pairs is not None:
+                pairs = Occurrence(step.pairs, step.site.scope, step.statement)
+                wraps += self._program.fact(Averaging).reached(self._reductions, pairs)
+            if wraps or step.reduced:
+                receiver = Occurrence(step.receiver, step.site.scope, step.statement)
+                for site in self.makers(receiver):
+                    found.setdefault(site, []).extend(wraps)
+        return found
+
+    @cached_property
+    def _reductions(self) -> dict[ast.Call, Site]:
+        return {site.node: site for site in self._horovod.calls("allreduce", "grouped_allreduce")}
+
+    def makers(self, at: Occurrence, depth: int = 0) -> list[Site]:
+        """The calls that make the optimizers that an expression stands for, those inside of others too."""
+        found: dict[Site, None] = {}
+        for value in self._names.values(at.node, at.scope, at.statement):
+            if not isinstance(value, Instance) or not self._is_optimizer(value):
+                continue
+            site = self._script.site_of(value.node)
+            if site.name in _UNSEEN:
+                continue
+            inner = argument(site.node, 0, "opt", "inner_optimizer", "optimizer")
+            if self._is_scaler(site) and inner is not None and depth < _DEEPEST:
+                within = Occurrence(inner, site.scope, site.statement)
+                found.update(dict.fromkeys(self.makers(within, depth + 1)))
+            else:
+                found[site] = None
+        return list(found)
+
+    def _is_optimizer(self, value: Value) -> bool:
+        return isinstance(value, Instance) and api.is_subclass(value.cls, *api.OPTIMIZERS)
+
+    def _is_scaler(self, site: Site) -> bool:
+        return site.name == "LossScaleOptimizer"
+
+    def rate(self, site: Site) -> Occurrence | None:
+        """The rate that an optimizer is given; None for its default."""
+        for word in site.node.keywords:
+            if word.arg in RATES:
+                return Occurrence(word.value, site.scope, site.statement)
+        for value in self._names.site_values(site.node, site):
+            signature = api.constructor(value.cls) if isinstance(value, Instance) else None
+            position = signature.position("learning_rate") if signature is not None else None
+            given = argument(site.node, position, "learning_rate") if position is not None else None
+            if given is not None:
+                return Occurrence(given, site.scope, site.statement)
+        return None
+
+    def is_scaled(self, at: Occurrence) -> bool:
+        """Whether a rate follows the number of ranks, by itself or by the schedule that gives it."""
+        if self._dependence.on_size(at):
+            return True
+        if self._program.fact(Horovod).scaled(*at[:3]):
+            return True
+        for value in self._names.values(at.node, at.scope, at.statement):
+            if isinstance(value, UserInstance) and self._program.fact(Trails).mentions_size(value.scope):
+                return True
+        return False
+
+    @cached_property
+    def is_set_later(self) -> bool:
+        """Whether something sets a rate that follows the number of ranks while the program trains."""
+        for site in self._script.sites_named(*_SETTING):
+            if any(
+                self.is_scaled(Occurrence(each, site.scope, site.statement)) for each in arguments(site.node)
+            ):
+                return True
+            for each in arguments(site.node):
+                if site.name == "LearningRateScheduler" and self._program.fact(Trails).function_mentions_size(
+                    Occurrence(each, site.scope, site.statement)
+                ):
+                    return True
+        for name in RATES:
+            for attribute in self._script.attribute_bindings(name):
+                binding = attribute.binding
+                if binding.value is not None and self.is_scaled(
+                    Occurrence(binding.value, binding.scope, binding.statement)
+                ):
+                    return True
+        return False
+
+    def is_known(self, at: Occurrence, depth: int = 0) -> bool:
+        """Whether the script says itself what a rate is: numbers, and schedules made of numbers."""
+        node = at.node
+        if depth > _DEEPEST:
+            return False
+        if isinstance(node, ast.Constant):
+            return True
+        if isinstance(node, ast.Call):
+            values = self._names.values(node, at.scope, at.statement)
+            made = all(
+                isinstance(each, Instance) and api.is_subclass(each.cls, *api.SCHEDULE) for each in values
+            )
+            if (values and made) or self._names.member_of_library(node.func):
+                rates = [
+                    argument(node, position, name)
+                    for value in values
+                    if isinstance(value, Instance)
+                    for position, name in enumerate(api.rate_parameters(value.cls)[:1])
+                ]
+                given = [each for each in rates if each is not None] or arguments(node)[:1]
+                return all(self.is_known(at.part(each), depth + 1) for each in given)
+        step = self._names.steps_back(at)
+        if step is not None:
+            return (
+                not step.unseen
+                and bool(step.sources)
+                and all(self.is_known(each, depth + 1) for each in step.sources)
+            )
+        if isinstance(node, ast.BinOp | ast.UnaryOp | ast.List | ast.Tuple):
+            parts = [each for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr)]
+            return all(self.is_known(at.part(each), depth + 1) for each in parts)
+        return False
+
+    def is_schedule(self, at: Occurrence) -> bool:
+        """Whether a rate is an object of a schedule's class."""
+        values = self._names.values(at.node, at.scope, at.statement)
+        return self._names.may_be(values, *api.SCHEDULE)
+
+    def factors(self, at: Occurrence, depth: int = 0) -> Iterator[Occurrence]:
+        """What a rate is a product of, through names."""
+        node = at.node
+        if depth > _DEEPEST:
+            return
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+            yield from self.factors(at.part(node.left), depth + 1)
+            yield from self.factors(at.part(node.right), depth + 1)
+            return
+        yield at
+        if isinstance(node, ast.Name | ast.Attribute) or alternatives(node):
+            step = self._names.steps_back(at)
+            for each in step.sources if step is not None else ():
+                yield from self.factors(each, depth + 1)
+
+    def has_factor(self, wrap: Site, number: Occurrence) -> bool:
+        """Whether the rate of a wrapped optimizer is multiplied by a number, or by one that is called the
+        same.
+        """
+        given = argument(wrap.node, 0, "optimizer")
+        if given is None:
+            return False
+        texts = {ast.unparse(each.node) for each in self.factors(number)}
+        for value in self._names.values(*number[:3]):
+            if isinstance(value, Literal) and value.value is not ...:
+                texts.add(repr(value.value))
+        for site in self.makers(Occurrence(given, wrap.scope, wrap.statement)):
+            rate = self.rate(site)
+            if rate is not None and any(
+                ast.unparse(each.node) in texts for each in self.factors(rate) if each.node is not rate.node
+            ):
+                return True
+        return False
+
+    def sums(self, wraps: list[Site]) -> bool:
+        """Whether one of some wraps adds gradients up, so that no rate needs to be scaled."""
+        return any(self._is_sum(site) for site in wraps)
+
+    def _is_sum(self, site: Site) -> bool:
+        operation = argument(site.node, None, "op")
+        if operation is None:
+            return False
+        trail = self._program.fact(Trails).behind(Occurrence(operation, site.scope, site.statement))
+        return any(
+            isinstance(each.node, ast.Name | ast.Attribute)
+            and any(
+                name.startswith("horovod.") and name.endswith(".Sum")
+                for name in self._names.full_names(*each[:3])
+            )
+            for each in trail
+        )
+
+    def uses_adasum(self, wraps: list[Site]) -> bool:
+        """Whether one of some wraps has Adasum join gradients, which scales by itself."""
+        for site in wraps:
+            operation = argument(site.node, None, "op")
+            if operation is not None and "Adasum" in ast.unparse(operation):
+                return True
+            trail = (
+                self._program.fact(Trails).behind(Occurrence(operation, site.scope, site.statement))
+                if operation is not None
+                else ()
+            )
+            if any(getattr(each.node, "attr", getattr(each.node, "id", "")) == "Adasum" for each in trail):
+                return True
+        return False

@@ -1,0 +1,223 @@
+"""Shares: the parts of data that ranks take by their numbers, and whether they are disjoint and of one
+length.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.program import Program
+from trainshift.core.ranks.dependence import Dependence
+from trainshift.core.ranks.work.feeds import Feed, Feeds
+from trainshift.core.ranks.work.seeds import Order, Seeds
+from trainshift.core.ranks.work.trails import Trails
+from trainshift.core.text.facts import Site, argument, dotted, last_name
+from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.loop_kinds import Loop
+
+_FILES = ("file", "path", "shard", "tfrecord", "csv")
+
+
+class Part(NamedTuple):
+    """A part of data that a rank takes: by `shard`, a slice, or one of several pieces.
+
+    `of` is what it is taken out of; `wrong` tells what is wrong with the numbers, if anything is.
+    """
+
+    at: Occurrence
+    of: Occurrence
+    site: Site | None = None
+    wrong: str = ""
+
+
+class Uneven(NamedTuple):
+    """A part that may be longer on some ranks; `counted` where steps are computed from it."""
+
+    at: Occurrence
+    counted: bool = False
+    is_file: bool = False
+
+
+class Shares:
+    """The parts that the ranks of one program take."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+        self._dependence = program.fact(Dependence)
+        self._trails = program.fact(Trails)
+        self._seeds = program.fact(Seeds)
+
+    @cached_property
+    def parts(self) -> list[Part]:
+        """Every part, in no order."""
+        found = [*self._shards(), *self._slices()]
+        nodes = {id(part.at.node) for part in found}
+        return [part for part in found if not self._is_by_part(part, nodes)]
+
+    def _is_by_part(self, part: Part, parts: set[int]) -> bool:
+        """Whether it only takes the rows that another part of the data names: ``x[mine]``."""
+        node = part.at.node
+        if not isinstance(node, ast.Subscript):
+            return False
+        return any(id(each.node) in parts for each in self._trails.behind(part.at.part(node.slice)))
+
+    def _shards(self) -> Iterator[Part]:
+        for site in self._script.sites_named("shard"):
+            first, second = argument(site.node, 0, "num_shards"), argument(site.node, 1, "index")
+            if first is None or second is None or not isinstance(site.node.func, ast.Attribute):
+                continue
+            count, index = (Occurrence(each, site.scope, site.statement) for each in (first, second))
+            at = Occurrence(site.node, site.scope, site.statement)
+            of = at.part(site.node.func.value)
+            on_rank = self._dependence.on_rank
+            if not on_rank(index) and not on_rank(count):
+                continue
+            wrong = ""
+            if on_rank(count) and not on_rank(index) and self._dependence.on_size(index):
+                wrong = "swapped"
+            elif self._mixes(count, index):
+                wrong = "local"
+            yield Part(at, of, site, wrong)
+
+    def _mixes(self, count: Occurrence, index: Occurrence) -> bool:
+        """Whether a number of all ranks goes with one that each machine counts for itself."""
+        return self._asks(index) == {"local_rank"} and self._asks(count) == {"size"}
+
+    def _asks(self, at: Occurrence) -> set[str]:
+        horovod = self._program.fact(Horovod)
+        calls = set(self._trails.calls(self._trails.behind(at)))
+        known = ("rank", "local_rank", "size", "local_size", "cross_rank", "cross_size")
+        return {site.name for site in calls if horovod.is_call(site, *known)}
+
+    def _slices(self) -> Iterator[Part]:
+        for statement in self._script.statements:
+            for node in _own(statement.node):
+                if not isinstance(node, ast.Subscript) or not isinstance(node.ctx, ast.Load):
+                    continue
+                at = Occurrence(node, statement.scope, statement)
+                if not self._dependence.on_rank(at.part(node.slice)):
+                    continue
+                yield Part(at, at.part(node.value), None, "local" if self._is_local(node, at) else "")
+
+    def _is_local(self, node: ast.Subscript, at: Occurrence) -> bool:
+        if not isinstance(node.slice, ast.Slice) or node.slice.lower is None or node.slice.step is None:
+            return False
+        return self._mixes(at.part(node.slice.step), at.part(node.slice.lower))
+
+    # One order for all
+
+    def shuffled_apart(self, part: Part) -> Site | None:
+        """The shuffle before a part that gives each rank an order of its own, if there is one."""
+        if isinstance(part.at.node, ast.Subscript) and not self._is_data(part):
+            return None
+        trail = self._trails.behind(part.of, True)
+        indices = (
+            self._trails.behind(part.at.part(part.at.node.slice))
+            if isinstance(part.at.node, ast.Subscript)
+            else []
+        )
+        for site in self._trails.calls([*trail, *indices]):
+            if site.name in ("flow", "flow_from_directory", "flow_from_dataframe", "next_batch"):
+                continue
+            if self._seeds.shuffles(site) and self._seeds.order(site) is Order.OWN:
+                return site
+        if isinstance(part.of.node, ast.Call) and last_name(part.of.node.func) == "range":
+            return None
+        names = {dotted(each.node) for each in trail if isinstance(each.node, ast.Name | ast.Attribute)}
+        for site in self._script.sites_named("shuffle"):
+            if (
+                site.node.args
+                and dotted(site.node.args[0]) in names
+                and site.scope.function() is part.at.scope.function()
+            ):
+                span = self._script.span
+                before = span(site.node, site).start < span(part.at.node, part.at.scope).start
+                if before and self._seeds.shuffles(site) and self._seeds.order(site) is Order.OWN:
+                    return site
+        return None
+
+    def _is_data(self, part: Part) -> bool:
+        """Whether a subscript by rank cuts rows, and does not choose a GPU or a name."""
+        node = part.at.node
+        assert isinstance(node, ast.Subscript)
+        text = ast.unparse(node.value).lower()
+        return "gpu" not in text and "device" not in text and "environ" not in text
+
+    # Equal lengths
+
+    def uneven(self, loop: Loop) -> Iterator[Uneven]:
+        """The parts of a loop's data that may differ in length, where nothing makes steps equal."""
+        feed = self._program.fact(Feeds).of(loop)
+        horovod = self._program.fact(Horovod)
+        if horovod.calls("join"):
+            return
+        nodes = {id(each.node) for each in feed.trail}
+        own = [part for part in self.parts if id(part.at.node) in nodes and not part.wrong]
+        counted = [each for each in feed.steps if self._dependence.on_rank(each)]
+        bounded = [each for each in feed.steps if not self._is_of_infinity(each)]
+        if bounded and not counted:
+            return
+        for part in own:
+            if isinstance(part.at.node, ast.Subscript) and not self._is_data(part):
+                continue
+            if self._is_even(part, feed):
+                continue
+            yield Uneven(part.at, bool(counted), self._is_file(part))
+            return
+
+    def _is_of_infinity(self, at: Occurrence) -> bool:
+        return isinstance(at.node, ast.UnaryOp | ast.Constant) and getattr(at.node, "value", 1) in (-1, None)
+
+    def _is_even(self, part: Part, feed: Feed) -> bool:
+        """Whether all parts are of one length, since they are cut to ``n // size``."""
+        trail = [*self._trails.behind(part.at), *feed.trail]
+        for each in trail:
+            node = each.node
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv | ast.Mod):
+                if self._dependence.on_size(each.part(node.right)):
+                    return True
+            if (
+                isinstance(node, ast.Call)
+                and last_name(node.func) in ("int", "floor")
+                and len(node.args) == 1
+            ):
+                inner = node.args[0]
+                if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Div):
+                    if self._dependence.on_size(each.part(inner.right)):
+                        return True
+            if (
+                isinstance(node, ast.Call)
+                and last_name(node.func) == "split"
+                and "array" not in last_name(node.func)
+            ):
+                return True  # numpy.split demands equal parts.
+        return False
+
+    def _is_file(self, part: Part) -> bool:
+        """Whether each rank gets files of its own."""
+        text = ast.unparse(part.of.node).lower()
+        whole = isinstance(part.at.node, ast.Subscript) and not isinstance(part.at.node.slice, ast.Slice)
+        listed = any(
+            site.name in ("list_files", "glob", "listdir")
+            for site in self._trails.calls(self._trails.behind(part.of))
+        )
+        return listed or (whole and any(word in text for word in _FILES))
+
+
+def _own(node: ast.stmt) -> Iterator[ast.AST]:
+    """Every node of a statement itself, those of its blocks left out."""
+    waiting: list[ast.AST] = [node]
+    while waiting:
+        each = waiting.pop()
+        yield each
+        waiting += [
+            child
+            for child in ast.iter_child_nodes(each)
+            if not isinstance(child, ast.stmt | ast.ExceptHandler)
+        ]

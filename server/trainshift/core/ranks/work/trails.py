@@ -1,0 +1,165 @@
+"""Trails: everything that an expression has its value from, with the code of generators and classes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.names import api
+from trainshift.core.names.flow import occurrences_behind
+from trainshift.core.names.occurrence import Occurrence, of_call
+from trainshift.core.names.values import Function, UserInstance
+from trainshift.core.program import Program
+from trainshift.core.ranks.dependence import SIZE
+from trainshift.core.text.facts import Scope, Site, Statement
+from trainshift.core.training.horovod import Horovod
+
+# A trail is not followed through more expressions than this.
+_LONGEST = 4_000
+# What makes weights, and objects that data only go through.
+_WEIGHTS = frozenset({"Variable", "get_variable", "Adam", "SGD", "DistributedOptimizer", "placeholder"})
+_PARTS = (*api.VARIABLE, *api.OPTIMIZERS, *api.METRIC, *api.CHECKPOINT)
+
+
+class Trails:
+    """What leads to the values of one program."""
+
+    def __init__(self, program: Program) -> None:
+        self._script = program.script
+        self._names = program.names
+        self._horovod = program.fact(Horovod)
+        self._known: dict[tuple[int, int, bool], list[Occurrence]] = {}
+        self._inner: dict[Scope, list[Site]] = {}
+
+    def behind(self, at: Occurrence, of_data: bool = False) -> list[Occurrence]:
+        """What leads to an expression, itself first; without what makes weights where it is `of_data`."""
+        key = id(at.node), id(at.scope), of_data
+        if key not in self._known:
+            self._known[key] = self._follow(at, self._of_weights if of_data else {})
+        return self._known[key]
+
+    def _follow(self, start: Occurrence, stops: dict[ast.Call, Site]) -> list[Occurrence]:
+        found: dict[tuple[int, int], Occurrence] = {}
+        entered: set[Scope] = set()
+        waiting = [start]
+        while waiting and len(found) < _LONGEST:
+            each = waiting.pop()
+            if (id(each.node), id(each.scope)) in found:
+                continue
+            for at in occurrences_behind(self._script, *each[:3], stops):
+                key = id(at.node), id(at.scope)
+                if key in found:
+                    continue
+                found[key] = at
+                if at.node in stops:
+                    continue
+                for scope in self._run_by(at):
+                    if scope not in entered:
+                        entered.add(scope)
+                        waiting += map(of_call, self.calls_in(scope))
+                        waiting += self._read_in(scope)
+        return list(found.values())
+
+    @cached_property
+    def _of_weights(self) -> dict[ast.Call, Site]:
+        """The calls that make variables, optimizers and other things that are no data."""
+        return {
+            site.node: site for site in self._script.sites if site.name in _WEIGHTS or self._makes_part(site)
+        }
+
+    def _makes_part(self, site: Site) -> bool:
+        values = self._names.site_values(site.node, site)
+        return self._names.may_be(values, *_PARTS) and not self._names.called_functions(site)
+
+    def _run_by(self, at: Occurrence) -> Iterator[Scope]:
+        """The functions whose whole code has to do with a value: generators, methods, what is handed over."""
+        if not isinstance(at.node, ast.Name | ast.Attribute | ast.Lambda | ast.Call):
+            return
+        if isinstance(at.node, ast.Lambda):
+            yield at.scope.facts.scope_of[at.node]
+            return
+        for value in self._names.values(at.node, at.scope, at.statement):
+            if isinstance(value, Function):
+                yield value.scope
+            elif isinstance(value, UserInstance):
+                yield from self._methods(value.scope)
+
+    def _methods(self, cls: Scope) -> Iterator[Scope]:
+        for each in self._names.ancestry(cls):
+            if isinstance(each, Scope):
+                for bindings in each.bindings.values():
+                    yield from (
+                        binding.inner for binding in bindings if binding.inner and binding.kind == "function"
+                    )
+
+    def calls_in(self, function: Scope) -> list[Site]:
+        """The calls of a function's own code, what is nested in it included."""
+        return self._by_function.get(function, [])
+
+    def _read_in(self, function: Scope) -> Iterator[Occurrence]:
+        """What a function yields, iterates and cuts."""
+        for statement in self._statements.get(function, ()):
+            node = statement.node
+            value: ast.expr | None = None
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Yield | ast.YieldFrom):
+                value = node.value.value
+            elif isinstance(node, ast.For | ast.AsyncFor):
+                value = node.iter
+            elif isinstance(node, ast.Assign | ast.AugAssign | ast.Return):
+                value = node.value
+            if value is not None:
+                yield Occurrence(value, statement.scope, statement)
+
+    @cached_property
+    def _by_function(self) -> dict[Scope, list[Site]]:
+        found: dict[Scope, list[Site]] = {}
+        for site in self._script.sites:
+            for scope in _functions(site.scope):
+                found.setdefault(scope, []).append(site)
+        return found
+
+    @cached_property
+    def _statements(self) -> dict[Scope, list[Statement]]:
+        found: dict[Scope, list[Statement]] = {}
+        for statement in self._script.statements:
+            for scope in _functions(statement.scope):
+                found.setdefault(scope, []).append(statement)
+        return found
+
+    # The number of ranks in the code of functions
+
+    @cached_property
+    def _sizes(self) -> set[Site]:
+        return set(self._horovod.calls(*SIZE))
+
+    def mentions_size(self, cls: Scope) -> bool:
+        """Whether a method of a class asks for the number of ranks."""
+        return any(self._asks_size(method) for method in self._methods(cls))
+
+    def function_mentions_size(self, at: Occurrence) -> bool:
+        """Whether a function that an expression stands for follows the number of ranks."""
+        return any(self._asks_size(scope) for scope in self._run_by(at))
+
+    def _asks_size(self, function: Scope) -> bool:
+        if any(site in self._sizes for site in self.calls_in(function)):
+            return True
+        for read in self._read_in(function):
+            if any(
+                isinstance(each.node, ast.Call) and self._script.site_of(each.node) in self._sizes
+                for each in self.behind(read)
+            ):
+                return True
+        return False
+
+    def calls(self, trail: Iterable[Occurrence]) -> list[Site]:
+        """The calls of a trail."""
+        return [self._script.site_of(each.node) for each in trail if isinstance(each.node, ast.Call)]
+
+
+def _functions(scope: Scope | None) -> Iterator[Scope]:
+    """The function that code stands in, and those around it."""
+    function = scope.function() if scope is not None else None
+    while function is not None:
+        yield function
+        function = function.parent.function() if function.parent is not None else None

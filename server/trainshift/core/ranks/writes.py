@@ -1,0 +1,223 @@
+"""Writes: what a program shows or writes on every rank, by names alone (spec-hazards HZ20, HZ21)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainshift.core import tables
+from trainshift.core.lazy import cached_property
+from trainshift.core.names import api
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.names.values import Function, Instance, Library, Literal, Member, Unknown
+from trainshift.core.program import Program
+from trainshift.core.ranks.branches import Branches
+from trainshift.core.ranks.dependence import Dependence
+from trainshift.core.ranks.list_members import members
+from trainshift.core.ranks.together import Together
+from trainshift.core.ranks.work.trails import Trails
+from trainshift.core.text.facts import Site, Statement, argument, arguments, last_name
+from trainshift.core.training.executions import LOOPS
+from trainshift.core.training.steps import Steps
+from trainshift.core.training.what_trains import WhatTrains
+
+_NO_FILES = frozenset(
+    {
+        "logging.basicConfig", "tensorflow.summary.trace_on", "tensorflow.profiler.experimental.start",
+        "tensorflow.profiler.experimental.stop",
+    }
+)  # fmt: skip
+_MODEL = frozenset({"save", "save_weights", "export"})
+_CHECKPOINT = frozenset({"save", "write", "export_meta_graph"})
+_WRITERS = frozenset({"tensorflow.summary.create_file_writer", *tables.WRITERS})
+_FORGIVING = ("FileExistsError", "OSError", "EnvironmentError", "IOError", "Exception", "BaseException")
+_TEMPORARY = ("tempfile", "BytesIO", "StringIO", "devnull", "getpid", "uuid4", "uuid1", "mkdtemp")
+_KEEPING = {"MonitoredTrainingSession": "checkpoint_dir", "Supervisor": "logdir"}
+# Callbacks that show something and write nothing.
+_SHOWING = ("ProgbarLogger", "TqdmCallback", "EpochDots")
+_ESTIMATORS = "model_dir"
+
+
+class Writes:
+    """The writes and prints of one program that every rank makes."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+        self._branches = program.fact(Branches)
+        self._dependence = program.fact(Dependence)
+        self._together = program.fact(Together)
+
+    @cached_property
+    def by_all(self) -> list[Occurrence]:
+        """What every rank writes at one path: calls, and callbacks where they are made."""
+        found = [Occurrence(site.node, site.scope, site.statement) for site in self._calls()]
+        found += self._callbacks()
+        return list(dict.fromkeys(found))
+
+    def _calls(self) -> Iterator[Site]:
+        for site in self._script.sites_named(*sorted({*tables.ROOT_ONLY_NAMES, *_KEEPING, "Estimator"})):
+            if self._writes(site) and self._together.is_of_all(site) and not self._is_apart(site):
+                yield site
+
+    def _writes(self, site: Site) -> bool:
+        return any(
+            self._writes_function(site, api.canonical(value.name) or value.name)
+            if isinstance(value, Library)
+            else isinstance(value, Member) and self._writes_method(site, value)
+            for value in self._names.callee(site)
+            if not isinstance(value, Function | Unknown)
+        )
+
+    def _writes_function(self, site: Site, name: str) -> bool:
+        keywords = {word.arg for word in site.node.keywords}
+        if name in tables.OPENING:
+            return self._opens_for_writing(site, name)
+        if name in tables.WRITING and name not in _NO_FILES:
+            needed, harmless = tables.WRITING_IF_GIVEN.get(name), tables.HARMLESS_IF_GIVEN.get(name)
+            if (needed is not None and needed not in keywords) or harmless in keywords:
+                return False
+            return not (name in tables.MAKING_FOLDERS and _is_forgiven(site.statement))
+        if name in _WRITERS:
+            return True
+        kept = _KEEPING.get(site.name) or (_ESTIMATORS if api.is_subclass(name, *api.ESTIMATOR) else "")
+        if not kept or not name.startswith("tensorflow"):
+            return False
+        given = argument(site.node, None, kept)
+        return given is not None and not (isinstance(given, ast.Constant) and given.value is None)
+
+    def _writes_method(self, site: Site, value: Member) -> bool:
+        owner, names = value.owner, self._names
+        if names.is_a(owner, *api.MODEL):
+            return value.name in _MODEL
+        if names.is_a(owner, *api.CHECKPOINT, *api.CHECKPOINT_MANAGER, *api.SAVER):
+            return value.name in _CHECKPOINT
+        if isinstance(owner, Instance) and owner.cls in ("pandas.DataFrame", "pandas.Series"):
+            return value.name in tables.PATH_WRITING
+        return value.name in tables.EXPORTING and names.is_a(owner, *api.ESTIMATOR)
+
+    def _opens_for_writing(self, site: Site, name: str) -> bool:
+        mode_name = tables.OPENING[name][1]
+        if mode_name is None:
+            return True
+        mode = argument(site.node, 1, mode_name)
+        values = self._names.site_values(mode, site) if mode is not None else ()
+        shown = [value.value for value in values if isinstance(value, Literal)]
+        return any(isinstance(each, str) and not set(each).isdisjoint("wx+") for each in shown)
+
+    def _callbacks(self) -> Iterator[Occurrence]:
+        """The callbacks that only write, where they are made, of a `fit` that all ranks make."""
+        for loop in self._together.loops:
+            site = loop.sites[0]
+            given = argument(site.node, 5 if site.name == "fit" else None, "callbacks")
+            if given is None:
+                continue
+            for element in members(self._script, given, site.scope, site.statement).elements:
+                if self._branches.of(element) is not None or self._on_some(element):
+                    continue
+                for value in self._names.values(element.node, element.scope, element.statement):
+                    if isinstance(value, Instance) and self._keeps(value):
+                        made = self._script.site_of(value.node)
+                        if self._branches.of_call(made) is None and not self._is_apart(made):
+                            yield Occurrence(made.node, made.scope, made.statement)
+
+    def _on_some(self, element: Occurrence) -> bool:
+        """Whether what adds an element to its list does so on some ranks only."""
+        return element.site is not None and self._branches.of_call(element.site) is not None
+
+    def _keeps(self, value: Instance) -> bool:
+        name = api.canonical(value.cls) or value.cls
+        return name in tables.WRITING_CALLBACKS and not name.endswith(_SHOWING)
+
+    def _is_apart(self, site: Site) -> bool:
+        """Whether a path names the rank, or is of a place that each process has for itself."""
+        given = arguments(site.node)
+        if isinstance(site.node.func, ast.Attribute) and not self._names.member_of_library(site.node.func):
+            given = [*given, site.node.func.value]
+        trails = self._program.fact(Trails)
+        for each in given:
+            at = Occurrence(each, site.scope, site.statement)
+            if self._dependence.on_rank(at):
+                return True
+            if isinstance(each, ast.Constant | ast.Lambda):
+                continue
+            for part in trails.behind(at, True):
+                named = last_name(part.node.func) if isinstance(part.node, ast.Call) else last_name(part.node)
+                if named in _TEMPORARY:
+                    return True
+        return self._is_manager_apart(site)
+
+    def _is_manager_apart(self, site: Site) -> bool:
+        """Whether the object whose method writes was given a path that names the rank."""
+        if not isinstance(site.node.func, ast.Attribute):
+            return False
+        for value in self._names.site_values(site.node.func.value, site):
+            if isinstance(value, Instance) and self._names.is_a(value, *api.CHECKPOINT_MANAGER):
+                made = self._script.site_of(value.node)
+                at = (Occurrence(each, made.scope, made.statement) for each in arguments(made.node))
+                if any(map(self._dependence.on_rank, at)):
+                    return True
+        return False
+
+    # Prints
+
+    @cached_property
+    def printed(self) -> list[Site]:
+        """The calls that show something on every rank while training goes on."""
+        return [*self._prints(), *self._bars()]
+
+    def _prints(self) -> Iterator[Site]:
+        names = {name.rpartition(".")[2] for name in tables.PRINTING}
+        for site in self._script.sites_named(*sorted(names)):
+            called = self._names.full_names(site.node.func, site.scope, site.statement)
+            if called.isdisjoint({"builtins.print", "tensorflow.print"}):
+                continue
+            if self._is_in_training(site) and self._together.is_of_all(site):
+                given = (Occurrence(each, site.scope, site.statement) for each in arguments(site.node))
+                if not any(map(self._dependence.on_rank, given)):
+                    yield site
+
+    def _is_in_training(self, site: Site) -> bool:
+        trains = self._program.fact(WhatTrains)
+        if any(
+            isinstance(above.node, LOOPS) and trains.statement_trains(above)
+            for above in site.statement.ancestors()
+        ):
+            return True
+        function = site.scope.function()
+        return function is not None and any(
+            function is each.site.scope.function() for each in self._program.fact(Steps).steps
+        )
+
+    def _bars(self) -> Iterator[Site]:
+        for loop in self._together.loops:
+            site = loop.sites[0]
+            hides = any(word.arg is None for word in site.node.keywords)
+            if site.name not in ("fit", "fit_generator") or hides:
+                continue
+            given = argument(site.node, 4 if site.name == "fit" else None, "verbose")
+            if given is None or not self._is_quiet(given, site):
+                yield site
+
+    def _is_quiet(self, given: ast.expr, site: Site) -> bool:
+        if isinstance(given, ast.Constant):
+            return given.value == 0
+        at = Occurrence(given, site.scope, site.statement)
+        values = self._names.site_values(given, site)
+        if values and all(isinstance(each, Literal) and each.value == 0 for each in values):
+            return True
+        return self._dependence.on_rank(at) or any(isinstance(each, Unknown) for each in values)
+
+
+def _is_forgiven(statement: Statement) -> bool:
+    """Whether the statement is tried, and what fails if another rank was there before is handled."""
+    below = statement
+    for above in statement.ancestors():
+        if isinstance(above.node, ast.Try) and below.branch == "body":
+            for handler in above.node.handlers:
+                kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+                if any(kind is None or last_name(kind) in _FORGIVING for kind in kinds):
+                    return True
+        below = above
+    return False

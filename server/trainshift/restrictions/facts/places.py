@@ -1,0 +1,68 @@
+"""Places: findings of hazards, and the small edits that mend them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainshift.core.finding import Finding, Related, Verdict
+from trainshift.core.names.occurrence import Occurrence, of_call
+from trainshift.core.program import Program
+from trainshift.core.text.edit import Change, Edit
+from trainshift.core.text.facts import Facts, Scope, Site, Statement
+from trainshift.core.text.source import one_line
+
+
+def hazard(
+    program: Program,
+    code: str,
+    verdict: Verdict,
+    place: Occurrence | Site | Statement,
+    message: str,
+    related: tuple[Related, ...] = (),
+    fix: Change | None = None,
+) -> Finding:
+    """A finding of a hazard at an expression, a call, or the first line of a statement."""
+    return Finding(code, verdict, span_of(program, place), message, related, fix)
+
+
+def span_of(program: Program, place: Occurrence | Site | Statement):  # type: ignore[no-untyped-def]
+    """What to underline for a place."""
+    if isinstance(place, Statement):
+        return program.script.header_span(place)
+    if isinstance(place, Site):
+        place = of_call(place)
+    return program.script.span(place.node, place.scope)
+
+
+def beside(program: Program, place: Occurrence | Site | Statement, message: str) -> Related:
+    """Another place that a hazard is about."""
+    return Related(span_of(program, place), message)
+
+
+def replaced(program: Program, code: str, title: str, at: Occurrence, text: str) -> Change:
+    """The change that puts other text in the place of an expression."""
+    span = program.script.span(at.node, at.scope)
+    return Change(code, title, span, (Edit(span.start, span.end, text),))
+
+
+def appended(program: Program, code: str, title: str, at: Occurrence, text: str) -> Change:
+    """The change that puts text right behind an expression."""
+    span = program.script.span(at.node, at.scope)
+    return Change(code, title, span, (Edit(span.end, span.end, text),))
+
+
+def text_of(program: Program, node: ast.AST, within: Facts | Scope | Statement | Site) -> str:
+    """The text of an expression on one line, as messages show it."""
+    return one_line(program.script.text(node, within))
+
+
+def expressions(statement: Statement) -> Iterator[ast.expr]:
+    """Every expression of a statement itself, those of its blocks left out."""
+    waiting: list[ast.AST] = [statement.node]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.expr):
+            yield node
+        children = (each for each in ast.iter_child_nodes(node) if not isinstance(each, ast.stmt))
+        waiting += [each for each in children if not isinstance(each, ast.ExceptHandler | ast.match_case)]

@@ -1,0 +1,64 @@
+"""Horovod must be started before it is asked.
+
+    lr = 0.01 * hvd.size()                  hvd.init()
+    hvd.init()                              lr = 0.01 * hvd.size()
+
+## Why it matters
+
+Horovod raises a ValueError: it does not know of other ranks yet.
+
+## What to do
+
+Call `hvd.init()` right after the imports.
+
+## What is reported
+
+The first call that needs a started Horovod and runs before any `hvd.init()`, or without one. Unknown is a
+call in a function that nothing calls. Wrapping an optimizer or a tape needs no start.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from trainshift.core.finding import Verdict
+from trainshift.core.program import Program
+from trainshift.core.ranks.course import Course
+from trainshift.core.ranks.dependence import COLLECTIVE, RANK, SIZE
+from trainshift.core.text.facts import Site
+from trainshift.core.training.horovod import Horovod
+from trainshift.restrictions.facts.places import hazard, text_of
+from trainshift.restrictions.restriction import Findings, Hazard
+
+
+def check(program: Program) -> Findings:
+    """At most one finding: the first call that comes too early."""
+    horovod = program.fact(Horovod)
+    needing = {site for site in horovod.calls(*RANK, *SIZE, *COLLECTIVE) if not _is_asked_first(site)}
+    if not needing:
+        return
+    starts = set(horovod.calls("init"))
+    for site in program.fact(Course).calls:
+        if site in starts:
+            return
+        if site in needing:
+            text = text_of(program, site.node.func, site)
+            message = f"{text}() runs before hvd.init(): Horovod raises ValueError here."
+            if not starts:
+                message = f"{text}() runs and nothing calls hvd.init(): Horovod raises ValueError here."
+            yield hazard(program, "HZ01", Verdict.VIOLATED, site, message)
+            return
+    if not starts:
+        first = min(needing, key=lambda each: program.script.span(each.node, each))
+        message = "Nothing in this program calls hvd.init(). Check that what calls this does."
+        yield hazard(program, "HZ01", Verdict.UNKNOWN, first, message)
+
+
+def _is_asked_first(site: Site) -> bool:
+    """Whether the code asks whether Horovod is started before it makes a call."""
+    tests = [each.node.test for each in site.statement.path() if isinstance(each.node, ast.If)]
+    tests += [each for each in ast.walk(site.statement.node) if isinstance(each, ast.IfExp)]
+    return any("is_initialized" in ast.unparse(each) for each in tests)
+
+
+RULE = Hazard("HZ01", "horovod-not-started", check, "C", ("HV01",))

@@ -1,0 +1,57 @@
+"""Each rank must see one GPU of its machine.
+
+    hvd.init()                              hvd.init()
+    for gpu in gpus:                        tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")
+        set_memory_growth(gpu, True)
+
+## Why it matters
+
+Every rank takes memory of all GPUs of its machine, and all train on the first.
+
+## What to do
+
+Choose the GPU by `hvd.local_rank()` right after `hvd.init()`.
+
+## What is reported
+
+A program that has to do with GPUs and gives no rank its own, or names it in a configuration that nothing
+uses. Unknown is one without a sign of GPUs. Fine are hidden GPUs.
+"""
+
+from __future__ import annotations
+
+from trainshift.core.finding import Verdict
+from trainshift.core.program import Program
+from trainshift.core.ranks.course import Course
+from trainshift.core.ranks.gpus import By, Gpus
+from trainshift.core.ranks.together import Together
+from trainshift.core.training.horovod import Horovod
+from trainshift.restrictions.facts.places import hazard
+from trainshift.restrictions.restriction import Findings, Hazard
+
+_WHY = "Every rank uses all GPUs of its machine, and trains on the first."
+
+
+def check(program: Program) -> Findings:
+    """One finding for a program that pins no GPU."""
+    gpus = program.fact(Gpus)
+    used = [each for each in gpus.choices if not gpus.is_unused(each)]
+    if not program.fact(Together).loops or any(each.by is not By.CONSTANT for each in used):
+        return
+    if used or any(each.by in (By.RANK, By.CONSTANT) for each in gpus.choices):
+        return
+    for each in gpus.choices:
+        message = f"{_WHY} Nothing uses the configuration that is set here."
+        yield hazard(program, "HZ02", Verdict.VIOLATED, each.at, message)
+        return
+    order = program.fact(Course).index
+    starts = sorted(program.fact(Horovod).calls("init"), key=lambda each: order.get(each, len(order)))
+    if starts:
+        verdict = Verdict.VIOLATED if gpus.has_signs else Verdict.UNKNOWN
+        message = f"{_WHY} Choose one by hvd.local_rank()."
+        if verdict is Verdict.UNKNOWN:
+            message = "If there are GPUs, every rank uses all of its machine. Choose one by hvd.local_rank()."
+        yield hazard(program, "HZ02", verdict, starts[0], message)
+
+
+RULE = Hazard("HZ02", "gpu-not-pinned", check, "C", ("HV01", "HV13"))

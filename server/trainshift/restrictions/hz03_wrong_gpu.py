@@ -1,0 +1,59 @@
+"""A rank's GPU must be chosen by its number on its machine.
+
+    gpus[hvd.rank()]                        gpus[hvd.local_rank()]
+
+## Why it matters
+
+On the second machine there is no GPU of this number. One constant GPU has all ranks train on it.
+
+## What to do
+
+Use `hvd.local_rank()`.
+
+## What is reported
+
+A GPU that is chosen by `rank()`, or that is the same for all ranks. Fine are a rank modulo a count, and a
+list of GPUs of the script's own.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from trainshift.core.finding import Verdict
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.program import Program
+from trainshift.core.ranks.gpus import By, Choice, Gpus
+from trainshift.core.ranks.together import Together
+from trainshift.core.text.edit import Change
+from trainshift.core.training.horovod import Horovod
+from trainshift.restrictions.facts.places import hazard, replaced
+from trainshift.restrictions.restriction import Findings, Hazard
+
+
+def check(program: Program) -> Findings:
+    """One finding for each choice of a wrong GPU."""
+    if not program.fact(Together).loops:
+        return
+    chosen = program.fact(Gpus).choices
+    pinned = any(each.by is By.LOCAL_RANK for each in chosen)
+    for each in chosen:
+        if each.by is By.RANK:
+            message = "On the second machine there is no GPU of this number. Use hvd.local_rank()."
+            yield hazard(program, "HZ03", Verdict.VIOLATED, each.at, message, fix=_fix(program, each))
+        elif each.by is By.CONSTANT and not pinned:
+            message = "All ranks of a machine use this one GPU. Choose it by hvd.local_rank()."
+            yield hazard(program, "HZ03", Verdict.VIOLATED, each.at, message)
+
+
+def _fix(program: Program, choice: Choice) -> Change | None:
+    for node in ast.walk(choice.at.node):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if program.fact(Horovod).is_call(program.script.site_of(node), "rank"):
+                at = Occurrence(node.func, choice.at.scope, choice.at.statement)
+                text = program.script.text(node.func.value, choice.at.scope)
+                return replaced(program, "HZ03", "Use local_rank", at, f"{text}.local_rank")
+    return None
+
+
+RULE = Hazard("HZ03", "wrong-gpu", check, "C", ("HV11",))

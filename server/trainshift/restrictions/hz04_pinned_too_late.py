@@ -1,0 +1,89 @@
+"""The GPU must be chosen before anything starts TensorFlow's devices.
+
+    model = tf.keras.Sequential()           hvd.init()
+    hvd.init()                              tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")
+    tf.config.set_visible_devices(...)      model = tf.keras.Sequential()
+
+## Why it matters
+
+TensorFlow raises a RuntimeError: visible devices cannot be modified after they were initialized.
+
+## What to do
+
+Move the choice right behind `hvd.init()`, above all that makes tensors, models, datasets or optimizers.
+
+## What is reported
+
+`set_visible_devices` after a tensor, a variable, a `Dataset`, a Keras model, an optimizer, a metric, or
+`list_logical_devices`. Fine are losses, seeds, policies, and functions that are only defined above.
+"""
+
+from __future__ import annotations
+
+from trainshift.core.finding import Verdict
+from trainshift.core.names import api
+from trainshift.core.names.values import Class, Library
+from trainshift.core.program import Program
+from trainshift.core.ranks.course import Course
+from trainshift.core.ranks.strangers import Strangers
+from trainshift.core.text.facts import Site
+from trainshift.restrictions.facts.places import beside, hazard
+from trainshift.restrictions.restriction import Findings, Hazard
+
+_CLASSES = (*api.MODEL, *api.OPTIMIZERS, *api.METRIC, *api.VARIABLE, *api.DATASET)
+_TENSORS = frozenset(
+    f"tensorflow.{name}"
+    for name in (
+        "constant", "convert_to_tensor", "zeros", "ones", "eye", "fill", "range", "linspace", "cast",
+        "reshape", "stack", "concat", "one_hot", "matmul", "zeros_like", "ones_like", "expand_dims",
+        "config.list_logical_devices", "config.experimental.list_logical_devices", "reduce_sum",
+        "reduce_mean", "transpose", "add", "multiply", "square", "sqrt", "tensordot", "Variable",
+    )
+)  # fmt: skip
+_MODULES = (
+    "tensorflow.data.Dataset.",
+    "tensorflow.keras.applications.",
+    "tensorflow.math.",
+    "tensorflow.data.",
+)
+_RANDOM, _SEEDS = "tensorflow.random.", ("set_seed", "set_random_seed")
+
+
+def check(program: Program) -> Findings:
+    """One finding for each choice of a GPU that comes after devices were started."""
+    if program.fact(Strangers).uses_graphs:
+        return
+    first: Site | None = None
+    for site in program.fact(Course).calls:
+        if site.name == "set_visible_devices":
+            names = program.names.full_names(site.node.func, site.scope, site.statement)
+            if first is not None and any(name.startswith("tensorflow.config") for name in names):
+                message = (
+                    "Devices are started before this: RuntimeError: Visible devices cannot be modified after "
+                    "being initialized. Move it above."
+                )
+                related = (beside(program, first, "this starts the devices"),)
+                yield hazard(program, "HZ04", Verdict.VIOLATED, site, message, related)
+            return
+        if first is None and _starts(program, site):
+            first = site
+
+
+def _starts(program: Program, site: Site) -> bool:
+    """Whether a call starts TensorFlow's devices."""
+    for value in program.names.callee(site):
+        if isinstance(value, Class):
+            bases = program.names.library_bases(value.scope)
+            if any(api.is_subclass(base, *api.MODEL, *api.METRIC) for base in bases):
+                return True
+        if not isinstance(value, Library):
+            continue
+        name = api.canonical(value.name) or value.name
+        if name in _TENSORS or api.is_subclass(name, *_CLASSES) or name.startswith(_MODULES):
+            return True
+        if name.startswith(_RANDOM) and not name.endswith(_SEEDS):
+            return True
+    return False
+
+
+RULE = Hazard("HZ04", "pinned-too-late", check, "C")

@@ -1,0 +1,70 @@
+"""The learning rate must follow the number of ranks.
+
+    opt = SGD(0.01)                         opt = SGD(0.01 * hvd.size())
+
+## Why it matters
+
+N ranks take one step on a batch that is N times as large. With the rate of one rank they learn N times more
+slowly.
+
+## What to do
+
+Multiply the rate by `hvd.size()`, or warm it up to that.
+
+## What is reported
+
+A distributed optimizer whose rate is a number, its default or a schedule made of numbers, and that nothing
+scales later. Unknown is a rate from outside. Fine are `op=Sum`, Adasum, a square root, and ranks that share
+one batch.
+"""
+
+from __future__ import annotations
+
+from trainshift.core.finding import Verdict
+from trainshift.core.program import Program
+from trainshift.core.ranks.together import Together
+from trainshift.core.ranks.work.feeds import Feeds
+from trainshift.core.ranks.work.rates import Rates
+from trainshift.core.text.facts import Site
+from trainshift.restrictions.facts.places import hazard
+from trainshift.restrictions.restriction import Findings, Hazard
+
+
+def check(program: Program) -> Findings:
+    """One finding for each distributed optimizer whose rate is that of one rank."""
+    rates = program.fact(Rates)
+    if rates.is_set_later or _keeps_global_batch(program):
+        return
+    for site, wraps in rates.shared.items():
+        if rates.sums(wraps) or rates.uses_adasum(wraps) or not program.fact(Together).runs(site.scope):
+            continue
+        verdict = _judge(program, site)
+        if verdict is Verdict.VIOLATED:
+            message = (
+                "The total batch is hvd.size() times as large, the rate is not. Multiply it by hvd.size()."
+            )
+            yield hazard(program, "HZ05", verdict, site, message)
+        elif verdict is not None:
+            message = (
+                "Trainshift cannot tell whether this rate is multiplied by hvd.size(). Check that it is."
+            )
+            yield hazard(program, "HZ05", verdict, site, message)
+
+
+def _judge(program: Program, site: Site) -> Verdict | None:
+    rates = program.fact(Rates)
+    rate = rates.rate(site)
+    if rate is None:
+        starred = any(word.arg is None for word in site.node.keywords)
+        return Verdict.UNKNOWN if starred else Verdict.VIOLATED
+    if rates.is_scaled(rate):
+        return None
+    return Verdict.VIOLATED if rates.is_known(rate) else Verdict.UNKNOWN
+
+
+def _keeps_global_batch(program: Program) -> bool:
+    feeds = program.fact(Feeds)
+    return any(feeds.keeps_global_batch(feeds.of(loop)) for loop in program.fact(Together).loops)
+
+
+RULE = Hazard("HZ05", "rate-not-scaled", check, "W", ("HV02",))

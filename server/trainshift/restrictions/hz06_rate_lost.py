@@ -1,0 +1,204 @@
+"""A rate that follows the number of ranks must last, and be multiplied once.
+
+    callbacks = [                           callbacks = [
+        LearningRateScheduler(                  LearningRateScheduler(
+            lambda epoch: 0.01)]                    lambda epoch: 0.01 * hvd.size())]
+
+## Why it matters
+
+The rate that the optimizer was given is not the one that is used, or it is multiplied twice.
+
+## What to do
+
+Multiply a rate once, where it is made, and have callbacks give rates that are multiplied as well.
+
+## What is reported
+
+Two factors `hvd.size()`, or one and `op=Sum`; a schedule object times a number; a scheduler, or an
+`initial_lr`, without the factor that the optimizer has; a constant `multiplier` below 1, which is compounded
+each epoch; rate callbacks beside a schedule object; and `lr=`, which new optimizers of Keras ignore.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainshift.core.finding import Finding, Verdict
+from trainshift.core.names import api
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.names.values import Function, Instance, Literal
+from trainshift.core.program import Program
+from trainshift.core.ranks.strangers import Strangers
+from trainshift.core.ranks.together import Together
+from trainshift.core.ranks.work.rates import RATE_CALLBACKS, Rates
+from trainshift.core.ranks.work.scaling import Scaling
+from trainshift.core.ranks.work.trails import Trails
+from trainshift.core.text.edit import Change, Edit
+from trainshift.core.text.facts import Scope, Site, argument
+from trainshift.core.training.horovod import Horovod
+from trainshift.restrictions.facts.places import hazard, replaced, text_of
+from trainshift.restrictions.restriction import Findings, Hazard
+
+
+def check(program: Program) -> Findings:
+    """One finding for each place where the factor is doubled or lost."""
+    rates = program.fact(Rates)
+    runs = program.fact(Together).runs
+    for site, wraps in rates.shared.items():
+        rate = rates.rate(site)
+        if rate is not None and runs(site.scope):
+            yield from _twice(program, site, rate, rates.sums(wraps))
+    yield from _times_schedules(program)
+    if any(_is_scaled(program, site) for site in rates.shared):
+        yield from _schedulers(program)
+        yield from _warm_ups(program)
+    yield from _multipliers(program)
+    yield from _beside_schedules(program)
+    yield from _ignored(program)
+
+
+def _is_scaled(program: Program, site: Site) -> bool:
+    rates = program.fact(Rates)
+    rate = rates.rate(site)
+    return rate is not None and rates.is_scaled(rate)
+
+
+def _twice(program: Program, site: Site, rate: Occurrence, is_sum: bool) -> Iterator[Finding]:
+    """(a) two factors, or one where gradients are added up."""
+    count = program.fact(Scaling).count(rate)
+    if count > 1:
+        message = "This rate is multiplied by the number of ranks twice. Drop one factor."
+        yield hazard(program, "HZ06", Verdict.VIOLATED, rate, message)
+    elif count and is_sum:
+        message = (
+            "With op=Sum the gradients are as large already, so this rate is too large. Drop the factor."
+        )
+        yield hazard(program, "HZ06", Verdict.VIOLATED, rate, message)
+
+
+def _times_schedules(program: Program) -> Iterator[Finding]:
+    """(b) a schedule object times a number."""
+    seen = set[int]()
+    for site in program.fact(Rates).made:
+        rate = program.fact(Rates).rate(site)
+        for at in program.fact(Trails).behind(rate) if rate is not None else ():
+            node = at.node
+            if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult) or id(node) in seen:
+                continue
+            sides = [program.names.values(each, at.scope, at.statement) for each in (node.left, node.right)]
+            if any(
+                values and all(program.names.is_a(each, *api.SCHEDULE) for each in values) for values in sides
+            ):
+                seen.add(id(node))
+                message = "A schedule is no number: TypeError. Multiply the rates inside of it."
+                yield hazard(program, "HZ06", Verdict.VIOLATED, at, message)
+
+
+def _schedulers(program: Program) -> Iterator[Finding]:
+    """(c) a scheduler of Keras whose function knows neither the number of ranks nor the rate so far."""
+    for site in program.script.sites_named("LearningRateScheduler"):
+        if not program.names.calls(site, "tensorflow.keras.callbacks.LearningRateScheduler"):
+            continue
+        given = argument(site.node, 0, "schedule")
+        if given is None or not program.fact(Together).is_of_all(site):
+            continue
+        at = Occurrence(given, site.scope, site.statement)
+        functions = [each.scope for each in program.names.values(*at[:3]) if isinstance(each, Function)]
+        if not functions or program.fact(Trails).function_mentions_size(at):
+            continue
+        if program.fact(Rates).is_scaled(at) or any(_reads_rate(each) for each in functions):
+            continue
+        message = "This sets the rate of one rank, and the factor hvd.size() is lost. Multiply it here too."
+        yield hazard(program, "HZ06", Verdict.VIOLATED, site, message)
+
+
+def _reads_rate(function: Scope) -> bool:
+    """Whether a function of an epoch takes the rate so far as well, and reads it."""
+    node = function.node
+    assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+    names = [
+        each.arg for each in (*node.args.posonlyargs, *node.args.args) if each.arg not in ("self", "cls")
+    ]
+    body = node.body if isinstance(node.body, list) else [node.body]
+    read = {
+        each.id
+        for statement in body
+        for each in ast.walk(statement)
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)
+    }
+    return len(names) > 1 and names[1] in read
+
+
+def _warm_ups(program: Program) -> Iterator[Finding]:
+    """(d) a warm-up to a rate that is not multiplied."""
+    rates = program.fact(Rates)
+    for site in program.fact(Horovod).calls("LearningRateWarmupCallback"):
+        given = argument(site.node, 0, "initial_lr")
+        if given is None or site.node in program.fact(Strangers).calls:
+            continue
+        at = Occurrence(given, site.scope, site.statement)
+        if rates.is_known(at) and not rates.is_scaled(at):
+            message = "The warm-up ends at the rate of one rank. Pass the rate times hvd.size()."
+            yield hazard(program, "HZ06", Verdict.VIOLATED, site, message)
+
+
+def _multipliers(program: Program) -> Iterator[Finding]:
+    """(e) a constant below 1, which is applied again each epoch."""
+    for site in program.fact(Horovod).calls("LearningRateScheduleCallback"):
+        given = argument(site.node, 1, "multiplier")
+        if given is None or site.node in program.fact(Strangers).calls:
+            continue
+        values = [each.value for each in program.names.site_values(given, site) if isinstance(each, Literal)]
+        numbers = [each for each in values if isinstance(each, int | float) and not isinstance(each, bool)]
+        if numbers and all(each < 1 for each in numbers):
+            text = text_of(program, given, site)
+            message = f"This multiplies the rate by {text} again each epoch. Pass lambda epoch: {text}."
+            at = Occurrence(given, site.scope, site.statement)
+            fix = replaced(program, "HZ06", "Pass a function", at, f"lambda epoch: {text}")
+            yield hazard(program, "HZ06", Verdict.VIOLATED, site, message, fix=fix)
+
+
+def _beside_schedules(program: Program) -> Iterator[Finding]:
+    """(f) callbacks that set the rate of an optimizer whose rate is a schedule object."""
+    rates = program.fact(Rates)
+    given = [rate for site in rates.shared for rate in (rates.rate(site),) if rate is not None]
+    if not given or not all(map(rates.is_schedule, given)):
+        return
+    for site in program.fact(Horovod).calls(*RATE_CALLBACKS):
+        if site.node not in program.fact(Strangers).calls:
+            message = f"{site.name} has no effect: the rate of the optimizer is a schedule."
+            yield hazard(program, "HZ06", Verdict.VIOLATED, site, message)
+
+
+def _ignored(program: Program) -> Iterator[Finding]:
+    """(g) ``lr=`` of an optimizer that only knows ``learning_rate=``."""
+    for site in program.fact(Rates).made:
+        word = next((each for each in site.node.keywords if each.arg == "lr"), None)
+        if any(each.arg == "learning_rate" for each in site.node.keywords):
+            continue
+        if word is None or not program.fact(Together).runs(site.scope):
+            continue
+        classes = {
+            each.cls for each in program.names.site_values(site.node, site) if isinstance(each, Instance)
+        }
+        if not classes or not all(_is_new(each) for each in classes):
+            continue
+        old = program.fact(Strangers).uses_graphs
+        verdict = Verdict.HARMLESS if old else Verdict.VIOLATED
+        message = "lr= is ignored since TensorFlow 2.11, and the default rate holds. Write learning_rate=."
+        span, value = program.script.span(word, site), program.script.span(word.value, site)
+        edit = Edit(span.start, value.start, "learning_rate=")
+        fix = Change("HZ06", "Write learning_rate=", span, (edit,))
+        yield hazard(program, "HZ06", verdict, site, message, fix=fix)
+
+
+def _is_new(cls: str) -> bool:
+    return (
+        cls.startswith("tensorflow.keras.optimizers.")
+        and ".legacy." not in cls
+        and not api.is_subclass(cls, "tensorflow.keras.optimizers.legacy.Optimizer")
+    )
+
+
+RULE = Hazard("HZ06", "rate-lost", check, "D")

@@ -1,0 +1,46 @@
+"""The optimizer that trains must be distributed.
+
+    model.compile("adam", "mse")            opt = tf.keras.optimizers.Adam(0.001 * hvd.size())
+                                            model.compile(hvd.DistributedOptimizer(opt), "mse")
+
+## Why it matters
+
+Each rank trains with its own gradients, so each ends with a model of its own.
+
+## What to do
+
+Wrap the optimizer with `hvd.DistributedOptimizer` and compile with what that gives. Load models with
+`hvd.load_model`.
+
+## What is reported
+
+`fit`, `train_on_batch`, `minimize` and Estimators with an optimizer that is not wrapped: one that never was,
+a string, a copy beside the wrapped one, one that is wrapped later, or one that `load_model` of Keras brings.
+Fine is a model whose `train_step` has a distributed tape, and one that rank 0 trains alone.
+"""
+
+from __future__ import annotations
+
+from trainshift.core.finding import Related, Verdict
+from trainshift.core.program import Program
+from trainshift.core.ranks.together import Together
+from trainshift.restrictions.facts.places import beside, hazard
+from trainshift.restrictions.restriction import Findings, Hazard
+
+_NOT = "Gradients are not averaged: the ranks train apart."
+
+
+def check(program: Program) -> Findings:
+    """One finding for each call that has a model trained by an optimizer of each rank's own."""
+    for plain in program.fact(Together).plain_optimizers:
+        related: tuple[Related, ...] = ()
+        message = f"{_NOT} Wrap the optimizer with hvd.DistributedOptimizer."
+        if plain.site.name == "load_model":
+            message = f"{_NOT} Keras loads a plain optimizer here; use hvd.load_model."
+        elif plain.unused is not None:
+            message = f"{_NOT} The wrapped optimizer is not the one that is used here."
+            related = (beside(program, plain.unused, "the wrapped optimizer"),)
+        yield hazard(program, "HZ07", Verdict.VIOLATED, plain.site, message, related)
+
+
+RULE = Hazard("HZ07", "optimizer-not-distributed", check, "D", ("HV03", "HV10", "HV12"))

@@ -1,0 +1,45 @@
+"""Gradients that are applied must come from a distributed tape.
+
+    with tf.GradientTape() as tape:         with tf.GradientTape() as tape:
+        loss = loss_fn(y, model(x))             loss = loss_fn(y, model(x))
+    grads = tape.gradient(loss, weights)    tape = hvd.DistributedGradientTape(tape)
+                                            grads = tape.gradient(loss, weights)
+
+## Why it matters
+
+Each rank applies its own gradients, so the ranks train apart. A wrapped optimizer does not help: its
+`apply_gradients` reduces nothing.
+
+## What to do
+
+Wrap the tape with `hvd.DistributedGradientTape` before its first `gradient`, and use the wrapped one.
+
+## What is reported
+
+`gradient` of a plain tape, or `tf.gradients`, that reaches `apply_gradients`; also where the tape is wrapped
+after it, or under a name that is not used. Fine are gradients that go through an `allreduce`, and a loop of
+one rank alone.
+"""
+
+from __future__ import annotations
+
+from trainshift.core.finding import Related, Verdict
+from trainshift.core.program import Program
+from trainshift.core.ranks.together import Together
+from trainshift.restrictions.facts.places import beside, hazard, text_of
+from trainshift.restrictions.restriction import Findings, Hazard
+
+
+def check(program: Program) -> Findings:
+    """One finding for each call that takes gradients which nothing averages."""
+    for plain in program.fact(Together).plain_tapes:
+        text = text_of(program, plain.site.node.func, plain.site)
+        message = f"The gradients of {text}(...) are not averaged: the ranks train apart."
+        related: tuple[Related, ...] = ()
+        if plain.unused is not None:
+            message += " The distributed tape is not the one that is used."
+            related = (beside(program, plain.unused, "the distributed tape"),)
+        yield hazard(program, "HZ08", Verdict.VIOLATED, plain.site, message, related)
+
+
+RULE = Hazard("HZ08", "tape-not-distributed", check, "D", ("HV04",))

@@ -1,0 +1,144 @@
+"""Gradients must be averaged once.
+
+    opt = hvd.DistributedOptimizer(opt)     opt = hvd.DistributedOptimizer(opt)
+    opt = hvd.DistributedOptimizer(opt)     model.compile(opt, "mse")
+
+## Why it matters
+
+A wrapped optimizer in a wrapped optimizer ends in a RecursionError. A sum over averaged gradients is too
+large a step.
+
+## What to do
+
+Remove the outer call.
+
+## What is reported
+
+`DistributedOptimizer` of one that is wrapped already, also by a loop, and a sum of gradients that are
+averaged. Harmless are a tape and an optimizer that are both wrapped, and an average of an average.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from trainshift.core.finding import Verdict
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.program import Program
+from trainshift.core.ranks.averaging import Averaging
+from trainshift.core.ranks.together import Together
+from trainshift.core.ranks.work.rates import TAPE_WRAPS, WRAPS
+from trainshift.core.text.facts import Site, argument
+from trainshift.core.training.executions import in_loop
+from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.steps import Steps
+from trainshift.restrictions.facts.places import beside, hazard
+from trainshift.restrictions.restriction import Findings, Hazard
+
+_DEEPEST = 40
+
+
+def check(program: Program) -> Findings:
+    """One finding for each call that averages what is averaged."""
+    horovod, together = program.fact(Horovod), program.fact(Together)
+    for wraps in (WRAPS, TAPE_WRAPS):
+        sites = {site.node: site for site in horovod.calls(*wraps)}
+        for site in sites.values():
+            given = argument(site.node, 0, "optimizer", "gradtape")
+            inner = _inner(program, given, site, sites) if given is not None else None
+            if inner is not None and given is not None and not _is_before(program, inner, site, given):
+                continue
+            if inner is not None and together.runs(site.scope):
+                message = "What is wrapped here is wrapped already: RecursionError. Remove this call."
+                if inner is site:
+                    message = (
+                        "Each turn of the loop wraps this once more: RecursionError. Wrap it before the loop."
+                    )
+                related = (beside(program, inner, "the inner one"),) if inner is not site else ()
+                yield hazard(program, "HZ09", Verdict.VIOLATED, site, message, related)
+    yield from _reduced(program)
+    yield from _both(program)
+
+
+def _inner(program: Program, given: ast.expr, site: Site, wraps: dict[ast.Call, Site]) -> Site | None:
+    """The wrap whose result an expression is, through names."""
+    waiting, seen = [(Occurrence(given, site.scope, site.statement), 0)], set[int]()
+    while waiting:
+        at, depth = waiting.pop()
+        if id(at.node) in seen or depth > _DEEPEST:
+            continue
+        seen.add(id(at.node))
+        if isinstance(at.node, ast.Call) and at.node in wraps:
+            return wraps[at.node]
+        step = program.names.steps_back(at)
+        waiting += [(each, depth + 1) for each in step.sources] if step is not None else []
+    return None
+
+
+def _is_before(program: Program, inner: Site, outer: Site, given: ast.expr) -> bool:
+    """Whether a wrap surely was made when another one is; an attribute may be set by another call."""
+    if inner is outer:
+        return in_loop(outer.statement)
+    if isinstance(given, ast.Name | ast.Call):
+        return True
+    block, index = program.script.siblings(outer.statement)
+    return inner.statement in block[:index]
+
+
+def _reduced(program: Program) -> Findings:
+    """Gradients that are reduced by hand, and were averaged before."""
+    averaging = program.fact(Averaging)
+    distributed = {each.site.node: each.site for each in program.fact(Steps).gradients if each.wraps}
+    for site in program.script.sites_named("compute_gradients"):
+        receiver = site.node.func.value if isinstance(site.node.func, ast.Attribute) else None
+        if receiver is not None and averaging.averages(Occurrence(receiver, site.scope, site.statement)):
+            distributed[site.node] = site
+    if not distributed:
+        return
+    for site in program.fact(Horovod).calls("allreduce", "grouped_allreduce"):
+        given = argument(site.node, 0, "tensor", "tensors", "value")
+        if given is None:
+            continue
+        at = Occurrence(given, site.scope, site.statement)
+        before = averaging.reached(distributed, at)
+        if not before:
+            continue
+        related = (beside(program, before[0], "they are averaged here"),)
+        if _sums(program, site):
+            message = (
+                "These gradients are averaged already, and are added up here: the step is N times as long."
+            )
+            yield hazard(program, "HZ09", Verdict.VIOLATED, site, message, related)
+        else:
+            message = "These gradients are averaged already. This call only costs time."
+            yield hazard(program, "HZ09", Verdict.HARMLESS, site, message, related)
+
+
+def _sums(program: Program, site: Site) -> bool:
+    operation = argument(site.node, None, "op")
+    average = argument(site.node, None, "average")
+    if isinstance(average, ast.Constant):
+        return not average.value
+    if operation is None:
+        return False
+    names = program.names.full_names(operation, site.scope, site.statement)
+    return any(name.endswith(".Sum") for name in names)
+
+
+def _both(program: Program) -> Findings:
+    """Tapes and optimizers that are both wrapped: only the tape averages."""
+    averaging = program.fact(Averaging)
+    seen = set[Site]()
+    for step in program.fact(Steps).steps:
+        at = Occurrence(step.receiver, step.site.scope, step.statement)
+        wraps = [wrap for gradient in step.gradients for wrap in gradient.wraps]
+        if wraps and averaging.averages(at) and wraps[0] not in seen:
+            seen.add(wraps[0])
+            message = (
+                "The tape and the optimizer are both wrapped. Only the tape averages; leave the optimizer "
+                "as it is."
+            )
+            yield hazard(program, "HZ09", Verdict.HARMLESS, wraps[0], message)
+
+
+RULE = Hazard("HZ09", "distributed-twice", check, "CD")

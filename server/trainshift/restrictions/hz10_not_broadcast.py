@@ -1,0 +1,79 @@
+"""All ranks must start with the same weights.
+
+    model.fit(x, y)                         start = hvd.callbacks.BroadcastGlobalVariablesCallback(0)
+                                            model.fit(x, y, callbacks=[start])
+
+## Why it matters
+
+Each rank draws initial weights of its own. Averaged gradients keep the difference for good.
+
+## What to do
+
+Give `fit` the broadcast callback, or broadcast the variables after the first step.
+
+## What is reported
+
+A loop with averaged gradients of which nothing makes the variables equal: no callback that reaches `fit`, no
+hook, no `broadcast_variables`. Harmless where all ranks draw or load the same weights. A seed of
+`tf.random.set_seed` alone does not do that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainshift.core.finding import Related, Verdict
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.program import Program
+from trainshift.core.ranks.beginning import Beginning
+from trainshift.core.ranks.broadcasts import Broadcasts
+from trainshift.core.ranks.restores import Restores
+from trainshift.core.ranks.together import Together
+from trainshift.core.text.facts import Site, argument
+from trainshift.core.training.horovod import Horovod
+from trainshift.restrictions.facts.places import beside, hazard
+from trainshift.restrictions.restriction import Findings, Hazard
+
+_WHY = "The ranks start with different weights and keep the difference."
+
+
+def check(program: Program) -> Findings:
+    """One finding for each loop whose ranks start apart."""
+    averaged = {loop.sites[0]: loop for loop in program.fact(Together).averaged}
+    undone = program.fact(Broadcasts).spoiled or program.fact(Restores).apart
+    for flaw in program.fact(Beginning).flaws():
+        loop = next((each for each in averaged.values() if flaw.site in each.sites), None)
+        if loop is None or flaw.site is None or undone:
+            continue
+        related = tuple(_unused(program))
+        message = f"{_WHY} Broadcast the variables of rank 0."
+        if related:
+            message = f"{_WHY} The callbacks that broadcast are not passed to this call."
+        verdict = Verdict.HARMLESS if _is_alike(program, flaw.site) else Verdict.VIOLATED
+        if verdict is Verdict.HARMLESS:
+            message = "Nothing broadcasts the weights, but all ranks draw or load the same."
+        yield hazard(program, "HZ10", verdict, flaw.site, message, related)
+
+
+def _unused(program: Program) -> Iterator[Related]:
+    for site in program.fact(Horovod).calls("BroadcastGlobalVariablesCallback"):
+        yield beside(program, site, "the callback that is not used")
+
+
+def _is_alike(program: Program, site: Site) -> bool:
+    """Whether all ranks draw the same weights by one seed, or load them from one file."""
+    names = program.names
+    for seed in program.script.sites_named("set_random_seed"):
+        if names.calls(seed, "tensorflow.keras.utils.set_random_seed"):
+            given = argument(seed.node, 0, "seed")
+            if given is not None and program.fact(Broadcasts).is_alike(
+                Occurrence(given, seed.scope, seed.statement)
+            ):
+                return True
+    return any(
+        program.fact(Broadcasts).loads_for_all(load, site)
+        for load in program.script.sites_named("load_weights", "load_model")
+    )
+
+
+RULE = Hazard("HZ10", "not-broadcast", check, "D", ("HV05", "HV09", "HV12", "HV13", "HV14"))

@@ -1,0 +1,113 @@
+"""What all ranks do together must not run on some ranks only.
+
+    if hvd.rank() == 0:                     loss = hvd.allreduce(loss)
+        loss = hvd.allreduce(loss)          if hvd.rank() == 0:
+        print(loss)                             print(loss)
+
+## Why it matters
+
+Rank 0 waits here for ranks that never come, so the job hangs.
+
+## What to do
+
+Move the call out of the branch, and keep only the print or the write in it.
+
+## What is reported
+
+A collective under a test of the rank whose other branch has none: `allreduce`, a broadcast, `fit` of a
+distributed model, a gradient of a distributed tape, a callback that averages. Fine are `evaluate` and `save`
+on rank 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainshift.core.finding import Verdict
+from trainshift.core.names.occurrence import Occurrence, of_call
+from trainshift.core.names.values import Instance
+from trainshift.core.program import Program
+from trainshift.core.ranks.branches import Branch, Branches
+from trainshift.core.ranks.collectives import Collectives
+from trainshift.core.ranks.list_members import members
+from trainshift.core.ranks.together import Together
+from trainshift.core.text.facts import Scope, Statement, argument
+from trainshift.restrictions.facts.places import beside, hazard
+from trainshift.restrictions.restriction import Findings, Hazard
+
+_SHARED = ("MetricAverageCallback", "BroadcastGlobalVariablesCallback", "BestModelCheckpoint")
+
+
+def check(program: Program) -> Findings:
+    """One finding for each collective that some ranks alone come to."""
+    branches, collectives = program.fact(Branches), program.fact(Collectives)
+    told = set[Scope | None]()
+    for site in collectives.sites:
+        branch = branches.of_call(site)
+        if branch is not None and not _has_twin(program, branch):
+            told.add(site.scope.function())
+            yield _finding(program, of_call(site), branch)
+    for site, inner in collectives.calling.items():
+        branch = branches.of_call(site)
+        if branch is None or _has_twin(program, branch) or inner.scope.function() in told:
+            continue
+        yield _finding(program, of_call(site), branch)
+    for element, branch in _callbacks(program):
+        yield _finding(program, element, branch)
+
+
+def _finding(program: Program, at: Occurrence, branch: Branch):  # type: ignore[no-untyped-def]
+    message = "Some ranks wait here for ranks that never come. Make this call on every rank."
+    related = (beside(program, branch.test, "the test of the rank"),)
+    return hazard(program, "HZ12", Verdict.VIOLATED, at, message, related)
+
+
+def _has_twin(program: Program, branch: Branch) -> bool:
+    """Whether the ranks that do not come to a branch make such a call as well."""
+    if branch.statement is None:
+        return False
+    others: list[Statement] = []
+    for name, block in branch.statement.branches.items():
+        if name != branch.arm:
+            others += block
+    inside = {each for statement in others for each in statement.walk()}
+    collectives = program.fact(Collectives)
+    return any(site.statement in inside for site in (*collectives.sites, *collectives.calling))
+
+
+def _callbacks(program: Program) -> Iterator[tuple[Occurrence, Branch]]:
+    """The callbacks that all ranks need, where they enter a list on some ranks only."""
+    branches = program.fact(Branches)
+    for loop in program.fact(Together).loops:
+        site = loop.sites[0]
+        given = argument(site.node, 5 if site.name == "fit" else None, "callbacks")
+        if given is None:
+            continue
+        for element in members(program.script, given, site.scope, site.statement).elements:
+            values = program.names.values(*element[:3])
+            if not any(isinstance(each, Instance) and each.cls.endswith(_SHARED) for each in values):
+                continue
+            if any(not (isinstance(each, Instance) and each.cls.startswith("horovod.")) for each in values):
+                continue
+            branch = branches.of(element)
+            if branch is None and element.site is not None:
+                branch = branches.of_call(element.site)
+            if branch is not None and not _lists_twin(program, branch, values):
+                yield element, branch
+
+
+def _lists_twin(program: Program, branch: Branch, values: object) -> bool:
+    """Whether the other ranks get a callback of the kind as well."""
+    if branch.statement is None:
+        return False
+    for name, block in branch.statement.branches.items():
+        if name == branch.arm:
+            continue
+        inside = {each for statement in block for each in statement.walk()}
+        names = {each.cls.rpartition(".")[2] for each in values if isinstance(each, Instance)}  # type: ignore[attr-defined]
+        if any(site.statement in inside for site in program.script.sites_named(*names)):
+            return True
+    return False
+
+
+RULE = Hazard("HZ12", "collective-on-some-ranks", check, "H")

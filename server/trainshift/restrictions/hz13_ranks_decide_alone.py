@@ -1,0 +1,194 @@
+"""No rank must leave or steer training by values of its own.
+
+    callbacks = [                           callbacks = [
+        EarlyStopping("loss")]                  hvd.callbacks.MetricAverageCallback(),
+                                                EarlyStopping("loss")]
+
+## Why it matters
+
+Each rank has metrics of its own. One stops and the others die waiting for it, or their rates differ in
+silence.
+
+## What to do
+
+Put `hvd.callbacks.MetricAverageCallback()` before the callback, or average the value before a rank decides by
+it.
+
+## What is reported
+
+`EarlyStopping`, `ReduceLROnPlateau` and `TerminateOnNaN` without `MetricAverageCallback` before them, or on
+some ranks only; and a loop with collectives that a rank leaves on a loss that nothing made equal. Unknown are
+metrics of validation data that all ranks share.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainshift.core.finding import Finding, Verdict
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.names.values import Instance, Literal
+from trainshift.core.program import Program
+from trainshift.core.ranks.branches import Branches
+from trainshift.core.ranks.collectives import Collectives
+from trainshift.core.ranks.dependence import COLLECTIVE
+from trainshift.core.ranks.list_members import members
+from trainshift.core.ranks.together import Together
+from trainshift.core.ranks.work.trails import Trails
+from trainshift.core.text.facts import Site, Statement, argument
+from trainshift.core.training.executions import LOOPS
+from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.loop_kinds import Loop, Pattern
+from trainshift.restrictions.facts.places import hazard
+from trainshift.restrictions.restriction import Findings, Hazard
+
+_STEERING = {"EarlyStopping": "val_loss", "ReduceLROnPlateau": "val_loss", "TerminateOnNaN": "loss"}
+_AVERAGING = "MetricAverageCallback"
+_LEAVING = (ast.Break, ast.Return)
+
+
+def check(program: Program) -> Findings:
+    """One finding for each callback, and each jump, by which ranks part."""
+    for loop in program.fact(Together).averaged:
+        if loop.pattern is Pattern.OPTIMIZER and loop.is_call:
+            yield from _of_callbacks(program, loop)
+        else:
+            yield from _of_jumps(program, loop)
+
+
+def _of_callbacks(program: Program, loop: Loop) -> Iterator[Finding]:
+    site = loop.sites[0]
+    given = argument(site.node, 5 if site.name == "fit" else None, "callbacks")
+    if given is None:
+        return
+    branches = program.fact(Branches)
+    averaged = False
+    for element in members(program.script, given, site.scope, site.statement).elements:
+        values = [each for each in program.names.values(*element[:3]) if isinstance(each, Instance)]
+        kinds = {each.cls.rpartition(".")[2] for each in values}
+        branch = branches.of(element)
+        if branch is None and element.site is not None:
+            branch = branches.of_call(element.site)
+        if _AVERAGING in kinds and branch is None:
+            averaged = True
+        for value in values:
+            kind = value.cls.rpartition(".")[2]
+            if kind not in _STEERING or not value.cls.startswith("tensorflow."):
+                continue
+            if branch is not None:
+                message = (
+                    f"{kind} steers some ranks only, and the others go on without it. Add it on every rank."
+                )
+                yield hazard(program, "HZ13", Verdict.VIOLATED, element, message)
+            elif not averaged or kind == "TerminateOnNaN":
+                yield from _by_own_metrics(program, site, element, value, kind, averaged)
+
+
+def _by_own_metrics(
+    program: Program, site: Site, element: Occurrence, value: Instance, kind: str, averaged: bool
+) -> Iterator[Finding]:
+    if averaged:
+        return
+    message = f"{kind} decides by this rank's own metrics, so ranks part. Put {_AVERAGING} before it."
+    watched = _watched(program, value, kind)
+    if watched.startswith("val_") and _shares_validation(program, site):
+        message = (
+            f"{kind} decides by this rank's own metrics. They are equal only if all ranks validate on "
+            "the same "
+            f"data; else put {_AVERAGING} before it."
+        )
+        yield hazard(program, "HZ13", Verdict.UNKNOWN, element, message)
+    else:
+        yield hazard(program, "HZ13", Verdict.VIOLATED, element, message)
+
+
+def _watched(program: Program, value: Instance, kind: str) -> str:
+    """The metric that a callback looks at."""
+    given = argument(value.node, 0, "monitor")
+    if given is None or kind == "TerminateOnNaN":
+        return _STEERING[kind]
+    site = program.script.site_of(value.node)
+    known = [each.value for each in program.names.site_values(given, site) if isinstance(each, Literal)]
+    return str(known[0]) if known else ""
+
+
+def _shares_validation(program: Program, site: Site) -> bool:
+    """Whether all ranks validate on the same rows."""
+    given = argument(site.node, None, "validation_data")
+    if given is None:
+        return False
+    at = Occurrence(given, site.scope, site.statement)
+    trail = program.fact(Trails).behind(at, True)
+    ranks = set(program.fact(Horovod).calls("rank", "local_rank"))
+    return not any(call in ranks for call in program.fact(Trails).calls(trail))
+
+
+def _of_jumps(program: Program, loop: Loop) -> Iterator[Finding]:
+    """The jumps out of a loop of the script's own, on a value that each rank has computed for itself."""
+    for statement in _around(program, loop):
+        for inner in statement.walk():
+            if not isinstance(inner.node, ast.If) or inner.scope is not statement.scope:
+                continue
+            if not isinstance(inner.node.body[-1], (*_LEAVING, ast.Continue)):
+                continue
+            test = Occurrence(inner.node.test, inner.scope, inner)
+            if program.fact(Branches).of_statement(inner) is None and _is_own(program, test, loop):
+                leaf = inner.branches["body"][-1]
+                message = (
+                    "This rank leaves by a loss of its own, and the others wait for it. Average it first."
+                )
+                yield hazard(program, "HZ13", Verdict.VIOLATED, leaf, message)
+
+
+def _around(program: Program, loop: Loop) -> Iterator[Statement]:
+    """The loop statements of a training loop, outermost first and once."""
+    seen = set[Statement]()
+    sites, known = list(loop.sites), set[Site]()
+    while sites:
+        site = sites.pop()
+        if site in known:
+            continue
+        known.add(site)
+        outer = [each for each in site.statement.path() if isinstance(each.node, LOOPS)]
+        own = [each for each in outer if each.scope.function() is site.scope.function()]
+        if own and own[-1] not in seen:
+            seen.add(own[-1])
+            yield own[-1]
+        function = site.scope.function()
+        sites += program.names.callers(function)[0] if function is not None else []
+
+
+def _is_own(program: Program, test: Occurrence, loop: Loop) -> bool:
+    """Whether a test asks for what the rank's own step gave: a loss that no collective made equal."""
+    trails = program.fact(Trails)
+    trail = trails.behind(test)
+    calls = set(trails.calls(trail))
+    equal = {site for site in calls if site in set(program.fact(Horovod).calls(*COLLECTIVE))}
+    if equal:
+        return False
+    steps = set(loop.sites)
+    functions = {site.scope.function() for site in steps} - {None}
+    runs = {site for site in calls if any(each in functions for each in program.names.called_functions(site))}
+    targets = _losses(program, loop)
+    nodes = {each.node for each in trail}
+    return bool(runs & calls and _reads_result(program, test)) or not targets.isdisjoint(nodes)
+
+
+def _reads_result(program: Program, test: Occurrence) -> bool:
+    return any(isinstance(each, ast.Compare | ast.Call) for each in ast.walk(test.node))
+
+
+def _losses(program: Program, loop: Loop) -> set[ast.AST]:
+    """What the gradients of a loop are taken of, and what `train_on_batch` gives."""
+    found: set[ast.AST] = {site.node for site in loop.sites if site.name == "train_on_batch"}
+    for site in program.fact(Collectives).sites:
+        if site.name == "gradient":
+            given = argument(site.node, 0, "target")
+            if given is not None:
+                step = program.names.steps_back(Occurrence(given, site.scope, site.statement))
+                found |= {each.node for each in step.sources} if step is not None else set()
+    return found
+
+
+RULE = Hazard("HZ13", "ranks-decide-alone", check, "DH")

@@ -1,0 +1,52 @@
+"""Each rank must train on batches of its own.
+
+    ds = ds.shuffle(1000, seed=7)           ds = ds.shuffle(1000, seed=7 + hvd.rank())
+    ds = ds.batch(32)                       ds = ds.batch(32)
+
+## Why it matters
+
+All ranks average gradients of the same batch. N ranks do the work of one, at N times its rate.
+
+## What to do
+
+Add `hvd.rank()` to its seed, or take `.shard(hvd.size(), hvd.rank())` first.
+
+## What is reported
+
+A loop over data that all ranks share, in an order that all ranks share: nothing shuffles, or everything that
+does is seeded alike. Unknown is a seed from outside.
+"""
+
+from __future__ import annotations
+
+from trainshift.core.finding import Verdict
+from trainshift.core.program import Program
+from trainshift.core.ranks.together import Together
+from trainshift.core.ranks.work.feeds import Feeds
+from trainshift.core.ranks.work.seeds import Order
+from trainshift.restrictions.facts.places import hazard
+from trainshift.restrictions.restriction import Findings, Hazard
+
+
+def check(program: Program) -> Findings:
+    """One finding for each loop whose ranks all take the same batches."""
+    feeds = program.fact(Feeds)
+    for loop in program.fact(Together).loops:
+        feed = feeds.of(loop)
+        if not feeds.is_seen(feed) or feeds.is_own(feed):
+            continue
+        order = feeds.order(feed)
+        if order is Order.SAME:
+            message = (
+                "All ranks train on the same batches: N ranks do the work of one, at N times its rate. "
+                "Add hvd.rank() to its seed, or shard the data."
+            )
+            yield hazard(program, "HZ15", Verdict.VIOLATED, loop.sites[0], message)
+        elif order is Order.UNKNOWN:
+            message = (
+                "If all ranks are given one seed here, they train on the same batches. Add hvd.rank() to it."
+            )
+            yield hazard(program, "HZ15", Verdict.UNKNOWN, loop.sites[0], message)
+
+
+RULE = Hazard("HZ15", "same-batches", check, "D", ("HV16",))

@@ -1,0 +1,54 @@
+"""The work of a training loop must be divided among the ranks.
+
+    model.fit(ds, epochs=10)                model.fit(ds, epochs=10, steps_per_epoch=1000 // hvd.size())
+
+## Why it matters
+
+Every rank goes through all of the data, so N ranks take as long as one.
+
+## What to do
+
+Divide the steps, or the epochs, by `hvd.size()`; or give each rank its share of the data.
+
+## What is reported
+
+A loop over data that all ranks share of which neither the steps nor the epochs follow `hvd.size()`. Unknown
+are steps from outside. Fine are ranks that share one batch.
+"""
+
+from __future__ import annotations
+
+from trainshift.core.finding import Verdict
+from trainshift.core.program import Program
+from trainshift.core.ranks.together import Together
+from trainshift.core.ranks.work.feeds import Feed, Feeds
+from trainshift.core.ranks.work.seeds import Order
+from trainshift.restrictions.facts.places import hazard
+from trainshift.restrictions.restriction import Findings, Hazard
+
+
+def check(program: Program) -> Findings:
+    """One finding for each loop in which every rank does all of the work."""
+    feeds = program.fact(Feeds)
+    for loop in program.fact(Together).loops:
+        feed = feeds.of(loop)
+        if not feeds.is_seen(feed) or feeds.is_own(feed) or feeds.is_divided(feed):
+            continue
+        if feeds.keeps_global_batch(feed) or feeds.multiplied_batch(feed) or _is_same(feeds, feed):
+            continue
+        if feeds.is_counted_outside(feed):
+            message = (
+                "Trainshift cannot tell whether these steps are divided by hvd.size(). Check that they are."
+            )
+            yield hazard(program, "HZ17", Verdict.UNKNOWN, loop.sites[0], message)
+        else:
+            message = "Every rank goes through all of the data. Divide the steps by hvd.size()."
+            yield hazard(program, "HZ17", Verdict.VIOLATED, loop.sites[0], message)
+
+
+def _is_same(feeds: Feeds, feed: Feed) -> bool:
+    """Whether another hazard has told of it: all ranks take the same batches."""
+    return feeds.order(feed) is Order.SAME
+
+
+RULE = Hazard("HZ17", "work-not-divided", check, "W", ("HV06", "HV15"))

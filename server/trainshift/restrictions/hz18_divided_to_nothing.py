@@ -1,0 +1,103 @@
+"""What is divided by the number of ranks must not become nothing.
+
+    model.fit(x, y,                         model.fit(x, y,
+              epochs=4 // hvd.size())                 epochs=max(1, 4 // hvd.size()))
+
+## Why it matters
+
+On more ranks than epochs nothing is trained, without a message. Keras stops at `steps_per_epoch=0`.
+
+## What to do
+
+Write `max(1, ...)`, or round up.
+
+## What is reported
+
+A floor division by `hvd.size()` of epochs, whatever their number, and of fewer than 16 steps. Fine are `max`,
+`ceil`, and `or`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainshift.core.finding import Verdict
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.names.values import Literal
+from trainshift.core.program import Program
+from trainshift.core.ranks.dependence import Dependence
+from trainshift.core.ranks.together import Together
+from trainshift.core.ranks.work.feeds import Feeds
+from trainshift.core.text.edit import Change, Edit
+from trainshift.core.text.facts import last_name
+from trainshift.restrictions.facts.places import hazard, text_of
+from trainshift.restrictions.restriction import Findings, Hazard
+
+# So many ranks are usual that fewer steps may be divided to nothing.
+_FEW = 16
+_DEEPEST = 20
+
+
+def check(program: Program) -> Findings:
+    """One finding for each division that may give 0 epochs or steps."""
+    seen = set[int]()
+    for loop in program.fact(Together).loops:
+        feed = program.fact(Feeds).of(loop)
+        for counts, what in ((feed.epochs, "epoch"), (feed.steps, "step")):
+            for count in counts:
+                for at in _divisions(program, count):
+                    if id(at.node) in seen or (what == "step" and not _is_few(program, at)):
+                        continue
+                    seen.add(id(at.node))
+                    text = text_of(program, at.node, at.scope)
+                    message = f"{text} is 0 on more ranks than that: no {what} is run. Write max(1, {text})."
+                    yield hazard(program, "HZ18", Verdict.VIOLATED, at, message, fix=_fix(program, at, text))
+
+
+def _divisions(program: Program, count: Occurrence, depth: int = 0) -> Iterator[Occurrence]:
+    """The divisions by the number of ranks that give a count as they are, rounded down."""
+    node, dependence = count.node, program.fact(Dependence)
+    if depth > _DEEPEST:
+        return
+    if isinstance(node, ast.BinOp):
+        if isinstance(node.op, ast.FloorDiv) and dependence.on_size(count.part(node.right)):
+            yield count
+        return
+    if isinstance(node, ast.Call) and last_name(node.func) in ("int", "floor") and len(node.args) == 1:
+        inner = node.args[0]
+        if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Div):
+            if dependence.on_size(count.part(inner.right)):
+                yield count
+        else:
+            yield from _divisions(program, count.part(inner), depth + 1)
+        return
+    if isinstance(node, ast.BoolOp):
+        return
+    step = program.names.steps_back(count)
+    for each in step.sources if step is not None else ():
+        if not each.tested:
+            yield from _divisions(program, each, depth + 1)
+
+
+def _is_few(program: Program, at: Occurrence) -> bool:
+    node = at.node
+    if isinstance(node, ast.Call):
+        node = node.args[0]
+    assert isinstance(node, ast.BinOp)
+    values = program.names.values(node.left, at.scope, at.statement)
+    known = [each.value for each in values if isinstance(each, Literal)]
+    return (
+        bool(known)
+        and len(known) == len(values)
+        and all(isinstance(each, int | float) and each < _FEW for each in known)
+    )
+
+
+def _fix(program: Program, at: Occurrence, text: str) -> Change:
+    span = program.script.span(at.node, at.scope)
+    edits = (Edit(span.start, span.start, "max(1, "), Edit(span.end, span.end, ")"))
+    return Change("HZ18", f"Write max(1, {text})", span, edits)
+
+
+RULE = Hazard("HZ18", "divided-to-nothing", check, "D")

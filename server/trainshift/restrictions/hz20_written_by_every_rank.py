@@ -1,0 +1,40 @@
+"""One rank alone must write a file.
+
+    model.save("model.h5")                  if hvd.rank() == 0:
+                                                model.save("model.h5")
+
+## Why it matters
+
+All ranks write the same file at once. What is left is broken or lost, and HDF5 ends the job.
+
+## What to do
+
+Write under `if hvd.rank() == 0:`, and add callbacks that write to the list on rank 0 alone.
+
+## What is reported
+
+What every rank writes: models, checkpoints, summaries, files, folders, and callbacks of a `fit` that write.
+Fine are a path that names the rank, a temporary one, and memory.
+"""
+
+from __future__ import annotations
+
+from trainshift.core.finding import Verdict
+from trainshift.core.program import Program
+from trainshift.core.ranks.together import Together
+from trainshift.core.ranks.writes import Writes
+from trainshift.restrictions.facts.places import hazard, text_of
+from trainshift.restrictions.restriction import Findings, Hazard
+
+
+def check(program: Program) -> Findings:
+    """One finding for each write that all ranks make at one path."""
+    if not program.fact(Together).loops:
+        return
+    for at in program.fact(Writes).by_all:
+        name = text_of(program, at.node.func, at.scope)  # type: ignore[attr-defined]
+        message = f"Every rank runs {name}(...) and writes the same file. Keep it to rank 0."
+        yield hazard(program, "HZ20", Verdict.VIOLATED, at, message)
+
+
+RULE = Hazard("HZ20", "written-by-every-rank", check, "C", ("HV08", "HV09", "HV12", "HV14"))

@@ -1,0 +1,38 @@
+"""What training prints must come from one rank.
+
+    print("loss", loss)                     if hvd.rank() == 0:
+                                                print("loss", loss)
+
+## Why it matters
+
+Every line comes once from each rank, and their progress bars write over each other.
+
+## What to do
+
+Print under `if hvd.rank() == 0:`, and give `fit` `verbose=1 if hvd.rank() == 0 else 0`.
+
+## What is reported
+
+`print` and `tf.print` in a training loop or step, and a `fit` that is not silent. Fine is what names the
+rank, and what is printed before or after the loop.
+"""
+
+from __future__ import annotations
+
+from trainshift.core.finding import Verdict
+from trainshift.core.program import Program
+from trainshift.core.ranks.writes import Writes
+from trainshift.restrictions.facts.places import hazard
+from trainshift.restrictions.restriction import Findings, Hazard
+
+
+def check(program: Program) -> Findings:
+    """One finding for each call by which all ranks show the same."""
+    for site in program.fact(Writes).printed:
+        message = "Every rank prints this. Print on rank 0 only."
+        if site.name.startswith("fit"):
+            message = "Every rank shows a progress bar. Pass verbose=1 if hvd.rank() == 0 else 0."
+        yield hazard(program, "HZ21", Verdict.VIOLATED, site, message)
+
+
+RULE = Hazard("HZ21", "printed-by-every-rank", check, "W", ("HV07", "HV09"))

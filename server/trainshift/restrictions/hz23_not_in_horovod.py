@@ -1,0 +1,84 @@
+"""Names and arguments must be those that Horovod has.
+
+    import horovod.tensorflow as hvd        import horovod.tensorflow.keras as hvd
+    hvd.callbacks.                          hvd.callbacks.
+        LearningRateWarmupCallback()            LearningRateWarmupCallback(initial_lr=0.01 * hvd.size())
+
+## Why it matters
+
+The script ends with an AttributeError or a TypeError, often only when training begins.
+
+## What to do
+
+Import the module that has the name, or pass what it takes.
+
+## What is reported
+
+Names that `horovod.tensorflow`, `horovod.tensorflow.keras` or `horovod.keras` do not have, unknown and
+missing arguments, `average` beside `op`, `broadcast_global_variables` in TensorFlow 2, and callbacks that
+fail with the momentum of new optimizers. `average` alone is harmless: Horovod still takes it.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from trainshift.core.finding import Verdict
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.program import Program
+from trainshift.core.ranks.strangers import Stranger, Strangers
+from trainshift.core.ranks.work.rates import Rates
+from trainshift.core.text.edit import Change, Edit
+from trainshift.restrictions.facts.places import hazard
+from trainshift.restrictions.restriction import Findings, Hazard
+
+_NUMBERS = (ast.Constant, ast.Name, ast.Attribute, ast.BinOp, ast.Call)
+
+
+def check(program: Program) -> Findings:
+    """One finding for each use that Horovod does not take."""
+    for each in program.fact(Strangers).all:
+        verdict = Verdict.HARMLESS if each.is_mild else Verdict.VIOLATED
+        fix = _fix(program, each)
+        yield hazard(program, "HZ23", verdict, each.place, each.message, fix=fix)
+
+
+def _fix(program: Program, stranger: Stranger) -> Change | None:
+    """The argument that is missing, where the script shows what it is to be."""
+    node = stranger.place.node
+    if not isinstance(node, ast.Call):
+        return None
+    if stranger.message.endswith("momentum_correction=False."):
+        return _given(program, stranger.place, "momentum_correction", "False")
+    rate = _rate(program, stranger.place) if stranger.missing == ("initial_lr",) else ""
+    return _given(program, stranger.place, "initial_lr", rate) if rate else None
+
+
+def _given(program: Program, at: Occurrence, name: str, value: str) -> Change:
+    assert isinstance(at.node, ast.Call)
+    span = program.script.span(at.node, at.scope)
+    parts = [*at.node.args, *(word.value for word in at.node.keywords)]
+    end = max((program.script.span(each, at.scope).end for each in parts), default=span.end - 1)
+    text = f"{', ' if parts else ''}{name}={value}"
+    return Change("HZ23", f"Pass {name}", span, (Edit(end, end, text),))
+
+
+def _rate(program: Program, at: Occurrence) -> str:
+    """The text of the one rate that the program's optimizers are given, if it reads the same here."""
+    rates = program.fact(Rates)
+    texts = set()
+    for site in rates.shared:
+        rate = rates.rate(site)
+        if rate is None or not all(isinstance(each, _NUMBERS) for each in _parts(rate.node)):
+            return ""
+        if rate.scope.function() is not at.scope.function():
+            return ""
+        texts.add(program.script.text(rate.node, rate.scope))
+    return texts.pop() if len(texts) == 1 else ""
+
+
+def _parts(node: ast.expr) -> list[ast.AST]:
+    return [each for each in ast.walk(node) if isinstance(each, ast.expr)]
+
+
+RULE = Hazard("HZ23", "not-in-horovod", check, "C")
