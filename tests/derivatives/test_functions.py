@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -284,6 +285,21 @@ def test_of_arrays_that_are_changed() -> None:
     for name in names_of(text):
         point = {"x": numpy.array([0.7, -0.4, 1.2, 0.5]), "w": numpy.array([0.6, 0.8, -0.5, 1.1])}
         trial = Trial(text, name, point)
+        trial.forward()
+        trial.reverse()
+        trial.twice()
+
+
+@pytest.mark.proof
+def test_of_batches() -> None:
+    import numpy
+
+    draw = numpy.random.RandomState(5).randn
+    text = (FOLDER / "batches.py").read_text(encoding="utf-8")
+    args = {"X": draw(5, 3), "W1": draw(3, 4), "b1": draw(4), "W2": draw(4, 3), "b2": draw(3)}
+    args["Y"] = numpy.eye(3)[[0, 1, 2, 0, 1]]
+    for name in re.findall(r"^def (\w+)\(X, ", text, re.MULTILINE):
+        trial = Trial(text, name, args, ("Y",))
         trial.forward()
         trial.reverse()
         trial.twice()

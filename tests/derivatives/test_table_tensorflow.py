@@ -188,6 +188,7 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
         for tb in (False, True)
     ),
     ("linalg.matvec", "tf.linalg.matvec(a, b)", {"a": A, "b": V}),
+    ("linalg.matrix_transpose", "tf.linalg.matrix_transpose(a)", {"a": A}),
     (
         "nn.softmax_cross_entropy_with_logits",
         "tf.nn.softmax_cross_entropy_with_logits(labels=labels, logits=logits)",

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from trainshift.core.text.lean import kind_of
 from trainshift.derivatives.reading.analysis import Analysis
-from trainshift.derivatives.reading.function import Function
+from trainshift.derivatives.reading.function import Function, own_nodes
 from trainshift.derivatives.reading.nodes import Nodes, method
 from trainshift.derivatives.reading.reader import CHANGING, LOSING, READING, Reader, loses
 from trainshift.derivatives.result import Refusal
@@ -97,7 +97,7 @@ class Checks:
 
     def _function(self, function: Function) -> None:
         reader, nodes = Reader(function), Nodes(function)
-        for node in _own(function.body):
+        for node in own_nodes(function.body):
             match node:
                 case ast.Call():
                     self._call(function, reader, nodes, node)
@@ -205,7 +205,7 @@ class Checks:
                 self.refuse(each.shared.node, said)
 
     def _sequences(self, function: Function, reader: Reader) -> None:
-        for node in _own(function.body):
+        for node in own_nodes(function.body):
             if (
                 isinstance(node, ast.For)
                 and isinstance(node.iter, ast.Name)
@@ -225,15 +225,6 @@ class Checks:
 _KNOWN = {*table.OPERATORS, "Pow", "MatMult", "FloorDiv"}
 
 
-def _own(statements: Sequence[ast.stmt]) -> Iterator[ast.AST]:
-    waiting: list[ast.AST] = list(statements)
-    while waiting:
-        node = waiting.pop()
-        yield node
-        if not isinstance(node, ast.FunctionDef | ast.Lambda):
-            waiting.extend(ast.iter_child_nodes(node))
-
-
 def _inside(node: ast.expr) -> Iterator[ast.AST]:
     """The parts of a value that are values: no conditions and no indices."""
     yield node
@@ -248,7 +239,7 @@ def _inside(node: ast.expr) -> Iterator[ast.AST]:
 
 
 def _values(statements: Sequence[ast.stmt]) -> Iterator[ast.expr]:
-    for node in _own(statements):
+    for node in own_nodes(statements):
         if (
             isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Return)
             and node.value is not None

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import NamedTuple
 
 from trainshift.core.text.edit import Edit
 from trainshift.derivatives.checks import Checks
 from trainshift.derivatives.choice import chosen
 from trainshift.derivatives.forward.build import Tangents
 from trainshift.derivatives.layout import Layout
+from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.expand import expand
 from trainshift.derivatives.reading.module import MADE, Module
 from trainshift.derivatives.result import Derived, Impossible, Mode, NotFound, Refusal, Refused
@@ -26,6 +27,13 @@ IMPORTS = {
     "math": ("math", "import math"),
     "tf": ("tensorflow", "import tensorflow as tf"),
 }
+
+
+class Made(NamedTuple):
+    """The functions of a derivative, and what knows their helpers and imports."""
+
+    build: Analysis
+    functions: list[ast.FunctionDef]
 
 
 def derive(
@@ -55,10 +63,10 @@ def derive(
             raise NotFound(f"{function} has no parameter {given}")
     by, left_out = (list(wrt), ()) if wrt is not None else chosen(node)
     made = name or f"{function}_{SUFFIX[mode]}"
-    found = _functions(module, node, mode, by, made)
-    if isinstance(found, tuple):
-        return Refused(function, mode, found)
-    build, functions = found
+    try:
+        build, functions = _made(module, node, mode, by, made)
+    except Impossible as found:
+        return Refused(function, mode, found.refusals)
     comment = f"{MADE}{function} --mode {mode}"
     texts: dict[str, str] = {}
     options = f" --wrt {','.join(by)}" + (f" --name {name}" if name else "")
@@ -79,38 +87,29 @@ def derive(
     return Derived(function, mode, made, added, tuple(by), tuple(left_out), tuple(edits), result)
 
 
-def _functions(
-    module: Module, node: ast.FunctionDef, mode: Mode, by: list[str], made: str
-) -> tuple[Refusal, ...] | list[Any]:
-    """The new functions and what they need, or the refusals."""
+def _made(module: Module, node: ast.FunctionDef, mode: Mode, by: list[str], made: str) -> Made:
+    """The new functions and what they need; raises `Impossible`."""
     try:
         build = (Build if mode == "reverse" else Tangents)(module, node.name, by, rows(), made)
         refusals = list(Checks(build, by).all())
         if made in module.functions and not _is_made(module, made):
             place = module.functions[made]
-            refusals.append(
-                Refusal(place.lineno, place.col_offset + 1, f"there is another {made}: give a --name")
-            )
+            said = f"there is another {made}: give a --name"
+            refusals.append(Refusal(place.lineno, place.col_offset + 1, said))
         if refusals:
-            return tuple(sorted(refusals))
+            raise Impossible(tuple(sorted(refusals)))
         expand(build)
-        functions = build.gradient() if isinstance(build, Build) else build.functions_made()
-    except Impossible as found:
-        return (found.refusal,)
-    except (
-        AssertionError,
-        AttributeError,
-        IndexError,
-        KeyError,
-        RecursionError,
-        RuntimeError,
-        TypeError,
-        ValueError,
-    ) as wrong:
-        # What nobody has thought of is refused too, and says so.
-        said = f"{node.name} is written in a way that is not known: {type(wrong).__name__} {wrong}"
-        return (Refusal(node.lineno, node.col_offset + 1, said.strip()),)
-    return [build, functions]
+        return Made(build, build.functions_made())
+    except RecursionError as wrong:
+        raise _at(node, f"{node.name} is nested too deeply to be read") from wrong
+    except (AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as wrong:
+        # A person who waits for a derivative is told in the place where reasons stand, but whose fault it is.
+        said = f"a mistake of Trainshift, please report it: {type(wrong).__name__} {wrong}"
+        raise _at(node, said.strip()) from wrong
+
+
+def _at(node: ast.stmt, said: str) -> Impossible:
+    return Impossible((Refusal(node.lineno, node.col_offset + 1, said),))
 
 
 def _taken(module: Module, helpers: Iterable[str]) -> tuple[Refusal, ...]:

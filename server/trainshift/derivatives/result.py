@@ -33,9 +33,9 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Impossible(Exception):
-    """What only shows while the derivative is made: a change that cannot be undone, a value without a row."""
+    """There is no derivative, for these reasons."""
 
-    refusal: Refusal
+    refusals: tuple[Refusal, ...]
 
 
 @dataclass(frozen=True, slots=True)

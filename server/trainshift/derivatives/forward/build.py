@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
 
 from trainshift.derivatives import terms
 from trainshift.derivatives.forward.statements import Forward
 from trainshift.derivatives.layout import function_of, listed, same_arguments
 from trainshift.derivatives.reading.analysis import Analysis
-from trainshift.derivatives.reading.function import Function, Rows
-from trainshift.derivatives.reading.module import Module
+from trainshift.derivatives.reading.function import Function
 
 
 class Tangents(Analysis):
     """Everything that the jvp of one function needs."""
 
-    def __init__(self, module: Module, start: str, wrt: Sequence[str], rows: Rows, made: str) -> None:
-        super().__init__(module, start, wrt, rows, False)
-        self.wrt = list(wrt)
-        self.made = made
-        self.names: dict[Function, str] = {}
-        self.helpers: set[str] = set()
-        self.needs: set[str] = set()
+    reverse = False
 
     def made_name(self, function: Function) -> str:
         """The name of a function's jvp."""
@@ -74,7 +66,7 @@ class Tangents(Analysis):
 
     def jvp(self, function: Function) -> ast.FunctionDef:
         """The value of a function and its tangent."""
-        way = Forward(function, self)
+        way = Forward(function)
         body = way.run()
         given = self._signature(function)
         if function is self.start:

@@ -5,23 +5,15 @@ from __future__ import annotations
 import ast
 
 from trainshift.derivatives import terms
-from trainshift.derivatives.reading.function import Function, Whole, bound, root_of
-from trainshift.derivatives.reading.nodes import Node, Nodes
+from trainshift.derivatives.reading.function import bound, root_of
+from trainshift.derivatives.reading.nodes import Node
 from trainshift.derivatives.tables.table_helpers import JOINT
 from trainshift.derivatives.terms import rebuilt
+from trainshift.derivatives.writer import Writer
 
 
-class Values:
+class Values(Writer):
     """The values and tangents of expressions of one function."""
-
-    def __init__(self, function: Function, whole: Whole) -> None:
-        self.function = function
-        self.whole = whole
-        self.nodes = Nodes(function)
-        self.out: list[ast.stmt] = []
-        self.dots: dict[str, str] = {}
-        self.helpers: set[str] = set()
-        self.needs: set[str] = set()
 
     def begun(self, name: str, given: bool) -> ast.stmt:
         """The tangent of a parameter that the derivative is not along."""
@@ -43,11 +35,6 @@ class Values:
         if key not in dots:
             dots[key] = (owner or self.function).fresh(f"{name}_dot")
         return dots[key]
-
-    def helper(self, name: str, *args: ast.expr) -> ast.expr:
-        """A call of a helper, which is then put into the file."""
-        self.helpers.add(name)
-        return terms.call(name, *(terms.copied(each) for each in args))
 
     # Expressions.
 
@@ -101,8 +88,8 @@ class Values:
         assert isinstance(expr, ast.Call)
         new: dict[int, ast.expr] = {}
         for _, child in node.params:
-            if self._is_function(child.expr):
-                new[id(child.expr)] = self._as_function(child.expr)
+            if self.is_function(child.expr):
+                new[id(child.expr)] = self.as_function(child.expr)
                 continue
             if child.active and not isinstance(child.expr, ast.Name):
                 child.needed = child.sort == "row"
@@ -112,30 +99,16 @@ class Values:
         arguments = [rebuilt(each, new) for each in expr.args]
         keywords = [ast.keyword(each.arg, rebuilt(each.value, new)) for each in expr.keywords]
         if node.target is None:
-            given = [child for _, child in node.params if not self._is_function(child.expr)]
+            given = [child for _, child in node.params if not self.is_function(child.expr)]
             dots = [self._tangent(child) for child in given]
             return ast.Call(self.plain(expr.func), [*arguments, *dots], keywords)
         target = node.target
         given_params = dict(node.params)
         for param in self.whole.signature(target)[0]:
             if param in given_params:
-                name = Values(target, self.whole).dot(param)
+                name = Values(target).dot(param)
                 keywords.append(ast.keyword(name, self._tangent(given_params[param])))
         return ast.Call(terms.name(self.whole.made_name(target)), arguments, keywords)
-
-    def _is_function(self, expr: ast.expr) -> bool:
-        if not isinstance(expr, ast.Name):
-            return False
-        owner = self.function.owner(expr.id)
-        if owner is None:
-            return expr.id in self.whole.module.functions
-        return owner.kind(expr.id).has("function")
-
-    def _as_function(self, expr: ast.expr) -> ast.expr:
-        assert isinstance(expr, ast.Name)
-        if self.function.owner(expr.id) is None:
-            return terms.name(self.whole.made_name(self.whole.function(expr.id)))
-        return self.plain(expr)
 
     def plain(self, expr: ast.expr) -> ast.expr:
         """An expression without tangent: functions inside give a tangent too, which is left."""
@@ -164,7 +137,7 @@ class Values:
         asked = [each for each in self.whole.signature(target)[0] if each in values]
         if target.escapes:
             return given
-        dots = [ast.keyword(Values(target, self.whole).dot(each), self._zero(values[each])) for each in asked]
+        dots = [ast.keyword(Values(target).dot(each), self._zero(values[each])) for each in asked]
         return [*given, *dots]
 
     def _value(self, node: Node) -> ast.expr:
@@ -227,11 +200,7 @@ class Values:
             if not child.active or param not in row.forward:
                 continue
             template = row.forward[param]
-            for each in terms.template_names(template):
-                if each in ("np", "math", "tf"):
-                    self.needs.add(each)
-                elif each.startswith("_") and len(each) > 1:
-                    self.helpers.add(each)
+            self.use(template)
             made = terms.simplified(terms.filled(template, {**values, "d": self._tangent(child)}))
             total = made if total is None else terms.summed(total, made)
         if total is None:
@@ -276,7 +245,7 @@ class Values:
                     [terms.copied(each) for each in expr.keys if each],
                     [self._zero(each) for each in expr.values],
                 )
-        if self._is_function(expr):
+        if self.is_function(expr):
             return terms.constant(None)
         if not self.whole.arrays and self.nodes.reader.kind(expr).numeric:
             return terms.constant(0.0)

@@ -17,13 +17,20 @@ MOST_READINGS = 200
 class Analysis:
     """All functions that a derivative needs, and a fixed point of what is active in them.
 
-    `wrt` are the parameters of the function at `start` that are differentiated by.
+    `wrt` are the parameters of the function at `start` that are differentiated by, `made` is the name of the
+    new function. `helpers` and `needs` are what the new functions call and import.
     """
 
-    def __init__(self, module: Module, start: str, wrt: Sequence[str], rows: Rows, reverse: bool) -> None:
+    reverse: bool
+
+    def __init__(self, module: Module, start: str, wrt: Sequence[str], rows: Rows, made: str) -> None:
         self.module = module
         self.rows = rows
-        self.reverse = reverse
+        self.wrt = list(wrt)
+        self.made = made
+        self.names: dict[Function, str] = {}
+        self.helpers: set[str] = set()
+        self.needs: set[str] = set()
         self.functions: dict[str, Function] = {}
         self.arrays = False
         self.tensors = False
@@ -98,6 +105,10 @@ class Analysis:
         return [each for each in self.every() if function in _around(each)]
 
     # What each mode answers.
+
+    def functions_made(self) -> list[ast.FunctionDef]:
+        """The derivative of the function at the start, after all that it needs."""
+        raise NotImplementedError
 
     def made_name(self, function: Function) -> str:
         """The name of a function's derivative."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from keyword import iskeyword
 from typing import Protocol
@@ -22,12 +22,17 @@ CHANGING_METHODS = frozenset(("append", "extend", "insert", "update", "pop"))
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Two names that may be one, by the statement that makes them so, and whether a number would not be."""
+    """Two names that may be one, by the statement that makes them so.
+
+    `unsure`: a number would not be. `stored`: the second was stored into the first, which copies it if
+    that is an array.
+    """
 
     node: ast.stmt
     name: str
     other: str
     unsure: bool
+    stored: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +109,7 @@ class Function:
         arguments = node.args
         self.params = [each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
         self.foreign: set[str] = set()
-        for each in _own(node.body):
+        for each in own_nodes(node.body):
             if isinstance(each, ast.Nonlocal):
                 self.foreign.update(each.names)
         self.local = (set(self.params) | names_bound(node.body)) - self.foreign
@@ -169,7 +174,7 @@ class Function:
     @cached_property
     def changes_outside(self) -> bool:
         """Whether it assigns variables around it, or changes what they hold."""
-        for node in _own(self.node.body):
+        for node in own_nodes(self.node.body):
             roots: list[str | None] = []
             if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
                 roots.append(root_of(node))
@@ -203,7 +208,7 @@ def _identifiers(node: ast.AST) -> set[str]:
     return found
 
 
-def _own(statements: Iterable[ast.stmt]) -> Iterable[ast.AST]:
+def own_nodes(statements: Iterable[ast.stmt]) -> Iterator[ast.AST]:
     """All nodes of statements without those of functions in them."""
     waiting: list[ast.AST] = list(statements)
     while waiting:

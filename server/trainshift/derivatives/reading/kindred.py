@@ -9,7 +9,11 @@ from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Function
 from trainshift.derivatives.reading.kinds import ANY, Kind
 
-_MAKING = frozenset(("zeros", "ones", "eye", "arange", "array", "full", "stack", "concatenate", "zeros_like"))
+# Functions of NumPy and TensorFlow whose value is an array, and no number.
+_MAKING = frozenset(
+    ["zeros", "ones", "empty", "eye", "arange", "linspace", "array", "full", "stack", "concatenate", "vstack",
+     "hstack", "outer", "diag", "zeros_like", "ones_like", "empty_like", "full_like", "tril", "triu", "tile"]
+)  # fmt: skip
 
 
 class KindReader:

@@ -79,7 +79,8 @@ class Nodes:
         """The refusal of an expression that nothing is known to do with."""
         text = self.module.lines[getattr(expr, "lineno", 1) - 1].encode()[: getattr(expr, "col_offset", 0)]
         said = f"no derivative of {ast.unparse(expr)} is known"
-        return Impossible(Refusal(getattr(expr, "lineno", 1), len(text.decode(errors="replace")) + 1, said))
+        refusal = Refusal(getattr(expr, "lineno", 1), len(text.decode(errors="replace")) + 1, said)
+        return Impossible((refusal,))
 
     def _active(self, expr: ast.expr) -> bool:
         """Whether a derivative flows out of an expression: it varies, and all of what it is made of is of
@@ -151,6 +152,8 @@ class Nodes:
             return whole
         if dotted not in rows and isinstance(expr.func, ast.Name):
             dotted = self.module.helpers.get(expr.func.id, dotted)
+            if self.whole.tensors and f"{dotted}.tensors" in rows:
+                dotted += ".tensors"
         return rows.get(dotted)
 
     def settled(self, expr: ast.expr) -> bool:

@@ -211,7 +211,7 @@ class Sharing:
         self.changed.add(name)
         live = self.live.after(node)
         for pair, shared in pairs.items():
-            if name not in pair:
+            if name not in pair or (shared.stored and name == shared.name):
                 continue
             (other,) = pair - {name}
             if other.endswith(GIVEN) and self._partner_shows(pair, name, kind):
@@ -252,7 +252,10 @@ class Sharing:
         for name, _, unsure in new:
             pairs = self._with(pairs, node, name, partners[name], unsure)
         if isinstance(target, ast.Subscript) and (root := root_of(target)):
-            pairs = self._with(pairs, node, root, self.sources(value), False)
+            base = self.reader.kind(target.value)
+            if not base.has("array"):
+                stored = self._arrayish(base)
+                pairs = self._with(pairs, node, root, self.sources(value), False, stored)
         return pairs
 
     def _parts(
@@ -277,7 +280,15 @@ class Sharing:
     def _with_partners(self, names: set[str], pairs: Pairs) -> set[str]:
         return names | {each for pair in pairs if pair & names for each in pair}
 
-    def _with(self, pairs: Pairs, node: ast.stmt, name: str, others: set[str], unsure: bool) -> Pairs:
+    def _with(
+        self,
+        pairs: Pairs,
+        node: ast.stmt,
+        name: str,
+        others: set[str],
+        unsure: bool,
+        stored: bool = False,
+    ) -> Pairs:
         kind = self.function.kind(name)
         if kind.has("function") or self.nodes.certain(terms.name(name)):
             return pairs
@@ -287,7 +298,7 @@ class Sharing:
             if not self._meet(kind, self._kind(other)):
                 continue
             pair = frozenset((name, other))
-            pairs[pair] = Shared(node, name, other, unsure)
+            pairs[pair] = Shared(node, name, other, unsure, stored)
             if not other.endswith(GIVEN):
                 self.ever[pair] = pairs[pair]
         return pairs

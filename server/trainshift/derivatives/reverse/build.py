@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from trainshift.derivatives import terms
 from trainshift.derivatives.layout import function_of, listed, same_arguments
 from trainshift.derivatives.reading.analysis import Analysis
-from trainshift.derivatives.reading.function import Function, Rows, root_of
-from trainshift.derivatives.reading.module import Module
+from trainshift.derivatives.reading.function import Function, root_of
 from trainshift.derivatives.reading.reader import loses
 from trainshift.derivatives.result import Impossible, Refusal
 from trainshift.derivatives.reverse.ways import Ways
@@ -24,13 +23,7 @@ SHAPES = frozenset(("_cells", "_zeros", "len"))
 class Build(Analysis):
     """Everything that the gradient of one function needs."""
 
-    def __init__(self, module: Module, start: str, wrt: Sequence[str], rows: Rows, made: str) -> None:
-        super().__init__(module, start, wrt, rows, True)
-        self.wrt = list(wrt)
-        self.made = made
-        self.names: dict[Function, str] = {}
-        self.helpers: set[str] = set()
-        self.needs: set[str] = set()
+    reverse = True
 
     # What functions are called, and what they give back.
 
@@ -202,7 +195,7 @@ class Build(Analysis):
             after += put_right(given, held, function.kind(name).has("dict"))
         return before, after
 
-    def gradient(self) -> list[ast.FunctionDef]:
+    def functions_made(self) -> list[ast.FunctionDef]:
         """The gradient of the function at the start, after all vjp that it needs."""
         start = self.start
         others: list[ast.FunctionDef] = []
@@ -358,7 +351,7 @@ class Build(Analysis):
 
 def _cannot_undo(node: ast.Call) -> Impossible:
     said = f"{ast.unparse(node)} changes what the way back reads and cannot be undone"
-    return Impossible(Refusal(node.lineno, node.col_offset + 1, said))
+    return Impossible((Refusal(node.lineno, node.col_offset + 1, said),))
 
 
 def _reads(way: Ways) -> tuple[set[str], set[str]]:

@@ -69,8 +69,8 @@ class Calls(Pull):
         self.pullbacks[id(node)] = pullback
         new: dict[int, ast.expr] = {}
         for param, child in node.params:
-            if self._is_function(child.expr):
-                new[id(child.expr)] = self._as_function(child.expr)
+            if self.is_function(child.expr):
+                new[id(child.expr)] = self.as_function(child.expr)
                 continue
             made = self.ahead(child, lines)
             carried = node.target is not None and param in self.whole.signature(node.target)[1]
@@ -99,21 +99,6 @@ class Calls(Pull):
         keywords = [ast.keyword(each.arg, rebuilt(each.value, new)) for each in expr.keywords]
         return ast.Call(function, arguments, keywords)
 
-    def _is_function(self, expr: ast.expr) -> bool:
-        if not isinstance(expr, ast.Name):
-            return False
-        owner = self.function.owner(expr.id)
-        if owner is None:
-            return expr.id in self.whole.module.functions
-        return owner.kind(expr.id).has("function")
-
-    def _as_function(self, expr: ast.expr) -> ast.expr:
-        assert isinstance(expr, ast.Name)
-        owner = self.function.owner(expr.id)
-        if owner is None:
-            return terms.name(self.whole.made_name(self.whole.function(expr.id)))
-        return self.plain(expr)
-
     def _call_back(self, node: Node, bar: ast.expr | None) -> None:
         """The call of a pullback, its results added to the adjoints of the arguments."""
         target = node.target
@@ -121,7 +106,7 @@ class Calls(Pull):
             params, carried = self.whole.signature(target)
             given = dict(node.params)
         else:
-            given = {param: child for param, child in node.params if not self._is_function(child.expr)}
+            given = {param: child for param, child in node.params if not self.is_function(child.expr)}
             params, carried = list(given), set()
         arguments: list[ast.expr] = []
         if target is None or not target.value.has("function"):

@@ -8,24 +8,22 @@ from collections.abc import Sequence
 
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Function
-from trainshift.derivatives.reading.nodes import Node, Nodes
+from trainshift.derivatives.reading.nodes import Node
 from trainshift.derivatives.terms import rebuilt
+from trainshift.derivatives.writer import Writer
 
 Term = tuple[ast.expr, bool]
 
 
-class Pull:
+class Pull(Writer):
     """Takes expressions apart: `ahead` gives their text on the way forward, `push` and `flush` the way back.
 
     `present` are the variables whose adjoint has been started, `out` the statements of the way back so far.
     """
 
     def __init__(self, function: Function) -> None:
-        self.function = function
-        self.whole = function.whole
-        self.nodes = Nodes(function)
+        super().__init__(function)
         self.present: set[str] = set()
-        self.out: list[ast.stmt] = []
         self.bars: dict[str, str] = {}
         self.terms: dict[str, list[Term]] = {}
         self.held_terms: dict[str, list[Term]] = {}
@@ -33,8 +31,6 @@ class Pull:
         self.resized: set[str] = set()
         self.lengths: set[str] = set()
         self.consumed: set[str] = set()
-        self.helpers: set[str] = set()
-        self.needs: set[str] = set()
 
     # Names.
 
@@ -81,11 +77,6 @@ class Pull:
         """Whether a variable holds nodes of a linked structure, which are unpacked and made anew as
         tuples."""
         return self.function.kind(name).has("linked")
-
-    def helper(self, name: str, *args: ast.expr) -> ast.expr:
-        """A call of a helper, which is then put into the file."""
-        self.helpers.add(name)
-        return terms.call(name, *(terms.copied(each) for each in args))
 
     # The way forward.
 
@@ -201,14 +192,6 @@ class Pull:
             self.use(template)
             made = terms.simplified(terms.filled(template, {**values, "d": bar}))
             self.push(child, made, pending or child.pending if row.elementwise else False)
-
-    def use(self, template: str) -> None:
-        """Notes the modules and helpers that a template asks for."""
-        for each in terms.template_names(template):
-            if each in ("np", "math", "tf"):
-                self.needs.add(each)
-            elif each.startswith("_") and len(each) > 1:
-                self.helpers.add(each)
 
     def _item(self, node: Node, bar: ast.expr, pending: bool) -> None:
         """An element of a variable goes to its adjoint; one of another value to an adjoint made for it."""
@@ -347,9 +330,7 @@ class Pull:
         tensor = self.whole.tensors and not (base is not None and base.has("list", "tuple", "dict"))
         if tensor or not self._simple(index, base is not None and base.has("array")):
             held = place.value
-            made = self.helper("_add_at", held, as_value(index), bar)
-            is_new = tensor or isinstance(held, ast.Name)
-            self.emit(terms.assign(held, made) if is_new else ast.Expr(made))
+            self.emit(terms.assign(held, self.helper("_add_at", held, as_value(index), bar)))
         elif kind.numeric:
             self.emit(terms.added(place, terms.simplified(bar)))
         elif kind.has("array"):

@@ -72,6 +72,7 @@ def _unbroadcast(bar, x):
 }
 _NEEDS = {
     "_add_at": ("_add",),
+    "_others_dot": ("_others",),
     "_parts": ("_like",),
     "_shares": ("_spread",),
     "_tensordot_left_bar": ("_tensordot_axes",),

@@ -23,6 +23,18 @@ def _others(x, axis=None):
     behind = np.cumprod(np.concatenate([one, x[:0:-1]]), axis=0)[::-1]
     return np.moveaxis(ahead * behind, 0, axis)
 ''',
+    "_others_dot": '''
+def _others_dot(dot, x, axis=None):
+    """The tangent of _others(x, axis) along dot."""
+    if axis is None:
+        return np.reshape(_others_dot(np.ravel(dot), np.ravel(x), 0), np.shape(x))
+    dot, x = np.moveaxis(dot, axis, 0), np.moveaxis(x, axis, 0)
+    found = np.zeros(np.shape(x))
+    for k in range(len(x)):
+        rest = np.arange(len(x)) != k
+        found[rest] += dot[k] * _others(x[rest], 0)
+    return np.moveaxis(found, 0, axis)
+''',
     "_shares": '''
 def _shares(x, y, axis=None, keepdims=False):
     """For each element of x its share in y, the largest or smallest: ties share equally."""

@@ -7,14 +7,21 @@ from collections.abc import Mapping
 from trainshift.derivatives.tables.table import Row
 
 
-def _row(name: str, params: str, forward: Mapping[str, str], reverse: Mapping[str, str] | None = None) -> Row:
-    return Row(name, tuple(params.split()), forward if reverse is None else reverse, forward, False)
+def _row(
+    name: str,
+    params: str,
+    forward: Mapping[str, str],
+    reverse: Mapping[str, str] | None = None,
+    **defaults: str,
+) -> Row:
+    backward = forward if reverse is None else reverse
+    return Row(name, tuple(params.split()), backward, forward, False, defaults)
 
 
-def _linear(name: str, params: str) -> Row:
+def _linear(name: str, params: str, **defaults: str) -> Row:
     """A helper that is linear in its first parameter, and reads shapes of the others."""
     first, *others = params.split()
-    return _row(name, params, {first: f"{name}({', '.join(['d', *others])})"}, {})
+    return _row(name, params, {first: f"{name}({', '.join(['d', *others])})"}, {}, **defaults)
 
 
 def _products(name: str, params: str, factors: str) -> Row:
@@ -24,7 +31,7 @@ def _products(name: str, params: str, factors: str) -> Row:
         factor: f"{name}({', '.join('d' if each == factor else each for each in names)})"
         for factor in factors.split()
     }
-    return _row(name, params, texts, {})
+    return _row(f"{name}{'.tensors' * ('transpose_a' in names)}", params, texts, {})
 
 
 # Of these the tangent is the same function of the tangents.
@@ -48,6 +55,10 @@ ROWS = (
     _linear("_pad_bar", "bar x width"),
     _products("_matmul_left_bar", "bar a b", "bar b"),
     _products("_matmul_right_bar", "bar a b", "bar a"),
+    _products("_matmul_left_bar", "bar a b transpose_a transpose_b", "bar b"),
+    _products("_matmul_right_bar", "bar a b transpose_a transpose_b", "bar a"),
+    _linear("_gather_bar", "bar x indices axis", axis="0"),
+    _row("_others", "x axis", {"x": "_others_dot(d, x, axis)"}, {}, axis="None"),
     _products("_tensordot_left_bar", "bar a b axes", "bar b"),
     _products("_tensordot_right_bar", "bar a b axes", "bar a"),
     _products("_dot_left_bar", "bar a b", "bar b"),

@@ -198,9 +198,15 @@ _PRODUCTS = (
         "a b",
         {
             "a": "_unbroadcast(tf.expand_dims(d, -1) * tf.expand_dims(b, -2), a)",
-            "b": "_unbroadcast(tf.linalg.matvec(a, d, transpose_a=True), b)",
+            "b": "_unbroadcast(tf.linalg.matvec(tf.linalg.matrix_transpose(a), d), b)",
         },
         {"a": "tf.linalg.matvec(d, b)", "b": "tf.linalg.matvec(a, d)"},
+    ),
+    *_row(
+        "linalg.matrix_transpose",
+        "a",
+        {"a": "tf.linalg.matrix_transpose(d)"},
+        {"a": "tf.linalg.matrix_transpose(d)"},
     ),
     *_row(
         "nn.softmax_cross_entropy_with_logits",
