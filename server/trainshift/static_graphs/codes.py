@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
@@ -13,7 +12,7 @@ from trainshift.core.finding import Finding
 from trainshift.core.program import Program
 from trainshift.core.text.source import one_line
 
-_SIGN = re.compile(r"\bpaddle")
+_SIGN = "paddle"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,7 @@ class StaticCode:
 
 def has_signs(text: str) -> bool:
     """Whether a file seems to use Paddle; no other is read for these codes."""
-    return _SIGN.search(text) is not None
+    return _SIGN in text
 
 
 STATIC_CODES: tuple[StaticCode, ...] = (
