@@ -26,7 +26,10 @@ def main() -> NoReturn:
     sys.exit(0)
 
 
-_LOADED_WHEN_ASKED_FOR = {"calculus": "trainshift.cli.calculus_command"}
+_LOADED_WHEN_ASKED_FOR = {
+    "calculus": "trainshift.cli.calculus_command",
+    "doctor": "trainshift.cli.doctor.command",
+}
 
 
 class _Trainshift(click.Group):
@@ -85,6 +88,7 @@ def cli(ctx: click.Context) -> None:
       trainshift check train.py              find what makes it hard to distribute
       trainshift convert train.py            show the changes, write nothing
       trainshift convert --write train.py    make them
+      trainshift doctor                      check that Horovod works here
       horovodrun -np 2 python train.py       train on two GPUs
       trainshift differentiate loss.py:loss  show a function's gradient
       trainshift rules                       list the rules and the restrictions

@@ -1,0 +1,105 @@
+"""Installed: what a Python has of TensorFlow, Keras and Horovod, asked in processes of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+_PROBE = Path(__file__).with_name("probe.py")
+_TIME_LIMIT = 180
+
+
+class NoAnswer(Exception):
+    """Why a Python cannot be asked, as a sentence without its full stop."""
+
+
+@dataclass(frozen=True)
+class Installed:
+    """What the Python at `path` has; a version is empty where there is none.
+
+    `loads` tells that Horovod could be imported with this TensorFlow, else `problem` says why not, if
+    both are there.  `built` are the ways to communicate that it was built with: gloo, mpi, nccl.
+    """
+
+    path: str
+    python: tuple[int, int, int]
+    tensorflow: str = ""
+    keras: str = ""
+    tf_keras: str = ""
+    horovod: str = ""
+    loads: bool = False
+    problem: str = ""
+    tensorflow_problem: str = ""
+    built: tuple[str, ...] = ()
+    programs: frozenset[str] = frozenset()
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+def ask(python: str) -> Installed:
+    """What a Python has, a path or a name on the PATH; raises NoAnswer if it cannot be run.
+
+    TensorFlow and Horovod are loaded only if both are installed, in a process that may crash.
+    """
+    path = shutil.which(python)
+    if path is None:
+        raise NoAnswer(f"{python} is not a program" if os.path.exists(python) else f"{python} is not there")
+    told = _told(path, "packages")
+    installed = Installed(
+        os.path.abspath(path),
+        tuple(told["python"]),
+        told["tensorflow"],
+        told["keras"],
+        told["tf_keras"],
+        told["horovod"],
+        programs=frozenset(told["programs"]),
+        variables=told["variables"],
+    )
+    return _with_horovod(installed) if installed.tensorflow and installed.horovod else installed
+
+
+def _with_horovod(installed: Installed) -> Installed:
+    try:
+        told = _told(installed.path, "horovod")
+    except NoAnswer as error:
+        return replace(installed, problem=str(error))
+    return replace(
+        installed,
+        tensorflow=told.get("version", installed.tensorflow),
+        loads="built" in told,
+        built=tuple(told.get("built", ())),
+        problem=told.get("problem", ""),
+        tensorflow_problem=told.get("tensorflow_problem", ""),
+    )
+
+
+def _told(path: str, question: str) -> dict[str, Any]:
+    """The answer of the probe to one question; raises NoAnswer."""
+    try:
+        done = subprocess.run(
+            [path, str(_PROBE), question],
+            capture_output=True,
+            text=True,
+            timeout=_TIME_LIMIT,
+            stdin=subprocess.DEVNULL,
+            env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONDONTWRITEBYTECODE": "1"},
+        )
+    except subprocess.TimeoutExpired:
+        raise NoAnswer(f"{path} did not answer within {_TIME_LIMIT} seconds") from None
+    except OSError as error:
+        raise NoAnswer(f"{path} cannot be run: {error.strerror or error}") from None
+    if done.returncode < 0:
+        raise NoAnswer(f"{path} crashed (signal {-done.returncode})")
+    try:
+        told = json.loads(done.stdout.splitlines()[-1])
+    except (ValueError, IndexError):
+        told = None
+    if not isinstance(told, dict):
+        last = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
+        raise NoAnswer(f"{path} does not work as a Python: {last}")
+    return told
