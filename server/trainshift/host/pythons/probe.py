@@ -11,6 +11,7 @@ import os
 import shutil
 import sys
 from contextlib import suppress
+from importlib import import_module
 
 # A distribution of each product, the usual one first.
 PACKAGES = {
@@ -58,12 +59,11 @@ def packages() -> dict[str, object]:
 def horovod() -> dict[str, object]:
     """Whether TensorFlow and Horovod's part for it can be imported, and what Horovod was built with."""
     try:
-        import tensorflow
+        tensorflow = import_module("tensorflow")
     except Exception as error:
         return {"tensorflow_problem": _last_line(error)}
     try:
-        import horovod.tensorflow as hvd
-
+        hvd = import_module("horovod.tensorflow")
         built = {name: bool(getattr(hvd, name + "_built")()) for name in ("gloo", "mpi", "nccl")}
     except Exception as error:
         return {"version": tensorflow.__version__, "problem": _last_line(error)}
