@@ -8,6 +8,7 @@ round differently.
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 
@@ -133,6 +134,32 @@ def names_bound(nodes: Iterable[ast.AST]) -> set[str]:
             found.add(node.id)
         waiting.extend(ast.iter_child_nodes(node))
     return found
+
+
+def bound_in(node: ast.stmt) -> frozenset[str]:
+    """What `names_bound` finds in a statement that stays as it is, found once."""
+    found: frozenset[str] | None = getattr(node, "bound", None)
+    if found is None:
+        if isinstance(node, ast.If | ast.While | ast.For):
+            head = names_bound([node.target]) if isinstance(node, ast.For) else set()
+            found = frozenset(head).union(*map(bound_in, [*node.body, *node.orelse]))
+        else:
+            found = frozenset(names_bound([node]))
+        node.bound = found  # type: ignore[attr-defined]
+    return found
+
+
+def counted(statements: Iterable[ast.AST]) -> tuple[Counter[str], Counter[str]]:
+    """How often statements read each name, and how often they assign it."""
+    loads: Counter[str] = Counter()
+    stores: Counter[str] = Counter()
+    for statement in statements:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Name):
+                (stores if isinstance(node.ctx, ast.Store) else loads)[node.id] += 1
+            elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+                loads[node.target.id] += 1
+    return loads, stores
 
 
 def same(one: ast.expr, other: ast.expr) -> bool:

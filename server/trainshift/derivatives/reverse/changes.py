@@ -132,12 +132,8 @@ class Changes(Lines):
     def _stays(self, expr: ast.expr) -> bool:
         """Whether what an element is found by is not assigned in the rest of the function."""
         found = terms.names_read(expr)
-        stores: dict[str, int] = {}
-        for statement in self.function.body:
-            for node in ast.walk(statement):
-                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                    stores[node.id] = stores.get(node.id, 0) + 1
-        return all(stores.get(each, 0) <= (0 if each in self.function.params else 1) for each in found)
+        stores = self.counts[1]
+        return all(stores[each] <= (0 if each in self.function.params else 1) for each in found)
 
     def _add_parts(self, target: ast.expr, expr: ast.expr) -> None:
         if isinstance(target, ast.Tuple | ast.List):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from trainshift.core.lazy import cached_property
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Function, root_of
 from trainshift.derivatives.reading.nodes import Node
@@ -19,6 +21,11 @@ class Block:
 
     statements: Sequence[ast.stmt]
     starts: list[Back] = field(default_factory=list)
+
+    @cached_property
+    def loads(self) -> Counter[str]:
+        """How often it reads each name."""
+        return terms.counted(self.statements)[0]
 
 
 class Lines(Calls):
@@ -195,20 +202,16 @@ class Lines(Calls):
             name in terms.names_read(each.node) for each in self.function.nested.values()
         ):
             return False
-        stores = loads = 0
-        for statement in self.function.body:
-            for node in ast.walk(statement):
-                if isinstance(node, ast.Name) and node.id == name:
-                    stores += isinstance(node.ctx, ast.Store)
-                    loads += isinstance(node.ctx, ast.Load)
-                elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-                    loads += node.target.id == name
-        inside = 0
-        for statement in self.block.statements:
-            for node in ast.walk(statement):
-                inside += isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
-        direct = any(name in terms.names_bound([each]) for each in self.block.statements if simple(each))
-        return stores == 1 and direct and inside == loads and name not in exposed(self.block.statements)
+        loads, stores = self.counts
+        if stores[name] != 1 or self.block.loads[name] != loads[name]:
+            return False
+        direct = any(name in terms.bound_in(each) for each in self.block.statements if simple(each))
+        return direct and name not in exposed(self.block.statements)
+
+    @cached_property
+    def counts(self) -> tuple[Counter[str], Counter[str]]:
+        """How often the function reads each name, and how often it assigns it."""
+        return terms.counted(self.function.body)
 
     # Assignments.
 

@@ -71,7 +71,7 @@ class Ways(Changes):
     def _asks_again(self, node: ast.If) -> bool:
         """Whether the way back may ask the same: nothing that the test reads is assigned in the branches."""
         read = terms.names_read(node.test)
-        changed = terms.names_bound([*node.body, *node.orelse])
+        changed = frozenset[str]().union(*map(terms.bound_in, [*node.body, *node.orelse]))
         for each in ast.walk(node.test):
             if isinstance(each, ast.Call) and not (isinstance(each.func, ast.Name) and each.func.id in AGAIN):
                 return False
@@ -91,7 +91,7 @@ class Ways(Changes):
           derivative recurses as deep.
         """
         counted = isinstance(node, ast.While) or _breaks(node.body)
-        assigned = terms.names_bound(node.body)
+        assigned = frozenset[str]().union(*map(terms.bound_in, node.body))
         names: list[str] = []
         backs: list[Back] = []
         if isinstance(node, ast.For):
@@ -165,11 +165,7 @@ class Ways(Changes):
         self.maybe.add(name)
 
     def _read_elsewhere(self, name: str) -> set[str]:
-        stores = 0
-        for statement in self.function.body:
-            for node in ast.walk(statement):
-                stores += isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
-        return {name} if stores > 1 or name in self.function.params else set()
+        return {name} if self.counts[1][name] > 1 or name in self.function.params else set()
 
     def _keep_trips(self, trips: str) -> None:
         if self.depth:
