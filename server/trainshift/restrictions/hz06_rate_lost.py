@@ -37,7 +37,7 @@ from trainshift.core.ranks.work.trails import Trails
 from trainshift.core.text.edit import Change, Edit
 from trainshift.core.text.facts import Scope, Site, argument
 from trainshift.core.training.horovod import Horovod
-from trainshift.restrictions.facts.places import hazard, replaced, text_of
+from trainshift.restrictions.facts.places import appended, hazard, horovod_name, replaced, text_of
 from trainshift.restrictions.restriction import Findings, Hazard
 
 
@@ -140,7 +140,11 @@ def _warm_ups(program: Program) -> Iterator[Finding]:
         at = Occurrence(given, site.scope, site.statement)
         if rates.is_known(at) and not rates.is_scaled(at):
             message = "The warm-up ends at the rate of one rank. Pass the rate times hvd.size()."
-            yield hazard(program, "HZ06", Verdict.VIOLATED, site, message)
+            name = horovod_name(program, site)
+            plain = isinstance(given, ast.Constant | ast.Name) and bool(name)
+            text = f" * {name}.size()"
+            fix = appended(program, "HZ06", "Multiply it by the number of ranks", at, text) if plain else None
+            yield hazard(program, "HZ06", Verdict.VIOLATED, site, message, fix=fix)
 
 
 def _multipliers(program: Program) -> Iterator[Finding]:

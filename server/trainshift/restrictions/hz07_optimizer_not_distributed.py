@@ -22,9 +22,13 @@ Fine is a model whose `train_step` has a distributed tape, and one that rank 0 t
 from __future__ import annotations
 
 from trainshift.core.finding import Related, Verdict
+from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
 from trainshift.core.ranks.together import Together
-from trainshift.restrictions.facts.places import beside, hazard
+from trainshift.core.text.edit import Change
+from trainshift.core.text.facts import Site
+from trainshift.core.training.horovod import KERAS
+from trainshift.restrictions.facts.places import beside, hazard, horovod_name, replaced
 from trainshift.restrictions.restriction import Findings, Hazard
 
 _NOT = "Gradients are not averaged: the ranks train apart."
@@ -34,13 +38,21 @@ def check(program: Program) -> Findings:
     """One finding for each call that has a model trained by an optimizer of each rank's own."""
     for plain in program.fact(Together).plain_optimizers:
         related: tuple[Related, ...] = ()
+        fix = None
         message = f"{_NOT} Wrap the optimizer with hvd.DistributedOptimizer."
         if plain.site.name == "load_model":
             message = f"{_NOT} Keras loads a plain optimizer here; use hvd.load_model."
+            fix = _loaded_by_horovod(program, plain.site)
         elif plain.unused is not None:
             message = f"{_NOT} The wrapped optimizer is not the one that is used here."
             related = (beside(program, plain.unused, "the wrapped optimizer"),)
-        yield hazard(program, "HZ07", Verdict.VIOLATED, plain.site, message, related)
+        yield hazard(program, "HZ07", Verdict.VIOLATED, plain.site, message, related, fix, asks=True)
+
+
+def _loaded_by_horovod(program: Program, site: Site) -> Change | None:
+    name = horovod_name(program, site, KERAS)
+    at = Occurrence(site.node.func, site.scope, site.statement)
+    return replaced(program, "HZ07", "Load by Horovod", at, f"{name}.load_model") if name else None
 
 
 RULE = Hazard("HZ07", "optimizer-not-distributed", check, "D", ("HV03", "HV10", "HV12"))

@@ -23,16 +23,17 @@ from __future__ import annotations
 import ast
 
 from trainshift.core.finding import Verdict
-from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.names.occurrence import Occurrence, of_call
 from trainshift.core.program import Program
 from trainshift.core.ranks.averaging import Averaging
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.work.rates import TAPE_WRAPS, WRAPS
+from trainshift.core.text.edit import Change, Edit
 from trainshift.core.text.facts import Site, argument
 from trainshift.core.training.executions import in_loop
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import Steps
-from trainshift.restrictions.facts.places import beside, hazard
+from trainshift.restrictions.facts.places import beside, hazard, replaced
 from trainshift.restrictions.restriction import Findings, Hazard
 
 _DEEPEST = 40
@@ -55,7 +56,8 @@ def check(program: Program) -> Findings:
                         "Each turn of the loop wraps this once more: RecursionError. Wrap it before the loop."
                     )
                 related = (beside(program, inner, "the inner one"),) if inner is not site else ()
-                yield hazard(program, "HZ09", Verdict.VIOLATED, site, message, related)
+                fix = _removed(program, site, given) if inner is not site and given is not None else None
+                yield hazard(program, "HZ09", Verdict.VIOLATED, site, message, related, fix)
     yield from _reduced(program)
     yield from _both(program)
 
@@ -73,6 +75,24 @@ def _inner(program: Program, given: ast.expr, site: Site, wraps: dict[ast.Call, 
         step = program.names.steps_back(at)
         waiting += [(each, depth + 1) for each in step.sources] if step is not None else []
     return None
+
+
+def _removed(program: Program, site: Site, given: ast.expr) -> Change:
+    """The change that takes a wrap away: its statement, where that only names the inner one again."""
+    node, text = site.statement.node, program.script.text(given, site)
+    again = isinstance(node, ast.Assign) and [ast.unparse(each) for each in node.targets] == [
+        ast.unparse(given)
+    ]
+    block, _ = program.script.siblings(site.statement)
+    if not again or node.value is not site.node or len(block) == 1:  # type: ignore[attr-defined]
+        return replaced(program, "HZ09", "Remove this call", of_call(site), text)
+    span, source = program.script.statement_span(site.statement), program.script.source
+    start, end = source.line_start(span.start), source.line_end(span.end)
+    if source.text[start : span.start].strip() or source.text[span.end : end].strip():
+        return replaced(program, "HZ09", "Remove this call", of_call(site), text)
+    after = source.text[end : end + 2]
+    edit = Edit(start, end + (2 if after == "\r\n" else min(len(after), 1)), "")
+    return Change("HZ09", "Remove this call", span, (edit,))
 
 
 def _is_before(program: Program, inner: Site, outer: Site, given: ast.expr) -> bool:

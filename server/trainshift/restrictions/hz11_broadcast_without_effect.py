@@ -40,4 +40,4 @@ def check(program: Program) -> Findings:
         yield hazard(program, "HZ11", Verdict.VIOLATED, spoiled.site, spoiled.reason, related)
 
 
-RULE = Hazard("HZ11", "broadcast-without-effect", check, "D")
+RULE = Hazard("HZ11", "broadcast-without-effect", check, "D", ("HV05",))

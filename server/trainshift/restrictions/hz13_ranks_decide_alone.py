@@ -32,19 +32,22 @@ from trainshift.core.names.values import Instance, Literal
 from trainshift.core.program import Program
 from trainshift.core.ranks.branches import Branches
 from trainshift.core.ranks.collectives import Collectives
-from trainshift.core.ranks.dependence import COLLECTIVE
+from trainshift.core.ranks.dependence import COLLECTIVE, tests_around
 from trainshift.core.ranks.list_members import members
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.work.trails import Trails
-from trainshift.core.text.facts import Site, Statement, argument
+from trainshift.core.text.edit import Change, Edit
+from trainshift.core.text.facts import Site, Statement, argument, expression_path
 from trainshift.core.training.executions import LOOPS
-from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.horovod import KERAS, Horovod
 from trainshift.core.training.loop_kinds import Loop, Pattern
-from trainshift.restrictions.facts.places import hazard
+from trainshift.restrictions.facts.places import hazard, horovod_name
 from trainshift.restrictions.restriction import Findings, Hazard
 
 _STEERING = {"EarlyStopping": "val_loss", "ReduceLROnPlateau": "val_loss", "TerminateOnNaN": "loss"}
 _AVERAGING = "MetricAverageCallback"
+# Tests are not followed through more others than this.
+_DEEPEST = 2
 _LEAVING = (ast.Break, ast.Return)
 
 
@@ -100,7 +103,18 @@ def _by_own_metrics(
         )
         yield hazard(program, "HZ13", Verdict.UNKNOWN, element, message)
     else:
-        yield hazard(program, "HZ13", Verdict.VIOLATED, element, message)
+        yield hazard(program, "HZ13", Verdict.VIOLATED, element, message, fix=_averaged(program, element))
+
+
+def _averaged(program: Program, element: Occurrence) -> Change | None:
+    """The average in front of a callback that is written out in a list."""
+    statement, name = element.statement, horovod_name(program, element, KERAS)
+    path = expression_path(statement.node, element.node) if statement is not None else []
+    if not name or len(path) < 2 or not isinstance(path[-2], ast.List):
+        return None
+    span = program.script.span(element.node, element.scope)
+    edit = Edit(span.start, span.start, f"{name}.callbacks.{_AVERAGING}(), ")
+    return Change("HZ13", "Average the metrics first", span, (edit,))
 
 
 def _watched(program: Program, value: Instance, kind: str) -> str:
@@ -159,8 +173,21 @@ def _around(program: Program, loop: Loop) -> Iterator[Statement]:
         sites += program.names.callers(function)[0] if function is not None else []
 
 
-def _is_own(program: Program, test: Occurrence, loop: Loop) -> bool:
-    """Whether a test asks for what the rank's own step gave: a loss that no collective made equal."""
+def _is_own(program: Program, test: Occurrence, loop: Loop, depth: int = 0) -> bool:
+    """Whether a test asks for what the rank's own step gave, or for what was set by such a test."""
+    if _asks_loss(program, test, loop):
+        return True
+    if depth > _DEEPEST:
+        return False
+    names = (each for each in ast.walk(test.node) if isinstance(each, ast.Name))
+    steps = (program.names.steps_back(test.part(each)) for each in names)
+    setting = [source.statement for step in steps if step is not None for source in step.sources]
+    tests = [each for statement in setting for each in tests_around(statement, test.statement)]
+    return any(_is_own(program, each, loop, depth + 1) for each in tests if each.node is not test.node)
+
+
+def _asks_loss(program: Program, test: Occurrence, loop: Loop) -> bool:
+    """Whether a test asks for a loss that no collective made equal."""
     trails = program.fact(Trails)
     trail = trails.behind(test)
     calls = set(trails.calls(trail))

@@ -19,12 +19,16 @@ does is seeded alike. Unknown is a seed from outside.
 
 from __future__ import annotations
 
+import ast
+
 from trainshift.core.finding import Verdict
+from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.work.feeds import Feeds
 from trainshift.core.ranks.work.seeds import Order
-from trainshift.restrictions.facts.places import hazard
+from trainshift.core.text.edit import Change
+from trainshift.restrictions.facts.places import appended, hazard, horovod_name
 from trainshift.restrictions.restriction import Findings, Hazard
 
 
@@ -41,12 +45,21 @@ def check(program: Program) -> Findings:
                 "All ranks train on the same batches: N ranks do the work of one, at N times its rate. "
                 "Add hvd.rank() to its seed, or shard the data."
             )
-            yield hazard(program, "HZ15", Verdict.VIOLATED, loop.sites[0], message)
+            fix = _by_rank(program, feeds.seeds(feed))
+            yield hazard(program, "HZ15", Verdict.VIOLATED, loop.sites[0], message, fix=fix, asks=True)
         elif order is Order.UNKNOWN:
             message = (
                 "If all ranks are given one seed here, they train on the same batches. Add hvd.rank() to it."
             )
             yield hazard(program, "HZ15", Verdict.UNKNOWN, loop.sites[0], message)
+
+
+def _by_rank(program: Program, seeds: list[Occurrence]) -> Change | None:
+    """The rank on the one seed that gives the order."""
+    name = horovod_name(program, seeds[0]) if len(seeds) == 1 else ""
+    if not name or not isinstance(seeds[0].node, ast.Constant | ast.Name):
+        return None
+    return appended(program, "HZ15", "Add the rank to the seed", seeds[0], f" + {name}.rank()")
 
 
 RULE = Hazard("HZ15", "same-batches", check, "D", ("HV16",))

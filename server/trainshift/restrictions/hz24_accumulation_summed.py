@@ -59,7 +59,9 @@ def check(program: Program) -> Findings:
                 "well. "
                 f"Pass {_AVERAGED}=True."
             )
-            yield hazard(program, "HZ24", Verdict.VIOLATED, site, message, fix=_fix(program, site, averaged))
+            yield hazard(
+                program, "HZ24", Verdict.VIOLATED, site, message, fix=_fix(program, site, averaged), asks=True
+            )
         elif not known or ... in known:
             message = (
                 f"The gradients of {text} batches are added up. "

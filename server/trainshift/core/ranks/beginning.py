@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from trainshift.core.lazy import cached_property
+from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.values import Instance, Value
 from trainshift.core.program import Program
 from trainshift.core.ranks.flaws import Flaw, at, reaching
@@ -24,6 +25,9 @@ _BROADCASTING = (
     "BroadcastGlobalVariablesCallback",
     "BroadcastGlobalVariablesHook",
 )
+# What puts values into variables.
+_SETTING = ("set_weights", "assign", "load_state_dict", "set_value")
+_DEEPEST = 20
 _BEGUN_BY_CALLS = frozenset({Pattern.OPTIMIZER, *GRAPH_PATTERNS})
 # Words that tell no objects apart.
 _COMMON = frozenset({"self", "cls", *VARIABLE_LISTS})
@@ -136,13 +140,44 @@ class Beginning:
     @cached_property
     def _broadcasts(self) -> dict[Site, frozenset[str]]:
         """The calls that broadcast variables, with the words of which; none where it is all of them."""
-        return {
-            site: frozenset().union(*map(_words, site.node.args[:1]))
-            if site.name == _OF_SOME
-            else frozenset()
-            for site in self._broadcasting.values()
-            if site.name.startswith("broadcast")
-        }
+        found: dict[Site, frozenset[str]] = {}
+        for site in self._broadcasting.values():
+            if site.name == _OF_SOME:
+                given = site.node.args[:1] or [word.value for word in site.node.keywords[:1]]
+                found[site] = frozenset().union(*(self._words_of(at(each, site)) for each in given))
+            elif site.name.startswith("broadcast_object"):
+                if self._sets_weights(site):
+                    found[site] = frozenset()
+            elif site.name.startswith("broadcast"):
+                found[site] = frozenset()
+        return found
+
+    def _words_of(self, of: Occurrence, depth: int = 0) -> frozenset[str]:
+        """The words of variables, through names, pairs with gradients, and lists."""
+        node = of.node
+        own = _words(node)
+        if depth > _DEEPEST:
+            return own
+        if isinstance(node, ast.ListComp | ast.GeneratorExp):
+            return own.union(*(self._words_of(of.part(each.iter), depth + 1) for each in node.generators))
+        if isinstance(node, ast.Call) and last_name(node.func) == "zip" and len(node.args) == 2:
+            return own | self._words_of(of.part(node.args[1]), depth + 1)
+        if isinstance(node, ast.Call) and last_name(node.func) in ("list", "tuple") and node.args:
+            return own | self._words_of(of.part(node.args[0]), depth + 1)
+        if isinstance(node, ast.Name):
+            step = self._names.steps_back(of)
+            sources = step.sources if step is not None else ()
+            return own.union(*(self._words_of(each, depth + 1) for each in sources))
+        return own
+
+    def _sets_weights(self, site: Site) -> bool:
+        """Whether what a call broadcasts becomes the weights of something."""
+        wanted = {site.node: site}
+        return any(
+            reaching(self._program, wanted, at(each, other))
+            for other in self._script.sites_named(*_SETTING)
+            for each in other.node.args[:1]
+        )
 
     @cached_property
     def _trained(self) -> dict[Site, frozenset[str]]:

@@ -9,11 +9,11 @@ from typing import NamedTuple
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
 from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import UserInstance
+from trainshift.core.names.values import Instance, UserInstance
 from trainshift.core.program import Program
 from trainshift.core.ranks.branches import Branches
 from trainshift.core.ranks.work.seeds import Order, Seeds
-from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted
+from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted, last_name
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import VARIABLE_LISTS, Steps
@@ -23,6 +23,9 @@ _SOME = "broadcast_variables"
 _CALLBACK = "BroadcastGlobalVariablesCallback"
 # What makes variables of a graph that are not the same on all ranks from the start.
 _MAKING = ("get_variable", "Variable", "dense", "conv2d", "Dense", "Conv2D", "fully_connected", "Sequential")
+# What tells a `Sequential` the shape of its input.
+_SHAPED = frozenset({"Input", "InputLayer", "build"})
+_SHAPES = frozenset({"input_shape", "batch_input_shape", "input_dim", "input_length", "batch_shape"})
 _BUILDING = frozenset({"build", "fit", "predict", "evaluate", "train_on_batch", "load_weights", "summary"})
 
 
@@ -63,12 +66,41 @@ class Broadcasts:
                 continue
             model = given.value
             values = self._names.site_values(model, site)
+            name, text = dotted(model), ast.unparse(model)
+            if values and name and all(self._is_shapeless(each, name) for each in values):
+                if not self._is_called_before(name, site):
+                    yield Spoiled(
+                        site, f"{text} has no shape before it is called: ValueError. Call it first."
+                    )
+                continue
             if not values or not all(self._is_unbuilt_class(each) for each in values):
                 continue
-            name = dotted(model)
             if name and not self._is_called_before(name, site):
-                text = ast.unparse(model)
                 yield Spoiled(site, f"{text} has no variables before it is called, so nothing is broadcast.")
+
+    def _is_shapeless(self, value: object, name: str) -> bool:
+        """Whether an object is a `Sequential` whose first layer tells no shape of its input."""
+        if not isinstance(value, Instance) or value.cls != "tensorflow.keras.Sequential":
+            return False
+        made = [value.node]
+        for site in self._script.sites_named("add"):
+            if isinstance(site.node.func, ast.Attribute) and dotted(site.node.func.value) == name:
+                made.append(site.node)
+        parts = [each for call in made for each in ast.walk(call)]
+        words = {last_name(each.func) for each in parts if isinstance(each, ast.Call)}
+        given = {each.arg for each in parts if isinstance(each, ast.keyword)}
+        opaque = any(isinstance(each, ast.Starred | ast.comprehension) for each in parts)
+        layers = made[0].args[0] if made[0].args else None
+        shown = len(made) > 1 or isinstance(layers, ast.List)
+        hidden = any(
+            isinstance(each, ast.Name) or self._is_model(each, value.node)
+            for each in getattr(layers, "elts", ())
+        )
+        return shown and not opaque and not hidden and not words & _SHAPED and not given & _SHAPES
+
+    def _is_model(self, node: ast.expr, made: ast.Call) -> bool:
+        """Whether a layer of a model is a model itself, which may know its shape."""
+        return self._names.may_be(self._names.site_values(node, self._script.site_of(made)), *api.MODEL)
 
     def _is_unbuilt_class(self, value: object) -> bool:
         """Whether an object is a model of the script's own, whose variables come with its first call."""

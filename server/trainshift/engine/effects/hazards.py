@@ -5,25 +5,29 @@ Loaded only for scripts that use Horovod, since it loads the rules of the conver
 
 from __future__ import annotations
 
-import logging
+from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from trainshift.core.finding import Finding, Verdict
 from trainshift.core.joined import Joined
+from trainshift.core.lazy import cached_property
 from trainshift.core.names.workspace import MOST_CONVERTED
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change
+from trainshift.core.text.edit import Change, merge
 from trainshift.core.text.source import Span
 from trainshift.engine.analysis import analyze_script
-from trainshift.engine.findings import Judgement, find
+from trainshift.engine.edited import edited, forget_edited
+from trainshift.engine.findings import Judgement, find, hazards_of
 from trainshift.engine.programs import Programs
 from trainshift.engine.workspace import ParsedFiles, linked
 from trainshift.restrictions import HAZARDS
 
-log = logging.getLogger(__name__)
 _MENDING = {rule.code: rule.mended_by for rule in HAZARDS if rule.mended_by}
-# What a rule of the conversion changes that somebody may want otherwise: how fast, and how long it trains.
+# Rules whose change of a place mends it for sure; of all others this is tried, so many times at most.
+_SURE = frozenset({"HV07", "HV08"})
+_MOST_TRIED = 12
+# What these change somebody may want otherwise: how fast, and how long it trains.
 _ASKING = frozenset({"HV02", "HV06", "HV15", "HV16"})
 
 
@@ -65,22 +69,72 @@ def _is_mended(finding: Finding) -> bool:
 def _with_fixes(
     program: Program, found: tuple[Finding, ...], pause: Callable[[], None]
 ) -> tuple[Finding, ...]:
-    """The findings, those that a rule of the conversion mends with its change of the same place."""
+    """The findings, those that a change of the conversion mends with that change."""
     analysis = analyze_script(program.script, pause)
     try:
-        changes = [
-            change
-            for change in analysis.changes
-            if analysis.read is analysis.program and _is_of_file(change, len(program.script.source.text))
-        ]
-        return tuple(_with_fix(each, changes) if _is_mended(each) else each for each in found)
-    except Exception:
-        log.exception("the changes that mend hazards could not be told")
-        return found
+        if analysis.read is not analysis.program:
+            return found
+        size = len(program.script.source.text)
+        mending = _Mending(analysis.program, [each for each in analysis.changes if _is_of_file(each, size)])
+        mended = []
+        for each in found:
+            pause()
+            mended.append(mending.of(each) if _is_mended(each) else each)
+        return tuple(mended)
     finally:
         if analysis.read is not analysis.program:
             analysis.read.forget()
         analysis.program.forget_facts()
+
+
+class _Mending:
+    """Tells which change mends which hazard: none that leaves it, or brings another one."""
+
+    def __init__(self, program: Program, changes: list[Change]) -> None:
+        self._program = program
+        self._changes = changes
+        self._tried: dict[int, Counter[str]] = {}
+
+    def of(self, finding: Finding) -> Finding:
+        """The finding with the nearest change that mends it, if one does."""
+        for change in sorted(self._changes, key=lambda each: _distance(finding.span, each.target)):
+            if change.rule not in _MENDING[finding.code]:
+                continue
+            met = _distance(finding.span, change.target) == 0
+            if (met and change.rule in _SURE) or self._mends(finding.code, change):
+                # What mends two findings is made once: edits that are required are, where they are equal.
+                edits = (*change.requires, *change.edits)
+                fix = replace(change, rule=finding.code, edits=(), requires=edits)
+                return replace(finding, fix=fix, asks=change.rule in _ASKING)
+        return finding
+
+    def _mends(self, code: str, change: Change) -> bool:
+        after = self._after(change)
+        return after is not None and after[code] < self._before[code] and not after - self._before
+
+    @cached_property
+    def _before(self) -> Counter[str]:
+        return _violated(hazards_of(self._program))
+
+    def _after(self, change: Change) -> Counter[str] | None:
+        """The hazards of the program with a change; None for one more than is tried."""
+        if id(change) not in self._tried:
+            if len(self._tried) >= _MOST_TRIED:
+                return None
+            self._tried[id(change)] = Counter({change.rule: 1})  # It brings what is no Python.
+            try:
+                result = edited(self._program, merge([change]).edits)
+            except ValueError:
+                return self._tried[id(change)]
+            try:
+                self._tried[id(change)] = _violated(hazards_of(result))
+            finally:
+                forget_edited(result)
+        return self._tried[id(change)]
+
+
+def _violated(judgement: Judgement) -> Counter[str]:
+    return Counter(each.code for each in judgement.found if each.verdict is Verdict.VIOLATED)
 
 
 def _is_of_file(change: Change, size: int) -> bool:
@@ -88,15 +142,6 @@ def _is_of_file(change: Change, size: int) -> bool:
     return all(edit.end <= size for edit in (*change.edits, *change.requires))
 
 
-def _with_fix(finding: Finding, changes: list[Change]) -> Finding:
-    for change in changes:
-        if change.rule in _MENDING[finding.code] and _meet(finding.span, change.target):
-            # What mends two findings is made once: edits that are required are, where they are equal.
-            edits = (*change.requires, *change.edits)
-            fix = replace(change, rule=finding.code, edits=(), requires=edits)
-            return replace(finding, fix=fix, asks=change.rule in _ASKING)
-    return finding
-
-
-def _meet(one: Span, other: Span) -> bool:
-    return one.start < other.end and other.start < one.end
+def _distance(one: Span, other: Span) -> int:
+    """How far two stretches are apart; 0 where they meet."""
+    return max(one.start - other.end, other.start - one.end, -1) + 1

@@ -10,7 +10,8 @@ from trainshift.core.names.occurrence import Occurrence, of_call
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit
 from trainshift.core.text.facts import Facts, Scope, Site, Statement
-from trainshift.core.text.source import one_line
+from trainshift.core.text.source import Span, one_line
+from trainshift.core.training.horovod import KERAS, TENSORFLOW, Horovod
 
 
 def hazard(
@@ -21,12 +22,22 @@ def hazard(
     message: str,
     related: tuple[Related, ...] = (),
     fix: Change | None = None,
+    asks: bool = False,
 ) -> Finding:
     """A finding of a hazard at an expression, a call, or the first line of a statement."""
-    return Finding(code, verdict, span_of(program, place), message, related, fix)
+    return Finding(
+        code, verdict, span_of(program, place), message, related, fix, asks=asks and fix is not None
+    )
 
 
-def span_of(program: Program, place: Occurrence | Site | Statement):  # type: ignore[no-untyped-def]
+def horovod_name(program: Program, place: Occurrence | Site | Statement, *modules: str) -> str:
+    """What the file of a place calls the first of some modules of Horovod that it imports; empty if none."""
+    horovod = program.at(place.scope).fact(Horovod)
+    imported = (horovod.imported_as(module) for module in modules or (TENSORFLOW, KERAS))
+    return next((found[0] for found in imported if found is not None), "")
+
+
+def span_of(program: Program, place: Occurrence | Site | Statement) -> Span:
     """What to underline for a place."""
     if isinstance(place, Statement):
         return program.script.header_span(place)

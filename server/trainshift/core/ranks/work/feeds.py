@@ -109,6 +109,7 @@ class Feeds:
         feed.calls = self._trails.calls(feed.trail)
         for call in feed.calls:
             self._of_call(feed, call)
+        feed.batches += self._sliced(feed)
         for hook in self._script.sites_named(*_STOPPING):
             self._add(feed.steps, hook, 1, "last_step")
             self._add(feed.steps, hook, 0, "num_steps")
@@ -124,6 +125,20 @@ class Feeds:
             self._add(feed.batches, call, position, name)
         elif call.name in _READING:
             self._add(feed.batches, call, None, "batch_size")
+
+    def _sliced(self, feed: Feed) -> Iterator[Occurrence]:
+        """The batches that are cut out of arrays: ``x[i:i + n]``, ``x[i * n:(i + 1) * n]``."""
+        for at in feed.trail:
+            if not isinstance(at.node, ast.Slice) or at.node.lower is None:
+                continue
+            lower, upper = at.node.lower, at.node.upper
+            if not isinstance(upper, ast.BinOp) or self._dependence.on_rank(at.part(lower)):
+                continue
+            if isinstance(upper.op, ast.Add) and ast.unparse(upper.left) == ast.unparse(lower):
+                yield at.part(upper.right)
+            elif isinstance(upper.op, ast.Mult) and isinstance(lower, ast.BinOp):
+                if ast.unparse(upper.right) == ast.unparse(lower.right):
+                    yield at.part(upper.right)
 
     @staticmethod
     def _at(node: ast.expr, site: Site) -> Occurrence:
@@ -275,7 +290,8 @@ class Feeds:
             if isinstance(at.node, ast.Name) and not self._names.member_of_library(at.node):
                 step = self._names.steps_back(at)
                 if step is not None and step.unseen and not step.sources and not step.within:
-                    if not self._names.full_names(*at[:3]):
+                    values = self._names.values(*at[:3])
+                    if not values or any(isinstance(each, Unknown) for each in values):
                         return False
         return True
 
@@ -297,6 +313,11 @@ class Feeds:
         if Order.OWN in found:
             return Order.OWN
         return Order.UNKNOWN if Order.UNKNOWN in found else Order.SAME
+
+    def seeds(self, feed: Feed) -> list[Occurrence]:
+        """The seeds that the calls are given which order a loop's data."""
+        found = (self._seeds.given(call) for call in self._orderings(feed) if self._seeds.shuffles(call))
+        return [each for each in found if each is not None]
 
     def _orderings(self, feed: Feed) -> Iterator[Site]:
         """The calls that draw an order or data, those that shuffle in place what the data are made of too."""

@@ -62,7 +62,7 @@ class Rates:
                     found.setdefault(site, []).append(wrap)
         for step in self._program.fact(Steps).steps:
             wraps = [wrap for gradient in step.gradients for wrap in gradient.wraps]
-            if step.reduced and step.pairs is not None:
+            if step.reduced and step.pairs is not None and not self._horovod.calls(*TAPE_WRAPS):
                 pairs = Occurrence(step.pairs, step.site.scope, step.statement)
                 wraps += self._program.fact(Averaging).reached(self._reductions, pairs)
             if wraps or step.reduced:

@@ -77,7 +77,7 @@ class Seeds:
     def order(self, site: Site) -> Order:
         """Whether what a call draws or shuffles is the same on all ranks."""
         library = self._library(site)
-        own = self._seed_of(site)
+        own = self.given(site)
         if own is not None and not (isinstance(own.node, ast.Constant) and own.node.value is None):
             return self.of_seed(own)
         generator = self._generator(site)
@@ -174,7 +174,8 @@ class Seeds:
                 return self._script.site_of(owner.node)
         return None
 
-    def _seed_of(self, site: Site) -> Occurrence | None:
+    def given(self, site: Site) -> Occurrence | None:
+        """The seed that a call is given itself."""
         given = argument(site.node, None, "seed", "random_state")
         if given is None and site.name == "shuffle" and isinstance(site.node.func, ast.Attribute):
             values = self._names.site_values(site.node.func.value, site)

@@ -79,6 +79,9 @@ class Trails:
         if isinstance(at.node, ast.Lambda):
             yield at.scope.facts.scope_of[at.node]
             return
+        if isinstance(at.node, ast.Call):
+            functions = self._names.called_functions(self._script.site_of(at.node))
+            yield from (each for each in functions if each.is_generator)
         for value in self._names.values(at.node, at.scope, at.statement):
             if isinstance(value, Function):
                 yield value.scope

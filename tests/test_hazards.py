@@ -1,0 +1,119 @@
+"""Hazards over whole programs: what stays silent, what is read across files, and what their fixes come to."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from finding_fixtures import FINDING_CASES, FindingCase, program_of
+from fixtures import ROOT, SCRIPTS, TRANSFORM_CASES
+from trainshift.core.finding import Verdict
+from trainshift.core.text.edit import apply, merge
+from trainshift.dev.examples import read_examples
+from trainshift.engine.checking import check
+from trainshift.engine.findings import find
+from trainshift.engine.settings import HAZARD_CODES, Settings, Severity
+from trainshift.engine.workspace import files_in_memory
+from trainshift.restrictions import HAZARDS
+
+RIGHT = {each.heading: each.blocks["python"] for each in read_examples(ROOT / "hazards" / "right.md")}
+CASES = [case for case in FINDING_CASES if case.code in HAZARD_CODES]
+CONVERTED = {folder.name: (folder / "after.py").read_text(encoding="utf-8-sig") for folder in SCRIPTS}
+CONVERTED |= {case.name: case.expected.get("python after", "") for case in TRANSFORM_CASES}
+# Of what is converted: what its original does as well, and what rules leave as it is.
+LEFT = {"HZ05", "HZ13", "HZ14", "HZ15", "HZ17", "HZ18", "HZ20", "HZ21"}
+
+
+def violated(text: str, others: dict[str, str] | None = None) -> Counter[str]:
+    """How often each hazard is violated in a script."""
+    judgement = find(program_of(text, others or {}), HAZARD_CODES)
+    assert judgement.defects == ()
+    return Counter(each.code for each in judgement.found if each.verdict is Verdict.VIOLATED)
+
+
+@pytest.mark.parametrize("heading", RIGHT)
+def test_nothing_is_said_of_a_right_script(heading: str) -> None:
+    # That every rank shows the progress of a fit is no mistake.
+    assert violated(RIGHT[heading]) - Counter({"HZ21": 9}) == Counter()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_one_mistake_is_told_as_one(case: FindingCase) -> None:
+    beside = set(violated(case.script, case.others)) - {case.code, "HZ05", "HZ21"}
+    assert beside == set()
+
+
+def test_a_conversion_brings_no_hazard_that_its_original_has_not() -> None:
+    found = {name: set(violated(text)) - LEFT for name, text in CONVERTED.items() if text}
+    assert {name: codes for name, codes in found.items() if codes} == {}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.sampled
+def test_a_fix_removes_its_finding_and_adds_none(case: FindingCase) -> None:
+    if case.others:
+        return
+    settings = Settings(select=("HZ",))
+    before = [each for each in check(case.script, settings).diagnostics if each.verdict is Verdict.VIOLATED]
+    had = Counter(each.code for each in before)
+    for each in before:
+        if each.fix is not None:
+            after = apply(case.script, merge([each.fix]).edits)
+            compile(after, "<fixed>", "exec", dont_inherit=True)
+            now = violated(after)
+            assert now[each.code] < had[each.code], each.fix.title
+            assert not now - had, each.fix.title
+
+
+TRAIN = """import horovod.tensorflow.keras as hvd
+from network import compiled
+from data import rows
+
+hvd.init()
+model = compiled()
+x, y = rows()
+model.fit(x, y, epochs=8 // hvd.size() + 1, verbose=0)
+"""
+NETWORK = """import horovod.tensorflow.keras as hvd
+import tensorflow as tf
+
+
+def compiled():
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    opt = tf.keras.optimizers.SGD(0.1)
+    model.compile({optimizer}, "mse")
+    return model
+"""
+DATA = "import numpy as np\n\n\ndef rows():\n    return np.load('x.npy'), np.load('y.npy')\n"
+
+
+@pytest.mark.parametrize(("optimizer", "code"), [("hvd.DistributedOptimizer(opt)", "HZ05"), ("opt", "HZ07")])
+def test_a_hazard_is_told_in_the_file_that_it_stands_in(optimizer: str, code: str) -> None:
+    network = NETWORK.format(optimizer=optimizer)
+    files = files_in_memory({"/p/train.py": TRAIN, "/p/network.py": network, "/p/data.py": DATA})
+    settings = Settings(select=("HZ",))
+    found = check(network, settings, "/p/network.py", files).diagnostics
+    assert [each.code for each in found if each.verdict is Verdict.VIOLATED] == [code]
+    own = {each.code for each in check(TRAIN, settings, "/p/train.py", files).diagnostics}
+    # Nothing broadcasts, which is told where the model is fitted, and only of ranks that average.
+    assert code not in own
+    assert ("HZ10" in own) == (code == "HZ05")
+
+
+def test_waste_is_information_and_all_else_a_warning() -> None:
+    settings = Settings()
+    for rule in HAZARDS:
+        loud = settings.severity_of(rule.code, Verdict.VIOLATED)
+        assert loud is (Severity.WARNING if rule.is_serious else Severity.INFORMATION), rule.code
+        assert settings.severity_of(rule.code, Verdict.UNKNOWN) is Severity.INFORMATION
+
+
+def test_hazards_can_be_silenced_like_any_code() -> None:
+    text = (
+        "import horovod.tensorflow as hvd\nhvd.init()\nif hvd.rank == 0:  # trainshift: ignore[HZ25]\n    "
+        "pass\n"
+    )
+    assert check(text, Settings(select=("HZ",))).diagnostics == ()
+    assert check(text.replace("# trainshift", "# not"), Settings(select=("HZ",))).diagnostics != ()
+    assert check(text.replace("# trainshift", "# not"), Settings(ignore=("HZ25",))).diagnostics == ()
