@@ -19,9 +19,11 @@ from trainshift.proving.observed.record import Run
 
 HERE = Path(__file__).parent
 PROVING = Path(launch.__file__).parent
+# What is looked at for a person alone, and not in the runs here.
+FOR_PEOPLE = {"details", "stopping", "links"}
 # What decides how code runs, and what is written down of it.
 OBSERVING = (
-    *sorted((PROVING / "observed").glob("*.py")),
+    *sorted(path for path in (PROVING / "observed").glob("*.py") if path.stem not in FOR_PEOPLE),
     PROVING / "launch.py",
     PROVING / "judging" / "runs.py",
 )

@@ -29,6 +29,7 @@ def main() -> NoReturn:
 _LOADED_WHEN_ASKED_FOR = {
     "calculus": "trainshift.cli.calculus_command",
     "doctor": "trainshift.cli.doctor.command",
+    "prove": "trainshift.cli.prove_command",
 }
 
 
@@ -89,6 +90,7 @@ def cli(ctx: click.Context) -> None:
       trainshift convert train.py            show the changes, write nothing
       trainshift convert --write train.py    make them
       trainshift doctor                      check that Horovod works here
+      trainshift prove train.py              run it on two ranks, and see that it holds
       horovodrun -np 2 python train.py       train on two GPUs
       trainshift differentiate loss.py:loss  show a function's gradient
       trainshift rules                       list the rules and the restrictions

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -61,11 +61,8 @@ def fresh(launch: Launch, python: str = sys.executable) -> Started:
         )
 
 
-def wait(processes: Sequence[Started], time_limit: float, look: Callable[[], None] = lambda: None) -> None:
-    """Wait until all processes have ended; kill them at the limit, or soon after one has failed.
-
-    Meanwhile `look` is called again and again.
-    """
+def wait(processes: Sequence[Started], time_limit: float) -> None:
+    """Wait until all processes have ended; kill them at the limit, or soon after one has failed."""
     limit = time.monotonic() + time_limit
     failed = False
     try:
@@ -73,7 +70,6 @@ def wait(processes: Sequence[Started], time_limit: float, look: Callable[[], Non
             if not failed and any(process.poll() for process in processes):
                 failed = True
                 limit = min(limit, time.monotonic() + GRACE)
-            look()
             time.sleep(0.05)
     finally:
         end(processes)

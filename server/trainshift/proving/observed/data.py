@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import os
 from collections.abc import Callable, Sequence
 from functools import cache, wraps
 from itertools import takewhile, zip_longest
@@ -17,6 +18,8 @@ from trainshift.proving.observed.record import Column, Record
 
 # A process in which this is set notes its data, and keeps the seeds that its script sets.
 VARIABLE = "TRAINSHIFT_PROOF_DATA"
+# ... or, if it is set to this, counts the rows of each batch only.
+ROWS = "rows"
 
 # Operations that bring data into a graph.
 SOURCES = ("Placeholder", "IteratorGetNext", "QueueDequeue")
@@ -55,6 +58,7 @@ class DataHooks:
         self.record = record
         self.observe = observe
         self.callbacks: Any = importlib.import_module("tensorflow.python.framework.op_callbacks")
+        self.rows_only = os.environ.get(VARIABLE) == ROWS
         self.leaves: Leaves | None = None
         self.open_tapes = 0
         self.in_test_step = False
@@ -97,6 +101,10 @@ class DataHooks:
 
     def add(self, *values: Any) -> None:
         """Write down one step's data."""
+        sizes = [len(value) for value in values if value.ndim]
+        self.record.rows.append(max(sizes, key=sizes.count) if sizes else 0)
+        if self.rows_only:
+            return
         self.record.data.append([column(value) for value in values if value.ndim])
 
     def hook_evaluation(self) -> None:

@@ -63,6 +63,7 @@ class Distribution(Steps):
         def distributed_optimizer(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
             self.record.wraps += 1
             self.record.double_wraps += hasattr(optimizer, "_allreduce_grads")
+            self.record.adasum |= kwargs.get("op") is not None and kwargs["op"] == module.Adasum
             return wrap(optimizer, *args, **kwargs)
 
         module.DistributedOptimizer = distributed_optimizer

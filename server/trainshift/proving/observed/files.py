@@ -6,10 +6,12 @@ import importlib
 import os
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from trainshift.proving.observed.distribution import Distribution
+from trainshift.proving.observed.links import CHANGING, Links
 
 CACHES = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "KERAS_HOME", "MPLCONFIGDIR")
 # TensorFlow's native writers, which Python's audit events do not show: module, name, and the place or
@@ -30,31 +32,40 @@ class Files(Distribution):
     """What a process writes."""
 
     def hook_files(self, home: Path) -> None:
-        """Have every file that is opened for writing outside `home` noted, and temporary directories."""
+        """Have every file that is opened for writing outside `home` noted, and temporary directories.
+
+        No link in `home` is written through.
+        """
+        links = Links([str(home)])
         ignored = [home, Path("/dev"), Path("/proc"), Path(sys.prefix), Path(sys.base_prefix)]
         ignored += [Path(os.environ[name]) for name in CACHES if name in os.environ]
         written = self.record.written_elsewhere
 
-        def note(path: Any) -> None:
+        def note(path: Any, *, keep: bool = True) -> None:
             if not isinstance(path, str | bytes | os.PathLike):
                 return
+            links.own(path, keep=keep)
             place = Path(os.path.abspath(os.fsdecode(path)))
+            if self.details and not place.is_relative_to(home / "tmp") and place != Path(os.devnull):
+                self.details.note_place(self.details.wrote, str(place))
             inside = any(place.is_relative_to(directory) for directory in ignored)
             if not inside and "__pycache__" not in place.parts and str(place) not in written:
                 written.append(str(place))
 
         def audit(event: str, arguments: tuple[Any, ...]) -> None:
             if event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR):
-                note(arguments[0])
+                note(arguments[0], keep=not arguments[2] & os.O_TRUNC)
+            for index in CHANGING.get(event, ()):
+                links.own(arguments[index])
 
-        def hook(module: Any, name: str, place: int | str) -> None:
+        def hook(module: Any, name: str, place: int | str, tell: Callable[[Any], None] = note) -> None:
             original = getattr(module, name)
 
             def call(*args: Any, **kwargs: Any) -> Any:
                 path: Any = kwargs.get(place) if isinstance(place, str) else next(iter(args[place:]), None)
                 if self.tf.is_tensor(path):
                     path = path.numpy() if hasattr(path, "numpy") else None
-                note(path)
+                tell(path)
                 return original(*args, **kwargs)
 
             setattr(module, name, call)
@@ -69,4 +80,10 @@ class Files(Distribution):
         tempfile.mkdtemp = mkdtemp
         for module, name, place in NATIVE_WRITERS:
             hook(importlib.import_module(module), name, place)
+        for name in ("CreateDir", "RecursivelyCreateDir", "DeleteFile", "DeleteRecursively"):
+            hook(importlib.import_module(NATIVE_WRITERS[0][0]), name, 0, links.own)
+        hook(self.tf.compat.v1.train.Saver, "save", 2, links.own)
+        if "h5py" in sys.modules:
+            for name, tell in (("create", note), ("open", links.own)):
+                hook(sys.modules["h5py"].h5f, name, 0, tell)
         sys.addaudithook(audit)

@@ -1,6 +1,7 @@
 """GPUs that are not there, as a script sees them: which it asks for, and whether it asks in time.
 
 There are two, or one for each rank.  The libraries are not told of them, since everything runs on the CPU.
+Where there are GPUs, the script has these, and only what it asks for is noted.
 """
 
 from __future__ import annotations
@@ -14,15 +15,19 @@ from typing import Any
 FEWEST = 2
 LIBRARIES = ("tensorflow", "keras", "tensorflow_estimator", "horovod")
 VARIABLE = "CUDA_VISIBLE_DEVICES"
+# Set where the machine has a GPU for each rank.
+REAL = "TRAINSHIFT_PROVE_GPUS"
 
 
 class Gpus:
     """The hooks, and what has been asked for; one per process."""
 
     def __init__(self, tf: Any) -> None:
+        self.listed: Any = tf.config.list_physical_devices
         self.context: Any = importlib.import_module("tensorflow.python.eager.context")
         self.hidden_at_first = os.environ.get(VARIABLE)
-        self.count = max(FEWEST, int(os.environ.get("HOROVOD_SIZE", 1)))
+        self.are_real = REAL in os.environ
+        self.count = 0 if self.are_real else max(FEWEST, int(os.environ.get("HOROVOD_SIZE", 1)))
         self.chosen: list[int] | None = None
         self.growing: dict[Any, bool] = {}
         self.sessions: set[str] = set()
@@ -37,7 +42,8 @@ class Gpus:
 
     def runtime_list(self) -> str:
         """The list of those that TensorFlow's runtime has, or will have."""
-        return ",".join(map(str, range(len(self.there())) if self.chosen is None else self.chosen))
+        count = len(self.listed("GPU")) if self.are_real else len(self.there())
+        return ",".join(map(str, range(count) if self.chosen is None else self.chosen))
 
     def there(self) -> list[Any]:
         """All that a process sees: fewer where it has asked CUDA for some."""
@@ -82,7 +88,9 @@ class Gpus:
             wanted = devices if isinstance(devices, list) else [devices]
             gpus = [device for device in wanted if device.device_type == "GPU"]
             others = [device for device in wanted if device.device_type != "GPU"]
-            if device_type != "GPU":
+            if self.are_real:
+                original(devices, device_type)
+            elif device_type != "GPU":
                 original(others, device_type)
             if device_type in (None, "GPU"):
                 numbers = [number_of(gpu) for gpu in gpus]
@@ -91,7 +99,7 @@ class Gpus:
 
         @wrapped("set_memory_growth")
         def set_memory_growth(original: Any, device: Any, enable: bool) -> None:
-            if device.device_type != "GPU":
+            if device.device_type != "GPU" or self.are_real:
                 original(device, enable)
                 return
             self.refuse_late(self.growing.get(device) != enable, "Physical devices")

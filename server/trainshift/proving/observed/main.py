@@ -2,13 +2,15 @@
 
     python -c BOOTSTRAP DIRECTORY RANK (SCRIPT | -m MODULE) [ARGUMENT...]
 
-The hooks are laid before the script starts (`trainshift.proving.observed.observer`).
+The hooks are laid before the script starts (`trainshift.proving.observed.observer`).  Where RANK is
+``-``, the process was started by Horovod's launcher, and DIRECTORY holds one for each rank.
 """
 
 from __future__ import annotations
 
 import faulthandler
 import importlib
+import json
 import os
 import runpy
 import signal
@@ -20,8 +22,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from trainshift.proving.observed.details import Details, Told
 from trainshift.proving.observed.observer import Observer, install
+from trainshift.proving.observed.stopping import Stopped, Stopping
 from trainshift.proving.observed.surroundings import route_logs, set_seeds, shift_seeds, show_warning
+
+# Set where a person wants to see what was observed: as JSON, after how many steps to stop (`limit`, 0
+# for never), and the folders of the script (`roots`).
+SETTINGS = "TRAINSHIFT_PROVE"
+RANK_VARIABLES = ("HOROVOD_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 
 
 def starter() -> tuple[Callable[[], object], str]:
@@ -35,7 +44,7 @@ def starter() -> tuple[Callable[[], object], str]:
 
 def main() -> None:
     """Run the script or module named on the command line; the exit status is its own."""
-    directory, rank = Path(sys.argv[1]), int(sys.argv[2])
+    directory, rank = place()
     sys.stderr = noise = (directory / "noise.txt").open("w", encoding="utf-8", buffering=1)
     faulthandler.register(signal.SIGUSR1, noise)
     tf: Any = importlib.import_module("tensorflow")
@@ -44,11 +53,13 @@ def main() -> None:
     observer = Observer(tf, np)
     install(observer)
     set_seeds(np, rank)
-    if not observer.data:
+    if not observer.data or observer.data.rows_only:
         shift_seeds(tf, np, rank)
     warnings.showwarning = show_warning(noise)
     sys.stderr = (directory / "stderr.txt").open("w", encoding="utf-8", buffering=1)
     route_logs(noise, sys.stderr)
+    if SETTINGS in os.environ:
+        look_closer(observer, directory, json.loads(os.environ.pop(SETTINGS)))
     sys.argv = sys.argv[3:]
     run, folder = starter()
     sys.path[0] = folder
@@ -61,10 +72,54 @@ def main() -> None:
         status = stop.code
         if isinstance(status, str):
             observer.record.error = status
+    except Stopped:
+        pass
     except BaseException:
         observer.record.error = traceback.format_exc()
         status = 1
     with suppress(Exception):
         sys.stdout.flush()
+    if status and observer.stopping and observer.stopping.is_due:
+        observer.record.error_after, observer.record.error, status = observer.record.error, "", 0
     observer.finish(directory)
     sys.exit(1 if isinstance(status, str) else status)
+
+
+def place() -> tuple[Path, int]:
+    """The directory and the rank of this process; one that a launcher started is put in its place first."""
+    directory, rank = Path(sys.argv[1]), sys.argv[2]
+    if rank != "-":
+        return directory, int(rank)
+    number = int(next(os.environ[name] for name in RANK_VARIABLES if name in os.environ))
+    record = directory / f"rank{number}" / "record"
+    for stream, name in ((1, "stdout.txt"), (2, "native.txt")):
+        file = os.open(record / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        os.dup2(file, stream)
+        os.close(file)
+    os.environ["TMPDIR"] = str(record.parent / "tmp")
+    os.chdir(record.parent / json.loads(os.environ[SETTINGS])["start"])
+    return record, number
+
+
+def look_closer(observer: Observer, directory: Path, settings: dict[str, Any]) -> None:
+    """Have all observed that a person wants to see, and the training ended after some steps."""
+
+    def finish() -> None:
+        with suppress(Exception):
+            sys.stdout.flush()
+        observer.finish(directory)
+
+    details = Details(
+        observer.np, [str(directory.parent / name) for name in ("work", "here")], directory / "progress"
+    )
+    observer.details = details
+    observer.hook_making()
+    observer.stopping = Stopping(observer.tf, settings["limit"], finish)
+    sys.stdout, sys.stderr = Told(sys.stdout, details), Told(sys.stderr, details)
+    leave = os._exit
+
+    def observed_exit(status: int) -> None:
+        finish()
+        leave(status)
+
+    os._exit = observed_exit  # type: ignore[assignment]

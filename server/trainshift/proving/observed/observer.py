@@ -13,11 +13,13 @@ import importlib
 import importlib.util
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import Any
 
 from trainshift.proving.observed.files import Files
+from trainshift.proving.observed.steps import FAMILIES
 from trainshift.proving.observed.surroundings import drop_xla
 from trainshift.proving.observed.values import digest
 
@@ -29,7 +31,9 @@ SCHEDULE_STEPS = sorted(
 
 
 class Observer(Files):
-    """All hooks and what they have seen; one per process."""
+    """All hooks and what they have seen; one per process, and never written down by a fork of it."""
+
+    pid = 0
 
     def hook_training(self) -> None:
         """Have noted what lets a metric decide about a training, and how many steps are run at a time."""
@@ -50,6 +54,7 @@ class Observer(Files):
             for callback in callbacks.callbacks:
                 if not isinstance(callback, tf.keras.callbacks.TerminateOnNaN):
                     self.record.stops |= mentions(type(callback), "stop_training")
+                self.record.warms_up |= "Warmup" in type(callback).__name__
                 self.record.adapts |= isinstance(callback, tf.keras.callbacks.ReduceLROnPlateau)
 
         def note_hooks(session: Any, *_: Any, **__: Any) -> None:
@@ -72,10 +77,22 @@ class Observer(Files):
 
     def finish(self, directory: Path) -> None:
         """Write record.json, and the values of the trained variables and slots as values.npz."""
+        if os.getpid() != self.pid:
+            return
         values: dict[str, Any] = {}
+        self.record.optimizers = []
         stepped = [watch for watch in self.watches.values() if watch.record.steps]
         for place, watch in enumerate(stepped):
-            record = watch.record
+            record = replace(watch.record, number=watch.number, made_at=self.made.get(watch.number, ""))
+            for name in (
+                "variables",
+                "slots",
+                "initial",
+                "final",
+                "unbroadcast_variables",
+                "unbroadcast_slots",
+            ):
+                setattr(record, name, [])
             for index, number in enumerate(watch.trained):
                 value = self.value(number)
                 record.variables.append(self.kept[number].name)
@@ -96,7 +113,17 @@ class Observer(Files):
             self.record.optimizers.append(record)
         self.np.savez(directory / "values.npz", **values)
         self.record.gpus = self.gpus.used()
+        self.finish_details(directory)
         self.record.save(directory / "record.json")
+
+    def finish_details(self, directory: Path) -> None:
+        """Put into the record what a person wants to see, and write the samples as details.npz."""
+        if self.details and self.stopping:
+            self.record.stopped = self.stopping.is_due
+            self.record.epochs = self.stopping.batches
+            self.record.losses = self.details.losses
+            self.record.printed_at, self.record.wrote_at = self.details.printed, self.details.wrote
+            self.np.savez(directory / "details.npz", **self.details.arrays)
 
     def sample(self, schedule: Any) -> dict[str, float]:
         """What an optimizer's schedule gives at a few steps; empty if it has a constant rate."""
@@ -120,14 +147,11 @@ def mentions(owner: type, name: str) -> bool:
 def install(observer: Observer) -> None:
     """Lay all hooks but those on files."""
     tf = observer.tf
+    observer.pid = os.getpid()
     config: Any = importlib.import_module("tensorflow.python.autograph.core.config")
     config.CONVERSION_RULES = (config.DoNotConvert("trainshift"), *config.CONVERSION_RULES)
 
-    for module, name in (
-        ("keras.src.optimizers.optimizer", "_BaseOptimizer"),
-        ("keras.src.optimizers.legacy.optimizer_v2", "OptimizerV2"),
-        ("tensorflow.python.training.optimizer", "Optimizer"),
-    ):
+    for module, name in FAMILIES:
         observer.hook_optimizer(getattr(importlib.import_module(module), name))
     scaling: Any = importlib.import_module("keras.src.mixed_precision.loss_scale_optimizer")
     observer.hook_loss_scaling(scaling.LossScaleOptimizer)
@@ -140,6 +164,7 @@ def install(observer: Observer) -> None:
     ):
         observer.hook_graph_gradients(owner, name, target)
     observer.hook_sessions()
+    observer.hook_shards()
     observer.hook_training()
     if not os.environ.get("HOROVOD_SIZE"):
         drop_xla()

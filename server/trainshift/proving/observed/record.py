@@ -15,14 +15,15 @@ Column = tuple[str, list[str]]
 class OptimizerRecord:
     """One optimizer that applied gradients, in order of first use.
 
-    `rates` holds the learning rate of every executed step, `gradients` a digest of the gradients
-    that reached it, `weights` one of the variables after it; a step that loss scaling skipped has a
-    rate only.
-    `schedule` maps a step to the rate that its schedule gives there.
-    `variables` are the trained ones in order of first appearance, `slots` the optimizer's own;
-    both are names.  `initial` holds a digest of each variable's value when it was first seen,
-    before any broadcast (None where it had no value yet).  The `unbroadcast_*` lists name the
-    variables that no executed broadcast covered.
+    `rates` holds the learning rate of every executed step, `gradients` a digest of the gradients that
+    reached it, `weights` one of the variables after it; a step that loss scaling skipped has a rate
+    only. `schedule` maps a step to the rate that its schedule gives there. `variables` are the trained
+    ones in order of first appearance, `slots` the optimizer's own; both are names.  `initial` holds a
+    digest of each variable's value when it was first seen, before any broadcast (None where it had no
+    value yet).  The `unbroadcast_*` lists name the variables that no executed broadcast covered. Where a
+    person wants to see it: `ended` is the time of each step, `number` what the samples of its values
+    are called by, `made_at` and `applied_at` the lines of the script (FILE:LINE) that make it and take
+    its steps.
     """
 
     kind: str
@@ -36,6 +37,10 @@ class OptimizerRecord:
     final: list[str] = field(default_factory=list)
     unbroadcast_variables: list[str] = field(default_factory=list)
     unbroadcast_slots: list[str] = field(default_factory=list)
+    ended: list[float] = field(default_factory=list)
+    number: int = 0
+    made_at: str = ""
+    applied_at: str = ""
 
     @property
     def steps(self) -> int:
@@ -47,22 +52,26 @@ class OptimizerRecord:
 class Record:
     """One process.
 
-    `error` is the traceback that ended the script, or an empty string.  `local_gradients` holds a
-    digest of what each executed `GradientTape.gradient` returned before Horovod touched it.
-    `broadcasts` lists the names that each executed `broadcast_variables` covered.  `wraps` counts
-    the calls of `DistributedGradientTape` and `DistributedOptimizer`, `double_wraps` those whose
-    argument was already wrapped.
-    `stops` says that a callback or a hook may end a training by what it measures, `adapts` that a
-    `ReduceLROnPlateau` may change the rate so; `monitored` are the metrics that `EarlyStopping` and
-    `ReduceLROnPlateau` were given, epoch by epoch.  `steps_per_execution` is the largest of all models:
-    callbacks see no single step of such an execution.
-    `written_elsewhere` lists the files opened for writing outside the process's own directory,
-    `temporary` the directories that `tempfile` made, relative to the process's directory.
-    `data` are, for each time that gradients were taken, the tensors that the loss was computed from;
-    `evaluated` how many elements each evaluation or other walk through data saw.  Both are empty unless the
-    process was to note them (`trainshift.proving.observed.data`).
-    `gpus` are the lists ("0", or "0,1") of the GPUs that its sessions were given or, where there was none,
-    TensorFlow's runtime; of those that are not there.
+    `error` is the traceback that ended the script, or an empty string.  `local_gradients` holds a digest
+    of what each executed `GradientTape.gradient` returned before Horovod touched it. `broadcasts` lists
+    the names that each executed `broadcast_variables` covered.  `wraps` counts the calls of
+    `DistributedGradientTape` and `DistributedOptimizer`, `double_wraps` those whose argument was
+    already wrapped. `stops` says that a callback or a hook may end a training by what it measures,
+    `adapts` that a `ReduceLROnPlateau` may change the rate so; `monitored` are the metrics that
+    `EarlyStopping` and `ReduceLROnPlateau` were given, epoch by epoch.  `steps_per_execution` is the
+    largest of all models: callbacks see no single step of such an execution. `written_elsewhere` lists
+    the files opened for writing outside the process's own directory, `temporary` the directories that
+    `tempfile` made, relative to the process's directory. `data` are, for each time that gradients were
+    taken, the tensors that the loss was computed from; `evaluated` how many elements each evaluation or
+    other walk through data saw.  Both are empty unless the process was to note them
+    (`trainshift.proving.observed.data`). `gpus` are the lists ("0", or "0,1") of the GPUs that its
+    sessions were given or, where there was none, TensorFlow's runtime; of those that are not there.
+    `stopped` says that the training was ended after as many steps as were asked for, `error_after` what
+    then went wrong.  `warms_up` says that a callback of Horovod's raises the rate, `adasum` that
+    gradients are combined so; `shards` counts the datasets of which a share was taken. `epochs` are the
+    numbers of batches in one epoch, of each training that tells; `losses` and `rows` are those of each
+    time that gradients were taken; `printed_at` and `wrote_at` the lines of the script (FILE:LINE) that
+    did.
     """
 
     error: str = ""
@@ -80,6 +89,16 @@ class Record:
     gpus: list[str] = field(default_factory=list)
     data: list[list[Column]] = field(default_factory=list)
     evaluated: list[int] = field(default_factory=list)
+    stopped: bool = False
+    error_after: str = ""
+    warms_up: bool = False
+    adasum: bool = False
+    shards: int = 0
+    epochs: list[int] = field(default_factory=list)
+    losses: list[float] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)
+    printed_at: dict[str, str] = field(default_factory=dict)
+    wrote_at: dict[str, str] = field(default_factory=dict)
 
     def save(self, path: Path) -> None:
         """Write the record as JSON."""

@@ -10,9 +10,32 @@ from typing import Any
 
 from trainshift.proving.observed.values import Executed, Values, digest
 
+# Of each family of optimizers the class that applies gradients.
+FAMILIES = (
+    ("keras.src.optimizers.optimizer", "_BaseOptimizer"),
+    ("keras.src.optimizers.legacy.optimizer_v2", "OptimizerV2"),
+    ("tensorflow.python.training.optimizer", "Optimizer"),
+)
+
 
 class Steps(Values):
     """The gradients of every executed step, and what it makes of the variables."""
+
+    def hook_making(self) -> None:
+        """Have noted where each optimizer is made."""
+
+        def hook(owner: Any) -> None:
+            original = owner.__init__
+
+            @wraps(original)
+            def init(optimizer: Any, *args: Any, **kwargs: Any) -> None:
+                original(optimizer, *args, **kwargs)
+                self.made[self.numbers.of(optimizer)] = self.place()
+
+            owner.__init__ = init
+
+        for module, name in FAMILIES:
+            hook(getattr(importlib.import_module(module), name))
 
     def hook_optimizer(self, owner: Any) -> None:
         """Have every `apply_gradients` of this family of optimizers observed."""
@@ -26,6 +49,7 @@ class Steps(Values):
             if not used:
                 return original(optimizer, pairs, *args, **kwargs)
             watch = self.watch(optimizer)
+            watch.record.applied_at = watch.record.applied_at or self.place()
             numbers = [self.see(variable) for _, variable in used]
             watch.trained.update(dict.fromkeys(numbers))
             gradients = self.dense([gradient for gradient, _ in used])
@@ -36,15 +60,17 @@ class Steps(Values):
                 if not watch.loss_scaled:
                     watch.record.rates.append(float(rate))
                 watch.record.gradients.append(digest(values[:split]))
+                self.stepped(watch, values[:split])
 
             def before_update(rate: Any, *values: Any) -> None:
                 note(rate, values)
                 self.see_session_values(numbers, values[split:])
-                self.executed.append(Executed(reads, watch, numbers))
+                self.executed.append(Executed(reads, watch, numbers, len(watch.record.gradients) - 1))
 
             def after_update(rate: Any, *values: Any) -> None:
                 note(rate, values)
                 watch.record.weights.append(digest(values[split:]))
+                self.changed(watch, len(watch.record.weights) - 1, values[split:])
                 watch.slots.update(dict.fromkeys(self.see(slot) for slot in watch.variables()))
 
             def state() -> list[Any]:
@@ -54,6 +80,8 @@ class Steps(Values):
             if not self.in_session_graph():
                 result = original(optimizer, pairs, *args, **kwargs)
                 self.observe(after_update, state())
+                if self.stopping and tf.executing_eagerly() and not self.stopping.depth:
+                    self.stopping.boundary()
                 return result
             with tf.control_dependencies([self.observe(before_update, state())]):
                 result = original(optimizer, pairs, *args, **kwargs)
@@ -105,11 +133,15 @@ class Steps(Values):
     def read_executed(self, session: Any) -> None:
         """Read the variables of the steps and broadcasts that this session has just executed."""
         executed, self.executed = self.executed, []
-        for reads, watch, trained in executed:
+        for reads, watch, trained, step in executed:
             values = session.run(reads)
             self.session_values.update(values)
             if watch:
-                watch.record.weights.append(digest([values[number] for number in trained]))
+                weights = [values[number] for number in trained]
+                watch.record.weights.append(digest(weights))
+                self.changed(watch, step, weights)
+        if self.stopping and executed:
+            self.stopping.boundary()
 
     def hook_graph_gradients(self, owner: Any, name: str, target: str) -> None:
         """Have the gradients that a function of this name returns observed, in a session's graph.
@@ -148,16 +180,38 @@ class Steps(Values):
     def observed_copies(self, target: Any, gradients: Sequence[Any]) -> list[Any]:
         """The gradients of `target` as tensors that cannot be computed without being observed."""
         present = [gradient for gradient in gradients if gradient is not None]
-        observations = [self.observe(self.note_local, self.dense(present))]
+        observations = [self.observe_local(target, present)]
         if self.data:
             observations.append(self.data.note(target))
         with self.tf.control_dependencies(observations):
             copies = iter(self.tf.nest.map_structure(self.tf.identity, present, expand_composites=True))
         return [gradient if gradient is None else next(copies) for gradient in gradients]
 
-    def note_local(self, *values: Any) -> None:
-        """Keep a digest of gradients that Horovod has not touched."""
-        self.record.local_gradients.append(digest(values))
+    def observe_local(self, target: Any, gradients: Any) -> Any:
+        """Have gradients observed that Horovod has not touched, and what they were taken of."""
+        tf = self.tf
+        parts = self.dense(target) if self.details else []
+
+        def note(*values: Any) -> None:
+            losses, own = values[: len(parts)], values[len(parts) :]
+            self.record.local_gradients.append(digest(own))
+            if self.details:
+                self.details.note_local(sum(losses) if losses else None, own)
+
+        losses = [tf.reduce_mean(tf.cast(part, tf.float32)) for part in parts]
+        return self.observe(note, [*losses, *self.dense(gradients)])
+
+    def hook_shards(self) -> None:
+        """Have counted the datasets of which a share is taken."""
+        owner = self.tf.data.Dataset
+        original = owner.shard
+
+        @wraps(original)
+        def shard(this: Any, num_shards: Any, *args: Any, **kwargs: Any) -> Any:
+            self.record.shards += 1
+            return original(this, num_shards, *args, **kwargs)
+
+        owner.shard = shard
 
     def hook_tape(self) -> None:
         """Have what `GradientTape.gradient` returns observed, except within a Jacobian's loop."""
@@ -167,7 +221,7 @@ class Steps(Values):
         def observed_gradient(this: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
             result = gradient(this, target, *args, **kwargs)
             if not self.in_jacobian and not self.in_session_graph():
-                self.observe(self.note_local, self.dense(result))
+                self.observe_local(target, result)
                 if self.data:
                     self.data.note(target)
             return result

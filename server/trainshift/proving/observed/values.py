@@ -10,8 +10,10 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from trainshift.proving.observed.data import VARIABLE, DataHooks
+from trainshift.proving.observed.details import Details
 from trainshift.proving.observed.gpus import Gpus
 from trainshift.proving.observed.record import OptimizerRecord, Record
+from trainshift.proving.observed.stopping import Stopping
 
 
 class Numbers:
@@ -51,12 +53,14 @@ class Executed(NamedTuple):
     reads: dict[int, Any]
     watch: Watch | None = None
     trained: Sequence[int] = ()
+    step: int = 0
 
 
 class Watch:
     """One optimizer, and the numbers of the variables that it trained and of its own."""
 
-    def __init__(self, optimizer: Any) -> None:
+    def __init__(self, optimizer: Any, number: int) -> None:
+        self.number = number
         self.optimizer = weakref.ref(optimizer)
         self.record = OptimizerRecord(type(optimizer).__name__)
         rate = getattr(optimizer, "_hyper", {}).get(
@@ -84,12 +88,15 @@ class Values:
         self.numbers = Numbers()
         self.kept: dict[int, Kept] = {}
         self.watches: dict[int, Watch] = {}
+        self.made: dict[int, str] = {}
         self.broadcast: set[int] = set()
         self.initial: dict[int, str | None] = {}
         self.session_values: dict[int, Any] = {}
         self.executed: list[Executed] = []
         self.in_jacobian = False
         self.data = DataHooks(tf, self.record, self.observe) if VARIABLE in os.environ else None
+        self.details: Details | None = None
+        self.stopping: Stopping | None = None
 
     def in_session_graph(self) -> bool:
         """Whether operations are now being added to a TensorFlow 1 graph, run later by a session."""
@@ -147,7 +154,27 @@ class Values:
 
     def watch(self, optimizer: Any) -> Watch:
         """The watch on this optimizer; made on its first use."""
-        return self.watches.setdefault(self.numbers.of(optimizer), Watch(optimizer))
+        number = self.numbers.of(optimizer)
+        if number not in self.watches:
+            self.watches[number] = Watch(optimizer, number)
+        return self.watches[number]
+
+    def place(self) -> str:
+        """The line of the script that is being run, where a person wants to see it."""
+        return self.details.place() if self.details else ""
+
+    def stepped(self, watch: Watch, gradients: Sequence[Any]) -> None:
+        """Keep what a person wants to see of a step that is being taken."""
+        if self.details:
+            step = len(watch.record.gradients) - 1
+            watch.record.ended.append(self.details.note_step(watch.number, step, gradients))
+
+    def changed(self, watch: Watch, step: int, weights: Sequence[Any]) -> None:
+        """Keep what a step made of the weights; this may have been the last."""
+        if self.details:
+            self.details.note_weights(watch.number, step, weights)
+        if self.stopping:
+            self.stopping.step(watch.number)
 
     def dense(self, structure: Any) -> list[Any]:
         """The tensors of a nested structure; of a sparse gradient, its values and indices."""

@@ -1,0 +1,223 @@
+"""The command `prove`: its options, the questions it asks, and what it shows (spec.md 10)."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trainshift.cli.options import color
+
+if TYPE_CHECKING:
+    from trainshift.proving.prove import Request
+
+
+# A program that says this is run as it is.
+_HOROVOD = re.compile(r"^\s*(?:import|from)\s+horovod\b", re.M)
+
+
+@click.command()
+@click.argument("script", type=click.Path())
+@click.argument("arguments", nargs=-1, metavar="[-- ARGS...]", type=click.UNPROCESSED)
+@click.option("-np", "ranks", type=click.IntRange(2, 8), default=2, show_default=True, help="How many ranks.")
+@click.option(
+    "--steps",
+    type=click.IntRange(0),
+    default=20,
+    show_default=True,
+    help="Stop after so many optimizer steps; 0 runs to the end.",
+)
+@click.option("--python", metavar="PY", default="", help="A Python with TensorFlow and Horovod.")
+@click.option(
+    "--hosts", metavar="HOSTS", default="", help="Passed on to horovodrun, which starts the ranks there."
+)
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(min=1),
+    default=300.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="End a run that takes no step for so long.",
+)
+@click.option("--keep", metavar="DIR", type=click.Path(), default="", help="Run in DIR, and leave all there.")
+@click.option("-y", "--yes", is_flag=True, help="Run the script without asking.")
+@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--html", metavar="FILE", type=click.Path(), default="", help="Also write a page with plots.")
+@color
+@click.pass_context
+def prove(ctx: click.Context, /, **options: Any) -> None:
+    """Run a script on real ranks, and see whether the training holds.
+
+    The original runs in one process, its conversion on -np ranks (a script that uses Horovod already
+    runs as it is), in scratch copies of the project. Each claim holds, fails with the line and what to
+    do, or was not seen.
+
+    SCRIPT is a script or a notebook; the files that it imports are converted with it. Your files are
+    not changed, and data are linked. What SCRIPT writes to absolute paths is written there, and
+    reported.
+
+    \b
+    Examples:
+      trainshift prove train.py                     two ranks, 20 steps
+      trainshift prove train.py -- --epochs 2       with arguments of the script
+      trainshift prove -np 4 --steps 100 train.py   four ranks, and more steps
+      trainshift prove --python ~/tf/bin/python train.py
+      trainshift prove --html proof.html train.py   also write a page with plots
+
+    \b
+    Exit status:
+      0  what was seen holds
+      1  a claim fails, or too little was seen
+      2  it could not be run: wrong usage, a refused script, no TensorFlow or Horovod
+    """
+    from trainshift.cli.proof_report import Live, show
+    from trainshift.host.files import FileProblem
+    from trainshift.proving.interpreter import Unfit, find
+    from trainshift.proving.prove import Request, gpus_here, prove
+
+    try:
+        before, after, name = projects(options["script"], options["arguments"])
+        interpreter = find(options["python"])
+        request = Request(
+            before,
+            after,
+            interpreter,
+            options["ranks"],
+            options["steps"],
+            options["keep"],
+            options["hosts"],
+            options["time_limit"],
+            gpus_here(),
+        )
+        prepared(request, options)
+        with Live(options["ranks"], options["steps"], options["format_"] == "json") as live:
+            result = prove(request, live.tell)
+    except (Unfit, FileProblem) as problem:
+        fail(options["script"], str(problem), options["format_"])
+        ctx.exit(2)
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        fail(
+            options["script"],
+            f"The scratch folder could not be written: {error.strerror}{where}.",
+            options["format_"],
+        )
+        ctx.exit(2)
+    result = {
+        "version": 1,
+        "script": name,
+        "python": interpreter.path,
+        "tensorflow": interpreter.tensorflow,
+        "horovod": interpreter.horovod,
+        "np": options["ranks"],
+        "limit": options["steps"],
+        "converted": request.is_converted,
+        **result,
+    }
+    if options["html"]:
+        from trainshift.proving.page import page
+
+        with open(options["html"], "w", encoding="utf-8") as file:
+            file.write(page(result))
+    show(result, options["format_"], options["color"])
+    ctx.exit({"holds": 0, "error": 2}.get(result["verdict"], 1))
+
+
+def prepared(request: Request, options: dict[str, Any]) -> None:
+    """Ask whether the script may be run; raises Abort or UsageError where it may not."""
+    if options["yes"]:
+        return
+    what = "its conversion" if request.is_converted else "it"
+    if not sys.stdin or not sys.stdin.isatty():
+        raise click.UsageError("This runs the script. Give --yes where nobody can be asked.")
+    click.confirm(
+        f"This runs {options['script']} on one process and {what} on {request.ranks}, with all that it does. "
+        "Go on?",
+        abort=True,
+        err=True,
+        default=True,
+    )
+
+
+def fail(script: str, problem: str, format_: str) -> None:
+    """Say why nothing could be run."""
+    if format_ == "json":
+        import json
+
+        print(
+            json.dumps({"version": 1, "script": script, "verdict": "error", "problem": problem, "claims": []})
+        )
+    else:
+        click.echo(f"{script}: {problem}", err=True)
+
+
+def projects(script: str, arguments: tuple[str, ...]) -> tuple[Any, Any, str]:
+    """The program as it is, the program to be run on the ranks, and its name; raises Unfit or FileProblem."""
+    import os
+
+    from trainshift.cli.documents import read_document
+    from trainshift.cli.programs.sources import Sources, home
+    from trainshift.engine import conversion
+    from trainshift.engine.conversion import Status
+    from trainshift.host.configuration import ConfigurationProblem, Configurations
+    from trainshift.host.declarations import Declarations
+    from trainshift.host.files import is_notebook
+    from trainshift.host.walk import Input
+    from trainshift.proving.interpreter import Unfit
+    from trainshift.proving.project import Project, top_of
+
+    if os.path.isdir(script):
+        raise Unfit("it is a directory; name the script that starts the training.")
+    document = read_document(Input(script), script)
+    path, here = home(script), os.path.realpath(os.getcwd())
+    try:
+        choices = Configurations().of(path).settings.choices
+    except ConfigurationProblem as problem:
+        raise Unfit(str(problem)) from None
+    runtime = Declarations("name another --python").of(script)
+    sources = Sources()
+    if is_notebook(script):
+        result = conversion.convert(document.text, runtime=runtime, choices=choices)
+        script_path = os.path.splitext(path)[0] + ".py"
+        name = os.path.basename(script_path)
+        _, after = document.converted(result)
+        files = [script_path]
+        before_texts = {script_path: document.content(name).encode()}
+        after_texts = {script_path: after.content(name).encode()}
+    else:
+        result = conversion.convert_program(
+            document.text, path, sources.parsed, runtime=runtime, choices=choices
+        )
+        script_path = path
+        files = [path, *(each.path for each in result.files)]
+        before_texts = {}
+        after_texts = {
+            each.path: (document.file if each.path == path else sources.file(each.path, each.before)).encode(
+                each.text
+            )
+            for each in result.files
+            if each.text != each.before
+        }
+        if result.status is Status.CONVERTED and result.text != document.text:
+            after_texts[path] = document.file.encode(result.text)
+    texts = [document.text, *(each.before for each in result.files)]
+    is_distributed = any(_HOROVOD.search(text) for text in texts)
+    if is_distributed:
+        after_texts = before_texts
+    elif result.status is Status.REFUSED:
+        place = f" (line {result.position[0]})" if result.position else ""
+        raise Unfit(f"Trainshift does not convert it{place}: {result.reason}")
+    elif result.status is not Status.CONVERTED:
+        raise Unfit(f"There is nothing to prove: {result.reason.rstrip('.') or 'it does not train'}.")
+    files = [os.path.realpath(each) for each in files]
+    top = top_of(here, files)
+    command = (os.path.realpath(script_path), *arguments)
+
+    def project(texts: dict[str, bytes]) -> Project:
+        return Project(
+            top, here, command, {os.path.relpath(os.path.realpath(p), top): t for p, t in texts.items()}
+        )
+
+    return project(before_texts), project(after_texts), script

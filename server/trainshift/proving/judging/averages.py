@@ -1,0 +1,74 @@
+"""Whether what reached an optimizer is the mean of what the ranks had computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from trainshift.proving.observed.record import Record
+
+# How far the direction may be off: gradients may be compressed to half precision on their way.
+SLACK = 0.02
+
+
+class Averaging(Enum):
+    """How the gradients of the ranks come together."""
+
+    MEAN = "mean"
+    SUMMED = "summed"
+    TWICE = "twice"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What was found of one optimizer: in how many steps, and by which factor of the mean."""
+
+    kind: Averaging
+    steps: int = 0
+    factor: float = 1.0
+
+    @property
+    def is_fault(self) -> bool:
+        """Whether it is not as it should be."""
+        return self.kind in (Averaging.SUMMED, Averaging.TWICE)
+
+
+def averaging(number: int, records: Sequence[Record], arrays: Sequence[Any]) -> Result:
+    """Compare the samples of one optimizer's steps.
+
+    What is clipped or scaled after it was averaged has another factor, and is not judged by it; the
+    first step, before which weights may differ, counts like any other.
+    """
+    import numpy
+
+    if len(arrays) < len(records) or len(records) < 2:
+        return Result(Averaging.UNKNOWN)
+    names = [record.optimizers[number].number for record in records]
+    factors = []
+    for step in range(min(record.optimizers[number].steps for record in records)):
+        own = [each.get(f"{name}/local/{step}") for each, name in zip(arrays, names)]
+        reached = arrays[0].get(f"{names[0]}/gradients/{step}")
+        if reached is None or any(each is None or each.shape != reached.shape for each in own):
+            continue
+        mean = numpy.mean(numpy.stack([each.astype("f8") for each in own]), axis=0)
+        size, length = float(mean @ mean), float(numpy.linalg.norm(reached.astype("f8")))
+        if not size or not length or not numpy.isfinite(size * length):
+            continue
+        factor = float(reached.astype("f8") @ mean) / size
+        off = float(numpy.linalg.norm(reached - factor * mean)) / length
+        if off <= SLACK:
+            factors.append(factor)
+    if not factors:
+        return Result(Averaging.UNKNOWN)
+    factor, ranks = float(numpy.median(factors)), len(records)
+    for kind, expected in (
+        (Averaging.MEAN, 1.0),
+        (Averaging.SUMMED, float(ranks)),
+        (Averaging.TWICE, 1.0 / ranks),
+    ):
+        if abs(factor - expected) <= SLACK * expected and max(factors) - min(factors) <= 2 * SLACK * expected:
+            return Result(kind, len(factors), factor)
+    return Result(Averaging.UNKNOWN, len(factors), factor)

@@ -1,0 +1,445 @@
+"""The nine claims of spec.md 10: each holds, fails with the line and what to do, or was not seen.
+
+What was not seen never holds, and fewer than two steps show nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from trainshift.proving.judging import judge
+from trainshift.proving.judging.averages import Averaging, averaging
+from trainshift.proving.judging.seen import Claim, Found, Seen, sentences
+from trainshift.proving.judging.shares import judge_shares
+from trainshift.proving.judging.speed import speed
+from trainshift.proving.judging.timeline import repeated
+from trainshift.proving.observed.record import Record, Run
+
+HOLDS, FAILS, NOT_SEEN = "holds", "fails", "not seen"
+FEWEST_STEPS = 2
+SUMMED = "Average them: leave `op` as it is, or give op=hvd.Average."
+
+
+def claims(seen: Seen) -> list[Claim]:
+    """All claims, in the order of the specification."""
+    few = "" if seen.steps >= FEWEST_STEPS else few_steps(seen)
+    table: tuple[tuple[str, str, Callable[[Seen], Found], bool], ...] = (
+        ("ends", "It starts and ends on every rank", ends, False),
+        ("weights", "All ranks have the same weights", weights, True),
+        ("averaged", "Gradients are averaged, once", averaged, True),
+        ("broadcast", "All ranks start from rank 0's variables", broadcast, True),
+        ("rate", f"The learning rate is {seen.size} times the original's", rate, True),
+        ("data", "Each rank has its own share of the data", data, True),
+        ("output", "Only rank 0 prints, saves and logs", output, False),
+        ("gpu", "Each rank has a GPU of its own", gpu, False),
+        ("worth", f"{seen.size} ranks are faster than one", worth, True),
+    )
+    return [claim_of(name, title, look(seen), few if counts else "") for name, title, look, counts in table]
+
+
+def claim_of(name: str, title: str, found: Found, few: str) -> Claim:
+    """A claim by what was found; `few` says that there were too few steps to show that it holds."""
+    if found.fails:
+        return Claim(name, title, FAILS, " ".join(found.fails), found.do, found.code, tuple(found.places))
+    if few or found.unseen:
+        return Claim(name, title, NOT_SEEN, found.unseen or few, found.do if found.unseen else "")
+    return Claim(name, title, HOLDS, found.says)
+
+
+def few_steps(seen: Seen) -> str:
+    """Why what was seen proves nothing."""
+    if len(seen.records) < seen.size:
+        return "A rank ended before it could tell what it had done."
+    return f"{seen.steps or 'No'} step{'s' * (seen.steps != 1)} of an optimizer: at least two are needed."
+
+
+def ends(seen: Seen) -> Found:
+    """Exit statuses, time limits, and whether all ranks take the same steps."""
+    found = Found(do="Make every rank run the same steps and calls of Horovod.", code="TL05")
+    failed = [(rank, run) for rank, run in enumerate(seen.ranks) if is_failed(run)]
+    for rank, run in sorted(failed, key=lambda pair: pair[1].exit_code < 0):
+        why = reason(run)
+        if seen.stuck and run.exit_code < 0:
+            continue
+        found.fails.append(f"Rank {rank} {how(run.exit_code)}{': ' + why if why else '.'}")
+        found.places += error_places(run, rank)
+        found.do = "Mend what ended it; the ranks that were still waiting for it were ended, too."
+        found.code = ""
+        break
+    if not found.fails and seen.stuck:
+        ended = [rank for rank, run in enumerate(seen.ranks) if run.exit_code >= 0]
+        who = (
+            f"Rank {listed(ended)} ended, and the others wait for it: "
+            if ended
+            else "The ranks wait for each other: "
+        )
+        found.fails.append(f"{who}{seen.stuck}.")
+        found.places += [place for rank, run in enumerate(seen.ranks) for place in stack_places(run, rank)]
+    if found.fails or len(seen.records) < seen.size:
+        return found
+    if any(record.double_wraps for record in seen.records):
+        return replace(found, says="All ranks ended.")
+    first, *others = [[each.steps for each in record.optimizers] for record in seen.records]
+    for rank, other in enumerate(others, 1):
+        if other != first:
+            found.fails.append(f"The optimizers took {first} steps on rank 0 and {other} on rank {rank}.")
+    for rank, record in enumerate(seen.records[1:], 1):
+        found.fails += sentences(judge.metrics_differ(seen.records[0], record, rank))
+        if found.fails:
+            found.do, found.code = (
+                "Average what decides: hvd.callbacks.MetricAverageCallback() on all ranks.",
+                "HV09",
+            )
+    after = f", stopped after {seen.steps} steps" if any(record.stopped for record in seen.records) else ""
+    found.says = f"All {seen.size} ranks ended{after}."
+    return found
+
+
+def is_failed(run: Run) -> bool:
+    """Whether a rank ended badly, before it was stopped."""
+    stopped = run.record is not None and run.record.stopped
+    return not stopped and (run.exit_code != 0 or run.record is None)
+
+
+def how(status: int) -> str:
+    """How a process ended."""
+    killed = {-9: " (killed: out of memory?)", -11: " (a crash)", -6: " (aborted)"}
+    return (
+        f"was ended by signal {-status}{killed.get(status, '')}"
+        if status < 0
+        else f"ended with status {status}"
+    )
+
+
+def reason(run: Run) -> str:
+    """The last line of what ended a process."""
+    error = (run.record.error if run.record else "") or run.stderr or run.log
+    lines = [line.strip() for line in error.strip().splitlines() if line.strip()]
+    return lines[-1][:300] if lines else ""
+
+
+def error_places(run: Run, rank: int) -> list[tuple[str, str, int]]:
+    """The last line of the script in a traceback."""
+    error = run.record.error if run.record else run.stderr
+    lines = [line for line in error.splitlines() if line.strip().startswith('File "') and "/work/" in line]
+    return [(at, "", rank) for line in lines[-1:] if (at := file_and_line(line))]
+
+
+def stack_places(run: Run, rank: int) -> list[tuple[str, str, int]]:
+    """Where a process was when it was ended, as its log has it."""
+    lines = [line for line in run.log.splitlines() if line.strip().startswith('File "') and "/work/" in line]
+    return [(at, "", rank) for line in lines[:1] if (at := file_and_line(line))]
+
+
+def file_and_line(line: str) -> str:
+    """FILE:LINE of a line of a traceback."""
+    name, _, rest = line.strip()[6:].partition('", line ')
+    number = rest.partition(",")[0].split()[0] if rest else ""
+    return f"{name}:{number}" if number.isdecimal() else ""
+
+
+def weights(seen: Seen) -> Found:
+    """Values at the end, and the first step after which they were apart."""
+    found = Found(do="Average the gradients of each step, and broadcast before the second.", code="HV04")
+    first, *others = seen.records or [Record()]
+    faults = [
+        fault
+        for rank, other in enumerate(others, 1)
+        for fault in judge.values_differ(first, other, seen.ranks, rank)
+    ]
+    found.fails = sentences(faults)
+    if faults:
+        apart = first_apart(seen)
+        found.fails += [f"They are apart from step {apart} on."] if apart else []
+        found.places = [(each.applied_at, "", 0) for each in first.optimizers[:1] if each.applied_at]
+    count = sum(len(each.variables) for each in first.optimizers)
+    changed = any(each.initial != each.final for each in first.optimizers)
+    if any(not judge.finite(array) for run in seen.ranks for array in run.values.values()):
+        found.unseen = "The weights are not finite: nothing can be compared."
+    elif not count or not changed:
+        found.unseen = "No step changed a weight."
+    elif others and not differ_by_seed(seen):
+        found.unseen = (
+            "All ranks began with equal weights and computed equal gradients, whatever their seeds."
+        )
+    equal = f"All {count} variables are equal on {seen.size} ranks after {seen.steps} steps"
+    found.says = f"{equal}, though their seeds differ."
+    return found
+
+
+def differ_by_seed(seen: Seen) -> bool:
+    """Whether anything on the ranks would have come apart without Horovod."""
+    initial = [[each.initial for each in record.optimizers] for record in seen.records]
+    gradients = [record.local_gradients for record in seen.records]
+    return any(each != initial[0] for each in initial) or any(each != gradients[0] for each in gradients)
+
+
+def first_apart(seen: Seen) -> int:
+    """The first step, from 1, after which weights of two ranks differ for good; 0 if there is none."""
+    found = 0
+    for number in range(min(len(record.optimizers) for record in seen.records)):
+        each = [record.optimizers[number].weights for record in seen.records]
+        steps = [len(set(step)) > 1 for step in zip(*each)]
+        last = next((index for index in range(len(steps) - 1, -1, -1) if not steps[index]), -1)
+        if last + 1 < len(steps):
+            found = min(found or last + 2, last + 2)
+    return found
+
+
+def averaged(seen: Seen) -> Found:
+    """What reached the optimizers, against the mean of what the ranks had computed."""
+    found = Found(
+        do="Wrap the tape: hvd.DistributedGradientTape(tape); for `fit`, the optimizer.", code="HV04"
+    )
+    first, *others = seen.records or [Record()]
+    if any(record.double_wraps for record in seen.records):
+        times = max(record.double_wraps for record in seen.records)
+        found.fails.append(f"What was wrapped already is wrapped again ({times} times).")
+        found.do = "Wrap the tape or the optimizer, once."
+        return found
+    for rank, other in enumerate(others, 1):
+        found.fails += sentences(judge.not_reduced(first, other, rank))
+        if found.fails:
+            found.places = [
+                (one.applied_at, "", 0)
+                for one, two in zip(first.optimizers, other.optimizers)
+                if one.gradients != two.gradients and one.applied_at
+            ]
+            return found
+    results = [averaging(number, seen.records, seen.arrays) for number in range(len(first.optimizers))]
+    for optimizer, result in zip(first.optimizers, results):
+        if result.kind is Averaging.SUMMED:
+            found.fails.append(
+                f"The gradients of {optimizer.kind} are summed: {result.factor:.3g} times their mean."
+            )
+            found.do = SUMMED
+        elif result.kind is Averaging.TWICE:
+            found.fails.append(
+                f"The gradients of {optimizer.kind} are divided twice: {result.factor:.3g} times their mean."
+            )
+            found.do = "Average them once: wrap the tape or the optimizer, and divide by nothing else."
+        if result.is_fault:
+            found.places.append((optimizer.applied_at, "", 0))
+    times = repeated(seen.reductions, seen.steps)
+    if not found.fails and times > 1 and len(first.optimizers) == 1:
+        found.fails.append(f"Horovod reduces the gradients {times} times in each step.")
+        found.do = "Average them once: wrap the tape or the optimizer, not both."
+        found.places.append((first.optimizers[0].applied_at, "", 0))
+    if not others or not differ_by_seed(seen) or not first.optimizers:
+        found.unseen = "All ranks computed equal gradients: nothing shows that they are averaged."
+    elif not any(record.wraps for record in seen.records) and not any(
+        result.kind is Averaging.MEAN for result in results
+    ):
+        found.unseen = "No reduction by Horovod was seen."
+    compared = sum(result.steps for result in results)
+    found.says = (
+        f"In all {seen.steps} steps each rank's optimizer got the mean of what the ranks had computed."
+        if compared
+        else f"In all {seen.steps} steps the same gradients reached the optimizer on every rank."
+    )
+    return found
+
+
+def broadcast(seen: Seen) -> Found:
+    """Which variables a broadcast covered, and values by rank after the first step."""
+    found = Found(
+        do="Broadcast the model's and the optimizer's variables from rank 0 after the first step.",
+        code="HV05",
+    )
+    first, *others = seen.records or [Record()]
+    records = [without_made_equal(record, seen.records) for record in seen.records]
+    faults = [*judge.not_broadcast(records)][:2]
+    for rank, other in enumerate(others, 1):
+        if not faults and not judge.values_differ(first, other, seen.ranks, rank):
+            faults += judge.broadcast_late(first, other, rank)
+    found.fails = sentences(faults)
+    if faults:
+        found.places = [(each.applied_at, "", 0) for each in first.optimizers[:1] if each.applied_at]
+    count = sum(len(each.variables) + len(each.slots) for each in first.optimizers)
+    found.says = f"All {count} variables of model and optimizer were set to rank 0's before the second step."
+    return found
+
+
+def without_made_equal(record: Record, records: Sequence[Record]) -> Record:
+    """A record in which a variable counts as broadcast that was made equal by the first step."""
+    optimizers = []
+    for number, optimizer in enumerate(record.optimizers):
+        same = [each.optimizers[number] for each in records if number < len(each.optimizers)]
+        after = [each.weights[record.steps_per_execution : record.steps_per_execution + 1] for each in same]
+        equal = all(after) and all(each == after[0] for each in after)
+        began = {
+            name
+            for index, name in enumerate(optimizer.variables)
+            if len({each.initial[index] for each in same if index < len(each.initial)}) > 1
+        }
+        missing = [name for name in optimizer.unbroadcast_variables if not (equal and name in began)]
+        optimizers.append(replace(optimizer, unbroadcast_variables=missing))
+    return replace(record, optimizers=optimizers)
+
+
+def rate(seen: Seen) -> Found:
+    """The rates of all steps, against those of the original."""
+    found = Found(do="Multiply the learning rate by hvd.size() where the optimizer is made.", code="HV02")
+    before, records = seen.before, seen.records
+    if not any(each.rates for each in before.optimizers):
+        found.unseen = "The original took no step on one process, so its rate is not known."
+        return found
+    if any(record.adasum for record in records):
+        halved = [scaled(record, seen.size) for record in records]
+        faults = fewest(before, halved)
+        found.do = "Leave the rate as it was: Adasum scales the steps itself."
+    else:
+        faults = fewest(before, records)
+    if faults and any(record.warms_up for record in records):
+        if all(is_warming(before, record, seen.size) for record in records):
+            found.unseen = "A warm-up raises the rate and was not over: give more --steps."
+            return found
+    found.fails = sentences(faults[:2])
+    found.places = [
+        (each.made_at, "", 0)
+        for record in records[:1]
+        for each in record.optimizers[:1]
+        if each.made_at and faults
+    ]
+    if any(fault.startswith("schedule-not-divided") for fault in faults):
+        found.do, found.code = "Divide what the schedule counts by hvd.size(), as the steps are.", "HV06"
+    rates = judge.changes(records[0].optimizers[0].rates) if records and records[0].optimizers else []
+    if rates and all(rate != rate for rate in rates):
+        found.unseen = "The optimizer has no learning rate that can be read."
+    old = judge.changes(before.optimizers[0].rates)
+    found.says = f"{judge.shorten(rates)} on every rank; the original's is {judge.shorten(old)}."
+    return found
+
+
+def fewest(before: Record, records: Sequence[Record]) -> list[str]:
+    """The faults of the rates: the fewest, where it is not known whether the ranks share the steps."""
+    readings = [[*judge.rates_not_scaled(before, records)]]
+    if any(record.stopped for record in [before, *records]) and readings[0]:
+        counts = [each.steps for each in records[0].optimizers]
+        short = replace(
+            before,
+            optimizers=[
+                replace(each, rates=each.rates[:count]) for each, count in zip(before.optimizers, counts)
+            ],
+        )
+        divided = share_of_epoch(before, records)
+        if divided is not True:
+            readings.append([*judge.rates_not_scaled(short, records)])
+    return min(readings, key=len)
+
+
+def share_of_epoch(before: Record, records: Sequence[Record]) -> bool | None:
+    """Whether an epoch of a rank is its share of the original's; None where the lengths are not known."""
+    if not before.epochs or not all(record.epochs for record in records):
+        return None
+    size, whole, own = len(records), max(before.epochs), max(records[0].epochs)
+    if size > 1 and whole >= size and whole // size <= own <= -(-whole // size) + 1 and own < whole:
+        return True
+    return False if own >= whole else None
+
+
+def scaled(record: Record, factor: float) -> Record:
+    """A record with all rates multiplied."""
+    optimizers = [
+        replace(
+            each,
+            rates=[rate * factor for rate in each.rates],
+            schedule={step: rate * factor for step, rate in each.schedule.items()},
+        )
+        for each in record.optimizers
+    ]
+    return replace(record, optimizers=optimizers)
+
+
+def is_warming(before: Record, record: Record, size: int) -> bool:
+    """Whether rates rise towards what they are to be."""
+    rates = record.optimizers[0].rates if record.optimizers else []
+    goal = max(before.optimizers[0].rates) * size
+    return all(one <= two * (1 + judge.TOLERANCE) for one, two in zip(rates, rates[1:])) and max(
+        rates, default=0
+    ) <= goal * (1 + judge.TOLERANCE)
+
+
+def data(seen: Seen) -> Found:
+    """A digest of each batch by rank, and the steps of an epoch."""
+    found = Found(do="Give each rank its part: dataset.shard(hvd.size(), hvd.rank()).", code="HV15")
+    records = [run.record for run in seen.data if run.record]
+    if len(records) < seen.size or seen.original.record is None:
+        found.unseen = "The data of all ranks could not be seen."
+        return found
+    shares = judge_shares(seen.original, seen.data, share_of_epoch(seen.before, records))
+    found.fails, found.unseen, found.says = list(shares.fails), shares.unseen, shares.says
+    found.places = [
+        (each.applied_at, "", 0) for each in records[0].optimizers[:1] if each.applied_at and shares.fails
+    ]
+    return found
+
+
+def output(seen: Seen) -> Found:
+    """What each rank printed and wrote, and which lines of the script did."""
+    found = Found(do="Put it under: if hvd.rank() == 0:")
+    faults = [*judge.printed(seen.original, seen.ranks), *judge.wrote(seen.original, seen.ranks)]
+    if seen.is_cut or not seen.before.optimizers:
+        faults = [fault for fault in faults if not fault.startswith("rank0-")]
+    found.fails = sentences(faults)
+    found.code = "HV08" if any("wrote-" in fault.partition(":")[0] for fault in faults) else "HV07"
+    for rank, record in enumerate(seen.records):
+        if rank and faults:
+            found.places += [
+                (at, what, rank) for at, what in {**record.printed_at, **record.wrote_at}.items()
+            ]
+    zero = seen.ranks[0]
+    lines, files = len((zero.stdout + zero.stderr + zero.native).splitlines()), len(zero.files)
+    elsewhere = len(zero.record.written_elsewhere) if zero.record else 0
+    if not lines and not files and not elsewhere:
+        found.unseen = (
+            "Nothing was printed or written before the training was stopped."
+            if seen.is_cut
+            else ("The script prints and writes nothing.")
+        )
+    found.says = f"Rank 0 printed {lines} lines and wrote {files + elsewhere} files, the others nothing."
+    return found
+
+
+def gpu(seen: Seen) -> Found:
+    """The devices that each rank asked for."""
+    found = Found(do="Show each rank one GPU: the one of hvd.local_rank().", code="HV01")
+    found.fails = sentences(judge.gpus_shared(seen.records))
+    if not seen.records or not all(record.gpus for record in seen.records):
+        found.unseen = "No rank started TensorFlow's devices."
+    simulated = "" if seen.gpus >= seen.size else " (GPUs were simulated: this machine has too few)"
+    found.says = f"Each rank asked for the GPU of its own number{simulated}."
+    return found
+
+
+def worth(seen: Seen) -> Found:
+    """Samples per second on one process and on all ranks."""
+    found = Found(do="Give each rank larger batches, or train on one process.")
+    one, several = speed([seen.before]), speed(seen.records)
+    if not one.seconds or not several.seconds:
+        found.unseen = "Too few steps to time."
+        return found
+    ratio = (
+        several.per_second / one.per_second if one.per_second else one.seconds / several.seconds * seen.size
+    )
+    unit = "samples" if one.per_second else "steps"
+    rates = (
+        (one.per_second, several.per_second)
+        if one.per_second
+        else (1 / one.seconds, seen.size / several.seconds)
+    )
+    told = f"{rates[0]:.4g} {unit} a second on one process, {rates[1]:.4g} on {seen.size}: {ratio:.2f} times."
+    if ratio > 1:
+        found.says = told
+    elif seen.gpus >= seen.size:
+        found.fails.append(told)
+    else:
+        found.unseen = f"{told} Here all ranks share one machine's cores; time it on your GPUs."
+        found.do = ""
+    return found
+
+
+def listed(ranks: Sequence[int]) -> str:
+    """Numbers of ranks."""
+    return " and ".join(map(str, ranks))

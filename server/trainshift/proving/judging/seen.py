@@ -1,0 +1,88 @@
+"""What was seen of a proof, and what is made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from trainshift.proving.judging.timeline import Reduction
+from trainshift.proving.observed.record import Record, Run
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim: its verdict, what was seen, what to do, the code to read, places (FILE:LINE, text, rank)."""
+
+    id: str
+    title: str
+    verdict: str
+    says: str
+    do: str = ""
+    code: str = ""
+    places: tuple[tuple[str, str, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Seen:
+    """All that was seen: the original, the ranks with seeds that differ, and with the script's own.
+
+    `arrays` are the samples of each rank's values, `reductions` what Horovod reduced; `stuck` says why
+    the ranks had to be ended; `limit` is how many steps they were to take; `gpus` how many GPUs there
+    are.
+    """
+
+    original: Run
+    ranks: Sequence[Run]
+    data: Sequence[Run] = ()
+    arrays: Sequence[Any] = ()
+    reductions: Sequence[Reduction] = ()
+    stuck: str = ""
+    limit: int = 0
+    gpus: int = 0
+    is_converted: bool = True
+
+    @property
+    def records(self) -> list[Record]:
+        """What the ranks wrote down, as far as they did."""
+        return [run.record for run in self.ranks if run.record]
+
+    @property
+    def before(self) -> Record:
+        """What the original wrote down; nothing where it did not end well."""
+        return self.original.record or Record()
+
+    @property
+    def size(self) -> int:
+        """The number of ranks."""
+        return len(self.ranks)
+
+    @property
+    def steps(self) -> int:
+        """The steps that every rank has taken, of the optimizer that took most."""
+        if len(self.records) < self.size:
+            return 0
+        return min(max((each.steps for each in record.optimizers), default=0) for record in self.records)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the training was ended before its end."""
+        return any(record.stopped for record in [self.before, *self.records])
+
+
+@dataclass
+class Found:
+    """What is found of one claim."""
+
+    fails: list[str] = field(default_factory=list)
+    says: str = ""
+    unseen: str = ""
+    do: str = ""
+    code: str = ""
+    places: list[tuple[str, str, int]] = field(default_factory=list)
+
+
+def sentences(faults: Iterable[str]) -> list[str]:
+    """Faults without their ids, as sentences."""
+    texts = (fault.partition(": ")[2] for fault in faults)
+    return [f"{text[:1].upper()}{text[1:].rstrip('.')}." for text in texts]

@@ -1,0 +1,89 @@
+"""What plots are made of: by step, what the ranks did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from trainshift.proving.judging.speed import WARM_UP, speed
+from trainshift.proving.judging.timeline import Reduction, joined, share
+from trainshift.proving.observed.record import Run
+
+# How many steps the timeline shows.
+MOST_SHOWN = 12
+
+
+def series(
+    original: Run, ranks: Sequence[Run], arrays: Sequence[Any], reductions: Sequence[Reduction]
+) -> dict[str, Any]:
+    """The rates, losses and times of each process, and the largest difference of weights by step."""
+    processes = [("original", 0, original), *(("ranks", rank, run) for rank, run in enumerate(ranks))]
+    return {
+        "runs": [described(name, rank, run) for name, rank, run in processes],
+        "differences": differences(ranks, arrays),
+        **timeline(ranks[0], reductions),
+    }
+
+
+def described(name: str, rank: int, run: Run) -> dict[str, Any]:
+    """One process."""
+    record = run.record
+    told: dict[str, Any] = {"run": name, "rank": rank, "exit": run.exit_code}
+    if record is None:
+        return {**told, "steps": 0, "rates": [], "losses": [], "seconds": [], "samples_per_second": 0.0}
+    most = max(record.optimizers, key=lambda each: each.steps, default=None)
+    times = most.ended if most else []
+    return {
+        **told,
+        "steps": most.steps if most else 0,
+        "rates": [rate if rate == rate else None for rate in (most.rates if most else [])],
+        "losses": [loss if abs(loss) < float("inf") else None for loss in record.losses],
+        "seconds": [round(late - early, 6) for early, late in zip(times, times[1:])],
+        "samples_per_second": speed([record]).per_second,
+    }
+
+
+def timeline(first: Run, reductions: Sequence[Reduction]) -> dict[str, Any]:
+    """The last steps of rank 0, and when Horovod was reducing in them; in seconds from their beginning."""
+    times = step_times(first)
+    if len(times) < 2:
+        return {"timeline": {"steps": [], "reductions": []}, "reducing": None}
+    shown = times[-MOST_SHOWN - 1 :]
+    spans = [
+        [round(max(early, shown[0]) - shown[0], 6), round(min(late, shown[-1]) - shown[0], 6)]
+        for early, late in joined(reductions)
+        if late > shown[0] and early < shown[-1]
+    ]
+    steps = [round(each - shown[0], 6) for each in shown]
+    whole = times[min(WARM_UP, len(times) - 2) :]
+    return {
+        "timeline": {"steps": steps, "reductions": spans},
+        "reducing": share(reductions, whole[0], whole[-1]),
+    }
+
+
+def step_times(run: Run) -> list[float]:
+    """When the steps of the optimizer that took most of them ended."""
+    optimizers = run.record.optimizers if run.record else []
+    return max((each.ended for each in optimizers), key=len, default=[])
+
+
+def differences(ranks: Sequence[Run], arrays: Sequence[Any]) -> list[float]:
+    """The largest difference of any weight between two ranks, after each step."""
+    import numpy
+
+    records = [run.record for run in ranks if run.record]
+    if len(records) < len(ranks) or not records:
+        return []
+    found: list[float] = []
+    for number in range(min(len(record.optimizers) for record in records)):
+        names = [record.optimizers[number].number for record in records]
+        for step in range(min(record.optimizers[number].steps for record in records)):
+            own = [each.get(f"{name}/weights/{step}") for each, name in zip(arrays, names)]
+            if any(each is None or each.shape != own[0].shape for each in own) or not own[0].size:
+                break
+            largest = max(float(numpy.max(numpy.abs(each - own[0]))) for each in own)
+            while len(found) <= step:
+                found.append(0.0)
+            found[step] = max(found[step], largest if largest == largest else 0.0)
+    return found

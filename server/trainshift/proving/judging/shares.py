@@ -1,0 +1,118 @@
+"""Which data each rank saw: shares of one epoch, as far as the run shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from trainshift.proving.judging.data import Walk, faults_of, judge_data, look, looks, walk_of
+from trainshift.proving.observed.record import Record, Run
+
+# Parts of a rank's elements that others saw, too: fewer than so many come together by chance; so many
+# are not by chance.
+SOME, MOST = 0.02, 0.75
+
+
+@dataclass(frozen=True)
+class Shares:
+    """What was found: what is wrong, or why nothing can be told, or what was seen."""
+
+    fails: tuple[str, ...] = ()
+    unseen: str = ""
+    says: str = ""
+
+
+def judge_shares(original: Run, ranks: Sequence[Run], divided: bool | None) -> Shares:
+    """Judge the data of the ranks; `divided` says whether a rank's epoch is a share of the original's."""
+    before, records = original.record, [run.record for run in ranks if run.record]
+    assert before is not None
+    if same := same_batches(records):
+        return Shares((same,))
+    if strange := strangers(before, records):
+        return Shares(unseen=strange)
+    walks = [walk for kind in looks(before) if (walk := walk_of(kind, before, records))]
+    if not walks:
+        return Shares(unseen="The batches do not show which data they hold.")
+    if divided is False and any(record.stopped for record in records):
+        return Shares(("An epoch of each rank has as many batches as the original's: it is not divided.",))
+    common = max(overlap(walk) for walk in walks)
+    if SOME < common < MOST and not any(record.shards for record in records):
+        return Shares(
+            unseen=f"{common:.0%} of a rank's elements were seen on another, but no batch was: each draws "
+            "from all data by itself. shard() would give each its own."
+        )
+    cut = any(record.stopped for record in [before, *records])
+    if cut and any(len(walk.epochs) == 1 for walk in walks):
+        return partly(walks, common, divided)
+    faults = [each for walk in walks for each in faults_of(walk)] if cut else judge_data(original, ranks)
+    vacuous = [fault for fault in faults if fault.startswith(("proof-is-vacuous", "data-not-seen"))]
+    texts = [fault.partition(": ")[2] for fault in faults if fault not in vacuous]
+    if texts:
+        return Shares(tuple(f"{text[:1].upper()}{text[1:]}." for text in texts))
+    if vacuous:
+        return Shares(unseen=f"{vacuous[0].partition(': ')[2].capitalize()}.")
+    return Shares(says="Each rank saw elements of its own, and together they are the original's epoch.")
+
+
+def partly(walks: Sequence[Walk], common: float, divided: bool | None) -> Shares:
+    """Judge runs that ended within their first epoch."""
+    if common > SOME:
+        return Shares((f"{common:.0%} of the elements that a rank saw were seen on another one, too.",))
+    seen = {element for walk in walks for rank in walk.ranks for batch in rank for element in batch}
+    known = {element for walk in walks for epoch in walk.epochs for batch in epoch for element in batch}
+    steps = len(walks[0].ranks[0])
+    if divided or seen <= known:
+        share = (
+            "An epoch of each is its share of the original's." if divided else "The original has all of them."
+        )
+        return Shares(says=f"No element was seen on two ranks in {steps} steps. {share}")
+    return Shares(
+        unseen="No element was seen on two ranks, but the run is too short for an epoch: give more --steps."
+    )
+
+
+def overlap(walk: Walk) -> float:
+    """Which part of the elements of the rank that saw fewest was seen on others, too, within one epoch."""
+    own = [{element for batch in rank for element in batch} for rank in walk.ranks]
+    if len(walk.epochs) > 1:
+        first = len(walk.epochs[0]) // len(own)
+        own = [{element for batch in rank[:first] for element in batch} for rank in walk.ranks]
+    several = [element for element in set.union(*own) if sum(element in each for each in own) > 1]
+    return len(several) / max(1, min(map(len, own)))
+
+
+def same_batches(records: Sequence[Record]) -> str:
+    """That ranks saw the same batches at the same steps; empty if they did not."""
+    first, *others = records
+    for rank, other in enumerate(others, 1):
+        pairs = [
+            (one, two) for one, two in zip(first.data, other.data) if any(len(rows) > 1 for _, rows in one)
+        ]
+        changing = [
+            [
+                place
+                for place in range(len(one))
+                if any(each[0][place] != one[place] for each in pairs if len(each[0]) > place)
+            ]
+            for one, _ in pairs
+        ]
+        judged = [(one, two, places) for (one, two), places in zip(pairs, changing) if places]
+        same = sum(
+            all(place < len(two) and one[place] == two[place] for place in places)
+            for one, two, places in judged
+        )
+        if judged and 2 * same > len(judged):
+            return f"Ranks 0 and {rank} saw the same batch in {same} of {len(judged)} steps."
+    return ""
+
+
+def strangers(before: Record, records: Sequence[Record]) -> str:
+    """That the ranks' data are not the original's; empty if they are, or if nobody can tell."""
+    kinds = looks(before)
+    for kind in kinds:
+        theirs = {row for each in before.data if look(each) == kind for _, rows in each for row in rows}
+        for rank, record in enumerate(records[1:], 1):
+            rows = [row for each in record.data if look(each) == kind for _, rows in each for row in rows]
+            if rows and not before.stopped and 2 * sum(row in theirs for row in rows) < len(rows):
+                return f"Rank {rank} makes random data of its own: whether they are one epoch cannot be told."
+    return ""

@@ -1,0 +1,146 @@
+"""What is kept of each step where a person wants to see it: times, losses, places, samples of values.
+
+Values are samples, every so many elements of each array, so that a large model costs no more than a
+small one.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import time
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+# How many numbers of all gradients, and of all weights, are kept of one step, and of how many steps.
+MOST_NUMBERS = 32768
+MOST_STEPS = 400
+# How many distinct places of prints and writes are told.
+MOST_PLACES = 20
+
+Signature = tuple[tuple[int, ...], ...]
+
+
+class Details:
+    """The samples of one process, and the places in the script that it came by.
+
+    `roots` are the folders of the script; `progress` is a file that always holds the number of the step.
+    """
+
+    def __init__(self, np: Any, roots: Sequence[str], progress: Path) -> None:
+        self.np = np
+        self.roots = tuple(os.path.join(root, "") for root in roots)
+        self.arrays: dict[str, Any] = {}
+        self.local: deque[tuple[Signature, Any]] = deque(maxlen=16)
+        self.losses: list[float] = []
+        self.rows: list[int] = []
+        self.printed: dict[str, str] = {}
+        self.wrote: dict[str, str] = {}
+        self.steps = 0
+        self.progress = os.open(progress, os.O_WRONLY | os.O_CREAT, 0o644)
+        self.looking = False
+
+    def note_local(self, loss: Any, gradients: Sequence[Any]) -> None:
+        """Keep what a rank computed by itself."""
+        if loss is not None and len(self.losses) < MOST_STEPS * 4:
+            self.losses.append(float(loss))
+        if gradients:
+            self.local.append((signature(gradients), self.sample(gradients)))
+
+    def note_step(self, optimizer: int, step: int, gradients: Sequence[Any]) -> float:
+        """Keep what reached an optimizer, beside what the rank had computed; the time."""
+        self.steps += 1
+        os.pwrite(self.progress, b"%08d" % self.steps, 0)
+        if step < MOST_STEPS:
+            self.arrays[f"{optimizer}/gradients/{step}"] = self.sample(gradients)
+            own = self.own(signature(gradients))
+            if own is not None:
+                self.arrays[f"{optimizer}/local/{step}"] = own
+        return time.time()
+
+    def note_weights(self, optimizer: int, step: int, weights: Sequence[Any]) -> None:
+        """Keep what a step made of the weights."""
+        if step < MOST_STEPS:
+            self.arrays[f"{optimizer}/weights/{step}"] = self.sample(weights)
+
+    def own(self, shapes: Signature) -> Any:
+        """The last gradients of these shapes that this rank computed; None where there are none."""
+        for index in range(len(self.local) - 1, -1, -1):
+            if self.local[index][0] == shapes:
+                found = self.local[index][1]
+                del self.local[index]
+                return found
+        return None
+
+    def sample(self, values: Sequence[Any]) -> Any:
+        """Numbers of some arrays, as many of each."""
+        share = max(1, MOST_NUMBERS // max(1, len(values)))
+        parts = [self.np.ravel(value) for value in values]
+        taken = [part[:: -(-len(part) // share)] if len(part) > share else part for part in parts]
+        numbers = [
+            part.astype("f4") for part in taken if part.dtype.kind in "fiub" or part.dtype.name == "bfloat16"
+        ]
+        return self.np.concatenate(numbers) if numbers else self.np.zeros(0, "f4")
+
+    def place(self) -> str:
+        """The line of the script that is being run, as FILE:LINE; empty if it cannot be told."""
+        frame: Any | None = sys._getframe(1)
+        while frame is not None:
+            name = frame.f_code.co_filename
+            if "__autograph_generated_file" in name:
+                return self.traced_place()
+            if name.startswith(self.roots):
+                return f"{name}:{frame.f_lineno}"
+            frame = frame.f_back
+        return ""
+
+    def traced_place(self) -> str:
+        """The same in a function that AutoGraph has made anew."""
+        tf_stack: Any = importlib.import_module("tensorflow.python.util.tf_stack")
+        for frame in reversed(list(tf_stack.extract_stack())):
+            if frame.filename.startswith(self.roots) and "__autograph_generated_file" not in frame.filename:
+                return f"{frame.filename}:{frame.lineno}"
+        return ""
+
+    def note_place(self, places: dict[str, str], what: str) -> None:
+        """Keep where something was printed or written, the first time for each place."""
+        if self.looking or len(places) >= MOST_PLACES:
+            return
+        self.looking = True
+        try:
+            place = self.place()
+            if place:
+                places.setdefault(place, what)
+        finally:
+            self.looking = False
+
+
+class Told:
+    """A text stream that notes which lines of the script write to it."""
+
+    def __init__(self, stream: Any, details: Details) -> None:
+        self._stream = stream
+        self._details = details
+
+    def write(self, text: str) -> int:
+        """Write, and note where."""
+        if text.strip():
+            self._details.note_place(self._details.printed, text.strip()[:200])
+        written: int = self._stream.write(text)
+        return written
+
+    def writelines(self, lines: Any) -> None:
+        """Write, and note where."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def signature(values: Sequence[Any]) -> Signature:
+    """The shapes of some arrays."""
+    return tuple(tuple(value.shape) for value in values)

@@ -1,0 +1,176 @@
+"""Scratch copies of a project: code is copied, data are linked, and nothing leads back that could be written.
+
+What the process writes through a link is kept off by `observed.links`; `changed` tells what got through.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+from trainshift.proving.judging.runs import fingerprint
+from trainshift.proving.observed.links import Links
+
+# Folders that no script reads its data from.
+SKIPPED = {
+    ".git", ".hg", ".svn", "__pycache__", "node_modules", ".venv", "venv", ".tox", ".nox", ".idea", ".vscode",
+    ".mypy_cache", ".pytest_cache", ".ruff_cache", ".ipynb_checkpoints",
+}  # fmt: skip
+# Larger files are linked, as are folders with more entries, and all once so many entries were seen.
+LARGEST = 256 * 1024
+MOST_IN_FOLDER = 500
+MOST_ENTRIES = 4000
+CODE = (".py", ".json", ".yaml", ".yml", ".toml", ".cfg", ".ini")
+LARGEST_CODE = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Project:
+    """A program to be run: the folder that it is in, where it is started, and how.
+
+    `top` holds all of its files, `here` is the folder that it is started from; `command` follows
+    `python` there. `texts` are the contents of files that are not those of the disk, by their paths
+    below `top`.
+    """
+
+    top: str
+    here: str
+    command: tuple[str, ...]
+    texts: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def start(self) -> str:
+        """The folder that it is started from, in a copy."""
+        return (
+            os.path.normpath(os.path.join("work", os.path.relpath(self.here, self.top)))
+            if self.is_inside
+            else "here"
+        )
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether it is started from within its folder."""
+        return os.path.commonpath([self.top, self.here]) == self.top
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The command, as it is given in a copy."""
+        script, *rest = self.command
+        base = self.here if self.is_inside else self.top
+        name = os.path.relpath(script, base)
+        return (name if self.is_inside else os.path.join("..", "work", name), *rest)
+
+
+def top_of(here: str, files: Sequence[str]) -> str:
+    """The folder to copy for a program of some files that is started from `here`, all absolute."""
+    folders = [os.path.dirname(each) for each in files]
+    inside = os.path.commonpath([here, *folders]) == here
+    top = here if inside else os.path.commonpath(folders)
+    # Never all of a disk or of a home.
+    return os.path.dirname(files[0]) if top in ("/", os.path.expanduser("~")) and not inside else top
+
+
+class Copier:
+    """Makes copies; `taboo` is a folder that is none of the project's."""
+
+    def __init__(self, project: Project, taboo: str) -> None:
+        self.project = project
+        self.taboo = os.path.realpath(taboo)
+        self.linked: dict[str, tuple[int, int]] = {}
+
+    def copy(self, directory: Path) -> dict[str, str]:
+        """Put the project into a directory; gives what was copied, by path in it and digest."""
+        project = self.project
+        given: dict[str, str] = {}
+        self.entries = 0
+        (directory / "work").mkdir()
+        self.fill(project.top, directory / "work", "work", given)
+        if not project.is_inside:
+            (directory / "here").mkdir()
+            for entry in os.scandir(project.here):
+                self.link(entry.path, directory / "here" / entry.name)
+        links = Links([str(directory)])
+        for name, content in project.texts.items():
+            path = directory / "work" / name
+            links.own(path, keep=False)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+            given[f"work/{name}"] = fingerprint(content)
+        return given
+
+    def fill(self, folder: str, place: Path, name: str, given: dict[str, str]) -> None:
+        """Put all of a folder into a place of the same content."""
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        except OSError:
+            return
+        folders = []
+        for entry in entries:
+            path, target = place / entry.name, entry.path
+            self.entries += 1
+            if entry.is_symlink() and entry.is_dir():
+                if os.path.realpath(target) != self.taboo:
+                    self.link(target, path)
+            elif entry.is_dir():
+                if entry.name not in SKIPPED and os.path.realpath(target) != self.taboo:
+                    folders.append(entry)
+            elif entry.is_file():
+                self.put(target, path, f"{name}/{entry.name}", given)
+        for entry in folders:
+            path = place / entry.name
+            if os.path.exists(os.path.join(entry.path, "pyvenv.cfg")):
+                continue
+            if self.entries > MOST_ENTRIES or has_many(entry.path):
+                self.link(entry.path, path)
+            else:
+                path.mkdir()
+                self.fill(entry.path, path, f"{name}/{entry.name}", given)
+
+    def put(self, source: str, path: Path, name: str, given: dict[str, str]) -> None:
+        """Copy a file, or link one that is large."""
+        info = os.stat(source)
+        if not stat.S_ISREG(info.st_mode):
+            return
+        if info.st_size > (LARGEST_CODE if source.endswith(CODE) else LARGEST) or not os.access(
+            source, os.R_OK
+        ):
+            self.link(source, path)
+            return
+        with open(source, "rb") as stream:
+            content = stream.read()
+        path.write_bytes(content)
+        shutil.copystat(source, path)
+        path.chmod(stat.S_IMODE(info.st_mode) | stat.S_IWUSR)
+        given[name] = fingerprint(content)
+
+    def link(self, source: str, path: Path) -> None:
+        """Link a file or a folder."""
+        target = os.path.realpath(source)
+        os.symlink(target, path)
+        if os.path.isfile(target):
+            info = os.stat(target)
+            self.linked[source] = (info.st_mtime_ns, info.st_size)
+
+    def changed(self) -> list[str]:
+        """The person's own files that have another content than they had."""
+        found = []
+        for path, before in self.linked.items():
+            try:
+                info = os.stat(path)
+            except OSError:
+                found.append(path)
+                continue
+            if (info.st_mtime_ns, info.st_size) != before:
+                found.append(path)
+        return found
+
+
+def has_many(folder: str) -> bool:
+    """Whether a folder has so many entries that it is data."""
+    with os.scandir(folder) as entries:
+        return sum(1 for _ in islice(entries, MOST_IN_FOLDER + 1)) > MOST_IN_FOLDER

@@ -1,0 +1,378 @@
+"""Proves a program: runs it on one process and on several, and has what was seen judged (spec.md 10).
+
+There are three runs: the original; the ranks, with seeds that differ, which weights may not come apart
+by; and the ranks with the script's own seeds, which often decide what the data are.  All of them end
+after so many steps.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainshift.proving.interpreter import Interpreter, Unfit
+from trainshift.proving.launch import GRACE, Launch, Started, bootstrap, end, fresh
+from trainshift.proving.observed.data import ROWS
+from trainshift.proving.observed.data import VARIABLE as DATA
+from trainshift.proving.observed.gpus import REAL
+from trainshift.proving.observed.main import SETTINGS
+from trainshift.proving.project import Copier, Project
+
+TOPS = ("work", "here", "tmp")
+# All processes of a run wait for something if they use less of a core than this, for so many seconds.
+IDLE = 0.1
+IDLE_LIMIT = 45.0
+# Marks all that a run has started, in its environment.
+MARK = "TRAINSHIFT_PROVE_SCRATCH"
+
+Start = Callable[[Launch, str], Started]
+"""Starts a process in a Python."""
+Tell = Callable[[str, int, int, int], None]
+"""Is told the run, the rank, its steps, and how many there are to be."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be proven, and how.
+
+    `before` is the program on one process, `after` the one that is run on `ranks`; the same where it is
+    distributed already.  `steps` is 0 where they run to their end.  `limit` is how many seconds may pass
+    without a step.
+    """
+
+    before: Project
+    after: Project
+    interpreter: Interpreter
+    ranks: int = 2
+    steps: int = 20
+    keep: str = ""
+    hosts: str = ""
+    limit: float = 300.0
+    gpus: int = 0
+
+    @property
+    def is_converted(self) -> bool:
+        """Whether what is run on the ranks differs from what is run on one process."""
+        return self.before != self.after
+
+
+@dataclass
+class Run:
+    """One run: its name, the directory of each process, and how each ended."""
+
+    name: str
+    directories: list[Path]
+    given: dict[str, str]
+    statuses: list[int]
+    stuck: str = ""
+
+
+def prove(request: Request, tell: Tell, start: Start = fresh) -> dict[str, Any]:
+    """Run all and judge; what `judging.main` makes of it.  Raises Unfit where nothing could be run."""
+    with interruptible(), scratch(request.keep) as folder:
+        limit, size = request.steps, request.ranks
+        one, several = Copier(request.before, str(folder)), Copier(request.after, str(folder))
+        # One process takes as many steps as all ranks together, so that data and rates can be compared.
+        runs = [
+            run(request, one, folder, "original", 1, limit * size, "1", tell, start),
+            run(request, several, folder, "ranks", size, limit, ROWS, tell, start),
+        ]
+        if not any(runs[-1].statuses) and not runs[-1].stuck:
+            runs.append(run(request, several, folder, "data", size, limit, "1", tell, start))
+        plan = {
+            "size": size,
+            "limit": limit,
+            "converted": request.is_converted,
+            "gpus": request.gpus,
+            "tops": TOPS,
+            "folder": str(folder),
+            "runs": [
+                {**vars(each), "directories": [str(directory) for directory in each.directories]}
+                for each in runs
+            ],
+            "changed": sorted({*one.changed(), *several.changed()}),
+        }
+        (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
+        return judged(request, folder)
+
+
+def judged(request: Request, folder: Path) -> dict[str, Any]:
+    """What the judge says, who needs NumPy and so runs in the person's Python."""
+    done = subprocess.run(
+        [request.interpreter.path, "-c", bootstrap("trainshift.proving.judging.main"), str(folder)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    if done.returncode:
+        raise Unfit(f"What was seen could not be judged:\n{done.stderr.strip()[-2000:]}")
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+def run(
+    request: Request,
+    copier: Copier,
+    folder: Path,
+    name: str,
+    ranks: int,
+    steps: int,
+    data: str,
+    tell: Tell,
+    start: Start = fresh,
+) -> Run:
+    """Run a program on so many processes until it ends, has taken its steps, or waits for nothing."""
+    directories = [folder / name / f"rank{rank}" for rank in range(ranks)]
+    given: dict[str, str] = {}
+    for directory in directories:
+        for part in ("record", "tmp"):
+            (directory / part).mkdir(parents=True)
+        given = copier.copy(directory)
+    settings = {"limit": steps, "start": copier.project.start}
+    environment = surroundings(request) | {
+        DATA: data,
+        MARK: str(folder),
+        SETTINGS: json.dumps(settings),
+    }
+    if name == "ranks":
+        environment["HOROVOD_TIMELINE"] = str(directories[0] / "record" / "timeline.json")
+    result = Run(name, directories, given, [])
+    with started(request, copier.project, directories, environment, start, name == "original") as processes:
+        watch = Watch(directories, processes, request.limit)
+        try:
+            while not watch.is_over():
+                for rank, count in enumerate(watch.steps):
+                    tell(name, rank, count, steps)
+                time.sleep(0.1)
+        finally:
+            result.stuck = watch.stuck
+            codes = [process.poll() for process in processes]
+            end(processes)
+            end_strays(folder)
+            result.statuses = [
+                process.poll() or 0 if code is None else code
+                for process, code in zip(processes, codes, strict=True)
+            ]
+    if len(result.statuses) < ranks:
+        result.statuses = result.statuses * ranks
+    return result
+
+
+@contextmanager
+def started(
+    request: Request,
+    project: Project,
+    directories: Sequence[Path],
+    environment: Mapping[str, str],
+    begin: Start,
+    alone: bool,
+) -> Iterator[list[Started]]:
+    """The processes of one run, started; by Horovod's launcher on other hosts, and where there is no Gloo."""
+    python = request.interpreter.path
+
+    def start(rank: int, variables: Mapping[str, str]) -> Started:
+        directory = directories[rank]
+        record = directory / "record"
+        launch = Launch(
+            [str(record), str(rank), *project.arguments],
+            directory / project.start,
+            {**environment, "TMPDIR": str(directory / "tmp"), **variables},
+            record / "stdout.txt",
+            record / "native.txt",
+        )
+        return begin(launch, python)
+
+    if alone:
+        yield [start(0, {})]
+    elif request.hosts or not request.interpreter.has_gloo:
+        folder = directories[0].parent
+        yield [launched(request, project, folder, environment)]
+    else:
+        command = [python, "-c", bootstrap("trainshift.proving.observed.rendezvous"), str(len(directories))]
+        with subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            env=dict(environment),
+        ) as server:
+            try:
+                assert server.stdout
+                assert server.stderr
+                line = server.stdout.readline()
+                if not line:
+                    raise Unfit(f"Horovod could not be started:\n{server.stderr.read().strip()[-2000:]}")
+                yield [start(rank, variables) for rank, variables in enumerate(json.loads(line))]
+            finally:
+                server.kill()
+
+
+def launched(request: Request, project: Project, folder: Path, environment: Mapping[str, str]) -> Started:
+    """All ranks, started by `horovodrun`; the scratch folder has to be the same on all hosts."""
+    beside = os.path.join(os.path.dirname(request.interpreter.path), "horovodrun")
+    launcher = beside if os.path.exists(beside) else shutil.which("horovodrun")
+    if not launcher:
+        raise Unfit("horovodrun was not found beside that Python; install Horovod there.")
+    command = [launcher, "-np", str(request.ranks)]
+    command += ["-H", request.hosts] if request.hosts else []
+    command += [] if request.interpreter.has_gloo else ["--mpi"]
+    code = bootstrap("trainshift.proving.observed.main")
+    command += [request.interpreter.path, "-c", code, str(folder), "-", *project.arguments]
+    with (folder / "launcher.txt").open("wb") as log:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=dict(environment),
+            start_new_session=True,
+        )
+
+
+class Watch:
+    """Sees the processes of one run through to their end."""
+
+    def __init__(self, directories: Sequence[Path], processes: Sequence[Started], limit: float) -> None:
+        self.files = [directory / "record" / "progress" for directory in directories]
+        self.processes = processes
+        self.limit = limit
+        self.steps = [0] * len(directories)
+        self.stuck = ""
+        self.last_step = time.monotonic()
+        self.last_busy = self.last_step
+        self.cpu = 0.0
+        self.looked = self.last_step
+        self.deadline = float("inf")
+
+    def is_over(self) -> bool:
+        """Whether all have ended, or will not; then `stuck` says why."""
+        now = time.monotonic()
+        running = [process for process in self.processes if process.poll() is None]
+        if not running:
+            return True
+        steps = [progress(file) for file in self.files]
+        if steps != self.steps:
+            self.steps, self.last_step = steps, now
+        if any(process.poll() for process in self.processes):
+            self.deadline = min(self.deadline, now + GRACE)
+        if now - self.looked >= 1:
+            used = sum(processor_time(process.pid) for process in running)
+            if used - self.cpu > IDLE * (now - self.looked) * len(running) or used < self.cpu:
+                self.last_busy = now
+            self.cpu, self.looked = used, now
+        if now > self.deadline:
+            return True
+        if now - max(self.last_step, self.last_busy) > IDLE_LIMIT:
+            self.stuck = f"nothing has moved for {IDLE_LIMIT:.0f} s"
+        elif now - self.last_step > self.limit:
+            self.stuck = f"no step was taken for {self.limit:.0f} s"
+        return bool(self.stuck)
+
+
+def progress(file: Path) -> int:
+    """The step that a process is at."""
+    try:
+        return int(file.read_bytes() or b"0")
+    except (OSError, ValueError):
+        return 0
+
+
+def processor_time(pid: int) -> float:
+    """The seconds that a process has used of all cores; 0 where that cannot be told."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    except (OSError, IndexError, ValueError):
+        return time.monotonic()
+
+
+def end_strays(folder: Path) -> None:
+    """End what a script started that has left its session."""
+    mark = f"{MARK}={folder}".encode()
+    for entry in os.scandir("/proc") if os.path.isdir("/proc") else ():
+        if entry.name.isdecimal() and int(entry.name) != os.getpid():
+            with suppress(OSError):
+                variables = Path(entry.path, "environ").read_bytes().split(b"\0")
+                if mark in variables:
+                    os.kill(int(entry.name), signal.SIGKILL)
+
+
+def surroundings(request: Request) -> dict[str, str]:
+    """The variables of all processes: the person's own, but no window, no bytecode, no missing GPU."""
+    home = os.path.expanduser("~")
+    own = {name: value for name, value in os.environ.items() if not name.startswith("HOROVOD_RANK")}
+    if request.gpus >= request.ranks:
+        own[REAL] = str(request.gpus)
+    else:
+        own["CUDA_VISIBLE_DEVICES"] = ""
+    return {
+        "KERAS_HOME": os.path.join(home, ".keras"),
+        "XDG_CACHE_HOME": os.path.join(home, ".cache"),
+        "XDG_CONFIG_HOME": os.path.join(home, ".config"),
+        "TF_CPP_MIN_LOG_LEVEL": "2",
+        "MPLBACKEND": "Agg",
+        **own,
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+
+
+@contextmanager
+def scratch(keep: str) -> Iterator[Path]:
+    """A folder for all that is written; it is removed, unless it is to be kept."""
+    if keep:
+        path = Path(keep).absolute()
+        path.mkdir(parents=True, exist_ok=True)
+        yield path
+        return
+    folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="trainshift-prove-")))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, onerror=make_writable)
+
+
+def make_writable(remove: Callable[[str], None], path: str, _: object) -> None:
+    """Try once more to remove something that the script has protected."""
+    with suppress(OSError):
+        os.chmod(os.path.dirname(path), 0o700)
+        remove(path)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Have the end of a connection or a plain `kill` clean up as Ctrl-C does."""
+
+    def interrupt(*_: object) -> None:
+        # Whoever asks twice would only keep it from cleaning up.
+        for number in known:
+            signal.signal(number, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    known = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        for number in known:
+            signal.signal(number, interrupt)
+        yield
+    finally:
+        for number, handler in known.items():
+            signal.signal(number, handler)
+
+
+def gpus_here() -> int:
+    """How many GPUs of NVIDIA's this machine has."""
+    folder = Path("/proc/driver/nvidia/gpus")
+    return sum(1 for _ in folder.iterdir()) if folder.is_dir() and sys.platform == "linux" else 0
