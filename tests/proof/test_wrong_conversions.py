@@ -18,6 +18,8 @@ import pytest
 from proof.harness import Run, judge, run_converted, run_original
 from proof.originals import digest
 from proof.single_runs import WRITTEN, SingleRuns
+from trainshift.proving.judging.claims import FAILS, claims
+from trainshift.proving.judging.seen import Seen
 
 pytestmark = pytest.mark.proof
 
@@ -364,6 +366,26 @@ GOOD = [
     )
 ]
 RUN_SINGLY = WRONG[::10]
+# The claim that each fault breaks, for a person who has their own script proven.
+CLAIMS = {
+    "did-not-finish": "ends",
+    "metrics-differ": "ends",
+    "weights-differ": "weights",
+    "slots-differ": "weights",
+    "not-reduced": "averaged",
+    "wrapped-twice": "averaged",
+    "not-broadcast": "broadcast",
+    "broadcast-late": "broadcast",
+    "rate-not-scaled": "rate",
+    "schedule-not-divided": "rate",
+    "steps-differ": "data",
+    "rank1-printed": "output",
+    "rank1-logged": "output",
+    "rank1-wrote-file": "output",
+    "rank0-silent": "output",
+    "rank0-wrote-nothing": "output",
+    "gpus-shared": "gpu",
+}
 
 
 @cache
@@ -396,8 +418,11 @@ def assert_judged(case: Wrong, single_runs: SingleRuns) -> None:
     for old, new in case.changes:
         assert old in text, f"the sample holds no {old!r}"
         text = text.replace(old, new)
-    faults = judge(original(case.sample), run_converted(text))
+    ranks = run_converted(text)
+    faults = judge(original(case.sample), ranks)
     assert set(ids(faults)) == case.faults, "\n".join(faults)
+    found = claims(Seen(original(case.sample), ranks))
+    assert {each.id for each in found if each.verdict == FAILS} == {CLAIMS[each] for each in case.faults}
 
     def judge_single_runs() -> list[str]:
         return ids(judge(run_original(before, single=True), run_converted(text, single=True)))

@@ -5,6 +5,7 @@ What was not seen never holds, and fewer than two steps show nothing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -18,6 +19,10 @@ from trainshift.proving.observed.record import Record, Run
 
 HOLDS, FAILS, NOT_SEEN = "holds", "fails", "not seen"
 FEWEST_STEPS = 2
+# The line of a traceback that names what went wrong.
+ERROR = re.compile(r"[\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b")
+# A line of a traceback, or of a stack, that is the script's own.
+OWN_LINE = re.compile(r'\s*File "[^"]*/rank\d+/(?:work|here)/')
 SUMMED = "Average them: leave `op` as it is, or give op=hvd.Average."
 
 
@@ -27,10 +32,10 @@ def claims(seen: Seen) -> list[Claim]:
     table: tuple[tuple[str, str, Callable[[Seen], Found], bool], ...] = (
         ("ends", "It starts and ends on every rank", ends, False),
         ("weights", "All ranks have the same weights", weights, True),
-        ("averaged", "Gradients are averaged, once", averaged, True),
+        ("averaged", "Gradients are averaged, once", averaged, not wraps_twice(seen)),
         ("broadcast", "All ranks start from rank 0's variables", broadcast, True),
         ("rate", f"The learning rate is {seen.size} times the original's", rate, True),
-        ("data", "Each rank has its own share of the data", data, True),
+        ("data", "Each rank has its own share of the data", data, False),
         ("output", "Only rank 0 prints, saves and logs", output, False),
         ("gpu", "Each rank has a GPU of its own", gpu, False),
         ("worth", f"{seen.size} ranks are faster than one", worth, True),
@@ -40,10 +45,10 @@ def claims(seen: Seen) -> list[Claim]:
 
 def claim_of(name: str, title: str, found: Found, few: str) -> Claim:
     """A claim by what was found; `few` says that there were too few steps to show that it holds."""
-    if found.fails:
+    if found.fails and not few:
         return Claim(name, title, FAILS, " ".join(found.fails), found.do, found.code, tuple(found.places))
     if few or found.unseen:
-        return Claim(name, title, NOT_SEEN, found.unseen or few, found.do if found.unseen else "")
+        return Claim(name, title, NOT_SEEN, few or found.unseen)
     return Claim(name, title, HOLDS, found.says)
 
 
@@ -58,7 +63,7 @@ def ends(seen: Seen) -> Found:
     """Exit statuses, time limits, and whether all ranks take the same steps."""
     found = Found(do="Make every rank run the same steps and calls of Horovod.", code="TL05")
     failed = [(rank, run) for rank, run in enumerate(seen.ranks) if is_failed(run)]
-    for rank, run in sorted(failed, key=lambda pair: pair[1].exit_code < 0):
+    for rank, run in sorted(failed, key=lambda pair: (pair[1].exit_code < 0, is_consequence(pair[1]))):
         why = reason(run)
         if seen.stuck and run.exit_code < 0:
             continue
@@ -78,7 +83,7 @@ def ends(seen: Seen) -> Found:
         found.places += [place for rank, run in enumerate(seen.ranks) for place in stack_places(run, rank)]
     if found.fails or len(seen.records) < seen.size:
         return found
-    if any(record.double_wraps for record in seen.records):
+    if wraps_twice(seen):
         return replace(found, says="All ranks ended.")
     first, *others = [[each.steps for each in record.optimizers] for record in seen.records]
     for rank, other in enumerate(others, 1):
@@ -102,6 +107,11 @@ def is_failed(run: Run) -> bool:
     return not stopped and (run.exit_code != 0 or run.record is None)
 
 
+def is_consequence(run: Run) -> bool:
+    """Whether a rank ended because another one had."""
+    return run.record is not None and "Horovod" in run.record.error and "shut down" in run.record.error
+
+
 def how(status: int) -> str:
     """How a process ended."""
     killed = {-9: " (killed: out of memory?)", -11: " (a crash)", -6: " (aborted)"}
@@ -116,19 +126,20 @@ def reason(run: Run) -> str:
     """The last line of what ended a process."""
     error = (run.record.error if run.record else "") or run.stderr or run.log
     lines = [line.strip() for line in error.strip().splitlines() if line.strip()]
-    return lines[-1][:300] if lines else ""
+    named = [line for line in lines if ERROR.match(line)]
+    return (named or lines)[-1][:300] if lines else ""
 
 
 def error_places(run: Run, rank: int) -> list[tuple[str, str, int]]:
     """The last line of the script in a traceback."""
     error = run.record.error if run.record else run.stderr
-    lines = [line for line in error.splitlines() if line.strip().startswith('File "') and "/work/" in line]
+    lines = [line for line in error.splitlines() if OWN_LINE.match(line)]
     return [(at, "", rank) for line in lines[-1:] if (at := file_and_line(line))]
 
 
 def stack_places(run: Run, rank: int) -> list[tuple[str, str, int]]:
     """Where a process was when it was ended, as its log has it."""
-    lines = [line for line in run.log.splitlines() if line.strip().startswith('File "') and "/work/" in line]
+    lines = [line for line in run.log.splitlines() if OWN_LINE.match(line)]
     return [(at, "", rank) for line in lines[:1] if (at := file_and_line(line))]
 
 
@@ -148,9 +159,13 @@ def weights(seen: Seen) -> Found:
         for rank, other in enumerate(others, 1)
         for fault in judge.values_differ(first, other, seen.ranks, rank)
     ]
+    apart = first_apart(seen) if seen.records else 0
+    steps = {tuple(each.steps for each in record.optimizers) for record in seen.records}
+    if len(steps) > 1 or any(map(is_failed, seen.ranks)):
+        found.unseen = "The ranks did not end after the same step."
+        faults = faults if apart else []
     found.fails = sentences(faults)
     if faults:
-        apart = first_apart(seen)
         found.fails += [f"They are apart from step {apart} on."] if apart else []
         found.places = [(each.applied_at, "", 0) for each in first.optimizers[:1] if each.applied_at]
     count = sum(len(each.variables) for each in first.optimizers)
@@ -187,13 +202,18 @@ def first_apart(seen: Seen) -> int:
     return found
 
 
+def wraps_twice(seen: Seen) -> bool:
+    """Whether Horovod was given what it had wrapped."""
+    return any(record.double_wraps for record in seen.records)
+
+
 def averaged(seen: Seen) -> Found:
     """What reached the optimizers, against the mean of what the ranks had computed."""
     found = Found(
         do="Wrap the tape: hvd.DistributedGradientTape(tape); for `fit`, the optimizer.", code="HV04"
     )
     first, *others = seen.records or [Record()]
-    if any(record.double_wraps for record in seen.records):
+    if wraps_twice(seen):
         times = max(record.double_wraps for record in seen.records)
         found.fails.append(f"What was wrapped already is wrapped again ({times} times).")
         found.do = "Wrap the tape or the optimizer, once."
@@ -365,8 +385,22 @@ def data(seen: Seen) -> Found:
     """A digest of each batch by rank, and the steps of an epoch."""
     found = Found(do="Give each rank its part: dataset.shard(hvd.size(), hvd.rank()).", code="HV15")
     records = [run.record for run in seen.data if run.record]
-    if len(records) < seen.size or seen.original.record is None:
-        found.unseen = "The data of all ranks could not be seen."
+    counts = [[each.steps for each in record.optimizers] for record in seen.records]
+    if (
+        not seen.is_cut
+        and seen.original.record
+        and len(counts) == seen.size
+        and not any(map(is_failed, seen.ranks))
+    ):
+        if all(each == counts[0] for each in counts):
+            found.fails = sentences(judge.steps_differ(seen.before, seen.records))
+            found.do, found.code = "Divide the steps of an epoch by hvd.size(), once.", "HV06"
+    if found.fails:
+        return found
+    if len(records) < seen.size or seen.original.record is None or seen.steps < FEWEST_STEPS:
+        found.unseen = (
+            few_steps(seen) if seen.steps < FEWEST_STEPS else "The data of the ranks could not be seen."
+        )
         return found
     shares = judge_shares(seen.original, seen.data, share_of_epoch(seen.before, records))
     found.fails, found.unseen, found.says = list(shares.fails), shares.unseen, shares.says
@@ -380,7 +414,7 @@ def output(seen: Seen) -> Found:
     """What each rank printed and wrote, and which lines of the script did."""
     found = Found(do="Put it under: if hvd.rank() == 0:")
     faults = [*judge.printed(seen.original, seen.ranks), *judge.wrote(seen.original, seen.ranks)]
-    if seen.is_cut or not seen.before.optimizers:
+    if seen.is_cut or not seen.before.optimizers or any(map(is_failed, seen.ranks)):
         faults = [fault for fault in faults if not fault.startswith("rank0-")]
     found.fails = sentences(faults)
     found.code = "HV08" if any("wrote-" in fault.partition(":")[0] for fault in faults) else "HV07"

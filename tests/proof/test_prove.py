@@ -1,0 +1,178 @@
+"""What people distributed by hand is proven, and a mistake fails at the claim that it breaks alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from proof.proving import failing, proven, verdicts
+
+pytestmark = pytest.mark.proof
+
+# As the examples of Horovod's own documentation do it.
+TAPE = """import os
+import numpy as np
+import tensorflow as tf
+import horovod.tensorflow as hvd
+
+hvd.init()
+gpus = tf.config.list_physical_devices("GPU")
+if gpus:
+    tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")
+
+rng = np.random.RandomState(3)
+x = rng.rand(800, 6).astype("float32")
+y = x.sum(axis=1, keepdims=True)
+data = tf.data.Dataset.from_tensor_slices((x, y)).shard(hvd.size(), hvd.rank()).batch(8)
+
+model = tf.keras.Sequential([tf.keras.layers.Dense(8, activation="relu"), tf.keras.layers.Dense(1)])
+optimizer = tf.keras.optimizers.Adam(0.001 * hvd.size())
+loss_of = tf.keras.losses.MeanSquaredError()
+
+
+@tf.function
+def train_step(x, y, first):
+    with tf.GradientTape() as tape:
+        loss = loss_of(y, model(x, training=True))
+    tape = hvd.DistributedGradientTape(tape)
+    gradients = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+    return loss
+
+
+for step, (features, labels) in enumerate(data):
+    loss = train_step(features, labels, step == 0)
+    if step == 0:
+        hvd.broadcast_variables(model.variables, root_rank=0)
+        hvd.broadcast_variables(optimizer.variables, root_rank=0)
+    if step % 10 == 0 and hvd.rank() == 0:
+        print(step, float(loss))
+if hvd.rank() == 0:
+    model.save_weights("weights.h5")
+"""
+FIT = """import numpy as np
+import tensorflow as tf
+import horovod.tensorflow.keras as hvd
+
+hvd.init()
+gpus = tf.config.list_physical_devices("GPU")
+if gpus:
+    tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")
+
+rng = np.random.RandomState(3)
+x = rng.rand(640, 6).astype("float32")
+y = x.sum(axis=1, keepdims=True)
+x, y = x[hvd.rank()::hvd.size()], y[hvd.rank()::hvd.size()]
+
+model = tf.keras.Sequential([tf.keras.layers.Dense(8, activation="relu"), tf.keras.layers.Dense(1)])
+optimizer = hvd.DistributedOptimizer(tf.keras.optimizers.SGD(0.01 * hvd.size()))
+model.compile(optimizer, "mse")
+callbacks = [
+    hvd.callbacks.BroadcastGlobalVariablesCallback(0),
+    hvd.callbacks.MetricAverageCallback(),
+]
+if hvd.rank() == 0:
+    callbacks.append(tf.keras.callbacks.ModelCheckpoint("model.h5", save_weights_only=True))
+model.fit(x, y, batch_size=16, epochs=4, callbacks=callbacks, verbose=2 if hvd.rank() == 0 else 0)
+"""
+
+BROADCAST = """        hvd.broadcast_variables(model.variables, root_rank=0)
+        hvd.broadcast_variables(optimizer.variables, root_rank=0)
+"""
+ROOT = "if hvd.rank() == 0:\n    "
+FIRST = "    if step == 0:\n"
+PINNING = 'tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")'
+APPLY = "    optimizer.apply"
+TWICE = "    gradients = [hvd.allreduce(each, op=hvd.Sum) / hvd.size() ** 2 for each in gradients]\n"
+LEAVE = "    if step == 5 and hvd.rank() == 1:\n        raise SystemExit(3)\n"
+Mistake = tuple[str, str, str, str, list[tuple[str, str]]]
+# What is wrong, the script, the claims that fail, a part of the line that is named, and the changes.
+MISTAKES: list[Mistake] = [
+    ("no-broadcast", TAPE, "weights broadcast", "apply_gradients", [(BROADCAST, "        pass\n")]),
+    ("no-slots-broadcast", TAPE, "broadcast", "apply_gradients", [(BROADCAST.splitlines(True)[1], "")]),
+    (
+        "not-averaged",
+        TAPE,
+        "averaged weights",
+        "apply_gradients",
+        [("hvd.DistributedGradientTape(tape)", "tape")],
+    ),
+    ("summed", TAPE, "averaged", "apply_gradients", [("Tape(tape)", "Tape(tape, op=hvd.Sum)")]),
+    (
+        "reduced-twice",
+        TAPE,
+        "averaged",
+        "apply_gradients",
+        [(APPLY, TWICE + APPLY)],
+    ),
+    ("wrapped-twice", TAPE, "averaged ends", "", [("Tape(tape)", "Tape(hvd.DistributedGradientTape(tape))")]),
+    ("rate-unscaled", TAPE, "rate", "Adam(", [("0.001 * hvd.size()", "0.001")]),
+    ("same-data", TAPE, "data", "apply_gradients", [(".shard(hvd.size(), hvd.rank())", "")]),
+    ("prints-everywhere", TAPE, "output", "print(", [(" and hvd.rank() == 0:", ":")]),
+    (
+        "writes-everywhere",
+        TAPE,
+        "output",
+        "save_weights",
+        [(ROOT + "model", "if True:\n    model")],
+    ),
+    ("one-gpu", TAPE, "gpu", "", [("gpus[hvd.local_rank()]", "gpus[0]")]),
+    ("all-gpus", TAPE, "gpu", "", [(PINNING, "pass")]),
+    (
+        "one-rank-stops",
+        TAPE,
+        "ends",
+        "",
+        [(FIRST, LEAVE + FIRST)],
+    ),
+    ("fit-unwrapped", FIT, "averaged weights", "model.fit", [("hvd.DistributedOptimizer(", "(")]),
+    (
+        "fit-no-broadcast",
+        FIT,
+        "broadcast weights",
+        "model.fit",
+        [("    hvd.callbacks.BroadcastGlobalVariablesCallback(0),\n", "")],
+    ),
+    (
+        "fit-checkpoints",
+        FIT,
+        "output",
+        "model.fit",
+        [(ROOT + "callb", "if True:\n    callb")],
+    ),
+]
+
+
+def changed(text: str, changes: list[tuple[str, str]]) -> str:
+    """A script with changes."""
+    for old, new in changes:
+        assert old in text, old
+        text = text.replace(old, new)
+    return text
+
+
+@pytest.mark.parametrize("script", [TAPE, FIT], ids=["tape", "fit"])
+def test_what_is_right_holds(script: str, tmp_path: Path) -> None:
+    result = proven(tmp_path, script)
+    seen = verdicts(result)
+    del seen["worth"]
+    assert set(seen.values()) == {"holds"}, result["claims"]
+    assert (result["verdict"], result["stopped"], result["steps"]) == ("holds", True, 20)
+    assert not any(result["differences"][1:])
+    assert [path.name for path in tmp_path.iterdir()] == ["train.py"]
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake[0])
+def test_each_mistake_fails_at_its_claim(mistake: Mistake, tmp_path: Path) -> None:
+    _, script, expected, line, changes = mistake
+    result = proven(tmp_path, changed(script, changes))
+    assert failing(result) == set(expected.split()), result["claims"]
+    assert result["verdict"] == "fails"
+    for claim in result["claims"]:
+        if claim["verdict"] == "fails":
+            assert claim["says"]
+            assert claim["do"]
+            places = [place for place in claim["places"] if line and line in place["text"]]
+            assert places or not line or claim["id"] not in ("averaged", "rate", "output", "weights"), claim
+            assert all(place["path"] == "train.py" for place in claim["places"])
