@@ -114,5 +114,5 @@ def strangers(before: Record, records: Sequence[Record]) -> str:
         for rank, record in enumerate(records[1:], 1):
             rows = [row for each in record.data if look(each) == kind for _, rows in each for row in rows]
             if rows and not before.stopped and 2 * sum(row in theirs for row in rows) < len(rows):
-                return f"Rank {rank} makes random data of its own: whether they are one epoch cannot be told."
+                return f"Rank {rank} makes random data of its own, so epochs cannot be compared."
     return ""
