@@ -19,8 +19,8 @@ LOOPS = (ast.For, ast.AsyncFor, ast.While)
 # What is said of a function that is not converted from its source now, but when it is exported.
 _LATER = {
     Mode.FULL: "",
-    Mode.SOT: " once it is saved",
-    Mode.OPEN: " once it is exported",
+    Mode.SOT: "Once it is saved, ",
+    Mode.OPEN: "Once it is exported, ",
 }
 
 
@@ -64,7 +64,9 @@ class Judge:
         if isinstance(span, ast.AST):
             span = self.script.span(span, statement)
         later = "" if always or not sure else _LATER[function.mode]
-        message = f"{what}{later}. {do}"
+        if later and not what.startswith(("Paddle", "Python")):
+            what = what[:1].lower() + what[1:]
+        message = f"{later}{what}. {do}"
         others = tuple(Related(self.script.span(node, statement), text) for node, text in related)
         yield Finding(self.code, verdict, span, message, others, fix)
 

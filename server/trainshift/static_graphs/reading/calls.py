@@ -22,6 +22,7 @@ from trainshift.static_graphs.reading.kinds import (
     Value,
     constant,
     join,
+    ordered,
     python,
     tensor,
 )
@@ -56,7 +57,7 @@ class Calls(Expressions):
             found = self._method(called, base, given, words, frame)
             if base.tensor is not None:
                 names.add(f"paddle.Tensor.{called.attr}")
-        for thing in sorted(callee.things, key=repr):
+        for thing in ordered(callee.things):
             if isinstance(thing, Library):
                 names.add(thing.name)
             elif isinstance(thing, Instance):
@@ -176,11 +177,18 @@ class Calls(Expressions):
         if thing.cls in TO_STATIC:
             first = thing.node.args[0] if thing.node.args else None
             return UNKNOWN if first is None else self._through(first, thing, node, given, words, frame)
+        if thing.cls == "functools.partial" and thing.node.args:
+            given_first, *preset = self.evaluate_call_arguments(thing)
+            return join(
+                self.unconverted(each.scope, (*preset, *given), frame, node, "`partial`")
+                for each in ordered(given_first.things)
+                if isinstance(each, Function)
+            ).joined(UNKNOWN)
         if name == "Sequential":
             held = self.evaluate_call_arguments(thing)
             value = given[0] if given else UNKNOWN
             for layer in held:
-                for each in sorted(layer.things, key=repr):
+                for each in ordered(layer.things):
                     value = self._of(each, node, (value,), {}, frame, layer)
             return value if held and not value.is_nothing else tensor()
         if api.is_layer_class(thing.cls):
@@ -199,9 +207,7 @@ class Calls(Expressions):
         """A call of what `to_static` was given."""
         site = self.program.script.site_of(thing.node)
         inner = self.evaluate(first, Frame(site.scope, site.statement, {}))
-        return join(
-            self._of(each, node, given, words, frame, inner) for each in sorted(inner.things, key=repr)
-        )
+        return join(self._of(each, node, given, words, frame, inner) for each in ordered(inner.things))
 
     def evaluate_call_arguments(self, thing: Instance) -> list[Value]:
         """What a container of layers was made of, in order."""
@@ -294,6 +300,14 @@ class Calls(Expressions):
             return found.joined(given[2]) if len(given) > 2 else found
         if name in ("type", "id", "hash", "print", "open", "input", "object"):
             return python("None" if name == "print" else "object")
+        if name in ("map", "filter") and len(given) > 1:
+            elements = tuple(map(element_of, given[1:]))
+            results = [
+                self.unconverted(each.scope, elements, frame, node, f"`{name}`")
+                for each in first.things
+                if isinstance(each, Function)
+            ]
+            return python("list", element=join(results) if results and name == "map" else elements[0])
         if name == "super":
             things = self.home(frame.scope).names.values(node, frame.scope, frame.statement)
             return self.of_things(things, frame)
@@ -311,6 +325,12 @@ class Calls(Expressions):
         if value.python:
             found = found.joined(python("int"))
         return found.joined(UNKNOWN) if value.unknown and not value.python else found
+
+    @abstractmethod
+    def unconverted(
+        self, function: Scope, given: tuple[Value, ...], frame: Frame, node: ast.Call, way: str
+    ) -> Value:
+        """What a function of the workspace gives that Paddle does not convert with its caller."""
 
     @abstractmethod
     def called(

@@ -10,6 +10,7 @@ from trainshift.core.names.script import Script
 from trainshift.core.names.values import Function, Instance, UserInstance, Value
 from trainshift.core.text.facts import Scope, Site, argument
 from trainshift.static_graphs.reading.function import Mode
+from trainshift.static_graphs.reading.kinds import ordered
 from trainshift.static_graphs.tables.api import is_layer_class
 
 TO_STATIC = frozenset(
@@ -89,7 +90,7 @@ def _calling(script: Script, wanted: frozenset[str]) -> Iterator[Site]:
 
 def _given(script: Script, node: ast.expr, site: Site) -> Iterator[Scope]:
     """The functions that are made static where an expression is given."""
-    waiting: list[Value] = sorted(script.names.values(node, site.scope, site.statement), key=repr)
+    waiting: list[Value] = ordered(script.names.values(node, site.scope, site.statement))
     seen: set[Value] = set()
     for value in waiting:
         if value in seen:

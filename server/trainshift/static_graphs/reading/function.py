@@ -67,6 +67,8 @@ class StaticFunction:
     falls_through: bool = False
     """Whether its end may be reached without a `return`."""
     calls: dict[ast.Call, tuple[StaticFunction, ...]] = field(default_factory=dict)
+    unconverted: dict[ast.Call, str] = field(default_factory=dict)
+    """The calls of functions with tensor control flow that Paddle does not convert, and in what way."""
     named: dict[ast.Call, frozenset[str]] = field(default_factory=dict)
     """The full library names that each call may be of; methods of tensors as ``paddle.Tensor.sum``."""
 

@@ -200,6 +200,19 @@ NUMBERS = frozenset({"int", "float", "bool", "complex"})
 _TYPES = {"NoneType": "None", "ellipsis": "object"}
 
 
+def ordered(things: Iterable[Thing]) -> list[Thing]:
+    """Functions, classes and the like in an order that is the same in each run."""
+    return sorted(things, key=_place)
+
+
+def _place(thing: Thing) -> tuple[str, str, int, int]:
+    name = getattr(thing, "name", "") or getattr(thing, "cls", "") or getattr(thing, "path", "")
+    scope = getattr(thing, "scope", None)
+    node = getattr(thing, "node", None) or getattr(scope, "node", None)
+    line, column = getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
+    return thing.__class__.__name__, name or getattr(scope, "name", ""), line, column
+
+
 def python(*types: str, **known: object) -> Value:
     """A value of Python's types."""
     return Value(python=frozenset(types), **known)  # type: ignore[arg-type]

@@ -31,6 +31,7 @@ from trainshift.static_graphs.reading.kinds import (
     Value,
     constant,
     join,
+    ordered,
     python,
     tensor,
 )
@@ -58,6 +59,7 @@ class Names(ABC):
         self.program = program
         self._bound: dict[Binding, Value] = {}
         self._held: dict[tuple[Scope, str], Value] = {}
+        self._holding: set[tuple[Scope, str]] = set()
 
     def home(self, scope: Scope) -> Script:
         """The script that some code stands in."""
@@ -123,7 +125,7 @@ class Names(ABC):
 
     def of_things(self, things: frozenset[Thing], frame: Frame) -> Value:
         """What is one of the values that names are resolved to."""
-        return join(self.of_thing(thing, frame) for thing in sorted(things, key=repr)) if things else UNKNOWN
+        return join(self.of_thing(thing, frame) for thing in ordered(things)) if things else UNKNOWN
 
     def of_thing(self, thing: Thing, frame: Frame) -> Value:
         """What a resolved value is."""
@@ -187,7 +189,7 @@ class Names(ABC):
         found = NOTHING
         if base.tensor is not None:
             found = found.joined(self._of_tensor(base, base.tensor, name))
-        for thing in sorted(base.things, key=repr):
+        for thing in ordered(base.things):
             found = found.joined(self._of_thing_named(thing, name, frame))
         if base.python and not base.things:
             is_known = not base.python & {"object", "layer"}
@@ -227,10 +229,13 @@ class Names(ABC):
             if name == "training":
                 return python("bool")
             key = thing.scope, name
+            if key in self._holding:
+                return NOTHING  # ``self.a = self.a + 1``
             if key not in self._held:
-                self._held[key] = NOTHING
+                self._holding.add(key)
                 given = [self.of_binding(each) for each in names.object_bindings(thing, name)]
                 self._held[key] = join(given)
+                self._holding.discard(key)
             held = self._held[key]
             method = self.home(thing.scope).names.function_named(thing.scope, name)
             if method is not None and any(_last(each) == "property" for each in _decorators(method)):

@@ -21,7 +21,7 @@ from trainshift.static_graphs.reading.entries import (
     is_layer,
 )
 from trainshift.static_graphs.reading.frame import Frame
-from trainshift.static_graphs.reading.function import Mode, StaticFunction, Why
+from trainshift.static_graphs.reading.function import Mode, StaticFunction, Truth, Why
 from trainshift.static_graphs.reading.kinds import (
     NOTHING,
     UNKNOWN,
@@ -88,6 +88,7 @@ class _Walk(Walker):
         self._waiting: dict[StaticFunction, None] = {}
         self._callers: dict[StaticFunction, set[StaticFunction]] = {}
         self._uses = Uses()
+        self._tries = False
         self._closures: dict[Scope, Env] = {}
 
     def run(self) -> None:
@@ -169,7 +170,7 @@ class _Walk(Walker):
             each for each in value.things if isinstance(each, Instance) and each.cls.endswith("InputSpec")
         ]
         if specs:
-            return join(self._of_spec(each) for each in sorted(specs, key=repr))
+            return join(map(self._of_spec, specs))
         if value.items is not None:
             return replace(value, items=tuple(map(self._specified, value.items)))
         if value.element is not None:
@@ -365,11 +366,11 @@ class _Walk(Walker):
     ) -> Value:
         """What a function of the workspace gives that Paddle converts with its caller."""
         caller = frame.function
-        if caller is None or isinstance(function.node, ast.AsyncFunctionDef) or function.is_generator:
+        if caller is None or isinstance(function.node, ast.AsyncFunctionDef) or self._tries:
             return UNKNOWN
-        home = self.home(function)
-        if is_excluded(home, function) or len(self.functions) > _MOST_FUNCTIONS:
-            return UNKNOWN
+        way = self._other_way(function)
+        if way or len(self.functions) > _MOST_FUNCTIONS:
+            return self.unconverted(function, given, frame, node, way) if node and way else UNKNOWN
         known = self.functions.get(function)
         why = Why(node or caller.node, caller.scope, caller)
         if known is None:
@@ -385,6 +386,36 @@ class _Walk(Walker):
         if known in self._waiting and known not in self._stack:
             self._read(known)
         return known.returns
+
+    def _other_way(self, function: Scope) -> str:
+        """How a function is called that Paddle does not convert although it is called plainly."""
+        if function.is_generator:
+            return "a generator"
+        if is_excluded(self.home(function), function):
+            return "`not_to_static`"
+        if isinstance(function.node, ast.Lambda):
+            around = function.parent.function() if function.parent is not None else None
+            if around is None or around not in self.functions:
+                return "a lambda that is bound outside"
+        return ""
+
+    def unconverted(
+        self, function: Scope, given: tuple[Value, ...], frame: Frame, node: ast.Call, way: str
+    ) -> Value:
+        """What a function of the workspace gives that Paddle does not convert with its caller."""
+        if frame.function is None or self._tries or isinstance(function.node, ast.AsyncFunctionDef):
+            return UNKNOWN
+        tried = StaticFunction(function, self.home(function), frame.function.mode, frame.function.why)
+        for argument, value in zip(self._parameters(tried), given, strict=False):
+            tried.parameters[argument.arg] = value
+        self._tries = True
+        try:
+            value = self.walk(tried, self._begin(tried))
+        finally:
+            self._tries = False
+        if Truth.GRAPH in tried.truths.values():
+            frame.function.unconverted[node] = way
+        return UNKNOWN if function.is_generator else value.joined(UNKNOWN)
 
     def _hand(
         self,

@@ -1,0 +1,53 @@
+"""Differences: why two values cannot be results of one `cond`: structure, None, dtype, rank."""
+
+from __future__ import annotations
+
+from trainshift.static_graphs.reading.kinds import NO_CONSTANT, NUMBER, Value
+
+_NO_RESULTS = {"str": "a string", "function": "a function", "layer": "a layer", "class": "a class"}
+
+
+def difference(one: Value, other: Value) -> str:
+    """How two values differ so that a graph cannot have both; empty where they do not, or nobody can see."""
+    if one.unknown or other.unknown or one.is_nothing or other.is_nothing:
+        return ""
+    if one.is_none != other.is_none and "None" not in (one.python & other.python):
+        known = other if one.is_none else one
+        return "None or a value" if known.is_tensor or known.is_python else ""
+    if one.items is not None and other.items is not None and one.is_python and other.is_python:
+        if len(one.items) != len(other.items):
+            return f"{_number(len(one.items))} or {_number(len(other.items))}"
+        return next(filter(None, map(difference, one.items, other.items)), "")
+    sequences = [each.among("tuple", "list") for each in (one, other)]
+    if sequences[0] != sequences[1] and (one.is_tensor or other.is_tensor):
+        return "a tensor or a tuple"
+    if one.is_tensor and other.is_tensor and one.tensor is not None and other.tensor is not None:
+        dtypes = {one.dtype, other.dtype}
+        if len(dtypes) == 2 and not dtypes & {"", NUMBER}:
+            return f"a tensor of {one.dtype} or of {other.dtype}"
+        ranks = one.tensor.rank, other.tensor.rank
+        if None not in ranks and ranks[0] != ranks[1]:
+            return f"a tensor of rank {ranks[0]} or {ranks[1]}"
+    return ""
+
+
+def _number(number: int) -> str:
+    return "one value" if number == 1 else f"{number} values"
+
+
+def mixture(one: Value, other: Value) -> str:
+    """How the values that a name gets in two branches differ so that a graph has no type for it."""
+    if one.unknown or other.unknown or one.is_nothing or other.is_nothing:
+        return ""
+    for value, another in ((one, other), (other, one)):
+        for kind, said in _NO_RESULTS.items():
+            constants = value.constant, another.constant
+            is_same = NO_CONSTANT not in constants and constants[0] == constants[1]
+            is_same = is_same or bool(value.things and value.things == another.things)
+            if value.among(kind) and not (another.among(kind) and is_same):
+                return said
+    if one.is_python and other.is_python:
+        if {frozenset(one.python), frozenset(other.python)} == {frozenset({"int"}), frozenset({"float"})}:
+            return "an int or a float"
+        return ""
+    return difference(one, other) if not (one.is_none or other.is_none) else ""

@@ -1,0 +1,89 @@
+"""Effects: what a statement of a static function changes besides its own names."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainshift.core.text.facts import Statement, dotted, root_name
+from trainshift.static_graphs.judging import calls
+from trainshift.static_graphs.reading.function import StaticFunction
+from trainshift.static_graphs.reading.liveness import bound_by
+
+_CHANGING = frozenset({"append", "extend", "insert", "pop", "remove", "clear", "update", "add", "setdefault"})
+_TELLING = ("logging.", "warnings.", "sys.stdout", "sys.stderr")
+_LOGGERS = frozenset({"debug", "info", "warning", "error", "log", "exception"})
+
+
+def is_own(function: StaticFunction, node: ast.expr) -> bool:
+    """Whether a value is held by a name that the function itself binds, and does not have from outside."""
+    root = root_name(node)
+    if root is None or not isinstance(node, ast.Name):
+        return False
+    bindings = function.scope.bindings.get(root.id, ())
+    return (
+        bool(bindings)
+        and all(each.statement is not None for each in bindings)
+        and root.id not in (function.scope.declared_global | function.scope.declared_nonlocal)
+    )
+
+
+def changed(function: StaticFunction, statement: Statement) -> Iterator[tuple[ast.AST, str]]:
+    """The containers, attributes and items that are not the function's own and that a statement changes."""
+    node = statement.node
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    if isinstance(node, ast.AugAssign | ast.AnnAssign):
+        targets = [node.target]
+    for target in targets:
+        if isinstance(target, ast.Subscript):
+            base = function.kind(target.value)
+            if base.tensor is None and not base.unknown and not is_own(function, target.value):
+                yield target, dotted(target.value) or "a container"
+        elif isinstance(target, ast.Attribute) and not function.kind(target).may_be_tensor:
+            yield target, dotted(target) or target.attr
+        elif isinstance(target, ast.Name) and target.id in function.scope.declared_global:
+            yield target, target.id
+    for call in calls(statement):
+        if isinstance(call.func, ast.Attribute) and call.func.attr in _CHANGING:
+            base = function.kind(call.func.value)
+            held = base.python & {"list", "dict", "set"} and base.tensor is None
+            if held and not is_own(function, call.func.value):
+                yield call, dotted(call.func.value) or "a container"
+
+
+def told(function: StaticFunction, statement: Statement) -> Iterator[tuple[ast.AST, str]]:
+    """The text that a statement prints, logs, warns or writes."""
+    for call in calls(statement):
+        names = function.named.get(call, frozenset())
+        if "builtins.print" in names:
+            if not any(function.kind(each).may_be_tensor for each in call.args):
+                yield call, "printed"
+        elif any(name.startswith(_TELLING) for name in names) and not any(
+            "getLogger" in name for name in names
+        ):
+            yield call, "logged"
+        elif isinstance(call.func, ast.Attribute) and call.func.attr in _LOGGERS:
+            if "logger" in dotted(call.func.value).lower():
+                yield call, "logged"
+
+
+def counted(function: StaticFunction, statement: Statement) -> str:
+    """The attribute or global number that a statement counts up; empty if none."""
+    node = statement.node
+    target: ast.expr | None = None
+    if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add | ast.Sub):
+        target = node.target
+    elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.value, ast.BinOp):
+        name = dotted(node.targets[0])
+        if name and name in (dotted(node.value.left), dotted(node.value.right)):
+            target = node.targets[0]
+    if target is None:
+        return ""
+    value = function.kind(target)
+    is_number = value.is_python and value.python <= {"int", "float", "bool"}
+    if not is_number:
+        return ""
+    if isinstance(target, ast.Attribute) and dotted(target).startswith("self."):
+        return dotted(target)
+    names = set(bound_by(target)) & function.scope.declared_global
+    return names.pop() if names else ""

@@ -1,0 +1,50 @@
+"""An unknown dimension must not stand where Python needs a number.
+
+## Why it matters
+
+A dimension that the `InputSpec` leaves open, or that depends on values, is a tensor in the graph. Where
+Python needs a number the conversion fails, or never ends.
+
+## What to do
+
+Use Paddle's function (`paddle.maximum`, `paddle.sqrt`), or give the dimension in the `InputSpec`.
+
+## More of it
+
+Numbers are needed by `math.*`, `max`, `min`, `round` and NumPy, by `[0] * n`, indices, keys and f-strings,
+by a comparison of shapes, a `range` in a comprehension, `list(range(n))` and `*x`. The dimensions of what
+was reshaped by a tensor, or selected by a mask, are tensors in both ways of conversion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainshift.core.finding import Finding
+from trainshift.core.program import Program
+from trainshift.static_graphs.judging import Judge, reached
+from trainshift.static_graphs.needed import needs
+from trainshift.static_graphs.reading.kinds import Dim
+
+_BECAUSE = {
+    Dim.SPEC: "because of None in `input_spec`",
+    Dim.DATA: "since it depends on the values of tensors",
+    Dim.ANY: "since it may depend on the values of tensors",
+}
+
+
+def check(program: Program) -> Iterator[Finding]:
+    judge = Judge(program, "PD01")
+    for function in judge.functions:
+        for statement in reached(function):
+            for need in needs(function, statement):
+                if need.counts is not None:
+                    yield from judge.say(
+                        function,
+                        statement,
+                        f"`{judge.code_of(need.value, statement)}` is a tensor {_BECAUSE[need.counts]}, "
+                        f"and {need.what} needs a number",
+                        "Use a function of Paddle's, or give the dimension.",
+                        at=need.node if hasattr(need.node, "lineno") else need.value,
+                        always=need.counts is Dim.DATA,
+                    )

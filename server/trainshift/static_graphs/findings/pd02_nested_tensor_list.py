@@ -1,0 +1,46 @@
+"""A list that grows in tensor control flow must hold tensors, and no lists.
+
+## Why it matters
+
+Such a list becomes a TensorArray, which holds tensors only. The conversion fails.
+
+## What to do
+
+Keep one list for each part, or stack the parts to one tensor.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainshift.core.finding import Finding
+from trainshift.core.program import Program
+from trainshift.static_graphs.judging import Judge, calls, reached
+
+
+def check(program: Program) -> Iterator[Finding]:
+    judge = Judge(program, "PD02")
+    for function in judge.functions:
+        for statement in reached(function):
+            for call in calls(statement):
+                if not isinstance(call.func, ast.Attribute) or call.func.attr not in (
+                    "append",
+                    "pop",
+                    "insert",
+                ):
+                    continue
+                base = function.kind(call.func.value)
+                element = base.whole_element
+                given = [function.kind(each) for each in call.args]
+                holds = [each for each in (element, *given) if each is not None]
+                if "list" in base.python and any(each.python & {"list", "tuple"} for each in holds):
+                    if function.graph_around(statement):
+                        name = judge.code_of(call.func.value, statement)
+                        yield from judge.say(
+                            function,
+                            statement,
+                            f"`{name}` becomes a TensorArray here, which holds tensors and no lists",
+                            "Keep one list for each part.",
+                            at=call,
+                        )

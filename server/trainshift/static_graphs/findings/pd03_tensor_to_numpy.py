@@ -1,0 +1,128 @@
+"""A tensor must not be given to NumPy.
+
+## Why it matters
+
+A graph has no values for NumPy: the call fails, or ends the interpreter. Paddle cuts `.numpy()` out of the
+source, so that what follows works on the tensor itself.
+
+## What to do
+
+Use Paddle's function of that name: `paddle.sum(t)` for `np.sum(t)`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainshift.core.finding import Finding
+from trainshift.core.program import Program
+from trainshift.core.text.edit import Change, Edit
+from trainshift.core.text.facts import Statement
+from trainshift.static_graphs.judging import Judge, calls, reached
+from trainshift.static_graphs.reading.function import StaticFunction
+from trainshift.static_graphs.reading.kinds import Value
+from trainshift.static_graphs.reading.liveness import own_parts
+from trainshift.static_graphs.tables import api
+
+_SAME = frozenset(
+    {"sum", "mean", "max", "min", "clip", "where", "concatenate", "stack", "exp", "sqrt", "abs"}
+)  # fmt: skip
+_RENAMED = {"concatenate": "concat"}
+_LEAVING = ("tolist", "__array__")
+
+
+def check(program: Program) -> Iterator[Finding]:
+    judge = Judge(program, "PD03")
+    for function in judge.functions:
+        cut: set[str] = set()
+        for statement in reached(function):
+            for call in calls(statement):
+                yield from _of_call(judge, function, statement, call)
+            yield from _after_numpy(judge, function, statement, cut)
+
+
+def _holds_tensors(value: Value) -> bool:
+    element = value.whole_element
+    counts = value.tensor is not None and value.tensor.counts
+    return (value.is_tensor and not counts) or (element is not None and element.is_tensor and value.is_python)
+
+
+def _of_call(
+    judge: Judge, function: StaticFunction, statement: Statement, call: ast.Call
+) -> Iterator[Finding]:
+    names = sorted(each for each in function.named.get(call, ()) if each.startswith("numpy."))
+    given = [each for each in call.args if _holds_tensors(function.kind(each))]
+    if names and given:
+        yield from judge.say(
+            function,
+            statement,
+            f"`{judge.code_of(call.func, statement)}` needs the value of "
+            f"`{judge.code_of(given[0], statement)}`, which a graph has not",
+            "Use Paddle's function.",
+            at=call,
+            fix=_fixed(judge, statement, call, names[0]),
+        )
+    elif isinstance(call.func, ast.Attribute) and call.func.attr in _LEAVING:
+        if function.kind(call.func.value).is_tensor:
+            yield from judge.say(
+                function,
+                statement,
+                f"`{judge.code_of(call, statement)}` needs a value, which a graph has not",
+                "Keep it a tensor.",
+                at=call,
+            )
+
+
+def _fixed(judge: Judge, statement: Statement, call: ast.Call, name: str) -> Change | None:
+    last = name.rpartition(".")[2]
+    paddle = judge.paddle()
+    if last not in _SAME or name.count(".") != 1 or len(call.args) > 1 or call.keywords or not paddle:
+        return None
+    span = judge.script.span(call.func, statement)
+    other = _RENAMED.get(last, last)
+    edit = Edit(span.start, span.end, f"{paddle}.{other}")
+    return judge.change(statement, f"Use paddle.{other}, which gives a tensor", [edit])
+
+
+def _after_numpy(
+    judge: Judge, function: StaticFunction, statement: Statement, cut: set[str]
+) -> Iterator[Finding]:
+    """What follows a `.numpy()` that is cut out: a write to the tensor itself, or what no tensor has."""
+    node = statement.node
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    if isinstance(node, ast.AugAssign):
+        targets = [node.target]
+    for target in targets:
+        held = target.value if isinstance(target, ast.Subscript) else target
+        is_written = isinstance(target, ast.Subscript) or isinstance(node, ast.AugAssign)
+        if is_written and ((isinstance(held, ast.Name) and held.id in cut) or _is_numpy(function, held)):
+            yield from judge.say(
+                function,
+                statement,
+                "Paddle cuts `.numpy()` out, so that this writes to the tensor itself",
+                "Write to a copy: `x.clone()`.",
+            )
+    for part in own_parts(node):
+        if isinstance(part, ast.Attribute) and _is_numpy(function, part.value):
+            if api.method(part.attr) is None and part.attr not in ("shape", "dtype", "ndim", "T", "size"):
+                yield from judge.say(
+                    function,
+                    statement,
+                    f"Paddle cuts `.numpy()` out, and a tensor has no `{part.attr}`",
+                    "Use what tensors have.",
+                    at=part,
+                )
+    if isinstance(node, ast.Assign):
+        names = [each.id for each in node.targets if isinstance(each, ast.Name)]
+        (cut.update if _is_numpy(function, node.value) else cut.difference_update)(names)
+
+
+def _is_numpy(function: StaticFunction, node: ast.expr) -> bool:
+    """Whether an expression is ``t.numpy()`` of a tensor."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "numpy"
+        and function.kind(node.func.value).is_tensor
+    )

@@ -1,0 +1,71 @@
+"""A function must not call itself where only a tensor stops it.
+
+## Why it matters
+
+The graph has both branches of a condition, so that the conversion follows the call again and again, and
+never ends.
+
+## What to do
+
+Write a loop on the tensor instead: `while x.sum() > 1:`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainshift.core.finding import Finding
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Statement
+from trainshift.static_graphs.judging import Judge, calls, reached
+from trainshift.static_graphs.reading.function import StaticFunction, Truth
+
+
+def check(program: Program) -> Iterator[Finding]:
+    judge = Judge(program, "PD04")
+    for function in judge.functions:
+        for statement in reached(function):
+            for call in calls(statement):
+                called = function.calls.get(call, ())
+                if any(_reaches(each, function) for each in called) and _hangs_on_a_tensor(
+                    function, statement
+                ):
+                    yield from judge.say(
+                        function,
+                        statement,
+                        f"`{function.name}` reaches itself by this call, and only a tensor stops it",
+                        "Write a loop.",
+                        at=call,
+                    )
+
+
+def _reaches(function: StaticFunction, wanted: StaticFunction) -> bool:
+    seen: set[StaticFunction] = set()
+    waiting = [function]
+    while waiting:
+        current = waiting.pop()
+        if current is wanted:
+            return True
+        if current not in seen:
+            seen.add(current)
+            waiting += (each for called in current.calls.values() for each in called)
+    return False
+
+
+def _hangs_on_a_tensor(function: StaticFunction, statement: Statement) -> bool:
+    """Whether a statement runs under a tensor condition, or after a `return` that does."""
+    if function.graph_around(statement):
+        return True
+    if any(
+        function.truth(node) is Truth.GRAPH
+        for node in ast.walk(statement.node)
+        if isinstance(node, ast.IfExp)
+    ):
+        return True
+    for each in function.statements:
+        if each is statement:
+            return False
+        if isinstance(each.node, ast.Return) and function.graph_around(each):
+            return True
+    return False

@@ -1,0 +1,123 @@
+"""A loop that Python begins must not end by a tensor.
+
+## Why it matters
+
+Paddle decides once whether a loop is part of the graph, before its first turn. Where a tensor is to end it
+later, it raises "python while pred change from bool to variable".
+
+## What to do
+
+Begin with a tensor: `for i in range(paddle.to_tensor(n))`, or a `while` on a bool tensor.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainshift.core.finding import Finding
+from trainshift.core.layout import Layout
+from trainshift.core.program import Program
+from trainshift.core.text.edit import Change
+from trainshift.core.text.expressions import handed_to
+from trainshift.core.text.facts import Statement
+from trainshift.static_graphs.judging import Judge, exits, is_call_of, loops
+from trainshift.static_graphs.reading.function import StaticFunction, Truth
+from trainshift.static_graphs.reading.liveness import bound_by, own_parts
+
+_RAISES = "raises: python while pred change from bool to variable"
+
+
+def check(program: Program) -> Iterator[Finding]:
+    judge = Judge(program, "PD05")
+    for function in judge.functions:
+        for loop in loops(function):
+            node = loop.node
+            if isinstance(node, ast.While):
+                begins = function.at_first.get(node, Truth.PYTHON)
+                becomes = function.kind(node.test).may_be_tensor
+                if begins is Truth.PYTHON and becomes:
+                    yield from judge.say(
+                        function,
+                        loop,
+                        f"`{judge.code_of(node.test, loop)}` becomes a tensor, which {_RAISES}",
+                        "Begin with a tensor.",
+                    )
+                    continue
+            elif _is_iterated(function, node):
+                continue
+            begins = function.truth(node) if not isinstance(node, ast.While) else begins
+            if begins is not Truth.PYTHON:
+                continue
+            for leaving in exits(loop, ast.Break):
+                inside = _conditions(function, leaving, loop)
+                if leaving in function.reached and inside:
+                    yield from judge.say(
+                        function,
+                        loop,
+                        f"This loop begins as Python and is left by a tensor, which {_RAISES}",
+                        "Begin with a tensor.",
+                        at=judge.between(loop, leaving),
+                        related=[(leaving.node, "it is left here")],
+                        fix=_fixed(judge, function, loop),
+                    )
+
+
+def _is_iterated(function: StaticFunction, node: ast.stmt) -> bool:
+    """Whether Paddle leaves a `for` as it is, and drops its `break` (PD07)."""
+    return (
+        isinstance(node, ast.For)
+        and isinstance(node.iter, ast.Call)
+        and not is_call_of(function, node.iter, "builtins.range", "builtins.enumerate")
+    )
+
+
+def _conditions(function: StaticFunction, leaving: Statement, loop: Statement) -> list[Statement]:
+    """The conditions on tensors between a loop and what leaves it."""
+    found = []
+    for each in leaving.ancestors():
+        if each is loop:
+            break
+        if function.truth(each.node) is Truth.GRAPH:
+            found.append(each)
+    return found
+
+
+def _fixed(judge: Judge, function: StaticFunction, loop: Statement) -> Change | None:
+    """A range of a tensor, where the loop's variable meets tensors only, and is not read after the loop."""
+    node, paddle = loop.node, judge.paddle()
+    if not isinstance(node, ast.For) or not isinstance(node.iter, ast.Call) or not paddle:
+        return None
+    if not is_call_of(function, node.iter, "builtins.range") or len(node.iter.args) != 1:
+        return None
+    names = set(bound_by(node.target))
+    if names & function.live_after(loop):
+        return None
+    for statement in loop.walk():
+        if statement is not loop:
+            for name in names:
+                if not _meets_tensors_only(function, statement, name):
+                    return None
+    edits = judge.program.fact(Layout).put(node.iter.args[0], loop, handed_to(f"{paddle}.to_tensor"))
+    return judge.change(loop, "Loop over a range of a tensor: its variable becomes a 0-D tensor", edits)
+
+
+def _meets_tensors_only(function: StaticFunction, statement: Statement, name: str) -> bool:
+    allowed: set[ast.AST] = set()
+    for node in own_parts(statement.node):
+        pair: tuple[ast.expr, ...] = ()
+        if isinstance(node, ast.BinOp):
+            pair = node.left, node.right
+        elif isinstance(node, ast.Compare) and len(node.ops) == 1:
+            pair = node.left, node.comparators[0]
+        elif isinstance(node, ast.Subscript) and function.kind(node.value).is_tensor:
+            allowed.add(node.slice)
+        if len(pair) == 2:
+            for one, other in (pair, pair[::-1]):
+                if function.kind(other).is_tensor:
+                    allowed.add(one)
+    return all(
+        node in allowed
+        for node in own_parts(statement.node)
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+    )

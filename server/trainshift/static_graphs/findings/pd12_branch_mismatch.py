@@ -1,0 +1,88 @@
+"""A name must get the same type, dtype and rank on both ways of an `if` on a tensor.
+
+## Why it matters
+
+The name is one result of the graph's `cond`, which has one type. Where the branches differ the conversion
+fails, or changes the value's type.
+
+## What to do
+
+Bind the same type: `1.0` beside `0.5`, and tensors of one dtype and rank. Choose functions and layers by
+Python's own conditions.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainshift.core.finding import Finding
+from trainshift.core.program import Program
+from trainshift.core.text.edit import Change, Edit
+from trainshift.core.text.facts import Statement
+from trainshift.static_graphs.differences import mixture
+from trainshift.static_graphs.judging import Judge, bound_in, reached
+from trainshift.static_graphs.reading.function import StaticFunction, Truth
+from trainshift.static_graphs.reading.kinds import NOTHING
+from trainshift.static_graphs.reading.liveness import own_parts
+
+
+def check(program: Program) -> Iterator[Finding]:
+    judge = Judge(program, "PD12")
+    for function in judge.functions:
+        for statement in reached(function):
+            if isinstance(statement.node, ast.If) and function.truth(statement.node) is Truth.GRAPH:
+                yield from _of_branches(judge, function, statement)
+            for node in own_parts(statement.node):
+                if isinstance(node, ast.IfExp) and function.truth(node) is Truth.GRAPH:
+                    how = mixture(function.kind(node.body), function.kind(node.orelse))
+                    if how:
+                        yield from judge.say(
+                            function,
+                            statement,
+                            f"`{judge.code_of(node, statement)}` is {how}, and a graph has one type for it",
+                            "Give both the same type.",
+                            at=node,
+                        )
+
+
+def _of_branches(judge: Judge, function: StaticFunction, statement: Statement) -> Iterator[Finding]:
+    body, orelse = function.ends.get(statement, (None, None))
+    if body is None or orelse is None:
+        return
+    blocks = [each for branch in statement.branches.values() for each in branch]
+    for name, binding in bound_in(blocks).items():
+        if name not in function.live_after(statement):
+            continue
+        one, other = body.get(name, NOTHING), orelse.get(name, NOTHING)
+        how = mixture(one, other) if not (one.unbound or other.unbound) else ""
+        if how:
+            yield from judge.say(
+                function,
+                statement,
+                f"`{name}` is {how} after this `if`, and a graph has one type for it",
+                "Give it the same type on both ways.",
+                at=judge.between(statement, binding),
+                related=[(binding.node, f"`{name}` is bound here")],
+                fix=_as_float(judge, function, name) if how == "an int or a float" else None,
+            )
+
+
+def _as_float(judge: Judge, function: StaticFunction, name: str) -> Change | None:
+    """The literal ints that a name is bound to, as floats; None where it is bound to other ints."""
+    edits = []
+    first: Statement | None = None
+    for statement in function.statements:
+        node = statement.node
+        if not isinstance(node, ast.Assign) or not any(
+            getattr(each, "id", "") == name for each in node.targets
+        ):
+            continue
+        if function.kind(node.value).among("float"):
+            continue
+        if not isinstance(node.value, ast.Constant) or not isinstance(node.value.value, int):
+            return None
+        span = judge.script.span(node.value, statement)
+        edits.append(Edit(span.start, span.end, f"{judge.script.text(node.value, statement)}.0"))
+        first = first or statement
+    return judge.change(first, "Write a float", edits) if first is not None else None

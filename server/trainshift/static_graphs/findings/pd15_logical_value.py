@@ -1,0 +1,103 @@
+"""The value of `and` or `or` on tensors must be used as a condition only.
+
+## Why it matters
+
+In a graph both sides run, and the result is a bool: `x or y` is not one of them, and `i < n and x[i] > 0`
+reads past the end.
+
+## What to do
+
+Write `paddle.where` or an `if` for the value, and an `if` of its own around what must not run.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainshift.core.finding import Finding
+from trainshift.core.program import Program
+from trainshift.static_graphs.judging import Judge, reached
+from trainshift.static_graphs.reading.function import StaticFunction, Truth
+from trainshift.static_graphs.reading.liveness import own_parts, read_in
+
+
+def check(program: Program) -> Iterator[Finding]:
+    judge = Judge(program, "PD15")
+    for function in judge.functions:
+        for statement in reached(function):
+            conditions = _conditions(statement.node)
+            for node in own_parts(statement.node):
+                if not isinstance(node, ast.BoolOp) or function.truth(node) is not Truth.GRAPH:
+                    continue
+                word = "and" if isinstance(node.op, ast.And) else "or"
+                if _guards(function, node):
+                    yield from judge.say(
+                        function,
+                        statement,
+                        f"Both sides of this `{word}` run in a graph, where the left guards the right",
+                        "Write an `if` of its own for the left side.",
+                        at=node,
+                        always=True,
+                    )
+                elif node not in conditions and _changes(function, node):
+                    yield from judge.say(
+                        function,
+                        statement,
+                        f"In a graph `{judge.code_of(node, statement)}` is a bool, not one of its sides",
+                        "Write `paddle.where`, or an `if`.",
+                        at=node,
+                        always=True,
+                    )
+
+
+def _conditions(statement: ast.stmt) -> set[ast.AST]:
+    """The expressions of a statement of which only the truth is asked."""
+    found: set[ast.AST] = set()
+    for node in own_parts(statement):
+        if isinstance(node, ast.If | ast.While | ast.IfExp | ast.Assert):
+            found.add(node.test)
+        elif isinstance(node, ast.comprehension):
+            found.update(node.ifs)
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            found.add(node.operand)
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "bool":
+            found.update(node.args[:1])
+    waiting = list(found)
+    for node in waiting:
+        if isinstance(node, ast.BoolOp):
+            found.update(node.values)
+            waiting += node.values
+    return found
+
+
+def _changes(function: StaticFunction, node: ast.BoolOp) -> bool:
+    """Whether some side is seen to be no bool."""
+    for each in node.values:
+        value = function.kind(each)
+        if value.is_tensor and value.dtype not in ("", "bool"):
+            return True
+        if value.is_python and not value.among("bool"):
+            return True
+    return False
+
+
+def _guards(function: StaticFunction, node: ast.BoolOp) -> bool:
+    """Whether a test of an index or a size, on a tensor, stands before what it guards."""
+    for index, left in enumerate(node.values[:-1]):
+        if not function.kind(left).is_tensor or not isinstance(left, ast.Compare):
+            continue
+        tested = read_in(left)
+        sized = {
+            each.value.id
+            for part in ast.walk(left)
+            for each in ([part.value] if isinstance(part, ast.Subscript) else [part])
+            if isinstance(each, ast.Attribute) and each.attr == "shape" and isinstance(each.value, ast.Name)
+        }
+        for right in node.values[index + 1 :]:
+            for part in ast.walk(right):
+                if isinstance(part, ast.Subscript) and function.kind(part.value).may_be_tensor:
+                    base = part.value.id if isinstance(part.value, ast.Name) else ""
+                    if read_in(part.slice) & tested or base in sized:
+                        return True
+    return False

@@ -1,0 +1,85 @@
+"""Python must not need the value of a tensor.
+
+## Why it matters
+
+A graph has no values when it is built: `a < t < b`, `max(t, u)`, `t in [1, 2]` or `layers[t]` fail, or take
+what they should not.
+
+## What to do
+
+Write what Paddle can build: `a < t and t < b`, `paddle.maximum(t, u)`, `paddle.sqrt(t)`.
+
+## More of it
+
+Values are needed by comparisons of three, `in`, the `if` of a comprehension, `max`, `min`, `sorted`, `any`,
+`all`, `round`, `math.*`, the index of a list, the key of a dict, `match`, a format and `str`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainshift.core.finding import Finding
+from trainshift.core.program import Program
+from trainshift.core.text.edit import Change, Edit
+from trainshift.core.text.facts import Statement
+from trainshift.static_graphs.judging import Judge, reached
+from trainshift.static_graphs.needed import Need, needs
+from trainshift.static_graphs.reading.function import StaticFunction
+
+# Functions of `math` that Paddle has by the same name, for tensors.
+_MATH = frozenset({"sqrt", "exp", "log", "sin", "cos", "tanh"})
+_OF_TWO = {"max": "maximum", "min": "minimum"}
+
+
+def check(program: Program) -> Iterator[Finding]:
+    judge = Judge(program, "PD16")
+    for function in judge.functions:
+        for statement in reached(function):
+            for need in needs(function, statement):
+                if need.counts is None:
+                    yield from judge.say(
+                        function,
+                        statement,
+                        f"{need.what[:1].upper()}{need.what[1:]} needs the value of "
+                        f"`{judge.code_of(need.value, statement)}`, which a graph has not",
+                        _advice(need.node),
+                        at=need.node if hasattr(need.node, "lineno") else need.value,
+                        fix=_fixed(judge, function, statement, need),
+                    )
+
+
+def _advice(node: ast.AST) -> str:
+    if isinstance(node, ast.Compare) and len(node.ops) > 1:
+        return "Write two comparisons with `and`."
+    return "Use a function of Paddle's." if isinstance(node, ast.Call) else "Compare tensors instead."
+
+
+def _fixed(judge: Judge, function: StaticFunction, statement: Statement, need: Need) -> Change | None:
+    node, paddle = need.node, judge.paddle()
+    if isinstance(node, ast.Compare) and len(node.ops) == 2:
+        middle = node.comparators[0]
+        if not isinstance(middle, ast.Name) or getattr(statement.node, "test", None) is not node:
+            return None
+        end = judge.script.span(middle, statement).end
+        return judge.change(statement, "Write two comparisons", [Edit(end, end, f" and {middle.id}")])
+    if not isinstance(node, ast.Call) or not paddle:
+        return None
+    span = judge.script.span(node.func, statement)
+    for name in function.named.get(node, ()):
+        root, _, last = name.rpartition(".")
+        if root == "math" and last in _MATH and len(node.args) == 1:
+            return judge.change(
+                statement,
+                f"Use paddle.{last}, which gives a tensor",
+                [Edit(span.start, span.end, f"{paddle}.{last}")],
+            )
+        are_tensors = len(node.args) == 2 and all(function.kind(each).is_tensor for each in node.args)
+        if root == "builtins" and last in _OF_TWO and are_tensors and not node.keywords:
+            return judge.change(
+                statement,
+                f"Use paddle.{_OF_TWO[last]}",
+                [Edit(span.start, span.end, f"{paddle}.{_OF_TWO[last]}")],
+            )
+    return None

@@ -1,0 +1,64 @@
+"""A function with tensor control flow must be called plainly.
+
+## Why it matters
+
+Paddle converts what is called by name or as a method, and nothing that `partial`, `map` or `filter` call.
+Its conditions on tensors fail there.
+
+## What to do
+
+Call the function itself: in a comprehension instead of `map`, with all arguments instead of `partial`.
+
+## More of it
+
+A lambda that is bound outside, a generator, and a function below `paddle.jit.not_to_static` are not
+converted either.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainshift.core.finding import Finding
+from trainshift.core.layout import Layout
+from trainshift.core.program import Program
+from trainshift.core.text.edit import Change
+from trainshift.core.text.facts import Statement
+from trainshift.static_graphs.judging import Judge, calls, reached
+from trainshift.static_graphs.reading.function import StaticFunction
+
+
+def check(program: Program) -> Iterator[Finding]:
+    judge = Judge(program, "PD17")
+    for function in judge.functions:
+        for statement in reached(function):
+            for call in calls(statement):
+                way = function.unconverted.get(call)
+                if way:
+                    yield from judge.say(
+                        function,
+                        statement,
+                        f"Called through {way} its conditions on tensors are not converted",
+                        "Call it plainly.",
+                        at=call,
+                        fix=_fixed(judge, function, statement, call),
+                    )
+
+
+def _fixed(judge: Judge, function: StaticFunction, statement: Statement, call: ast.Call) -> Change | None:
+    """A comprehension in the place of ``list(map(f, values))``."""
+    node = statement.node
+    for outer in ast.walk(node):
+        if isinstance(outer, ast.Call) and call in outer.args and len(call.args) == 2:
+            is_list = "builtins.list" in function.named.get(outer, ())
+            if (
+                is_list
+                and "builtins.map" in function.named.get(call, ())
+                and isinstance(call.args[0], ast.Name)
+            ):
+                values = judge.script.text(call.args[1], statement)
+                code = f"[{call.args[0].id}(each) for each in {values}]"
+                edits = judge.program.fact(Layout).replace(outer, statement, code)
+                return judge.change(statement, "Write a comprehension", edits)
+    return None

@@ -1,0 +1,60 @@
+"""A branch on a tensor must not raise.
+
+## Why it matters
+
+Both branches are built into the graph, so that the exception is raised when the function is converted,
+always.
+
+## What to do
+
+Write an `assert` of the opposite condition.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainshift.core.finding import Finding
+from trainshift.core.program import Program
+from trainshift.core.text.edit import Change, Edit
+from trainshift.core.text.facts import Statement
+from trainshift.static_graphs.judging import Judge, reached
+
+
+def check(program: Program) -> Iterator[Finding]:
+    judge = Judge(program, "PD18")
+    for function in judge.functions:
+        for statement in reached(function):
+            around = function.graph_around(statement)
+            if isinstance(statement.node, ast.Raise) and around:
+                yield from judge.say(
+                    function,
+                    statement,
+                    "This is raised when the function is converted, whatever the tensor",
+                    "Write an `assert` of the opposite.",
+                    related=[(around[0].node, "the condition on a tensor")],
+                    fix=_fixed(judge, statement, around[0]),
+                )
+
+
+def _fixed(judge: Judge, statement: Statement, around: Statement) -> Change | None:
+    """An `assert` in the place of an `if` that only raises."""
+    node, raised = around.node, statement.node
+    if not isinstance(node, ast.If) or node.orelse or len(node.body) != 1 or statement.parent is not around:
+        return None
+    if around.branch == "orelse" and around.parent is not None and isinstance(around.parent.node, ast.If):
+        return None  # an `elif`
+    exception = raised.exc if isinstance(raised, ast.Raise) else None
+    if not isinstance(exception, ast.Call) or len(exception.args) != 1 or exception.keywords:
+        return None
+    script = judge.script
+    span = script.statement_span(around)
+    if any("#" in line for line in script.source.text[span.start : span.end].splitlines()):
+        return None
+    test = script.text(node.test, around)
+    message = script.text(exception.args[0], statement)
+    code = f"assert not ({test}), {message}"
+    return judge.change(
+        around, "Write an assert, which raises AssertionError", [Edit(span.start, span.end, code)]
+    )

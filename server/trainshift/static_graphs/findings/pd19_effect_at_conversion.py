@@ -1,0 +1,52 @@
+"""What is no tensor must not be changed, counted or told where a tensor decides.
+
+## Why it matters
+
+Python's own statements run once, when the graph is built, and in both branches. A counter, a list or a
+print then tells nothing of what is computed.
+
+## What to do
+
+Keep it in a tensor, return it, or do it outside of the static function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainshift.core.finding import Finding
+from trainshift.core.program import Program
+from trainshift.static_graphs.effects import changed, counted, told
+from trainshift.static_graphs.judging import Judge, reached
+
+
+def check(program: Program) -> Iterator[Finding]:
+    judge = Judge(program, "PD19")
+    for function in judge.functions:
+        for statement in reached(function):
+            name = counted(function, statement)
+            if name:
+                yield from judge.say(
+                    function,
+                    statement,
+                    f"`{name}` is counted up once, when the graph is built",
+                    "Count outside of the static function.",
+                )
+            if not function.graph_around(statement):
+                continue
+            for node, what in changed(function, statement):
+                yield from judge.say(
+                    function,
+                    statement,
+                    f"`{what}` is changed once, when the graph is built, in both branches",
+                    "Keep it in a tensor, or return it.",
+                    at=node,
+                )
+            for node, what in told(function, statement):
+                yield from judge.say(
+                    function,
+                    statement,
+                    f"This is {what} once, when the graph is built, in both branches",
+                    "Print a tensor, or do it outside of the static function.",
+                    at=node,
+                )

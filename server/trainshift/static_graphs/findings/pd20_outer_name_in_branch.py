@@ -1,0 +1,53 @@
+"""Branches and loops on tensors must bind names of their function only.
+
+## Why it matters
+
+Paddle makes functions of them, in which a `global` name, a deleted name or a tensor attribute has no place.
+The conversion fails with "no binding for nonlocal", or ends the interpreter.
+
+## What to do
+
+Bind a local name in the branch, and the attribute or global after it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainshift.core.finding import Finding
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Statement, dotted
+from trainshift.static_graphs.judging import Judge, reached
+from trainshift.static_graphs.reading.function import StaticFunction
+
+
+def check(program: Program) -> Iterator[Finding]:
+    judge = Judge(program, "PD20")
+    for function in judge.functions:
+        for statement in reached(function):
+            what = _outer(function, statement)
+            if what and function.graph_around(statement):
+                yield from judge.say(
+                    function,
+                    statement,
+                    f"{what} in a branch or loop on a tensor, and the conversion fails",
+                    "Bind a local name here, and the other one after it.",
+                )
+
+
+def _outer(function: StaticFunction, statement: Statement) -> str:
+    """What a statement does to a name that is not the function's own."""
+    node = statement.node
+    if isinstance(node, ast.Delete):
+        names = [each.id for each in node.targets if isinstance(each, ast.Name)]
+        return f"`{names[0]}` is deleted" if names else ""
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    if isinstance(node, ast.AugAssign):
+        targets = [node.target]
+    for target in targets:
+        if isinstance(target, ast.Name) and target.id in function.scope.declared_global:
+            return f"The global `{target.id}` is bound"
+        if isinstance(target, ast.Attribute) and function.kind(target).may_be_tensor:
+            return f"The tensor `{dotted(target) or target.attr}` is bound"
+    return ""

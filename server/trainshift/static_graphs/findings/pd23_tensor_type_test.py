@@ -1,0 +1,85 @@
+"""Tensors must be told by `is_tensor`, not by their class.
+
+## Why it matters
+
+A graph's tensors are of another class: `isinstance(t, paddle.Tensor)` and `type(t)` give another answer
+there, without a word.
+
+## What to do
+
+Ask `paddle.is_tensor(t)`, which gives the same answer everywhere.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainshift.core.finding import Finding
+from trainshift.core.program import Program
+from trainshift.core.text.edit import Change, Edit
+from trainshift.core.text.facts import Statement
+from trainshift.static_graphs.judging import Judge, calls, is_call_of, library_names, reached
+from trainshift.static_graphs.reading.function import StaticFunction
+
+_TENSORS = frozenset({"paddle.Tensor", "paddle.fluid.core.eager.Tensor", "paddle.base.core.eager.Tensor"})
+_NUMBERS = frozenset({"builtins.int", "builtins.float", "builtins.bool"})
+
+
+def check(program: Program) -> Iterator[Finding]:
+    judge = Judge(program, "PD23")
+    for function in judge.functions:
+        for statement in reached(function):
+            for call in calls(statement):
+                yield from _of_call(judge, function, statement, call)
+
+
+def _of_call(
+    judge: Judge, function: StaticFunction, statement: Statement, call: ast.Call
+) -> Iterator[Finding]:
+    if not call.args:
+        return
+    value = function.kind(call.args[0])
+    if not (value.may_be_tensor or value.unknown):
+        return
+    code = judge.code_of(call, statement)
+    if is_call_of(function, call, "builtins.isinstance") and len(call.args) == 2:
+        kinds = call.args[1].elts if isinstance(call.args[1], ast.Tuple) else [call.args[1]]
+        names = set[str]().union(*(library_names(function, each) for each in kinds))
+        if names & _TENSORS:
+            whole = len(kinds) == 1
+            yield from judge.say(
+                function,
+                statement,
+                f"`{code}` is False in a graph, whose tensors are of another class",
+                "Write `paddle.is_tensor`.",
+                at=call,
+                sure=value.is_tensor,
+                fix=_fixed(judge, statement, call) if whole else None,
+            )
+        elif names and names <= _NUMBERS and value.is_tensor:
+            yield from judge.say(
+                function,
+                statement,
+                f"`{code}` is False in a graph, where a cast number is a tensor",
+                "Ask before the cast, or leave it out.",
+                at=call,
+            )
+    elif is_call_of(function, call, "builtins.type") and len(call.args) == 1 and value.is_tensor:
+        yield from judge.say(
+            function,
+            statement,
+            f"`{code}` is another class in a graph",
+            "Write `paddle.is_tensor`.",
+            at=call,
+        )
+
+
+def _fixed(judge: Judge, statement: Statement, call: ast.Call) -> Change | None:
+    paddle = judge.paddle()
+    if not paddle:
+        return None
+    span = judge.script.span(call, statement)
+    given = judge.script.text(call.args[0], statement)
+    edit = Edit(span.start, span.end, f"{paddle}.is_tensor({given})")
+    return judge.change(statement, "Use paddle.is_tensor", [edit])

@@ -1,0 +1,88 @@
+"""A static function must not read what changes from call to call, but for tensors.
+
+## Why it matters
+
+The graph keeps the value of its first call: a random number, a time, or a counter that the program changes.
+
+## What to do
+
+Give it as an argument, or draw it by Paddle: `paddle.rand([])` for `random.random()`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainshift.core.finding import Finding
+from trainshift.core.names.values import UserInstance
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Binding, Statement
+from trainshift.static_graphs.judging import Judge, calls, reached
+from trainshift.static_graphs.reading.function import StaticFunction
+from trainshift.static_graphs.reading.liveness import own_parts
+
+_DRAWING = ("random.", "numpy.random.", "secrets.", "uuid.")
+_CLOCKS = frozenset(
+    {
+        "time.time", "time.perf_counter", "time.monotonic", "time.time_ns", "datetime.datetime.now",
+        "datetime.datetime.today", "datetime.datetime.utcnow", "datetime.date.today",
+    }
+)  # fmt: skip
+_DO = "Give it as an argument."
+
+
+def check(program: Program) -> Iterator[Finding]:
+    judge = Judge(program, "PD24")
+    for function in judge.functions:
+        for statement in reached(function):
+            for call in calls(statement):
+                for name in sorted(function.named.get(call, ())):
+                    if name.startswith(_DRAWING) or name in _CLOCKS:
+                        what = f"The graph keeps the first value of `{judge.code_of(call, statement)}`"
+                        yield from judge.say(function, statement, what, "Use Paddle's, or give it.", at=call)
+            yield from _of_names(judge, function, statement)
+
+
+def _of_names(judge: Judge, function: StaticFunction, statement: Statement) -> Iterator[Finding]:
+    for node in own_parts(statement.node):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            change = _change_of_global(judge, function, node)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+            change = _change_of_attribute(function, node)
+        else:
+            continue
+        if change is not None and change.statement is not None:
+            code = judge.code_of(node, statement)
+            yield from judge.say(
+                function,
+                statement,
+                f"The graph keeps the first value of `{code}`, which the program changes",
+                _DO,
+                at=node,
+            )
+
+
+def _change_of_global(judge: Judge, function: StaticFunction, node: ast.Name) -> Binding | None:
+    """Where a function changes a global number or string that is read."""
+    if node.id in function.scope.bindings or not function.kind(node).among("int", "float", "bool", "str"):
+        return None
+    holder, bindings = function.script.names.lookup(node.id, function.scope, None)
+    if holder is not None or len(bindings) < 2:
+        return None
+    return next((each for each in bindings if each.scope.function() is not None), None)
+
+
+def _change_of_attribute(function: StaticFunction, node: ast.Attribute) -> Binding | None:
+    """Where a method other than `__init__`, or code from outside, changes a number of an object."""
+    if not function.kind(node).among("int", "float", "bool", "str", "None"):
+        return None
+    names = function.script.names
+    for thing in function.kind(node.value).things:
+        if isinstance(thing, UserInstance):
+            for binding in names.object_bindings(thing, node.attr):
+                inner = binding.scope.function()
+                if inner is function.scope or (inner is not None and inner.name == "__init__"):
+                    continue
+                return binding
+    return None

@@ -1,0 +1,134 @@
+"""In tensor control flow a list must grow by `append` of tensors only, and a dict must keep its keys.
+
+## Why it matters
+
+A list that grows in a graph is a TensorArray: it takes tensors at its end, and cannot be returned. A dict's
+new key, a string or None cannot be carried through a loop.
+
+## What to do
+
+Append tensors, and stack them to one tensor after the loop. Give a dict all its keys before.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainshift.core.finding import Finding
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Statement, dotted
+from trainshift.static_graphs.judging import Judge, bound_in, calls, loops, reached
+from trainshift.static_graphs.reading.function import StaticFunction, Truth
+
+_OTHER = frozenset({"insert", "extend", "pop", "remove", "sort", "reverse", "clear", "index", "count"})
+
+
+def check(program: Program) -> Iterator[Finding]:
+    judge = Judge(program, "PD25")
+    for function in judge.functions:
+        grown: set[str] = set()
+        for statement in reached(function):
+            if function.graph_around(statement):
+                yield from _of_lists(judge, function, statement, grown)
+                yield from _of_dicts(judge, function, statement)
+            if isinstance(statement.node, ast.Return) and statement.node.value is not None:
+                value = statement.node.value
+                parts = value.elts if isinstance(value, ast.Tuple) else [value]
+                returned = [each.id for each in parts if isinstance(each, ast.Name) and each.id in grown]
+                if returned:
+                    yield from judge.say(
+                        function,
+                        statement,
+                        f"`{returned[0]}` is a TensorArray in the graph, and cannot be returned",
+                        "Return `paddle.stack` of it.",
+                    )
+        for loop in loops(function):
+            if function.truth(loop.node) is Truth.GRAPH:
+                yield from _carried(judge, function, loop)
+
+
+def _of_lists(
+    judge: Judge, function: StaticFunction, statement: Statement, grown: set[str]
+) -> Iterator[Finding]:
+    for call in calls(statement):
+        if not isinstance(call.func, ast.Attribute):
+            continue
+        base = function.kind(call.func.value)
+        if "list" not in base.python or base.tensor is not None or base.unknown:
+            continue
+        name = dotted(call.func.value) or "the list"
+        if call.func.attr == "append" and call.args:
+            value = function.kind(call.args[0])
+            if value.is_python and not value.python & {"list", "tuple"}:
+                added = judge.code_of(call.args[0], statement)
+                yield from judge.say(
+                    function,
+                    statement,
+                    f"`{name}` becomes a TensorArray here, and `{added}` is no tensor",
+                    "Append a tensor.",
+                    at=call,
+                )
+            else:
+                grown.add(name)
+        elif call.func.attr in _OTHER:
+            yield from judge.say(
+                function,
+                statement,
+                f"`{name}` is a TensorArray here, which only grows at its end",
+                "Append, or keep the list outside.",
+                at=call,
+            )
+
+
+def _of_dicts(judge: Judge, function: StaticFunction, statement: Statement) -> Iterator[Finding]:
+    node = statement.node
+    for target in node.targets if isinstance(node, ast.Assign) else ():
+        if not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name):
+            continue
+        key = target.slice.value if isinstance(target.slice, ast.Constant) else None
+        if function.kind(target.value).among("dict") and isinstance(key, str):
+            if not _has_key(function, target.value.id, key, statement):
+                yield from judge.say(
+                    function,
+                    statement,
+                    f"`{target.value.id}` gets a new key here, and a graph's dict keeps its keys",
+                    f'Give it "{key}" before.',
+                )
+
+
+def _has_key(function: StaticFunction, name: str, key: str, statement: Statement) -> bool:
+    """Whether a dict has a key before a statement, as far as that is seen."""
+    found = False
+    for each in function.statements:
+        if each is statement:
+            return found
+        node = each.node
+        if not isinstance(node, ast.Assign):
+            continue
+        for target in node.targets:
+            if isinstance(target, ast.Name) and target.id == name:
+                if not isinstance(node.value, ast.Dict):
+                    return True
+                found = any(isinstance(k, ast.Constant) and k.value == key for k in node.value.keys)
+                found = found or None in node.value.keys
+            elif isinstance(target, ast.Subscript) and getattr(target.value, "id", "") == name:
+                found = found or getattr(target.slice, "value", None) == key
+    return found
+
+
+def _carried(judge: Judge, function: StaticFunction, loop: Statement) -> Iterator[Finding]:
+    """Strings and None that a loop on tensors carries from turn to turn."""
+    before = function.before.get(loop, {})
+    for name, binding in bound_in(loop.branches.get("body", [])).items():
+        value = before.get(name)
+        if value is None or not value.among("str", "None") or name not in function.live_after(loop):
+            continue
+        what = "None" if value.is_none else "a string"
+        yield from judge.say(
+            function,
+            loop,
+            f"`{name}` begins as {what}, which a loop on a tensor cannot carry",
+            "Begin with a tensor.",
+            at=judge.between(loop, binding),
+        )

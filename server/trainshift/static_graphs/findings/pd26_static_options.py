@@ -1,0 +1,109 @@
+"""The options of `to_static` must have the effect that they seem to have.
+
+## Why it matters
+
+Without `full_graph=True` an `input_spec` has no effect. On a method of a class that is no layer, or below
+`@classmethod`, Paddle raises.
+
+## What to do
+
+Add `full_graph=True`, or leave the `input_spec` out. Make a function of the method.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainshift.core.finding import Finding, Verdict
+from trainshift.core.layout import Layout
+from trainshift.core.program import Program
+from trainshift.core.text.edit import Change
+from trainshift.core.text.facts import Statement, argument
+from trainshift.static_graphs.codes import STATIC_CODES
+from trainshift.static_graphs.judging import Judge, calls, reached
+from trainshift.static_graphs.reading.entries import SAVING, Entry, is_layer
+from trainshift.static_graphs.reading.function import Mode
+from trainshift.static_graphs.reading.reading import Reading
+
+
+def check(program: Program) -> Iterator[Finding]:
+    judge = Judge(program, "PD26")
+    reading = program.fact(Reading)
+    for entry in reading.entries:
+        function = reading.of(entry.function)
+        statement = _statement(program, entry)
+        if function is None or statement is None or program.script.home(entry.scope) is not program.script:
+            continue
+        problem = _place(judge, entry)
+        if problem:
+            do = "Make a function of it."
+            yield from judge.say(function, statement, problem, do, at=entry.node, always=True)
+        elif entry.spec is not None and entry.mode is Mode.SOT:
+            yield from judge.say(
+                function,
+                statement,
+                "Without `full_graph=True` this `input_spec` has no effect",
+                "Add it, or leave the `input_spec` out.",
+                at=entry.node,
+                always=True,
+                fix=_fixed(judge, entry),
+            )
+    for function in judge.functions:
+        if function.mode is Mode.SOT:
+            for statement in reached(function):
+                for call in calls(statement):
+                    called = function.calls.get(call, ())
+                    if any(each.is_entry and each.mode is Mode.FULL for each in called):
+                        yield from judge.say(
+                            function,
+                            statement,
+                            "A function with `full_graph=True` is called by one without",
+                            "Give both the same option.",
+                            at=call,
+                            always=True,
+                        )
+
+
+def _statement(program: Program, entry: Entry) -> Statement | None:
+    if entry.is_decorator:
+        return entry.function.statement
+    if isinstance(entry.node, ast.Call):
+        try:
+            return program.script.site_of(entry.node).statement
+        except KeyError:
+            return None
+    return None
+
+
+def _place(judge: Judge, entry: Entry) -> str:
+    """Why `to_static` raises where it stands."""
+    owner = entry.function.owner()
+    if not entry.is_decorator or owner is None:
+        return ""
+    decorators = [getattr(each, "id", "") for each in getattr(entry.function.node, "decorator_list", ())]
+    if "classmethod" in decorators:
+        return "Paddle cannot make a class method static"
+    if "staticmethod" in decorators or is_layer(judge.script, owner):
+        return ""
+    bases = judge.script.names.ancestry(owner)
+    node = owner.node
+    if isinstance(node, ast.ClassDef) and node.bases and len(bases) == 1:
+        return ""  # Nobody sees what its base is.
+    known = all(not isinstance(each, str) or each.startswith("builtins.") for each in bases)
+    return f"Paddle raises for a method of `{owner.name}`, which is no layer" if known else ""
+
+
+def _fixed(judge: Judge, entry: Entry) -> Change | None:
+    """`full_graph=True`, where it makes nothing else wrong."""
+    if not isinstance(entry.node, ast.Call) or argument(entry.node, None, "full_graph") is not None:
+        return None
+    names = judge.script.names.full_names(entry.node.func, entry.scope)
+    if names & SAVING:
+        return None
+    others = (each for code in STATIC_CODES if code.code != judge.code for each in code.check(judge.program))
+    if any(each.verdict is Verdict.HARMLESS for each in others):
+        return None
+    site = judge.script.site_of(entry.node)
+    edits = judge.program.fact(Layout).add_keyword(site, "full_graph", "True")
+    return judge.change(site.statement, "Add full_graph=True", edits)
