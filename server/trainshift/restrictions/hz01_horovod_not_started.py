@@ -22,6 +22,7 @@ from __future__ import annotations
 import ast
 
 from trainshift.core.finding import Verdict
+from trainshift.core.names.values import Unknown
 from trainshift.core.program import Program
 from trainshift.core.ranks.course import Course
 from trainshift.core.ranks.dependence import COLLECTIVE, RANK, SIZE
@@ -29,6 +30,8 @@ from trainshift.core.text.facts import Site
 from trainshift.core.training.horovod import Horovod
 from trainshift.restrictions.facts.places import hazard, text_of
 from trainshift.restrictions.restriction import Findings, Hazard
+
+_STARTING = ("init", "setup", "set_up", "hvd", "horovod", "distribut")
 
 
 def check(program: Program) -> Findings:
@@ -39,7 +42,7 @@ def check(program: Program) -> Findings:
         return
     starts = set(horovod.calls("init"))
     for site in program.fact(Course).calls:
-        if site in starts:
+        if site in starts or _may_start(program, site):
             return
         if site in needing:
             text = text_of(program, site.node.func, site)
@@ -52,6 +55,14 @@ def check(program: Program) -> Findings:
         first = min(needing, key=lambda each: program.script.span(each.node, each))
         message = "Nothing in this program calls hvd.init(). Check that what calls this does."
         yield hazard(program, "HZ01", Verdict.UNKNOWN, first, message)
+
+
+def _may_start(program: Program, site: Site) -> bool:
+    """Whether a call of what nobody sees may start Horovod, by its name."""
+    if not any(word in site.name.lower() for word in _STARTING):
+        return False
+    callee = program.names.callee(site)
+    return not callee or any(isinstance(each, Unknown) for each in callee)
 
 
 def _is_asked_first(site: Site) -> bool:

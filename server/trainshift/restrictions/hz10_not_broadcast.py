@@ -50,6 +50,9 @@ def check(program: Program) -> Findings:
         if related:
             message = f"{_WHY} The callbacks that broadcast are not passed to this call."
         verdict = Verdict.HARMLESS if _is_alike(program, flaw.site) else Verdict.VIOLATED
+        if verdict is Verdict.VIOLATED and program.fact(Beginning).broadcasts_all:
+            verdict = Verdict.UNKNOWN
+            message = "Trainshift cannot tell whether these variables are broadcast too. Check that they are."
         if verdict is Verdict.HARMLESS:
             message = "Nothing broadcasts the weights, but all ranks draw or load the same."
         yield hazard(program, "HZ10", verdict, flaw.site, message, related)

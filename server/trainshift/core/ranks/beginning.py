@@ -54,6 +54,12 @@ class Beginning:
             elif loop.pattern in _BEGUN_BY_CALLS and not any(map(self._is_begun, loop.sites)):
                 yield Flaw(reason, loop.sites[0])
 
+    @property
+    def broadcasts_all(self) -> bool:
+        """Whether the program broadcasts all variables somewhere, and runs that."""
+        found = self._horovod.calls("broadcast_global_variables")
+        return bool(found) and self._begun_sessions != frozenset()
+
     def _is_started(self, site: Site) -> bool:
         """Whether a broadcast near a step of the script's own names what it trains, or its optimizer."""
         trained = self._trained.get(site, frozenset())

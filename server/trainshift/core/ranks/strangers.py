@@ -68,6 +68,12 @@ class Strangers:
         """Whether the program builds graphs for TensorFlow 1's sessions."""
         return next(self._script.sites_named(*_GRAPHS), None) is not None
 
+    @cached_property
+    def _trains_eagerly(self) -> bool:
+        """Whether a loop of the program trains by a tape or by `fit`."""
+        loops = self._program.fact(Loops).own
+        return any(loop.pattern in (Pattern.GRAD_TAPE, Pattern.OPTIMIZER) for loop in loops)
+
     # Names
 
     def _members(self) -> Iterator[Stranger]:
@@ -75,7 +81,12 @@ class Strangers:
             for node, scope in self._attributes(statement):
                 at = Occurrence(node, scope, statement)
                 for name in sorted(self._names.full_names(node.value, scope, statement)):
-                    if horovod_api.has_module(name) and not horovod_api.has(f"{name}.{node.attr}"):
+                    private = node.attr.startswith("_")
+                    if (
+                        horovod_api.has_module(name)
+                        and not private
+                        and not horovod_api.has(f"{name}.{node.attr}")
+                    ):
                         if not self._is_tried(at, node.attr):
                             yield Stranger(at, _no_member(name, node.attr))
 
@@ -97,7 +108,11 @@ class Strangers:
                 if statement is None or not isinstance(statement.node, ast.ImportFrom):
                     continue
                 module, _, name = binding.full_name.rpartition(".")
-                if horovod_api.has_module(module) and name != "*" and not horovod_api.has(binding.full_name):
+                if (
+                    horovod_api.has_module(module)
+                    and name.strip("*_") == name
+                    and not horovod_api.has(binding.full_name)
+                ):
                     if self._is_caught(statement):
                         continue
                     yield Stranger(self._at(binding), _no_member(module, name))
@@ -188,8 +203,10 @@ class Strangers:
     def _uses(self) -> Iterator[Stranger]:
         if self.uses_graphs:
             return
-        for site in self._horovod.calls(_EAGER_ONLY):
-            if not self._is_caught(site.statement):
+        for site in self._horovod.calls(_EAGER_ONLY) if self._trains_eagerly else ():
+            names = self._names.full_names(site.node.func, site.scope, site.statement)
+            of_door = any(name.rpartition(".")[0] in horovod_api.DOORS for name in names)
+            if of_door and not self._is_caught(site.statement):
                 at = Occurrence(site.node, site.scope, site.statement)
                 yield Stranger(
                     at,

@@ -183,7 +183,7 @@ class Together:
         for step in steps.steps:
             if step.pairs is None or step.reduced or steps.is_optimizers_own(step.site.scope):
                 continue
-            if not self.is_of_all(step.site):
+            if not self.is_of_all(step.site) or self._is_overridden(step.site.scope):
                 continue
             pairs = Occurrence(step.pairs, step.site.scope, step.statement)
             if not step.gradients and averaging.averages(pairs):
@@ -195,6 +195,18 @@ class Together:
                     yield Plain(gradient.site, loop, self._unused(gradient))
             for site in averaging.plain_gradients(pairs):
                 yield Plain(site, self._loop_of(step.site))
+
+    def _is_overridden(self, scope: Scope) -> bool:
+        """Whether code is of a method that an heir of its class has another of, which may be the one that
+        runs.
+        """
+        function = scope.function()
+        while function is not None and function.owner() is None:
+            function = function.parent.function() if function.parent is not None else None
+        owner = function.owner() if function is not None else None
+        if function is None or owner is None:
+            return False
+        return any(function.name in heir.bindings for heir in self._names.heirs(owner))
 
     def _is_plain(self, gradient: Gradient) -> bool:
         """Whether the tape is TensorFlow's own, and nothing else that cannot be seen."""

@@ -96,7 +96,7 @@ class Rates:
         return isinstance(value, Instance) and api.is_subclass(value.cls, *api.OPTIMIZERS)
 
     def _is_scaler(self, site: Site) -> bool:
-        return site.name == "LossScaleOptimizer"
+        return site.name.endswith("LossScaleOptimizer")
 
     def rate(self, site: Site) -> Occurrence | None:
         """The rate that an optimizer is given; None for its default."""
