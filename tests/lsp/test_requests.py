@@ -178,7 +178,7 @@ async def test_nonsense_is_refused(puller: Session, params: object) -> None:
 async def test_the_codes_are_those_of_the_command_line(puller: Session) -> None:
     found = await puller.request(RULES)
     listed = json.loads(run("rules", "--format", "json"))["rules"]
-    kinds = ("restriction", "check", "rule", "derivation")
+    kinds = ("restriction", "static", "check", "rule", "derivation")
     assert [{key: each[key] for key in ("code", "name", "title")} for each in found] == [
         {key: each[key] for key in ("code", "name", "title")}
         for kind in kinds

@@ -45,7 +45,9 @@ def check(program: Program) -> Findings:
         yield hazard(program, "HZ02", Verdict.VIOLATED, each.at, message)
         return
     order = program.fact(Course).index
-    starts = sorted(program.fact(Horovod).calls("init"), key=lambda each: order.get(each, len(order)))
+    runs = program.fact(Together).runs
+    starts = [each for each in program.fact(Horovod).calls("init") if runs(each.scope)]
+    starts.sort(key=lambda each: order.get(each, len(order)))
     if starts:
         verdict = Verdict.VIOLATED if gpus.has_signs else Verdict.UNKNOWN
         message = f"{_WHY} Choose one by hvd.local_rank()."

@@ -81,14 +81,8 @@ class Strangers:
             for node, scope in self._attributes(statement):
                 at = Occurrence(node, scope, statement)
                 for name in sorted(self._names.full_names(node.value, scope, statement)):
-                    private = node.attr.startswith("_")
-                    if (
-                        horovod_api.has_module(name)
-                        and not private
-                        and not horovod_api.has(f"{name}.{node.attr}")
-                    ):
-                        if not self._is_tried(at, node.attr):
-                            yield Stranger(at, _no_member(name, node.attr))
+                    if _lacks(name, node.attr) and not self._is_tried(at, node.attr):
+                        yield Stranger(at, _no_member(name, node.attr))
 
     def _attributes(self, statement: Statement) -> Iterator[tuple[ast.Attribute, Scope]]:
         waiting: list[tuple[ast.AST, Scope]] = [(statement.node, statement.scope)]
@@ -108,13 +102,7 @@ class Strangers:
                 if statement is None or not isinstance(statement.node, ast.ImportFrom):
                     continue
                 module, _, name = binding.full_name.rpartition(".")
-                if (
-                    horovod_api.has_module(module)
-                    and name.strip("*_") == name
-                    and not horovod_api.has(binding.full_name)
-                ):
-                    if self._is_caught(statement):
-                        continue
+                if _lacks(module, name) and not self._is_caught(statement):
                     yield Stranger(self._at(binding), _no_member(module, name))
 
     @staticmethod
@@ -239,6 +227,12 @@ class Strangers:
                     for value in values
                 ]
         return bool(found) and all(found)
+
+
+def _lacks(module: str, name: str) -> bool:
+    """Whether a module of Horovod has no member of a public name."""
+    public = not name.startswith(("_", "*"))
+    return public and horovod_api.has_module(module) and not horovod_api.has(f"{module}.{name}")
 
 
 def _module(name: str) -> str:

@@ -197,9 +197,7 @@ class Together:
                 yield Plain(site, self._loop_of(step.site))
 
     def _is_overridden(self, scope: Scope) -> bool:
-        """Whether code is of a method that an heir of its class has another of, which may be the one that
-        runs.
-        """
+        """Whether code is of a method that an heir of its class defines anew, which may be what runs."""
         function = scope.function()
         while function is not None and function.owner() is None:
             function = function.parent.function() if function.parent is not None else None
