@@ -30,6 +30,7 @@ _LOADED_WHEN_ASKED_FOR = {
     "calculus": "trainshift.cli.calculus_command",
     "doctor": "trainshift.cli.doctor.command",
     "prove": "trainshift.cli.prove_command",
+    "static": "trainshift.cli.static_command",
 }
 
 
@@ -93,6 +94,7 @@ def cli(ctx: click.Context) -> None:
       trainshift prove train.py              run it on two ranks, and see that it holds
       horovodrun -np 2 python train.py       train on two GPUs
       trainshift differentiate loss.py:loss  show a function's gradient
+      trainshift static model.py             show the graph that Paddle makes of it
       trainshift rules                       list the rules and the restrictions
       trainshift explain HV04                say what one of them does, and why
     """

@@ -1,0 +1,355 @@
+"""The command `static`: what Paddle's static functions become, written out (SPEC-STATIC §6)."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trainshift.cli.options import (
+    STANDARD_STREAM,
+    SectionedCommand,
+    announce_standard_input,
+    check_patterns,
+    color,
+    exclude,
+)
+
+if TYPE_CHECKING:
+    from trainshift.cli.documents import Document
+    from trainshift.engine.workspace import ParsedFiles
+    from trainshift.host.walk import Input
+    from trainshift.static_graphs.expanding.door import Expansion
+
+_JSON_VERSION = 1
+_NOTHING = "nothing to expand"
+
+
+class _StaticCommand(SectionedCommand):
+    sections = {  # noqa: RUF012
+        "What to do with the result (the default is to print a diff)": ("write", "output", "check"),
+        "What to expand": ("at", "function", "exclude"),
+        "What to print": ("format_", "color", "quiet"),
+    }
+
+
+@click.command(cls=_StaticCommand)
+@click.argument("paths", nargs=-1, required=True, metavar="FILE...", type=click.Path())
+@click.option("--write", is_flag=True, help="Rewrite the files.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="OUT",
+    type=click.Path(),
+    help="Write the result of one FILE to OUT ('-' is standard output), and keep FILE.",
+)
+@click.option(
+    "--check", is_flag=True, help="Write nothing; exit with status 1 if there is something to expand."
+)
+@click.option(
+    "--at",
+    metavar="LINE",
+    type=click.IntRange(1),
+    help="Expand only the `if` or loop that begins on this line, with all in it.",
+)
+@click.option("--function", metavar="NAME", default="", help="Expand only this function: f, or Net.forward.")
+@exclude
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="json: one document instead of the diff and the report.",
+)
+@color
+@click.option("-q", "--quiet", is_flag=True, help="Report only errors and what was refused.")
+@click.pass_context
+def static(ctx: click.Context, /, **options: Any) -> None:
+    """Write out the graph code that Paddle makes of static functions, for reading.
+
+    FILE is a script or a notebook that uses PaddlePaddle, or a directory. What `paddle.jit.to_static`
+    turns into `cond` and `while_loop` is written so, in Paddle's public API: you can read, run and debug it.
+    Your file is read, never run. For production, keep your code and use `to_static`, as Paddle recommends.
+
+    By default nothing is written: the diff goes to standard output, the report to standard error. A function
+    that cannot be expanded safely is refused, with the place and the reason.
+
+    \b
+    Examples:
+      trainshift static model.py                        show the graph code, write nothing
+      trainshift static --function Net.forward model.py of one function
+      trainshift static --at 42 model.py                of one statement
+      trainshift static -o graph.py model.py            keep the original
+
+    \b
+    Exit status:
+      0  done, or nothing to expand
+      1  something was refused, or --check found something to expand
+      2  wrong usage, or a file that could not be read, parsed or written
+    """
+    ctx.exit(_static(_Options(**options)))
+
+
+@dataclass(frozen=True)
+class _Options:
+    """What stands on the command line, by the names of the parameters."""
+
+    paths: tuple[str, ...]
+    write: bool
+    output: str | None
+    check: bool
+    at: int | None
+    function: str
+    exclude: tuple[str, ...]
+    format_: str
+    color: str
+    quiet: bool
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether a diff is all that comes of it."""
+        return not (self.write or self.check or self.output is not None)
+
+
+@dataclass
+class _Outcome:
+    """What became of one file, in the words of the JSON document."""
+
+    path: str
+    status: str = _NOTHING
+    applied: list[dict[str, object]] = field(default_factory=list)
+    withheld: list[dict[str, object]] = field(default_factory=list)
+    reason: str = ""
+    position: list[int] | None = None
+    diffs: tuple[bytes, ...] = ()
+    encoding: str = "utf-8"
+    written: bool = False
+    error: str | None = None
+
+    def exit_status(self, *, check: bool) -> int:
+        """0 for what is done, 1 for what was refused or would change, 2 for what cannot be read."""
+        if self.status == "error":
+            return 2
+        if self.status in ("refused", "internal error") or self.withheld:
+            return 1
+        return int(check and self.status == "expanded")
+
+    def entry(self) -> dict[str, object]:
+        """The file's entry in the JSON document."""
+        from trainshift.cli.diff import decoded
+
+        return {
+            "path": self.path,
+            "status": self.status,
+            "applied": self.applied,
+            "decisions": [],
+            "doubts": [],
+            "withheld": self.withheld,
+            "reason": self.reason,
+            "position": self.position,
+            "diff": decoded(b"".join(self.diffs), self.encoding) if self.diffs else "",
+            "written": self.written,
+            "error": self.error,
+        }
+
+
+def _static(given: _Options) -> int:
+    """Expand every file that is named; returns the exit status."""
+    _check_usage(given)
+    check_patterns(given.exclude)
+    announce_standard_input(given.paths)
+    from trainshift.host.disk import files_on_disk
+    from trainshift.host.walk import collect
+
+    inputs = list(collect(given.paths, given.exclude))
+    if given.output is not None and len(inputs) != 1:
+        raise click.UsageError("--output takes the result of one file.")
+    files = files_on_disk()
+    found = []
+    report = _Report(given)
+    for item in inputs:
+        outcome = _processed(item, given, files)
+        found.append(outcome)
+        report.file(outcome)
+    report.finish(found)
+    return max((each.exit_status(check=given.check) for each in found), default=0)
+
+
+def _check_usage(given: _Options) -> None:
+    """Raise click's UsageError for options that contradict each other or the input."""
+    if given.write + given.check + (given.output is not None) > 1:
+        raise click.UsageError("--write, --output and --check exclude each other.")
+    if given.output == "":
+        raise click.UsageError("--output needs the name of a file.")
+    if given.format_ == "json" and given.output == STANDARD_STREAM:
+        raise click.UsageError("--format json and the new text both want standard output.")
+
+
+def _processed(item: Input, given: _Options, files: ParsedFiles) -> _Outcome:
+    """Expand one file and put the result where it is wanted; never raises for what the file is."""
+    from trainshift.cli.diff import STANDARD_INPUT_NAME
+    from trainshift.cli.documents import read_document
+    from trainshift.cli.terminal import describe_defect
+    from trainshift.host.files import FileProblem
+    from trainshift.host.walk import STANDARD_INPUT
+
+    outcome = _Outcome(STANDARD_INPUT_NAME if item.path == STANDARD_INPUT else item.path)
+    if item.problem or item.nothing:
+        outcome.status, outcome.error = ("error", item.problem) if item.problem else (_NOTHING, None)
+        outcome.reason = item.nothing
+        return outcome
+    try:
+        document = read_document(item, outcome.path)
+        outcome.encoding = document.file.encoding
+        expansion = _expansion(document, given, files)
+        if expansion is None:
+            outcome.reason = document.nothing or "the file does not use Paddle"
+            _deliver(document, document, given)
+            return outcome
+        _describe(outcome, document, expansion)
+        after = document.after(document.body.edited(expansion.edits)) if expansion.edits else document
+        outcome.diffs = document.diff(after)
+        if outcome.status != "refused":
+            outcome.written = _deliver(document, after, given)
+    except FileProblem as problem:
+        outcome.status, outcome.error = "error", problem.message
+        outcome.position = list(problem.position) if problem.position else None
+    except OSError:  # Standard output cannot be written.
+        raise
+    except Exception as error:
+        outcome.status, outcome.error = "internal error", describe_defect(error)
+    return outcome
+
+
+def _expansion(document: Document, given: _Options, files: ParsedFiles) -> Expansion | None:
+    """What expanding a file gives; None for one that does not use Paddle."""
+    from trainshift.cli.documents import existing
+    from trainshift.core.program import Program
+    from trainshift.core.text.statements import ParseFailure
+    from trainshift.engine.workspace import read_linked
+    from trainshift.host.disk import absolute
+    from trainshift.host.files import FileProblem
+    from trainshift.static_graphs.codes import has_signs
+
+    if given.at is not None:
+        existing(document.text, given.at)
+    is_file = document.is_linked and os.path.exists(document.file.path)
+    path = absolute(document.file.path) if is_file else ""
+    script = read_linked(document.text, path, files if is_file else None)
+    if isinstance(script, ParseFailure):
+        raise FileProblem(f"is not valid Python: {script.message}", (script.line, script.column))
+    if not has_signs(document.text):
+        return None
+    from trainshift.static_graphs.expanding.door import expand
+
+    return expand(Program(script), given.function, given.at)
+
+
+def _describe(outcome: _Outcome, document: Document, expansion: Expansion) -> None:
+    """Tell what was done to a file, and what was refused."""
+    from trainshift.core.text.source import Source
+
+    source = Source(expansion.text)
+
+    def place(offset: int) -> tuple[int, int]:
+        spot = document.spot(*source.position(offset))
+        return spot.line, spot.column
+
+    for each in expansion.applied:
+        line, column = place(each.offset)
+        told = {"code": each.code, "line": line, "column": column, "message": f"in `{each.function}`"}
+        outcome.applied.append(told)
+    for refused in expansion.refused:
+        line, column = place(refused.offset)
+        message = f"`{refused.function}`: {refused.reason}"
+        outcome.withheld.append({"code": refused.code, "line": line, "column": column, "message": message})
+    if expansion.edits:
+        outcome.status = "expanded"
+    elif expansion.refused:
+        outcome.status = "refused"
+        first = expansion.refused[0]
+        outcome.reason = f"`{first.function}` cannot be expanded: {first.reason}"
+        outcome.position = list(place(first.offset))
+    else:
+        outcome.reason = "no static function has control flow on tensors"
+
+
+def _deliver(document: Document, after: Document, given: _Options) -> bool:
+    """Put the result where it is wanted; whether that was done.  Raises FileProblem."""
+    from trainshift.cli.diff import STANDARD_INPUT_NAME
+    from trainshift.cli.streams import print_bytes
+    from trainshift.host.writing import write_in_place, write_output
+
+    file = document.file
+    is_changed = after.file.text != file.text
+    if given.output is not None and given.output != STANDARD_STREAM:
+        write_output(given.output, file, after.content(given.output))
+    elif given.output is not None or (given.write and file.path == STANDARD_INPUT_NAME):
+        print_bytes(file.encode(after.file.text))
+    elif given.write and is_changed:
+        write_in_place(file, after.file.text, "; use -o OUT")
+    else:
+        return False
+    return True
+
+
+class _Report:
+    """Tells what came of it, as text for people or as JSON for programs."""
+
+    def __init__(self, given: _Options) -> None:
+        from trainshift.cli.terminal import Printer, visible, wants_colour
+
+        self._given = given
+        self._visible = visible
+        self._colour = wants_colour(sys.stdout, given.color)
+        self._printer = Printer(sys.stderr, wants_colour(sys.stderr, given.color))
+
+    def file(self, outcome: _Outcome) -> None:
+        """Print the diff of a file, and what became of it."""
+        if self._given.format_ == "json":
+            return
+        from trainshift.cli.diff import is_text, print_diffs
+
+        if self._given.is_shown and outcome.diffs:
+            print_diffs(outcome.diffs, outcome.encoding, self._colour)
+            if is_text(self._colour) and not self._given.quiet:
+                self._printer.line()
+        path = self._visible(outcome.path)
+        for each in outcome.withheld:
+            place = f"{path}:{each['line']}:{each['column']}"
+            self._printer.line((place, "bold"), (f" {self._visible(str(each['message']))}", ""))
+        style = {"expanded": "green", "refused": "red", "error": "bold red"}.get(outcome.status, "dim")
+        if self._given.quiet and outcome.status in ("expanded", _NOTHING):
+            return
+        detail = outcome.error or (outcome.reason if outcome.status == _NOTHING else "")
+        where = (
+            f"{path}:{':'.join(map(str, outcome.position))}" if outcome.error and outcome.position else path
+        )
+        self._printer.line(
+            (where, "bold"),
+            (": ", ""),
+            (outcome.status, style),
+            (f": {self._visible(detail)}" if detail else "", ""),
+        )
+        codes = ", ".join(sorted({str(each["code"]) for each in outcome.applied}))
+        if codes:
+            self._printer.line((f"    {codes}", ""))
+
+    def finish(self, found: list[_Outcome]) -> None:
+        """Print the JSON document, or what to do next."""
+        if self._given.format_ == "json":
+            statuses = ("expanded", _NOTHING, "refused", "error", "internal error")
+            summary: dict[str, int] = {"files": len(found)}
+            for status in statuses:
+                summary[status.replace(" ", "_")] = sum(each.status == status for each in found)
+            told = {"version": _JSON_VERSION, "files": [each.entry() for each in found], "summary": summary}
+            json.dump(told, sys.stdout, indent=2)
+            sys.stdout.write("\n")
+        elif self._given.is_shown and not self._given.quiet and any(each.diffs for each in found):
+            step = "Add --write to change the file, or -o OUT to write a new one."
+            self._printer.line((f"Nothing was written. {step}", "dim"))

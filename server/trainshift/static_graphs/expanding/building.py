@@ -1,0 +1,401 @@
+"""Building: the statements of a function as forms, with their comments (PS01-PS06)."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from trainshift.core.text.facts import Statement
+from trainshift.static_graphs.expanding.exits import leave_loop
+from trainshift.static_graphs.expanding.expressions import Expressions
+from trainshift.static_graphs.expanding.forms import (
+    Branch,
+    Code,
+    Exit,
+    Form,
+    Info,
+    Kept,
+    Loop,
+    Plain,
+    bound_in,
+    exits,
+    reading_names,
+    walk,
+)
+from trainshift.static_graphs.expanding.knowledge import info_of
+from trainshift.static_graphs.expanding.places import Comments, statement_column
+from trainshift.static_graphs.expanding.refusal import CannotExpand
+from trainshift.static_graphs.expanding.statements import Statements
+from trainshift.static_graphs.reading.function import Truth
+from trainshift.static_graphs.reading.liveness import bound_by
+
+_COUNTER = Info(number="int", tensor=True, dtype="int64", rank=0)
+_LOOPS = ast.For | ast.While
+
+
+class Builder(Statements):
+    """Makes the forms of one function; `wanted` tells which statements are expanded."""
+
+    def __init__(self, expressions: Expressions, comments: Comments, wanted: set[Statement] | None) -> None:
+        super().__init__(expressions, comments)
+        self.wanted = wanted
+        self.taken: set[str] = set()
+
+    def block(self, statements: list[Statement], after: int, until: int) -> list[Form]:
+        """The forms of a block that stands between two lines."""
+        found: list[Form] = []
+        last = after
+        for statement in statements:
+            first = self._first_line(statement)
+            forms = self._statement(statement, self._leading(last, first))
+            found += forms
+            last = self._end_of(statement)
+        tail = self._leading(last, until, statement_column(statements[0]) if statements else 0)
+        while tail and not tail[-1]:
+            tail.pop()
+        if tail and any(tail):
+            found.append(Plain([], leading=tail))
+        return found
+
+    def _is_wanted(self, statement: Statement) -> bool:
+        return self.wanted is None or statement in self.wanted
+
+    def _is_graph(self, statement: Statement) -> bool:
+        node = statement.node
+        if not isinstance(node, ast.If | ast.While | ast.For) or not self._is_wanted(statement):
+            return False
+        return self.know.truth(node) is not Truth.PYTHON
+
+    def _statement(self, statement: Statement, leading: list[str]) -> list[Form]:
+        node = statement.node
+        if self._is_graph(statement):
+            return self._converted(statement, leading)
+        if statement.branches and any(
+            self._is_graph(each)
+            or (isinstance(each.node, ast.Break | ast.Continue | ast.Return) and self._leaves(each))
+            for each in statement.walk()
+        ):
+            return [self._kept(statement, leading)]
+        if isinstance(node, ast.Break | ast.Continue | ast.Return) and self._leaves(statement):
+            value = node.value if isinstance(node, ast.Return) else None
+            return [Exit(_word(node), node, leading, self.beside(node), value)]
+        return [self._plain(statement, leading)]
+
+    def _leaves(self, statement: Statement) -> bool:
+        """Whether a statement leaves what becomes part of the graph."""
+        if not self._is_wanted(statement) and self.wanted is not None:
+            return False
+        for above in statement.ancestors():
+            if above.scope is not self.know.function.scope:
+                return False
+            is_loop = isinstance(above.node, _LOOPS)
+            if self._is_graph(above):
+                return True
+            if is_loop and not isinstance(statement.node, ast.Return):
+                return False
+        return False
+
+    def _kept(self, statement: Statement, leading: list[str]) -> Kept:
+        node = statement.node
+        self._check(statement)
+        if not isinstance(node, ast.If | ast.For | ast.While | ast.With):
+            raise CannotExpand(node, "control flow on tensors within this statement is not expanded")
+        if isinstance(node, ast.For | ast.While) and node.orelse:
+            raise CannotExpand(node, "a loop with `else` is not expanded", "PD09")
+        if isinstance(node, ast.If) and _is_elif(statement):
+            raise CannotExpand(
+                node,
+                "control flow on tensors within an `elif` of Python is not expanded; write `else:` and `if`",
+            )
+        blocks: list[tuple[Plain, list[Form]]] = []
+        parts = [(name, block) for name, block in statement.branches.items() if block]
+        for index, (name, block) in enumerate(parts):
+            start = self._lines_of(node)[0] if name == "body" else self._last(parts[index - 1][1])
+            first = self._first_line(block[0])
+            until = self._else_line(block) if index + 1 < len(parts) else self._end_of(statement) + 1
+            if index + 1 < len(parts):
+                until = self._else_line(parts[index + 1][1])
+            head = self._head(statement, name, block)
+            head_line = self._else_line(block) if name != "body" else first - 1
+            if first <= start:
+                raise CannotExpand(node, "write the body of this statement on lines of its own")
+            blocks.append((head, self.block(block, max(head_line, start), until)))
+        return Kept(blocks, node, leading, isinstance(node, ast.For | ast.While))
+
+    def _converted(self, statement: Statement, leading: list[str]) -> list[Form]:
+        node = statement.node
+        self._graph += 1
+        try:
+            if isinstance(node, ast.If):
+                return [self._branch(statement, node, leading)]
+            assert isinstance(node, ast.For | ast.While)
+            if node.orelse:
+                raise CannotExpand(node, "a loop with `else` is not expanded", "PD09")
+            return self._loop(statement, node, leading)
+        finally:
+            self._graph -= 1
+
+    def _branch(self, statement: Statement, node: ast.If, leading: list[str]) -> Form:
+        truth = self.know.truth(node)
+        body, orelse = statement.branches.get("body", []), statement.branches.get("orelse", [])
+        test, rest = node.test, self._python_first(node, truth)
+        above = [*leading, *self._in_header(statement, body, node.test)]
+        ends = self._end_of(statement) + 1
+        else_line = self._else_line(orelse) if orelse else ends
+        is_elif = bool(orelse) and else_line == self._first_line(orelse[0])
+        forms = self.block(body, self._header_end_or(body, statement), else_line)
+        others: list[Form] = []
+        else_leading: list[str] = []
+        if orelse:
+            if not is_elif and else_line in self.comments.at:
+                else_leading = [self.comments.at[else_line][1]]
+            else_leading = [*self._leading(self._last(body), else_line), *else_leading]
+            else_leading = [each for each in else_leading if each]
+            others = self.block(orelse, else_line, ends)
+        is_swapped = False
+        if rest is not None:
+            test = rest[-1]
+            truth = Truth.GRAPH
+            if orelse:
+                raise CannotExpand(
+                    node, "the condition mixes Python and tensors, and there is an `else`; write two `if`s"
+                )
+        elif truth is Truth.EITHER and isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            is_swapped, test = True, test.operand
+        condition = self.write.condition(test, truth)
+        branch = Branch(condition, forms, others, node, truth is Truth.GRAPH, above, else_leading, is_swapped)
+        self.write.applied("PS01" if truth is Truth.GRAPH else "PS18", node)
+        if rest is None:
+            return branch
+        first = " and ".join(_bracketed(self.write.text(each), each) for each in rest[:-1])
+        reads = frozenset[str]().union(*(reading_names(each) for each in rest[:-1]))
+        branch.leading = []
+        return Kept([(Plain([f"if {first}:"], reads), [branch])], node, above)
+
+    def _python_first(self, node: ast.If, truth: Truth) -> list[ast.expr] | None:
+        """The parts of `python and tensor`, Python's first; None for any other condition."""
+        test = node.test
+        if not (isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And)) or truth is Truth.PYTHON:
+            return None
+        is_python = [self.know.kind(each).is_python and not self.know.changes(each) for each in test.values]
+        if not any(is_python) or any(is_python[is_python.index(False) :]):
+            return None
+        rest = test.values[is_python.index(False) :]
+        if len(rest) != 1:
+            raise CannotExpand(node, "the condition mixes Python and tensors; write two `if`s")
+        return [*test.values[: is_python.index(False)], rest[0]]
+
+    def fresh(self, base: str) -> str:
+        """A name that nobody uses."""
+        name, number = base, 2
+        used = self.write.script.identifiers
+        while name in self.taken or name in used:
+            name, number = f"{base}_{number}", number + 1
+        self.taken.add(name)
+        return name
+
+    def _loop(self, statement: Statement, node: ast.For | ast.While, leading: list[str]) -> list[Form]:
+        truth = self.know.truth(node)
+        block = statement.branches.get("body", [])
+        head = (node.test,) if isinstance(node, ast.While) else (node.target, node.iter)
+        above = [*leading, *self._in_header(statement, block, *head)]
+        body = self.block(block, self._header_end_or(block, statement), self._end_of(statement) + 1)
+        loop = Loop(Code(""), body, node, leading=above)
+        is_left = bool(exits(body, "break", "return"))
+        if isinstance(node, ast.While):
+            is_endless = isinstance(node.test, ast.Constant) and node.test.value
+            if is_endless and not is_left:
+                raise CannotExpand(node, "nothing of the graph ends this loop")
+            if is_endless:
+                pass
+            elif is_left and not isinstance(node.test, ast.BoolOp | ast.UnaryOp):
+                loop.test = Code(self.write.operand(node.test), reading_names(node.test))
+            else:
+                loop.test = self.write.condition(node.test, truth)
+            self.write.applied("PS02", node)
+        else:
+            self._for(loop, statement, node, is_left=is_left)
+        if is_left and any(isinstance(each, ast.Subscript) for part in head for each in ast.walk(part)):
+            if isinstance(node, ast.While):
+                raise CannotExpand(
+                    node, "after `break` the graph looks at the condition once more, which may go too far"
+                )
+        return leave_loop(loop, self.fresh, self.write)
+
+    def _for(self, loop: Loop, statement: Statement, node: ast.For, *, is_left: bool) -> None:
+        names = list(bound_by(node.target))
+        changed = bound_in(loop.body)
+        live = self.know.function.live_after(statement)
+        returns = [each for each in _walk_exits(loop.body) if each.value is not None]
+        is_read = bool(live & set(names)) or any(
+            reading_names(each.value) & set(names) for each in returns if each.value
+        )
+        call = node.iter if isinstance(node.iter, ast.Call) else None
+        name = getattr(call.func, "id", "") if call is not None else ""
+        if call is not None and name == "range" and isinstance(node.target, ast.Name):
+            self._range(loop, node, call, own=is_read or node.target.id in changed, is_left=is_left)
+            return
+        given, start = node.iter, ""
+        target: ast.expr = node.target
+        if call is not None and name == "enumerate":
+            if not (
+                isinstance(target, ast.Tuple)
+                and len(target.elts) == 2
+                and isinstance(target.elts[0], ast.Name)
+            ):
+                raise CannotExpand(node, "this loop is expanded with two names as its target only", "PD10")
+            words = {each.arg: each.value for each in call.keywords}
+            given = call.args[0]
+            first = call.args[1] if len(call.args) > 1 else words.get("start")
+            start = self.write.text(first) if first is not None else ""
+        value = self.know.kind(given)
+        if not value.is_tensor:
+            raise CannotExpand(node, "Trainshift cannot tell whether this loop goes through a tensor", "PD07")
+        self._rows(loop, node, given, start, is_enumerated=name == "enumerate")
+
+    def _range(self, loop: Loop, node: ast.For, call: ast.Call, *, own: bool, is_left: bool) -> None:
+        assert isinstance(node.target, ast.Name)
+        given = [self.write.text(each) for each in call.args]
+        if (
+            call.keywords
+            or not 1 <= len(given) <= 3
+            or any(isinstance(each, ast.Starred) for each in call.args)
+        ):
+            raise CannotExpand(call, "this `range` cannot be read", "PD10")
+        first = given[0] if len(given) > 1 else "0"
+        last = given[1] if len(given) > 1 else given[0]
+        step = given[2] if len(given) > 2 else "1"
+        sign = _sign(call.args[2]) if len(given) > 2 else 1
+        if not sign:
+            raise CannotExpand(call.args[2], "the step of this `range` is no literal", "PD10")
+        changed = set(bound_in(loop.body)) | set(bound_by(node.target))
+        end = call.args[1] if len(given) > 1 else call.args[0]
+        if not isinstance(end, ast.Constant | ast.Name) or reading_names(end) & changed:
+            name = self.fresh("stop")
+            loop.before.append(
+                Plain([f"{name} = {last}"], reading_names(end), (name,), gives={name: _COUNTER})
+            )
+            last, reads = name, frozenset({name})
+        else:
+            reads = reading_names(end)
+        counter = self.fresh("index") if own else node.target.id
+        must_be_tensor = is_left and not self.know.kind(end).is_tensor
+        start = (
+            self.write.number(first, "int64")
+            if must_be_tensor or node.target.id in self.write.pinned
+            else first
+        )
+        begin = reading_names(call.args[0]) if len(given) > 1 else frozenset()
+        known = (
+            _COUNTER
+            if start is not first
+            else Info(number="int", tensor=bool(begin & self.know.became_tensors))
+        )
+        loop.before.append(Plain([f"{counter} = {start}"], begin, (counter,), gives={counter: known}))
+        if own:
+            loop.before.append(
+                Plain(
+                    [f"{node.target.id} = {counter}"],
+                    frozenset({counter}),
+                    (node.target.id,),
+                    gives={node.target.id: replace(known, is_alias=True)},
+                )
+            )
+            inside = Plain(
+                [f"{node.target.id} = {counter}"],
+                frozenset({counter}),
+                (node.target.id,),
+                gives={node.target.id: replace(_COUNTER, is_alias=True)},
+            )
+            loop.body.insert(0, inside)
+        loop.test = Code(f"{counter} {'<' if sign > 0 else '>'} {last}", reads | {counter})
+        loop.steps[counter] = (
+            f"{counter} - {step[1:].strip()}" if step.startswith("-") else f"{counter} + {step}"
+        )
+        self.write.applied("PS03", node)
+
+    def _rows(self, loop: Loop, node: ast.For, given: ast.expr, start: str, *, is_enumerated: bool) -> None:
+        changed = set(bound_in(loop.body)) | set(bound_by(node.target))
+        target: ast.expr = node.target
+        rows = self.write.text(given)
+        if not isinstance(given, ast.Name) or given.id in changed:
+            name = self.fresh("rows")
+            loop.before.append(
+                Plain([f"{name} = {rows}"], reading_names(given), (name,), gives={name: Info(tensor=True)})
+            )
+            rows, reads = name, frozenset({name})
+        else:
+            reads = reading_names(given)
+        if any(isinstance(each, Loop) and isinstance(each.node, ast.For) for each in walk(loop.body)):
+            if not self._has_known_length(given):
+                raise CannotExpand(
+                    node, "loops over tensors of unknown sizes within each other fail in Paddle"
+                )
+        counter = self.fresh("index")
+        loop.before.append(
+            Plain([f"{counter} = 0"], frozenset(), (counter,), gives={counter: Info(number="int")})
+        )
+        loop.test = Code(f"{counter} < {self.write.paddle}.shape({rows})[0]", reads | {counter})
+        loop.steps[counter] = f"{counter} + 1"
+        first: list[Form] = []
+        if is_enumerated:
+            assert isinstance(target, ast.Tuple)
+            name = self.write.source_of(target.elts[0])
+            number = f"{counter} + {start}" if start and start != "0" else counter
+            first.append(
+                Plain(
+                    [f"{name} = {number}"],
+                    frozenset({counter}),
+                    (name,),
+                    gives={name: replace(_COUNTER, is_alias=True)},
+                )
+            )
+            target = target.elts[1]
+        bound = tuple(bound_by(target))
+        gives = {
+            each.id: replace(info_of(self.know.kind(each)), is_alias=False)
+            for each in ast.walk(target)
+            if isinstance(each, ast.Name)
+        }
+        text = f"{self.write.source_of(target)} = {rows}[{counter}]"
+        first.append(Plain([text], reads | {counter}, bound, gives=gives))
+        loop.body[:0] = first
+        self.write.applied("PS05" if is_enumerated else "PS04", node)
+
+    def _has_known_length(self, node: ast.expr) -> bool:
+        tensor = self.know.kind(node).tensor
+        return tensor is not None and bool(tensor.shape) and isinstance((tensor.shape or (None,))[0], int)
+
+
+def _walk_exits(forms: list[Form]) -> list[Exit]:
+    return [each for each in walk(forms) if isinstance(each, Exit)]
+
+
+def _word(node: ast.stmt) -> str:
+    return (
+        "break" if isinstance(node, ast.Break) else "continue" if isinstance(node, ast.Continue) else "return"
+    )
+
+
+def _is_elif(statement: Statement) -> bool:
+    parent = statement.parent
+    return (
+        parent is not None
+        and isinstance(parent.node, ast.If)
+        and statement.branch == "orelse"
+        and statement.node.col_offset == parent.node.col_offset
+    )
+
+
+def _bracketed(text: str, node: ast.expr) -> str:
+    return f"({text})" if isinstance(node, ast.BoolOp | ast.IfExp | ast.Lambda) else text
+
+
+def _sign(node: ast.expr) -> int:
+    if (
+        isinstance(node, ast.UnaryOp)
+        and isinstance(node.op, ast.USub)
+        and isinstance(node.operand, ast.Constant)
+    ):
+        return -1
+    return 1 if isinstance(node, ast.Constant) and isinstance(node.value, int) and node.value > 0 else 0

@@ -1,0 +1,358 @@
+"""The door of expanding: a file's static functions as the graph code that Paddle builds (SPEC-STATIC §5)."""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from trainshift.core.finding import Verdict
+from trainshift.core.program import Program
+from trainshift.core.text.edit import Edit, apply
+from trainshift.core.text.facts import Statement
+from trainshift.static_graphs.codes import STATIC_CODES
+from trainshift.static_graphs.expanding.building import Builder
+from trainshift.static_graphs.expanding.exits import finished
+from trainshift.static_graphs.expanding.expressions import Expressions
+from trainshift.static_graphs.expanding.helpers import HELPERS, helper
+from trainshift.static_graphs.expanding.knowledge import Knowledge
+from trainshift.static_graphs.expanding.places import Comments
+from trainshift.static_graphs.expanding.refusal import CannotExpand, MustBeTensors
+from trainshift.static_graphs.expanding.writing import Writer
+from trainshift.static_graphs.reading.function import StaticFunction
+from trainshift.static_graphs.reading.reading import Reading
+
+# Findings that the expansion itself puts right, or that do not concern it (SPEC-STATIC §5).
+_MENDED = frozenset(
+    {"PD05", "PD06", "PD07", "PD08", "PD10", "PD18", "PD22", "PD26", "PD27", "PD09", "PD14", "PD16"}
+)
+_GENERATED = frozenset({"if_true", "if_false", "loop_cond", "loop_body", *HELPERS})
+_ROUNDS = 12
+_Made: TypeAlias = "tuple[list[Edit], list[Applied], set[str]]"
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A rule that was applied: its code, its first place (offset), the function."""
+
+    code: str
+    offset: int
+    function: str
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedFunction:
+    """A function that is left as it is: the place (offset) and the reason; `code` is a finding's, if any."""
+
+    function: str
+    offset: int
+    reason: str
+    code: str = ""
+
+
+@dataclass(slots=True)
+class Expansion:
+    """What an expansion gives: edits of the file in text order, and what was refused.
+
+    No edits and no refusals: there is nothing to expand.
+    """
+
+    text: str
+    edits: list[Edit] = field(default_factory=list)
+    applied: list[Applied] = field(default_factory=list)
+    refused: list[RefusedFunction] = field(default_factory=list)
+
+    @property
+    def result(self) -> str:
+        """The file after the edits."""
+        return apply(self.text, self.edits)
+
+
+def expand(program: Program, function: str = "", line: int | None = None) -> Expansion:
+    """Expand the static functions of a program's file.
+
+    `function` names the only one (``forward`` or ``Net.forward``), `line` (from 1) the statement to be
+    expanded with all in it.  What cannot be expanded is told in `refused`; nothing is raised.
+    """
+    script = program.script
+    found = Expansion(script.code.source.text)
+    paddle = _name_of_paddle(program)
+    functions = [each for each in program.fact(Reading).functions if _is_asked(each, function, program, line)]
+    if not functions:
+        return found
+    try:
+        comments = Comments(found.text)
+    except (tokenize.TokenError, SyntaxError, IndentationError):
+        return found
+    needs: set[str] = set()
+    done: dict[StaticFunction, _Made] = {}
+    for each in functions:
+        try:
+            if not paddle:
+                raise CannotExpand(each.node, "the file has no name for Paddle; write `import paddle`")
+            if paddle in each.scope.bindings:
+                raise CannotExpand(each.node, f"`{paddle}` is another thing in this function")
+            made = _expanded(program, each, paddle, comments, line)
+        except CannotExpand as refusal:
+            offset = script.span(refusal.node, each.scope).start if hasattr(refusal.node, "lineno") else 0
+            found.refused.append(RefusedFunction(_title(each), offset, refusal.reason, refusal.code))
+        else:
+            if made is not None:
+                done[each] = made
+    _refuse_callers(program, found, done)
+    if found.refused and not any(each in done for each in _roots(functions)):
+        done.clear()
+    for edits, applied, asked in done.values():
+        found.edits += edits
+        found.applied += applied
+        needs |= asked
+    if found.edits:
+        found.edits += _helpers(program, sorted(needs, key=list(HELPERS).index), paddle)
+        found.edits.sort(key=lambda edit: edit.start)
+        _assert_whole(found)
+    return found
+
+
+def _is_asked(function: StaticFunction, name: str, program: Program, line: int | None) -> bool:
+    scope = function.scope
+    above = scope.parent.function() if scope.parent is not None else None
+    if function.name in _GENERATED or isinstance(function.node, ast.Lambda) or above is not None:
+        return False
+    if name and name not in (function.name, _title(function)):
+        return False
+    if line is not None:
+        span = program.script.span(function.node, scope)
+        source = program.script.code.source
+        return source.line_of(span.start) + 1 <= line <= source.line_of(span.end) + 1
+    return True
+
+
+def _title(function: StaticFunction) -> str:
+    owner = function.scope.owner()
+    return f"{owner.name}.{function.name}" if owner is not None else function.name
+
+
+def _name_of_paddle(program: Program) -> str:
+    script = program.script
+    for name, bindings in sorted(script.module_bindings.items()):
+        if bindings and script.names.libraries.get(name) == {"paddle"}:
+            return name
+    return ""
+
+
+def _expanded(
+    program: Program, function: StaticFunction, paddle: str, comments: Comments, line: int | None
+) -> _Made | None:
+    """The edits of one function; None where nothing of it becomes part of the graph."""
+    wanted = _statements_at(program, function, line)
+    pinned: frozenset[str] = frozenset()
+    for _ in range(_ROUNDS):
+        knowledge = Knowledge(function)
+        write = Expressions(knowledge, program.script, paddle)
+        write.pinned = pinned
+        try:
+            return _edits_of(program, function, write, comments, wanted)
+        except MustBeTensors as told:
+            if told.names <= pinned:
+                raise CannotExpand(function.node, f"`{told}` would have to be a tensor") from told
+            pinned |= told.names
+    raise CannotExpand(function.node, "too many numbers would have to be tensors")
+
+
+def _statements_at(program: Program, function: StaticFunction, line: int | None) -> set[Statement] | None:
+    if line is None:
+        return None
+    script = program.script
+    for statement in reversed(function.statements):
+        if statement.branches and script.code.source.line_of(script.header_span(statement).start) + 1 == line:
+            return set(statement.walk())
+    raise CannotExpand(function.node, f"no `if` or loop begins on line {line}")
+
+
+def _edits_of(
+    program: Program,
+    function: StaticFunction,
+    write: Expressions,
+    comments: Comments,
+    wanted: set[Statement] | None,
+) -> _Made | None:
+    source = program.script.code.source
+    block = function.block
+    if block and isinstance(block[0].node, ast.Expr) and isinstance(block[0].node.value, ast.Constant):
+        block = block[1:]
+    if not block:
+        return None
+    _check_function(program, function, write)
+    builder = Builder(write, comments, wanted)
+    first = program.script.statement_span(block[0]).start
+    start = source.line_start(first)
+    if source.text[start:first].strip():
+        if _has_graph(function, write):
+            raise CannotExpand(function.node, "write the body of this function on lines of its own")
+        return None
+    last = builder.last_line(block)
+    end = source.next_line(source.line_starts[last - 1])
+    forms = builder.block(block, source.line_of(start), last + 1)
+    if not write.rules:
+        return None
+    _refuse_findings(program, function)
+    margin = source.text[start:first]
+    writer = Writer(write, _unit(function, program, margin))
+    writer.unit, unit = "\1", writer.unit
+    env = write.knowledge.at_start()
+    writer.block(finished(forms, write), env, frozenset(), 0)
+    lines = []
+    for each in writer.lines:
+        depth = len(each) - len(each.lstrip("\1"))
+        lines.append(each if each in writer.raw else f"{margin}{unit * depth}{each[depth:]}" if each else "")
+    text = source.newline.join(lines)
+    if source.text[:end].endswith(("\n", "\r")):
+        text += source.newline
+    if text == source.text[start:end]:
+        return None
+    offsets = [
+        Applied(code, program.script.span(node, function.scope).start, _title(function))
+        for code, node in sorted(write.rules.items())
+    ]
+    return [Edit(start, end, text)], offsets, write.needs
+
+
+def _has_graph(function: StaticFunction, write: Expressions) -> bool:
+    return any(write.knowledge.truth(each.node).value != "python" for each in function.statements)
+
+
+def _unit(function: StaticFunction, program: Program, margin: str) -> str:
+    """What a deeper block begins with."""
+    outer = program.script.code.source.indentation(program.script.span(function.node, function.scope).start)
+    return margin[len(outer) :] if margin.startswith(outer) and len(margin) > len(outer) else "    "
+
+
+def _check_function(program: Program, function: StaticFunction, write: Expressions) -> None:
+    """Refuse what no statement of is to be expanded: generators, recursion, nested functions with a graph."""
+    node = function.node
+    if not _needs_graph(function, write):
+        return
+    if isinstance(node, ast.AsyncFunctionDef) or function.scope.is_generator:
+        raise CannotExpand(node, "a generator or `async` function is not expanded")
+    seen, waiting = set(), [function]
+    while waiting:
+        for callees in waiting.pop().calls.values():
+            for callee in callees:
+                if callee is function:
+                    raise CannotExpand(node, "it calls itself, and a graph has no recursion", "PD04")
+                if callee not in seen:
+                    seen.add(callee)
+                    waiting.append(callee)
+    reading = program.fact(Reading)
+    for each in ast.walk(node):
+        if isinstance(each, ast.FunctionDef | ast.Lambda) and each is not node:
+            inner = reading.of(function.scope.facts.scope_of[each])
+            is_made = getattr(each, "name", "") in _GENERATED
+            if (
+                inner is not None
+                and not is_made
+                and _needs_graph(inner, Expressions(Knowledge(inner), program.script, ""))
+            ):
+                raise CannotExpand(each, "a function within this one has control flow on tensors")
+
+
+def _needs_graph(function: StaticFunction, write: Expressions) -> bool:
+    return _has_graph(function, write) or any(truth.value != "python" for truth in function.truths.values())
+
+
+def _refuse_findings(program: Program, function: StaticFunction) -> None:
+    """Refuse a function in which something is found that an expansion would carry on."""
+    script = program.script
+    span = script.span(function.node, function.scope)
+    for code in STATIC_CODES:
+        if code.code in _MENDED:
+            continue
+        for finding in code.check(program):
+            is_here = span.start <= finding.span.start < span.end
+            if is_here and finding.verdict in (Verdict.VIOLATED, Verdict.HARMLESS):
+                statement = next(
+                    (
+                        each
+                        for each in reversed(function.statements)
+                        if script.statement_span(each).start <= finding.span.start
+                    ),
+                    None,
+                )
+                reason = finding.message.split(". ")[0]
+                raise CannotExpand(statement.node if statement else function.node, reason, code.code)
+
+
+def _roots(functions: list[StaticFunction]) -> list[StaticFunction]:
+    """The functions that no other one calls."""
+    called = {callee for each in functions for callees in each.calls.values() for callee in callees}
+    return [each for each in functions if each.is_entry or each not in called]
+
+
+def _refuse_callers(program: Program, found: Expansion, done: dict[StaticFunction, _Made]) -> None:
+    """Refuse the functions that call a refused one: they would not run as a program of the graph."""
+    script = program.script
+    names = {each.function for each in found.refused}
+    changed = True
+    while changed:
+        changed = False
+        for function in list(done):
+            for call, callees in function.calls.items():
+                bad = next(
+                    (each for each in callees if _title(each) in names and each.script is script), None
+                )
+                if bad is not None and function in done:
+                    del done[function]
+                    names.add(_title(function))
+                    reason = f"it calls `{bad.name}`, which cannot be expanded"
+                    found.refused.append(
+                        RefusedFunction(_title(function), script.span(call, function.scope).start, reason)
+                    )
+                    changed = True
+
+
+def _helpers(program: Program, names: list[str], paddle: str) -> list[Edit]:
+    """The small functions that the file does not have yet, below its imports."""
+    script = program.script
+    source = script.code.source
+    missing = [name for name in names if name not in script.module_bindings]
+    for name in names:
+        if name not in missing and helper(name, paddle).strip() not in source.text.replace("\r\n", "\n"):
+            missing.append(name)
+    if not missing:
+        return []
+    top = script.top
+    last = None
+    for statement in top:
+        if isinstance(statement.node, ast.Import | ast.ImportFrom):
+            last = statement
+        elif not (isinstance(statement.node, ast.Expr | ast.Assign | ast.If | ast.Try)):
+            break
+    offset = source.next_line(script.statement_span(last).end) if last is not None else 0
+    text = "".join(f"\n\n{helper(name, paddle)}" for name in missing)
+    return [Edit(offset, offset, text.replace("\n", source.newline))]
+
+
+def _assert_whole(found: Expansion) -> None:
+    """Drop everything if the result is no Python, or a comment is lost: never a wrong edit."""
+    problem = ""
+    try:
+        result = found.result
+        ast.parse(result.lstrip("\ufeff"))
+        if _comments(result) != _comments(found.text):
+            problem = "a comment stands where it cannot be kept"
+    except (SyntaxError, ValueError, tokenize.TokenError):
+        problem = "the expanded text would not be Python"
+    if problem:
+        first = found.edits[0].start
+        names = dict.fromkeys(each.function for each in found.applied)
+        found.refused += [RefusedFunction(name, first, problem) for name in names]
+        found.edits.clear()
+        found.applied.clear()
+
+
+def _comments(text: str) -> Counter[str]:
+    tokens = tokenize.generate_tokens(io.StringIO(text, newline="").readline)
+    return Counter(each.string.strip() for each in tokens if each.type == tokenize.COMMENT)

@@ -1,0 +1,147 @@
+"""Exits: `break`, `continue` and `return` that tensors decide on become flags and branches (PS06, PS07)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from trainshift.static_graphs.expanding.expressions import Expressions
+from trainshift.static_graphs.expanding.forms import (
+    Branch,
+    Code,
+    Exit,
+    Form,
+    Info,
+    Kept,
+    Loop,
+    Plain,
+    always_leaves,
+    exits,
+    walk,
+)
+from trainshift.static_graphs.expanding.refusal import CannotExpand
+
+_FLAG = Info(tensor=True, dtype="bool", rank=0)
+_NAMES = {"break": "broke", "return": "returned", "continue": "skipped"}
+
+
+def leave_loop(loop: Loop, fresh: Callable[[str], str], write: Expressions) -> list[Form]:
+    """The loop with its exits as flags that its test asks for; what is returned in it comes after it."""
+    kinds = exits(loop.body, *_NAMES)
+    if not kinds:
+        return [loop]
+    returns = [each for each in walk(loop.body) if isinstance(each, Exit) and each.kind == "return"]
+    if len(returns) > 1:
+        raise CannotExpand(returns[1].node, "a second `return` in one loop is not expanded")
+    flags = {kind: fresh(name) for kind, name in _NAMES.items() if kind in kinds}
+    loop.body = guarded(loop.body, flags, write)
+    for kind, name in flags.items():
+        start = _flag(name, write, value=False)
+        if kind == "continue":
+            loop.body.insert(0, start)
+        else:
+            loop.before.append(start)
+    text, stops = loop.test.text, [flags[kind] for kind in flags if kind != "continue"]
+    for name in stops:
+        goes_on = f"{write.paddle}.logical_not({name})"
+        text = f"{write.paddle}.logical_and({text}, {goes_on})" if text else goes_on
+    loop.test = Code(text, loop.test.reads | frozenset(stops))
+    write.applied("PS06" if kinds != {"return"} else "PS07", loop.node)
+    if not returns:
+        return [loop]
+    write.applied("PS07", returns[0].node)
+    returned = returns[0]
+    after = Branch(Code(flags["return"], frozenset({flags["return"]})), [returned], [], returned.node)
+    return [loop, after]
+
+
+def _flag(name: str, write: Expressions, *, value: bool) -> Plain:
+    return Plain([f"{name} = {write.number(str(value), 'bool')}"], frozenset(), (name,), gives={name: _FLAG})
+
+
+def guarded(forms: list[Form], flags: dict[str, str], write: Expressions) -> list[Form]:
+    """A block of a loop's body; what follows an exit is done unless its flag is set."""
+    found: list[Form] = []
+    for index, form in enumerate(forms):
+        rest = forms[index + 1 :]
+        if isinstance(form, Exit):
+            flag = _flag(flags[form.kind], write, value=True)
+            if form.kind != "return":
+                flag.leading, flag.lines = form.leading, [_beside(flag.lines[0], form.beside)]
+            found.append(flag)
+            if any(not isinstance(each, Plain) or each.lines for each in rest):
+                raise CannotExpand(form.node, "what follows is never reached")
+            return [*found, *rest]
+        found.append(form)
+        kinds = exits([form], *flags)
+        if not kinds:
+            continue
+        if isinstance(form, Branch):
+            form.body, form.orelse = guarded(form.body, flags, write), guarded(form.orelse, flags, write)
+        elif isinstance(form, Kept) and not form.is_loop:
+            form.blocks = [(head, guarded(block, flags, write)) for head, block in form.blocks]
+        else:
+            raise CannotExpand(_node(form), "this loop is left from within one of Python's")
+        if not rest:
+            return found
+        if all(isinstance(each, Plain) and not each.lines for each in rest):
+            return [*found, *rest]
+        names = [flags[kind] for kind in flags if kind in kinds]
+        test = names[0]
+        for name in names[1:]:
+            test = f"{write.paddle}.logical_or({test}, {name})"
+        node = next(each.node for each in rest if each.node is not None)
+        assert node is not None
+        found.append(Branch(Code(test, frozenset(names)), [], guarded(rest, flags, write), node))
+        return found
+    return found
+
+
+def _node(form: Form) -> ast.AST:
+    return form.node or ast.Pass()
+
+
+def _beside(line: str, comment: str) -> str:
+    return f"{line}  {comment}" if comment else line
+
+
+def finished(forms: list[Form], write: Expressions) -> list[Form]:
+    """A block at whose end the function ends: what follows a `return` in a branch goes into the other one."""
+    for index, form in enumerate(forms):
+        if not exits([form], "return"):
+            continue
+        rest = forms[index + 1 :]
+        if isinstance(form, Branch):
+            leaves, other = always_leaves(form.body), always_leaves(form.orelse)
+            if leaves and other:
+                if any(not isinstance(each, Plain) or each.lines for each in rest):
+                    raise CannotExpand(form.node, "what follows is never reached")
+                form.orelse += rest
+            elif leaves:
+                form.orelse += rest
+            elif other:
+                form.body += rest
+            else:
+                raise CannotExpand(
+                    form.node, "some ways through this return and others go on; write `else` for them"
+                )
+            form.body, form.orelse = finished(form.body, write), finished(form.orelse, write)
+            if not (always_leaves(form.body) and always_leaves(form.orelse)):
+                raise CannotExpand(
+                    form.node, "the function's end is reached without `return` on some way", "PD11"
+                )
+            form.returns = True
+            write.applied("PS07", form.node)
+            return [*forms[:index], form]
+        if isinstance(form, Exit):
+            return forms
+        if isinstance(form, Kept) and not form.is_loop:
+            for place, (head, block) in enumerate(form.blocks):
+                if exits(block, "return"):
+                    done = finished(block, write)
+                    if not always_leaves(done):
+                        raise CannotExpand(form.node, "some ways through this return and others go on")
+                    form.blocks[place] = (head, done)
+            continue
+        raise CannotExpand(_node(form), "a tensor decides on a `return` in a loop of Python's")
+    return forms

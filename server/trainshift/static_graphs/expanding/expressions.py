@@ -1,0 +1,477 @@
+"""Expressions in the words of the graph (PS08-PS12): logical operators, casts, sizes, ternaries."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any, ClassVar
+
+from trainshift.core.names.script import Script
+from trainshift.static_graphs.expanding.forms import Code, Info, reading_names
+from trainshift.static_graphs.expanding.knowledge import Knowledge, info_of
+from trainshift.static_graphs.expanding.refusal import CannotExpand, MustBeTensors
+from trainshift.static_graphs.expanding.words import (
+    FAMILY,
+    FROZEN,
+    NUMBER_TYPES,
+    SIGNS,
+    TO_NUMPY,
+    VALUE_NEEDED,
+)
+from trainshift.static_graphs.reading.function import Truth
+
+_CASTS = {"int": "int64", "float": "float32", "bool": "bool"}
+_YET = ", which a graph does not have yet"
+_KEEP = (ast.Is, ast.IsNot)
+_MEMBERSHIP = (ast.In, ast.NotIn)
+
+
+class Expressions:
+    """Writes the expressions of one function; each place that cannot be written raises CannotExpand."""
+
+    def __init__(self, knowledge: Knowledge, script: Script, paddle: str) -> None:
+        self.knowledge = knowledge
+        self.script = script
+        self.paddle = paddle
+        self.source = script.code.source
+        self.rules: dict[str, ast.AST] = {}
+        self.needs: set[str] = set()
+        self.pinned: frozenset[str] = frozenset()
+        self._given: set[ast.AST] = set()
+
+    # Text
+
+    def code(self, node: ast.expr) -> Code:
+        """The text of an expression, and what it reads."""
+        return Code(self.text(node), reading_names(node))
+
+    def text(self, node: ast.AST) -> str:
+        """The text of an expression or a simple statement."""
+        span = self.script.span(node, self.knowledge.function.scope)
+        return self.rewritten(span.start, span.end, node)
+
+    def rewritten(self, start: int, end: int, node: ast.AST) -> str:
+        """A stretch of text with what changes in a node replaced."""
+        pieces, at = [], start
+        for first, last, text in sorted(self._edits(node)):
+            pieces += [self.source.text[at:first], text]
+            at = last
+        return "".join([*pieces, self.source.text[at:end]])
+
+    def _edits(self, node: ast.AST) -> Iterator[tuple[int, int, str]]:
+        new = self._new(node)
+        if new is not None:
+            span = self.script.span(node, self.knowledge.function.scope)
+            yield span.start, span.end, new
+            return
+        for child in ast.iter_child_nodes(node):
+            if not isinstance(child, ast.stmt):
+                yield from self._edits(child)
+
+    def _new(self, node: ast.AST) -> str | None:
+        for kind, write in self._WRITERS.items():
+            if isinstance(node, kind):
+                return write(self, node)
+        return None
+
+    def applied(self, code: str, node: ast.AST) -> None:
+        """Note that a rule was applied."""
+        self.rules.setdefault(code, node)
+
+    # Conditions
+
+    def condition(self, node: ast.expr, truth: Truth) -> Code:
+        """A condition as the graph takes it: a tensor of type bool, or what Python takes."""
+        return Code(self._condition(node, truth), reading_names(node))
+
+    def _condition(self, node: ast.expr, truth: Truth) -> str:
+        if isinstance(node, ast.BoolOp):
+            return self._logical(node)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return self._negated(node, truth)
+        value = self.knowledge.kind(node)
+        text = self.text(node)
+        if isinstance(node, ast.Compare) or value.dtype == "bool" or value.is_python:
+            if value.is_python and not isinstance(node, ast.Compare) and self.knowledge.changes(node):
+                raise CannotExpand(
+                    node, f"`{text}` is a number in Python and a tensor in a graph; compare it"
+                )
+            return text
+        if value.is_tensor and value.dtype:
+            self.applied("PS08", node)
+            return f"{_operand(text, node)} > 0"
+        if value.is_tensor:
+            raise CannotExpand(
+                node,
+                f"Trainshift cannot tell whether `{_short(text)}` is of type bool; compare it, as in `> 0`",
+            )
+        return text
+
+    def _logical(self, node: ast.BoolOp) -> str:
+        """`and` and `or`, which in a graph always look at both sides."""
+        word = "logical_and" if isinstance(node.op, ast.And) else "logical_or"
+        texts = [self.operand(each) for each in node.values]
+        for index, right in enumerate(node.values[1:], 1):
+            guarding = frozenset[str]().union(*map(self._guarding, node.values[:index]))
+            for each in ast.walk(right):
+                if isinstance(each, ast.Subscript) and not self.knowledge.is_size(each):
+                    if reading_names(each) & guarding:
+                        what = "a graph looks at both sides, and the left one may guard the right"
+                        raise CannotExpand(right, what, "PD15")
+        self.applied("PS08", node)
+        found = texts[0]
+        for text in texts[1:]:
+            found = f"{self.paddle}.{word}({found}, {text})"
+        return found
+
+    def _guarding(self, node: ast.AST) -> frozenset[str]:
+        """The names of which a condition asks the number or the size, as one does before indexing."""
+        if isinstance(node, ast.Subscript) and not self.knowledge.is_size(node):
+            return frozenset()
+        if isinstance(node, ast.Name):
+            return frozenset({node.id})
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and not self.knowledge.has_size(node)
+        ):
+            return frozenset[str]().union(*map(self._guarding, node.args))
+        return frozenset[str]().union(*map(self._guarding, ast.iter_child_nodes(node)))
+
+    def operand(self, node: ast.expr) -> str:
+        """One side of a logical operator: a tensor of type bool in every way to run it."""
+        truth = self.knowledge.truth(node)
+        value = self.knowledge.kind(node)
+        if isinstance(node, ast.BoolOp | ast.UnaryOp):
+            if truth is Truth.GRAPH:
+                return self._condition(node, truth)
+        elif value.is_tensor:
+            return self._condition(node, Truth.GRAPH)
+        changed = reading_names(node) & self.knowledge.became_tensors
+        if value.is_python and isinstance(node, ast.Compare) and (changed or self.knowledge.has_size(node)):
+            if self.knowledge.has_size(node) or changed & self.pinned:
+                return self._condition(node, Truth.GRAPH)
+            raise MustBeTensors(changed)
+        raise CannotExpand(
+            node, "one side of this condition is no tensor, or may be none; ask for it in an `if` of its own"
+        )
+
+    def _negated(self, node: ast.UnaryOp, truth: Truth) -> str:
+        if truth is not Truth.GRAPH:
+            raise CannotExpand(node, "this may be a tensor or not; Trainshift cannot tell")
+        self.applied("PS08", node)
+        return f"{self.paddle}.logical_not({self._condition(node.operand, truth)})"
+
+    # What is written anew
+
+    def _choice(self, node: ast.BoolOp) -> str | None:
+        if self.knowledge.truth(node) is Truth.PYTHON and not self.knowledge.changes(node):
+            return None
+        if self.knowledge.truth(node) is Truth.PYTHON:
+            return None
+        raise CannotExpand(node, "the value of `and` or `or` of tensors is not what Python gives", "PD15")
+
+    def _not(self, node: ast.UnaryOp) -> str | None:
+        if not isinstance(node.op, ast.Not) or self.knowledge.truth(node) is Truth.PYTHON:
+            return None
+        return self._negated(node, self.knowledge.truth(node))
+
+    def _comparison(self, node: ast.Compare) -> str | None:
+        parts = [node.left, *node.comparators]
+        is_tensor = any(self.knowledge.kind(each).tensor is not None for each in parts)
+        if not (is_tensor or self.knowledge.changes(node)) or all(isinstance(op, _KEEP) for op in node.ops):
+            return None
+        if any(isinstance(op, _MEMBERSHIP) for op in node.ops):
+            raise CannotExpand(node, f"`in` needs the value of a tensor{_YET}", "PD16")
+        for each in parts:
+            if self.knowledge.is_shape(each) or self.knowledge.kind(each).python & {
+                "list",
+                "tuple",
+                "str",
+                "None",
+            }:
+                raise CannotExpand(node, "a tensor is compared with something of Python's", "PD01")
+        if len(parts) == 2:
+            return None
+        if not all(isinstance(each, ast.Name | ast.Constant) for each in parts[1:-1]) or not is_tensor:
+            raise CannotExpand(
+                node, "a graph has no chained comparison; write two, with a name in between", "PD16"
+            )
+        texts = [self.text(each) for each in parts]
+        for one, two in pairwise(parts):
+            if not (self.knowledge.kind(one).is_tensor or self.knowledge.kind(two).is_tensor):
+                raise CannotExpand(node, "one half of this comparison is no tensor", "PD16")
+        self.applied("PS08", node)
+        pairs = [
+            f"{one} {SIGNS[kind.__class__]} {two}"
+            for one, kind, two in zip(texts, node.ops, texts[1:], strict=False)
+        ]
+        found = pairs[0]
+        for pair in pairs[1:]:
+            found = f"{self.paddle}.logical_and({found}, {pair})"
+        return found
+
+    def _ternary(self, node: ast.IfExp) -> str | None:
+        truth = self.knowledge.truth(node)
+        if truth is Truth.PYTHON and not self.knowledge.changes(node.test):
+            return None
+        one, other = info_of(self.knowledge.kind(node.body)), info_of(self.knowledge.kind(node.orelse))
+        self.same(node, one, other, "the two values")
+        texts = [self.handed(each, info) for each, info in ((node.body, one), (node.orelse, other))]
+        dtype = one.dtype or other.dtype
+        if one.is_number != other.is_number:
+            texts = [
+                self.number(text, dtype) if info.is_number else text
+                for text, info in zip(texts, (one, other), strict=True)
+            ]
+        elif one.is_number:
+            texts = [self.number(text, NUMBER_TYPES[one.number]) for text in texts]
+        is_swapped = truth is Truth.EITHER and isinstance(node.test, ast.UnaryOp)
+        test = node.test.operand if is_swapped and isinstance(node.test, ast.UnaryOp) else node.test
+        if is_swapped:
+            texts.reverse()
+        self.applied("PS12", node)
+        name = self.cond(is_sure=truth is Truth.GRAPH)
+        return f"{name}({self._condition(test, truth)}, lambda: {texts[0]}, lambda: {texts[1]})"
+
+    def cond(self, *, is_sure: bool) -> str:
+        """What `cond` is called, by whether its condition is a tensor for sure."""
+        if is_sure:
+            return f"{self.paddle}.static.nn.cond"
+        self.needs.add("static_cond")
+        return "static_cond"
+
+    def number(self, text: str, dtype: str) -> str:
+        """A number as a tensor."""
+        return f'{self.paddle}.full([], {text}, dtype="{dtype}")'
+
+    def handed(self, node: ast.expr, info: Info) -> str:
+        """An expression as a branch gives it on: a name that stays as it is gets a tensor of its own."""
+        text = self.text(node)
+        if info.other or info.container or info.array:
+            raise CannotExpand(
+                node, f"`{_short(text)}` is no tensor or number, and a graph gives on nothing else", "PD12"
+            )
+        if isinstance(node, ast.Name | ast.Attribute | ast.Subscript) and info.is_tensor:
+            self.applied("PS17", node)
+            return f"{self.paddle}.assign({text})"
+        if isinstance(node, ast.Name | ast.Attribute) and info.unknown:
+            raise CannotExpand(node, f"Trainshift cannot tell whether `{_short(text)}` is a tensor")
+        return text
+
+    def same(self, node: ast.AST, one: Info, other: Info, what: str) -> None:
+        """Refuse what the two ways of a `cond` cannot both give."""
+        for info in (one, other):
+            if info.other or info.container or info.array:
+                raise CannotExpand(node, f"{what} are no tensors or numbers on some way", "PD12")
+        if one.is_number and other.is_number:
+            if one.number != other.number or one.number == "mixed":
+                raise CannotExpand(node, f"{what} are of different types of numbers; a graph has one", "PD12")
+            return
+        if one.is_number or other.is_number:
+            number, tensor = (one, other) if one.is_number else (other, one)
+            fits = tensor.dtype.startswith(FAMILY.get(number.number, "?"))
+            if not (tensor.is_tensor and tensor.rank == 0 and fits):
+                raise CannotExpand(node, f"{what} are a number on one way and a tensor on the other", "PD12")
+            return
+        if one.dtype and other.dtype and one.dtype != other.dtype:
+            raise CannotExpand(
+                node, f"{what} are {one.dtype} on one way and {other.dtype} on the other", "PD12"
+            )
+        if one.rank is not None and other.rank is not None and one.rank != other.rank:
+            raise CannotExpand(node, f"{what} have different numbers of dimensions", "PD12")
+
+    def _call(self, node: ast.Call) -> str | None:
+        name = getattr(node.func, "id", "")
+        values = [self.knowledge.kind(each) for each in node.args]
+        if name in _CASTS and len(values) == 1 and not self.script.module_bindings.get(name):
+            return self._cast(node, name)
+        if name == "len" and len(values) == 1:
+            return self._length(node)
+        self._check_call(node, name)
+        return None
+
+    def _cast(self, node: ast.Call, name: str) -> str | None:
+        value = self.knowledge.kind(node.args[0])
+        if value.tensor is None and not (value.is_python and self.knowledge.changes(node.args[0])):
+            if value.unknown:
+                raise CannotExpand(node, "this may be a tensor or not; Trainshift cannot tell", "")
+            return None
+        if not value.is_tensor and not value.is_python:
+            raise CannotExpand(node, "this may be a tensor or not; Trainshift cannot tell")
+        if value.is_python and name == "int" and value.among("int", "bool"):
+            return self.text(node.args[0])
+        if value.is_python or (name == "bool" and value.dtype != "bool"):
+            raise CannotExpand(node, f"`{name}()` needs a value here{_YET}", "PD16")
+        text = self.text(node.args[0])
+        rank = value.tensor.rank if value.tensor is not None else None
+        if rank != 0:
+            text = f"{self.paddle}.reshape({text}, [])"
+        dtype = "float64" if name == "float" and value.dtype == "float64" else _CASTS[name]
+        self.applied("PS09", node)
+        return f'{self.paddle}.cast({text}, "{dtype}")'
+
+    def _length(self, node: ast.Call) -> str | None:
+        value = self.knowledge.kind(node.args[0])
+        if self.knowledge.is_shape(node.args[0]):
+            return self.source_of(node)
+        if value.array:
+            self.applied("PS11", node)
+            return f"{self.paddle}.tensor.array_length({self.text(node.args[0])})"
+        if not self.knowledge.is_length(node):
+            if value.unknown:
+                raise CannotExpand(node, "this may be a tensor or not; Trainshift cannot tell")
+            return None
+        if not value.is_tensor:
+            raise CannotExpand(node, "this may be a tensor, and may be a list")
+        self.applied("PS11", node)
+        return f"{self.paddle}.shape({self.text(node.args[0])})[0]"
+
+    def _check_call(self, node: ast.Call, name: str) -> None:
+        known = self.knowledge
+        given = [*node.args, *(each.value for each in node.keywords)]
+        tensors = [each for each in given if known.kind(each).tensor is not None]
+        changed = [each for each in given if known.kind(each).tensor is None and known.changes(each)]
+        named = known.function.named.get(node, frozenset())
+        method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        if name in VALUE_NEEDED and (tensors or changed) and not known.function.calls.get(node):
+            raise CannotExpand(node, f"`{name}()` needs the value of a tensor{_YET}", "PD16")
+        if named and all(full.startswith("paddle.") for full in named):
+            self._given.update(given)
+        if name == "isinstance" and tensors:
+            raise CannotExpand(node, "what a tensor is an instance of differs in a graph", "PD23")
+        if isinstance(node.func, ast.Attribute):
+            base = known.kind(node.func.value)
+            if method in TO_NUMPY and (base.tensor is not None or base.unknown):
+                raise CannotExpand(
+                    node,
+                    f"`.{method}()` needs the value of a tensor{_YET}",
+                    "PD03",
+                )
+            if method.endswith("_") and not method.endswith("__"):
+                raise CannotExpand(node, f"`{method}` writes into a tensor", "PD21")
+        for full in named:
+            if full.startswith(FROZEN):
+                raise CannotExpand(node, "a graph keeps what this gave at the first call", "PD24")
+            if full.rpartition(".")[2].endswith("_") and full.startswith("paddle."):
+                raise CannotExpand(node, f"`{full}` writes into a tensor", "PD21")
+            if not full.startswith("paddle.") and (tensors or changed):
+                raise CannotExpand(node, f"`{full}` needs the value of a tensor{_YET}", "PD03")
+        if changed and not any(full.startswith("paddle.") for full in named):
+            if name not in ("abs", "print", "isinstance"):
+                raise CannotExpand(
+                    node,
+                    f"`{_short(self.source_of(changed[0]))}` is a tensor in a graph; this may need a number",
+                )
+
+    def source_of(self, node: ast.AST) -> str:
+        """The text of a node as it stands."""
+        span = self.script.span(node, self.knowledge.function.scope)
+        return self.source.text[span.start : span.end]
+
+    def _subscript(self, node: ast.Subscript) -> str | None:
+        known = self.knowledge
+        if known.is_shape(node.value):
+            if isinstance(node.slice, ast.Slice):
+                return self._sizes(node)
+            if known.is_size(node):
+                assert isinstance(node.value, ast.Attribute)
+                if not known.kind(node.value.value).is_tensor:
+                    raise CannotExpand(node, "this may be a tensor, and may be something else")
+                self.applied("PS11", node)
+                return f"{self.paddle}.shape({self.text(node.value.value)})[{self.text(node.slice)}]"
+            return self.source_of(node)
+        base = known.kind(node.value)
+        index = node.slice
+        if base.is_python and not base.array and not isinstance(index, ast.Slice):
+            if known.kind(index).tensor is not None or known.changes(index):
+                raise CannotExpand(node, "the index is a tensor in a graph, and this is no tensor", "PD16")
+        return None
+
+    def _sizes(self, node: ast.AST) -> str | None:
+        """`x.shape` as a whole: only where all of its dimensions are known."""
+        shape = node.value if isinstance(node, ast.Subscript) else node
+        assert isinstance(shape, ast.Attribute)
+        tensor = self.knowledge.kind(shape.value).tensor
+        if (
+            tensor is not None
+            and tensor.shape is not None
+            and all(isinstance(each, int) for each in tensor.shape)
+        ):
+            return self.source_of(node)
+        if node in self._given:
+            self.applied("PS11", node)
+            return f"{self.paddle}.shape({self.text(shape.value)})"
+        raise CannotExpand(
+            node,
+            "a graph may not know all dimensions here; ask for the ones needed, as in `x.shape[0]`",
+            "PD01",
+        )
+
+    def _attribute(self, node: ast.Attribute) -> str | None:
+        if self.knowledge.is_shape(node) and isinstance(node.ctx, ast.Load):
+            return self._sizes(node)
+        return None
+
+    def _string(self, node: ast.JoinedStr) -> str | None:
+        for part in node.values:
+            if isinstance(part, ast.FormattedValue):
+                value = self.knowledge.kind(part.value)
+                if value.tensor is not None or value.unknown or self.knowledge.changes(part.value):
+                    raise CannotExpand(node, f"text needs the value of a tensor{_YET}", "PD16")
+        return self.source_of(node)
+
+    def _operation(self, node: ast.BinOp) -> str | None:
+        for one, other in ((node.left, node.right), (node.right, node.left)):
+            if self.knowledge.kind(one).python & {"list", "tuple", "str"} and isinstance(
+                node.op, ast.Mult | ast.Mod
+            ):
+                if self.knowledge.kind(other).tensor is not None or self.knowledge.changes(other):
+                    raise CannotExpand(
+                        node, "a list or text needs a number here, and a graph has none yet", "PD01"
+                    )
+        return None
+
+    def _comprehension(
+        self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
+    ) -> str | None:
+        for part in node.generators:
+            iterated = self.knowledge.kind(part.iter)
+            if iterated.tensor is not None or self.knowledge.changes(part.iter):
+                raise CannotExpand(node, "how often this is done is not known in a graph", "PD16")
+            for test in part.ifs:
+                if self.knowledge.truth(test) is not Truth.PYTHON:
+                    raise CannotExpand(test, "a comprehension has no `if` in a graph", "PD16")
+        return None
+
+    def _starred(self, node: ast.Starred) -> str | None:
+        if self.knowledge.kind(node.value).tensor is not None:
+            raise CannotExpand(node, "a graph cannot spread a tensor", "PD16")
+        return None
+
+    def _never(self, node: ast.AST) -> str | None:
+        raise CannotExpand(node, "`yield`, `await` and `:=` are not expanded")
+
+    _WRITERS: ClassVar[dict[Any, Callable[..., str | None]]] = {
+        ast.BoolOp: _choice,
+        ast.UnaryOp: _not,
+        ast.Compare: _comparison,
+        ast.IfExp: _ternary,
+        ast.Call: _call,
+        ast.Subscript: _subscript,
+        ast.Attribute: _attribute,
+        ast.JoinedStr: _string,
+        ast.BinOp: _operation,
+        (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp): _comprehension,
+        ast.Starred: _starred,
+        (ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr): _never,
+    }
+
+
+def _operand(text: str, node: ast.expr) -> str:
+    return text if isinstance(node, ast.Name | ast.Call | ast.Attribute | ast.Subscript) else f"({text})"
+
+
+def _short(text: str) -> str:
+    return " ".join(text.split())[:60]

@@ -1,0 +1,270 @@
+"""Forms: what a function is made of once it is expanded, and which names are live in it.
+
+A block is a list of forms.  Its text is written from them (`writing`), the names of `cond` and `while_loop`
+follow from what they read and bind.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from trainshift.static_graphs.reading.liveness import bound_by, read_in
+
+Names = frozenset[str]
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Text with the names that it reads; `number` tells that a number stands there, not a tensor."""
+
+    text: str
+    reads: Names = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Info:
+    """What a name is, as far as it matters for handing it on.
+
+    `number` is int, float or bool where it may be one; `other` tells that it may be anything of Python's that
+    is no number; `unknown` that it cannot be seen.  `is_alias` tells that another name stands for it too.
+    """
+
+    tensor: bool = False
+    number: str = ""
+    other: bool = False
+    unknown: bool = False
+    array: bool = False
+    unbound: bool = False
+    dtype: str = ""
+    rank: int | None = None
+    is_alias: bool = False
+    container: bool = False
+
+    @property
+    def is_tensor(self) -> bool:
+        """Whether it is a tensor and nothing else."""
+        return self.tensor and not (self.number or self.other or self.unknown or self.array)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is a number of Python and nothing else."""
+        return bool(self.number) and not (self.tensor or self.other or self.unknown or self.array)
+
+    def joined(self, other: Info) -> Info:
+        """What is one of two."""
+        same_kind = self.tensor == other.tensor
+        number = self.number or other.number
+        if self.number and other.number and self.number != other.number:
+            number = "float" if {self.number, other.number} == {"int", "float"} else "mixed"
+        return Info(
+            self.tensor or other.tensor,
+            number,
+            self.other or other.other,
+            self.unknown or other.unknown,
+            self.array or other.array,
+            self.unbound or other.unbound,
+            self.dtype if self.dtype == other.dtype or not same_kind else "",
+            self.rank if self.rank == other.rank or not same_kind else None,
+            self.is_alias or other.is_alias,
+            self.container or other.container,
+        )
+
+
+Env: TypeAlias = dict[str, Info]
+UNBOUND = Info(unbound=True)
+
+
+@dataclass(slots=True)
+class Plain:
+    """A statement as it stands, with its tensors' operations in the graph's words.
+
+    `gives` says what names it binds are, where the reading does not.
+    """
+
+    lines: list[str]
+    reads: Names = frozenset()
+    binds: tuple[str, ...] = ()
+    leading: list[str] = field(default_factory=list)
+    beside: str = ""
+    node: ast.stmt | None = None
+    gives: Env = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Exit:
+    """`break`, `continue` or `return` that tensors decide on."""
+
+    kind: str
+    node: ast.stmt
+    leading: list[str]
+    beside: str
+    value: ast.expr | None = None
+
+
+@dataclass(slots=True)
+class Kept:
+    """A compound statement that stays Python, around one that does not."""
+
+    blocks: list[tuple[Plain, list[Form]]]
+    node: ast.stmt
+    leading: list[str] = field(default_factory=list)
+    is_loop: bool = False
+    tail: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Branch:
+    """An `if` on a tensor (`is_sure`), or on what may be one."""
+
+    test: Code
+    body: list[Form]
+    orelse: list[Form]
+    node: ast.stmt
+    is_sure: bool = True
+    leading: list[str] = field(default_factory=list)
+    else_leading: list[str] = field(default_factory=list)
+    is_swapped: bool = False
+    returns: bool = False
+
+
+@dataclass(slots=True)
+class Loop:
+    """A loop over tensors, or over what may be tensors.
+
+    `before` are statements that begin it, `steps` what a counter becomes after each turn.
+    """
+
+    test: Code
+    body: list[Form]
+    node: ast.stmt
+    before: list[Plain] = field(default_factory=list)
+    steps: dict[str, str] = field(default_factory=dict)
+    leading: list[str] = field(default_factory=list)
+    test_flags: tuple[str, ...] = ()
+
+
+Form: TypeAlias = "Plain | Exit | Kept | Branch | Loop"
+
+
+def bound_in(forms: Sequence[Form]) -> dict[str, None]:
+    """The names that a block binds, in the order of their first binding."""
+    found: dict[str, None] = {}
+    for form in forms:
+        match form:
+            case Plain():
+                found.update(dict.fromkeys(form.binds))
+            case Kept():
+                for head, block in form.blocks:
+                    found.update(dict.fromkeys(head.binds))
+                    found.update(bound_in(block))
+            case Branch():
+                found.update(bound_in(form.body))
+                found.update(bound_in(form.orelse))
+            case Loop():
+                for each in form.before:
+                    found.update(dict.fromkeys(each.binds))
+                found.update(bound_in(form.body))
+    return found
+
+
+def loop_names(loop: Loop, live: Names) -> list[str]:
+    """The names that go from one turn to the next, or on to what follows."""
+    head = live_before(loop.body, live | frozenset(loop.steps)) | loop.test.reads | frozenset(loop.test_flags)
+    head |= frozenset(loop.test_flags)
+    bound = {**dict.fromkeys(loop.steps), **bound_in(loop.body)}
+    wanted = head | live | live_before(loop.body, head | live | frozenset(loop.steps))
+    return [name for name in bound if name in wanted]
+
+
+def live_before(forms: Sequence[Form], live: Names) -> Names:
+    """The names that may be read from the start of a block on, before it binds them."""
+    for form in reversed(forms):
+        live = _before(form, live)
+    return live
+
+
+def _before(form: Form, live: Names) -> Names:
+    match form:
+        case Plain():
+            is_whole = (
+                form.node is None or not hasattr(form.node, "body") or isinstance(form.node, _FUNCTIONS)
+            )
+            return (live - frozenset(form.binds if is_whole else ())) | form.reads
+        case Exit():
+            return live | (read_in(form.value) if form.value is not None else frozenset())
+        case Branch():
+            return live_before(form.body, live) | live_before(form.orelse, live) | form.test.reads
+        case Loop():
+            head = live | form.test.reads | frozenset(form.test_flags) | frozenset(form.steps)
+            for _ in range(3):
+                head |= live_before(form.body, head)
+            return live_before(form.before, head)
+        case Kept():
+            head = live
+            for _ in range(3 if form.is_loop else 1):
+                for top, block in form.blocks:
+                    head |= (live_before(block, head) - frozenset(top.binds)) | top.reads
+            return head
+    raise AssertionError(form)
+
+
+def walk(forms: Sequence[Form]) -> Iterator[Form]:
+    """Every form of a block and of those in it."""
+    for form in forms:
+        yield form
+        match form:
+            case Kept():
+                for _, block in form.blocks:
+                    yield from walk(block)
+            case Branch():
+                yield from walk(form.body)
+                yield from walk(form.orelse)
+            case Loop():
+                yield from walk(form.body)
+
+
+def exits(forms: Sequence[Form], *kinds: str) -> Names:
+    """The kinds of ways out that a block has."""
+    return frozenset(form.kind for form in walk(forms) if isinstance(form, Exit) and form.kind in kinds)
+
+
+def always_leaves(forms: Sequence[Form]) -> bool:
+    """Whether the end of a block is never reached."""
+    told = [each for each in forms if not (isinstance(each, Plain) and not each.lines)]
+    if not told:
+        return False
+    last = told[-1]
+    match last:
+        case Exit():
+            return True
+        case Plain():
+            return isinstance(last.node, ast.Return | ast.Raise | ast.Break | ast.Continue)
+        case Branch():
+            return last.returns or (always_leaves(last.body) and always_leaves(last.orelse))
+        case Kept():
+            is_whole = isinstance(last.node, ast.If) and len(last.blocks) > 1
+            is_with = isinstance(last.node, ast.With)
+            return (is_whole or is_with) and all(always_leaves(block) for _, block in last.blocks)
+    return False
+
+
+def binding_names(node: ast.stmt) -> tuple[str, ...]:
+    """The names that a simple statement binds, in text order."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return (node.name,)
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return tuple((each.asname or each.name.partition(".")[0]) for each in node.names)
+    return tuple(dict.fromkeys(bound_by(node)))
+
+
+def reading_names(node: ast.AST) -> Names:
+    """The names that a statement or expression reads."""
+    found = read_in(node)
+    for each in ast.walk(node):
+        if isinstance(each, ast.AugAssign) and isinstance(each.target, ast.Name):
+            found |= {each.target.id}
+    return found

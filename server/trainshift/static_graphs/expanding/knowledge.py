@@ -1,0 +1,212 @@
+"""Knowledge: what the names of a function are once it is expanded: numbers may have become tensors."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import replace
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.text.facts import Statement
+from trainshift.static_graphs.expanding.forms import Env, Info, Names
+from trainshift.static_graphs.reading.function import StaticFunction, Truth
+from trainshift.static_graphs.reading.kinds import Dim, Tensor, Value
+from trainshift.static_graphs.reading.liveness import bound_by, own_parts
+
+_CONTAINERS = frozenset({"list", "dict", "tuple", "set"})
+_NUMBERS = frozenset({"int", "float", "bool"})
+_COMPOUND = (ast.If, ast.While, ast.For)
+
+
+def info_of(value: Value) -> Info:
+    """What a value is, as far as it matters for handing it on."""
+    numbers = value.python & _NUMBERS
+    number = next(iter(numbers), "") if len(numbers) < 2 else "mixed"
+    return Info(
+        tensor=value.tensor is not None,
+        number="float" if numbers == {"int", "float"} else number,
+        other=bool(value.python - _NUMBERS),
+        unknown=value.unknown or value.is_nothing,
+        array=value.array,
+        unbound=value.unbound,
+        dtype="" if value.dtype == "number" else value.dtype,
+        rank=value.tensor.rank if value.tensor is not None else None,
+        container=bool(value.python & _CONTAINERS),
+    )
+
+
+class Knowledge:
+    """What is known of a function while it is expanded."""
+
+    def __init__(self, function: StaticFunction) -> None:
+        self.function = function
+
+    def kind(self, node: ast.AST) -> Value:
+        """What an expression is in the function as it stands."""
+        return self.function.kind(node)
+
+    @cached_property
+    def became_tensors(self) -> Names:
+        """The names of numbers that are tensors in the graph, because control flow or sizes make them so."""
+        found: frozenset[str] = frozenset()
+        while True:
+            grown = found | frozenset(self._grown(found))
+            if grown == found:
+                return found
+            found = grown
+
+    def _grown(self, known: Names) -> Iterator[str]:
+        for statement in self.function.statements:
+            node = statement.node
+            if isinstance(node, _COMPOUND) and self.truth_with(node, known) is not Truth.PYTHON:
+                live = self.function.live_after(statement)
+                is_loop = not isinstance(node, ast.If)
+                for inner in statement.walk():
+                    for each in own_parts(inner.node):
+                        if not isinstance(each, ast.Name) or not isinstance(each.ctx, ast.Store):
+                            continue
+                        if self.kind(each).python & _NUMBERS and (is_loop or each.id in live):
+                            yield each.id
+            elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and node.value is not None:
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                is_number = not isinstance(self.kind(node.value).tensor, Tensor)
+                if (is_number and self.reads_any(node.value, known)) or self._gives_sizes(node.value):
+                    for target in targets:
+                        if isinstance(target, ast.Name | ast.Tuple | ast.List):
+                            yield from bound_by(target)
+
+    def _gives_sizes(self, node: ast.expr) -> bool:
+        """Whether an expression gives sizes, or what is worked out from them."""
+        if isinstance(node, ast.BinOp):
+            return self._gives_sizes(node.left) or self._gives_sizes(node.right)
+        if isinstance(node, ast.Tuple | ast.List):
+            return any(map(self._gives_sizes, node.elts))
+        return self.is_size(node) or self.is_shape(node)
+
+    def truth_with(self, node: ast.AST, known: Names) -> Truth:
+        """What control flow becomes, where some numbers are tensors."""
+        found = self.function.truth(node)
+        if isinstance(node, ast.For | ast.While) and found is Truth.PYTHON and node in self.left_by_tensors:
+            return Truth.GRAPH
+        test = node.iter if isinstance(node, ast.For) else getattr(node, "test", node)
+        if found is Truth.PYTHON and not _is_identity(test):
+            if self.reads_any(test, known) or (self.has_size(test) and not isinstance(node, ast.Assert)):
+                return Truth.EITHER
+        return found
+
+    def truth(self, node: ast.AST) -> Truth:
+        """What control flow becomes."""
+        return self.truth_with(node, self.became_tensors)
+
+    @cached_property
+    def left_by_tensors(self) -> frozenset[ast.AST]:
+        """The loops that a `break`, `continue` or `return` under a tensor's condition leaves."""
+        found: set[ast.AST] = set()
+        for statement in self.function.statements:
+            if not isinstance(statement.node, ast.Break | ast.Continue | ast.Return):
+                continue
+            around = self.function.graph_around(statement, Truth.GRAPH, Truth.EITHER)
+            for loop in self.function.loops_around(statement):
+                if any(each is not loop and loop in each.ancestors() for each in around):
+                    found.add(loop.node)
+                if not isinstance(statement.node, ast.Return):
+                    break
+        return frozenset(found)
+
+    def reads_any(self, node: ast.AST, known: Names) -> bool:
+        """Whether an expression reads such a number where its value counts."""
+        return any(
+            isinstance(each, ast.Name) and each.id in known and isinstance(each.ctx, ast.Load)
+            for each in ast.walk(node)
+        )
+
+    def changes(self, node: ast.AST) -> bool:
+        """Whether a number that an expression gives is a tensor in the graph."""
+        return self.reads_any(node, self.became_tensors) or self.has_size(node)
+
+    def has_size(self, node: ast.AST) -> bool:
+        """Whether a size that a graph does not know is read in an expression."""
+        return any(self.is_size(each) for each in ast.walk(node))
+
+    def is_size(self, node: ast.AST) -> bool:
+        """Whether it is ``x.shape[0]``, ``len(x)`` or ``x.shape`` of sizes that a graph may not know."""
+        if isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Slice):
+            return self.is_shape(node.value) and not isinstance(self.size_at(node), int)
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "len" and len(node.args) == 1:
+            return self.is_length(node)
+        return False
+
+    def is_length(self, node: ast.Call) -> bool:
+        """Whether `len(x)` is of a tensor of an unknown length."""
+        value = self.kind(node.args[0])
+        if value.tensor is None:
+            return False
+        shape = value.tensor.shape
+        return not (shape and isinstance(shape[0], int))
+
+    def is_shape(self, node: ast.AST) -> bool:
+        """Whether an expression is a tensor's `shape`."""
+        return (
+            isinstance(node, ast.Attribute)
+            and node.attr == "shape"
+            and self.kind(node.value).tensor is not None
+        )
+
+    def size_at(self, node: ast.Subscript) -> int | Dim:
+        """The size that `x.shape[i]` asks for, where it is a number in every way to run it."""
+        assert isinstance(node.value, ast.Attribute)
+        tensor = self.kind(node.value.value).tensor
+        index = self.kind(node.slice).constant
+        if tensor is None or tensor.shape is None or not isinstance(index, int):
+            return Dim.ANY
+        return tensor.shape[index] if -len(tensor.shape) <= index < len(tensor.shape) else Dim.ANY
+
+    def bind(self, env: Env, node: ast.stmt) -> None:
+        """Note what the names are that a statement binds."""
+        value = getattr(node, "value", None)
+        is_alias = isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(
+            value, ast.Name | ast.Attribute | ast.Subscript | ast.IfExp | ast.Tuple
+        )
+        for each in own_parts(node):
+            if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
+                info = replace(info_of(self.kind(each)), is_alias=is_alias, unbound=False)
+                augmented = isinstance(node, ast.AugAssign) and each.id in self.became_tensors
+                if info.number and value is not None and (augmented or self.changes(value)):
+                    info = replace(info, tensor=True)
+                if info.tensor and info.rank is None and value is not None and self._is_scalar(value, env):
+                    info = replace(info, rank=0)
+                env[each.id] = info
+
+    def at_start(self) -> Env:
+        """The names at the beginning of the function: parameters, by how they are used first."""
+        function = self.function
+        found = {name: info_of(value) for name, value in function.closure.items()}
+        found.update({name: info_of(value) for name, value in function.parameters.items()})
+        seen: set[str] = set()
+        for statement in function.statements:
+            for each in own_parts(statement.node):
+                if isinstance(each, ast.Name) and each.id in function.parameters and each.id not in seen:
+                    kind = self.kind(each)
+                    if isinstance(each.ctx, ast.Load) and not kind.is_nothing:
+                        found[each.id] = info_of(kind)
+                    seen.add(each.id)
+        return found
+
+    def _is_scalar(self, node: ast.expr, env: Env) -> bool:
+        """Whether an expression surely has no dimensions."""
+        if isinstance(node, ast.BinOp):
+            return self._is_scalar(node.left, env) and self._is_scalar(node.right, env)
+        if isinstance(node, ast.Name) and node.id in env:
+            info = env[node.id]
+            return not (info.other or info.unknown or info.array) and (info.is_number or info.rank == 0)
+        value = self.kind(node)
+        info = info_of(value)
+        return info.is_number or (info.is_tensor and info.rank == 0)
+
+    def before(self, statement: Statement) -> Env:
+        """The names before a compound statement."""
+        return {name: info_of(value) for name, value in self.function.before.get(statement, {}).items()}
+
+
+def _is_identity(node: ast.AST) -> bool:
+    return isinstance(node, ast.Compare) and all(isinstance(each, ast.Is | ast.IsNot) for each in node.ops)

@@ -1,0 +1,180 @@
+"""Places: the lines, comments and indentation of the statements of a function."""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+
+from trainshift.core.text.facts import Statement
+from trainshift.static_graphs.expanding.expressions import Expressions
+
+
+class Comments:
+    """The comments of a file by their lines."""
+
+    def __init__(self, text: str) -> None:
+        self.at: dict[int, tuple[int, str]] = {}
+        for token in tokenize.generate_tokens(io.StringIO(text, newline="").readline):
+            if token.type == tokenize.COMMENT:
+                self.at[token.start[0]] = (token.start[1], token.string.rstrip("\r"))
+
+
+class Places:
+    """Where the statements of one function stand, and which comments are theirs."""
+
+    def __init__(self, expressions: Expressions, comments: Comments) -> None:
+        self.write = expressions
+        self.know = expressions.knowledge
+        self.comments = comments
+        self.source = expressions.source
+        self._graph = 0
+
+    def _lines_of(self, node: ast.AST) -> tuple[int, int]:
+        span = self.write.script.span(node, self.know.function.scope)
+        return self.source.line_of(span.start) + 1, self.source.line_of(span.end) + 1
+
+    def _first_line(self, statement: Statement) -> int:
+        node = statement.node
+        decorators = getattr(node, "decorator_list", ())
+        return min(self._lines_of(each)[0] for each in (node, *decorators))
+
+    def _line(self, number: int) -> str:
+        starts = self.source.line_starts
+        end = starts[number] if number < len(starts) else len(self.source.text)
+        return self.source.text[starts[number - 1] : end].rstrip("\r\n")
+
+    def _leading(self, after: int, before: int, least: int = 0) -> list[str]:
+        """The comments and empty lines between two lines, those of at least a column."""
+        found = []
+        for number in range(after + 1, before):
+            if number in self.comments.at:
+                column, text = self.comments.at[number]
+                if column >= least:
+                    found.append(text)
+            elif not self._line(number).strip():
+                found.append("")
+        return found
+
+    def beside(self, node: ast.AST) -> str:
+        """The comment at the end of a statement's last line."""
+        end = self._lines_of(node)[1]
+        return self.comments.at[end][1] if end in self.comments.at else ""
+
+    def _in_header(self, statement: Statement, first: list[Statement], *inside: ast.AST) -> list[str]:
+        """The comments of a header that are in none of its expressions."""
+        start = self._first_line(statement)
+        body_on_line = first and self._first_line(first[0]) == start
+        stop = self._header_end(first) + 1 if first and not body_on_line else start + 1
+        held = {line for node in inside for line in range(self._lines_of(node)[0], self._lines_of(node)[1])}
+        found = []
+        for line in range(start, stop):
+            if line in self.comments.at and line not in held and not body_on_line:
+                if self.comments.at[line][0] > statement_column(statement) or line == start:
+                    found.append(self.comments.at[line][1])
+        return found
+
+    def _end_of(self, statement: Statement) -> int:
+        """The last line of a statement, with the comments that stand deeper below it."""
+        end = self._lines_of(statement.node)[1]
+        if not statement.branches:
+            return end
+        line, column = end + 1, statement_column(statement)
+        last = end
+        while line <= len(self.source.line_starts):
+            if line in self.comments.at and not self._line(line)[: self.comments.at[line][0]].strip():
+                if self.comments.at[line][0] <= column:
+                    break
+                last = line
+            elif self._line(line).strip():
+                break
+            line += 1
+        return last
+
+    def last_line(self, block: list[Statement]) -> int:
+        """The last line of a function's body, with the comments that belong to it."""
+        last, column = self._end_of(block[-1]), statement_column(block[0])
+        line = last + 1
+        while line <= len(self.source.line_starts):
+            if line in self.comments.at and not self._line(line)[: self.comments.at[line][0]].strip():
+                if self.comments.at[line][0] < column:
+                    break
+                last = line
+            elif self._line(line).strip():
+                break
+            line += 1
+        return last
+
+    def _tail(self, end: int) -> str:
+        """The comment that stands right behind a statement."""
+        line = self.source.line_of(end) + 1
+        if line not in self.comments.at:
+            return ""
+        between = self.source.text[end : self.source.line_starts[line - 1] + self.comments.at[line][0]]
+        return self.comments.at[line][1] if not between.strip() else ""
+
+    def _relative(self, text: str, start: int, node: ast.stmt) -> list[str]:
+        """Lines without the statement's own indentation; lines within strings begin with a mark."""
+        column = start - self.source.line_start(start)
+        margin = self.source.text[start - column : start]
+        raw = "\0"
+        first, *rest = (
+            text.splitlines()
+            if not any(c in text for c in "\f\v\x1c\x1d\x1e\x85\u2028\u2029")
+            else text.replace("\r\n", "\n").split("\n")
+        )
+        inside = self._lines_in_strings(node)
+        found = [first]
+        base = self.source.line_of(start) + 1
+        for index, line in enumerate(rest, 1):
+            if base + index in inside:
+                found.append(raw + line)
+            else:
+                found.append(line[len(margin) :] if not line[: len(margin)].strip() else line.lstrip())
+        return found
+
+    def _lines_in_strings(self, node: ast.AST) -> set[int]:
+        found: set[int] = set()
+        for each in ast.walk(node):
+            if isinstance(each, ast.JoinedStr) or (
+                isinstance(each, ast.Constant) and isinstance(each.value, str | bytes)
+            ):
+                if hasattr(each, "lineno"):
+                    first, last = self._lines_of(each)
+                    found.update(range(first + 1, last + 1))
+        return found
+
+    def _else_line(self, block: list[Statement]) -> int:
+        """The line of the `else` above a block."""
+        line = self._first_line(block[0]) - 1
+        if isinstance(block[0].node, ast.If) and self._line(line + 1).lstrip().startswith("elif"):
+            return line + 1
+        while line > 0 and not self._line(line).lstrip().startswith("else"):
+            line -= 1
+        return line
+
+    def _header_end(self, block: list[Statement]) -> int:
+        line = self._first_line(block[0]) - 1
+        while not self._line(line).strip() or (
+            line in self.comments.at and not self._line(line)[: self.comments.at[line][0]].strip()
+        ):
+            line -= 1
+        return line
+
+    def _header_end_or(self, body: list[Statement], statement: Statement) -> int:
+        first = self._first_line(body[0])
+        start = self._first_line(statement)
+        return self._header_end(body) if first > start else start
+
+    def _last(self, block: list[Statement]) -> int:
+        return self._end_of(block[-1])
+
+
+def node_is_decorated(node: ast.stmt) -> bool:
+    """Whether decorators stand above a statement."""
+    return bool(getattr(node, "decorator_list", ()))
+
+
+def statement_column(statement: Statement) -> int:
+    """The column where a statement begins."""
+    return statement.node.col_offset

@@ -1,0 +1,381 @@
+"""Writing: forms as text, with the functions that `cond` and `while_loop` take (PS01, PS02, PS17, PS18)."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from trainshift.static_graphs.expanding.expressions import Expressions
+from trainshift.static_graphs.expanding.forms import (
+    UNBOUND,
+    Branch,
+    Env,
+    Exit,
+    Form,
+    Info,
+    Kept,
+    Loop,
+    Names,
+    Plain,
+    bound_in,
+    live_before,
+    loop_names,
+)
+from trainshift.static_graphs.expanding.knowledge import info_of
+from trainshift.static_graphs.expanding.refusal import CannotExpand, MustBeTensors
+from trainshift.static_graphs.expanding.words import NUMBER_TYPES
+from trainshift.static_graphs.reading.liveness import own_parts
+
+_MOST_LOOPS = 6
+_DEFINED = ("if_true", "if_false", "loop_cond", "loop_body")
+
+
+class Writer:
+    """Writes the blocks of one function; `unit` is what a deeper block begins with."""
+
+    def __init__(self, write: Expressions, unit: str) -> None:
+        self.write = write
+        self.unit = unit
+        self.lines: list[str] = []
+        self.raw: set[str] = set()
+        self._loops = 0
+        read = {
+            each.id
+            for each in ast.walk(write.knowledge.function.node)
+            if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)
+        }
+        made = {
+            each.name for each in ast.walk(write.knowledge.function.node) if isinstance(each, ast.FunctionDef)
+        }
+        self._named = {name: f"{name}_2" if name in read - made else name for name in _DEFINED}
+
+    # Lines
+
+    def _put(self, level: int, text: str) -> None:
+        if text.startswith("\0"):
+            self.lines.append(text[1:])
+            self.raw.add(text[1:])
+        else:
+            self.lines.append(self.unit * level + text if text else "")
+
+    def _put_all(self, level: int, lines: list[str]) -> None:
+        for each in lines:
+            self._put(level, each)
+
+    # Blocks
+
+    def block(self, forms: list[Form], env: Env, live: Names, level: int, *, returns: bool = False) -> None:
+        """Write a block; `env` is what its names are, before and then after it."""
+        for index, form in enumerate(forms):
+            after = live_before(forms[index + 1 :], live)
+            match form:
+                case Plain():
+                    self._plain(form, env, level, returns=returns)
+                case Exit():
+                    self._put_all(level, form.leading)
+                    self._return(form, form.value, env, level, form.beside)
+                case Kept():
+                    self._kept(form, env, after, level, returns=returns)
+                case Branch():
+                    self._branch(form, env, after, level)
+                case Loop():
+                    self._loop(form, env, after, level)
+
+    def _plain(self, form: Plain, env: Env, level: int, *, returns: bool) -> None:
+        self._put_all(level, form.leading)
+        node = form.node
+        if returns and isinstance(node, ast.Return):
+            comment = form.lines[-1].rpartition("  #")
+            self._return(form, node.value, env, level, f"#{comment[2]}" if comment[1] else "")
+            return
+        if returns and node is not None and any(isinstance(each, ast.Return) for each in ast.walk(node)):
+            if not isinstance(node, ast.FunctionDef | ast.Lambda):
+                raise CannotExpand(node, "a `return` here comes after one that a tensor decides on")
+        self._put_all(level, form.lines)
+        if form.gives:
+            env.update(form.gives)
+        elif node is not None and not hasattr(node, "body"):
+            self.write.knowledge.bind(env, node)
+        elif node is not None and not isinstance(node, ast.FunctionDef | ast.ClassDef):
+            self._bind_all(node, env)
+
+    def _bind_all(self, node: ast.stmt, env: Env) -> None:
+        """Note what is bound somewhere in a compound statement of Python's."""
+        before = dict(env)
+        for each in ast.walk(node):
+            if isinstance(each, ast.stmt):
+                self.write.knowledge.bind(env, each)
+        for name in {*before, *env}:
+            env[name] = before.get(name, UNBOUND).joined(env.get(name, UNBOUND))
+        if isinstance(node, ast.With):
+            for name in env:
+                env[name] = replace(env[name], unbound=before.get(name, Info()).unbound)
+        statement = next(
+            (each for each in self.write.knowledge.function.statements if each.node is node), None
+        )
+        ends = self.write.knowledge.function.ends.get(statement) if statement is not None else None
+        if ends is not None:
+            for name in list(env):
+                values = [info_of(end[name]) for end in ends if end is not None and name in end]
+                if values and all(name in end for end in ends if end is not None):
+                    joined = values[0]
+                    for value in values[1:]:
+                        joined = joined.joined(value)
+                    env[name] = replace(env[name], unbound=joined.unbound)
+
+    def _kept(self, form: Kept, env: Env, live: Names, level: int, *, returns: bool) -> None:
+        self._put_all(level, form.leading)
+        ends: list[Env] = []
+        before = dict(env)
+        if form.is_loop:
+            for _, block in form.blocks:
+                live = live | live_before(block, live)
+        for head, block in form.blocks:
+            self._put_all(level, head.lines)
+            inner = dict(before)
+            if head.node is not None:
+                for part in own_parts(head.node):
+                    if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+                        inner[part.id] = replace(info_of(self.write.knowledge.kind(part)), unbound=False)
+            self.block(block, inner, live, level + 1, returns=returns or self._returns(block))
+            ends.append(inner)
+        if not isinstance(form.node, ast.With) and (form.is_loop or len(form.blocks) == 1):
+            ends.append(before)
+        for name in {name for end in ends for name in end}:
+            found = ends[0].get(name, UNBOUND)
+            for end in ends[1:]:
+                found = found.joined(end.get(name, UNBOUND))
+            env[name] = found
+
+    def _returns(self, block: list[Form]) -> bool:
+        return any(isinstance(each, Branch) and each.returns for each in block)
+
+    # Branches
+
+    def _branch(self, form: Branch, env: Env, live: Names, level: int) -> None:
+        write = self.write
+        self._put_all(level, form.leading)
+        bound = {**bound_in(form.body), **bound_in(form.orelse)}
+        outs = [] if form.returns else [name for name in bound if name in live]
+        ends = [dict(env), dict(env)]
+        texts: list[list[str]] = []
+        names = [self._named["if_true"], self._named["if_false"]]
+        kept, self.lines = self.lines, []
+        for block, end in zip((form.body, form.orelse), ends, strict=True):
+            self.block(block, end, frozenset(outs), level + 1, returns=form.returns)
+            texts.append(self.lines)
+            self.lines = []
+        self.lines = kept
+        infos = [self._both(form.node, name, env, ends) for name in outs]
+        for place, (block, lines) in enumerate(zip((form.body, form.orelse), texts, strict=True)):
+            if place and form.else_leading:
+                self._put_all(level, form.else_leading)
+            mine = set(bound_in(block))
+            read = live_before(block, frozenset(outs) & frozenset(mine))
+            given = [f"{name}={name}" for name in bound if name in mine and name in read]
+            self._put(level, f"def {names[place]}({', '.join(given)}):")
+            self.lines += lines
+            handed = [
+                self._handed(form.node, name, infos[index], place, is_bound=name in mine)
+                for index, name in enumerate(outs)
+            ]
+            if handed:
+                self._put(level + 1, f"return {', '.join(handed)}")
+            elif not any(line.strip() and not line.strip().startswith("#") for line in lines):
+                self._put(level + 1, "pass")
+        order = names[::-1] if form.is_swapped else names
+        call = f"{write.cond(is_sure=form.is_sure)}({form.test.text}, {', '.join(order)})"
+        if form.returns:
+            self._put(level, f"return {call}")
+        elif outs:
+            self._put(level, f"{', '.join(outs)} = {call}")
+        else:
+            self._put(level, call)
+        for name, (one, other) in zip(outs, infos, strict=True):
+            is_number = one.is_number or other.is_number
+            dtype = (
+                NUMBER_TYPES.get(one.number, "")
+                if one.is_number and other.is_number
+                else one.dtype or other.dtype
+            )
+            known = one.joined(other)
+            env[name] = (
+                Info(tensor=True, dtype=dtype, rank=0)
+                if is_number
+                else replace(known, is_alias=False, unbound=False)
+            )
+        for name in bound:
+            if name not in outs:
+                env.pop(name, None) if name not in live else None
+
+    def _both(self, node: ast.AST, name: str, env: Env, ends: list[Env]) -> tuple[Info, Info]:
+        """What a name is at the end of the two branches; refuses what no graph can give on."""
+        one, other = (self._settled(node, name, end.get(name, UNBOUND)) for end in ends)
+        if one.unbound or other.unbound:
+            raise CannotExpand(node, f"`{name}` may have no value after this, on one of the ways", "PD13")
+        self.write.same(node, one, other, f"the values of `{name}`")
+        return one, other
+
+    def _settled(self, node: ast.AST, name: str, info: Info) -> Info:
+        """A name that is a number in Python and a tensor in a graph, as the tensor that it may be."""
+        if info.tensor and info.number and not info.other and not info.unknown:
+            if info.number == "int":
+                return replace(info, number="", dtype="int64", rank=0)
+            if name in self.write.pinned:
+                raise CannotExpand(node, f"`{name}` is a number on some ways and a tensor on others", "PD12")
+            raise MustBeTensors(frozenset({name}))
+        return info
+
+    def _handed(
+        self, node: ast.AST, name: str, infos: tuple[Info, Info], place: int, *, is_bound: bool
+    ) -> str:
+        info, other = infos[place], infos[1 - place]
+        write = self.write
+        if info.is_number:
+            write.applied("PS17", node)
+            return write.number(name, other.dtype or NUMBER_TYPES[info.number])
+        if is_bound and not info.is_alias:
+            return name
+        if info.unknown:
+            raise CannotExpand(node, f"Trainshift cannot tell whether `{name}` is a tensor")
+        write.applied("PS17", node)
+        if info.dtype == "int64" and info.rank == 0:
+            return write.number(name, "int64")
+        return f"{write.paddle}.assign({name})"
+
+    def _return(self, form: Plain | Exit, value: ast.expr | None, env: Env, level: int, comment: str) -> None:
+        node = form.node
+        assert node is not None
+        if value is None or (isinstance(value, ast.Constant) and value.value is None):
+            raise CannotExpand(
+                node, "a way out of a `cond` returns a tensor, and this returns nothing", "PD11"
+            )
+        text = self._given_back(value, env)
+        self._put(level, f"return {text}" + (f"  {comment}" if comment else ""))
+
+    def _given_back(self, value: ast.expr, env: Env) -> str:
+        if isinstance(value, ast.Tuple | ast.List) and value.elts:
+            inner = ", ".join(self._given_back(each, env) for each in value.elts)
+            if isinstance(value, ast.List):
+                return f"[{inner}]"
+            return f"({inner},)" if len(value.elts) == 1 else f"({inner})"
+        info = env.get(value.id) if isinstance(value, ast.Name) else None
+        if info is None:
+            info = info_of(self.write.knowledge.kind(value))
+            if info.number and self.write.knowledge.changes(value):
+                info = replace(info, tensor=True)
+        if info.other and not info.container and not info.tensor:
+            raise CannotExpand(
+                value, "a way out of a `cond` returns tensors, and this is something else", "PD11"
+            )
+        if info.is_number:
+            return self.write.number(self.write.text(value), NUMBER_TYPES.get(info.number, "int64"))
+        if info.container or info.array:
+            raise CannotExpand(value, "a container is returned where a tensor decides", "PD25")
+        return self.write.handed(value, info) if info.is_tensor else self.write.text(value)
+
+    # Loops
+
+    def _loop(self, form: Loop, env: Env, live: Names, level: int) -> None:
+        self._loops += 1
+        if self._loops > _MOST_LOOPS:
+            raise CannotExpand(form.node, "too many loops stand within each other")
+        self._put_all(level, form.leading)
+        for each in form.before:
+            self._plain(each, env, level, returns=False)
+        names = loop_names(form, live)
+        for name in names:
+            info = env.get(name, UNBOUND)
+            if name in self.write.pinned and info.is_number:
+                dtype = "int64" if info.number == "int" else "float32"
+                self._put(level, f"{name} = {self.write.number(name, dtype)}")
+                env[name] = Info(tensor=True, dtype=dtype, rank=0)
+        head, body = self._named["loop_cond"], self._named["loop_body"]
+        start = {name: self._start(form, name, env) for name in names}
+        if not names:
+            raise CannotExpand(form.node, "nothing changes from one turn of this loop to the next")
+        inner = self._turn(form, names, {**env, **start}, level)
+        joined = {name: self._joined(start[name], inner.get(name, UNBOUND)) for name in names}
+        kept, self.lines = self.lines, []
+        inner = self._turn(form, names, {**env, **joined}, level, keep=True)
+        lines, self.lines = self.lines, kept
+        given = ", ".join(names)
+        self._put(level, f"def {head}({given}):")
+        self._put(level + 1, f"return {form.test.text}")
+        self._put(level, f"def {body}({given}):")
+        self.lines += lines
+        handed = [form.steps.get(name) or self._next(form, name, start[name], inner) for name in names]
+        back = ", ".join(handed)
+        whole = f"({given},)" if len(names) == 1 else f"({given})"
+        self._put(level + 1, f"return ({back},)" if len(names) == 1 else f"return {back}")
+        self.write.needs.add("static_while")
+        self._put(level, f"{whole if len(names) == 1 else given} = static_while({head}, {body}, {whole})")
+        for name in names:
+            env[name] = self._joined(start[name], inner.get(name, UNBOUND))
+        for name in bound_in(form.body):
+            if name not in names:
+                env.pop(name, None)
+        self._loops -= 1
+
+    def _turn(self, form: Loop, names: list[str], env: Env, level: int, *, keep: bool = False) -> Env:
+        """What the names are after a turn of a loop, whose body is written if it is to be kept."""
+        kept = self.lines
+        if not keep:
+            self.lines = []
+        self.block(form.body, env, frozenset(names), level + 1)
+        if not keep:
+            self.lines = kept
+        return env
+
+    def _joined(self, start: Info, end: Info) -> Info:
+        if start.is_number:
+            return replace(start.joined(end), tensor=True, unbound=False, is_alias=False)
+        return replace(start.joined(end), is_alias=False)
+
+    def _start(self, form: Loop, name: str, env: Env) -> Info:
+        info = env.get(name, UNBOUND)
+        if info.unbound or info == UNBOUND:
+            raise CannotExpand(form.node, f"`{name}` has no value before this loop, and one after it", "PD13")
+        if info.other or info.container or info.array:
+            raise CannotExpand(
+                form.node, f"`{name}` goes from turn to turn, and is no tensor or number", "PD25"
+            )
+        return info
+
+    def _next(self, form: Loop, name: str, start: Info, env: Env) -> str:
+        """What the body gives on for the next turn; refuses what changes its type from turn to turn."""
+        end = env.get(name, UNBOUND)
+        what = f"the values of `{name}` from turn to turn"
+        if end.unbound or end.other or end.container or end.array:
+            raise CannotExpand(form.node, f"{what} are no tensors or numbers on some way", "PD25")
+        if start.number and not start.tensor:
+            if end.number and end.number != start.number:
+                raise CannotExpand(form.node, f"{what} are of different types of numbers", "PD12")
+            if end.is_tensor:
+                dtype = (
+                    "int64"
+                    if start.number == "int"
+                    else start.number
+                    if start.number == "bool"
+                    else "float32"
+                )
+                if end.rank != 0 or (end.dtype != dtype and (end.dtype or start.number != "float")):
+                    raise CannotExpand(form.node, f"{what} are a number first and then tensors", "PD12")
+            if end.unknown:
+                raise CannotExpand(
+                    form.node, f"{what} are a number first, and then something Trainshift cannot tell"
+                )
+        elif start.is_tensor and not end.unknown:
+            if end.is_number and start.rank not in (0, None):
+                raise CannotExpand(form.node, f"{what} are a tensor first and then a number", "PD12")
+            if not end.number:
+                self.write.same(form.node, start, end, what)
+        if end.is_number:
+            return self.write.number(
+                name, start.dtype or ("float32" if end.number == "float" else NUMBER_TYPES[end.number])
+            )
+        if end.is_alias and end.tensor and end.number == "int":
+            return self.write.number(name, "int64")
+        if end.is_alias and end.is_tensor:
+            return f"{self.write.paddle}.assign({name})"
+        return name

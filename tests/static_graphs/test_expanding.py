@@ -1,0 +1,215 @@
+"""What static functions become as graph code: the rules, what is refused, and that the rest is kept."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+
+from trainshift.core.names.script import Script, read_script
+from trainshift.core.program import Program
+from trainshift.static_graphs.expanding.door import Expansion, expand
+from trainshift.static_graphs.expanding.helpers import HELPERS
+
+
+def expanded(text: str, function: str = "", line: int | None = None) -> Expansion:
+    """What expanding a script gives."""
+    script = read_script(dedent(text))
+    assert isinstance(script, Script)
+    return expand(Program(script), function, line)
+
+
+def body_of(text: str) -> str:
+    """The static function of a script after the expansion, which must not be refused."""
+    found = expanded(f"import paddle\n\n\n@paddle.jit.to_static\n{dedent(text)}")
+    assert not found.refused, found.refused
+    again = expanded(found.result)
+    assert not again.edits
+    return found.result.partition("@paddle.jit.to_static\n")[2]
+
+
+def reason(text: str) -> str:
+    """Why the static function of a script is refused; nothing of the script is changed."""
+    found = expanded(f"import paddle\n\n\n@paddle.jit.to_static\n{dedent(text)}")
+    assert not found.edits
+    return found.refused[0].reason
+
+
+def test_branches_hand_on_what_is_read_later() -> None:
+    assert body_of(
+        """\
+        def f(x):
+            # which way
+            if x.sum() > 0:  # positive
+                y = x * 2
+                n = 1
+            elif x.mean() > -5:
+                y = x  # the same
+                n = 2
+            else:
+                y = x - 1
+                n = 3
+            return y, n
+        """
+    ) == dedent(
+        """\
+        def f(x):
+            # which way
+            # positive
+            def if_true():
+                y = x * 2
+                n = 1
+                return y, paddle.full([], n, dtype="int64")
+            def if_false():
+                def if_true():
+                    y = x  # the same
+                    n = 2
+                    return paddle.assign(y), paddle.full([], n, dtype="int64")
+                def if_false():
+                    y = x - 1
+                    n = 3
+                    return y, paddle.full([], n, dtype="int64")
+                y, n = paddle.static.nn.cond(x.mean() > -5, if_true, if_false)
+                return y, n
+            y, n = paddle.static.nn.cond(x.sum() > 0, if_true, if_false)
+            return y, n
+        """
+    )
+
+
+def test_loops_over_tensors_and_ranges_count() -> None:
+    assert body_of(
+        """\
+        def f(x, n):
+            s = paddle.zeros([3])
+            for k, row in enumerate(x, 1):
+                s = s + paddle.exp(row) * k
+            for i in range(2, paddle.max(x), 2):
+                s = s + i
+            while s.sum() < 3:
+                s = s + 1
+            return s
+        """
+    ) == dedent(
+        """\
+        def f(x, n):
+            s = paddle.zeros([3])
+            index = 0
+            def loop_cond(index, s):
+                return index < paddle.shape(x)[0]
+            def loop_body(index, s):
+                k = index + 1
+                row = x[index]
+                s = s + paddle.exp(row) * k
+                return index + 1, s
+            index, s = static_while(loop_cond, loop_body, (index, s))
+            stop = paddle.max(x)
+            i = 2
+            def loop_cond(i, s):
+                return i < stop
+            def loop_body(i, s):
+                s = s + i
+                return i + 2, s
+            i, s = static_while(loop_cond, loop_body, (i, s))
+            def loop_cond(s):
+                return s.sum() < 3
+            def loop_body(s):
+                s = s + 1
+                return (s,)
+            (s,) = static_while(loop_cond, loop_body, (s,))
+            return s
+        """
+    )
+
+
+def test_a_break_sets_a_flag_before_its_own_loop() -> None:
+    found = body_of(
+        """\
+        def f(x):
+            s = paddle.zeros([3])
+            for i in range(10):
+                if s.sum() > 20:
+                    break  # enough
+                s = s + paddle.exp(x)
+            return s
+        """
+    )
+    assert 'i = paddle.full([], 0, dtype="int64")' in found
+    assert 'broke = paddle.full([], True, dtype="bool")  # enough' in found
+    assert "return paddle.logical_and(i < 10, paddle.logical_not(broke))" in found
+
+
+def test_early_returns_put_the_rest_into_the_other_branch() -> None:
+    found = body_of(
+        """\
+        def f(x):
+            if x.sum() > 0:
+                return x
+            # the rest
+            y = x * 2
+            return y
+        """
+    )
+    assert found.endswith("return paddle.static.nn.cond(x.sum() > 0, if_true, if_false)\n")
+    assert "return paddle.assign(x)" in found
+    assert "# the rest" in found
+
+
+def test_python_control_flow_stays_byte_for_byte() -> None:
+    text = """\
+    import paddle
+
+    @paddle.jit.to_static
+    def f(x, deep: bool = True):
+        if deep :
+            x = x+1
+        for i in range( 3 ):
+            x = x * i
+        return x
+    """
+    found = expanded(text)
+    assert (found.edits, found.refused) == ([], [])
+
+
+def test_only_what_is_called_stands_below_the_imports() -> None:
+    found = expanded(
+        """\
+        import paddle
+        import math
+
+        @paddle.jit.to_static
+        def f(x):
+            while x.sum() < 3:
+                x = x + 1
+            return x
+        """
+    )
+    head = found.result.partition("@paddle")[0]
+    assert "def static_while(" in head
+    assert not any(f"def {name}(" in head for name in HELPERS if name != "static_while")
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("if x.sum() > 0:\n        y = x\n    return y", "may be unbound"),
+        ("if x.sum() > 0:\n        k = 1\n    else:\n        k = 'a'\n    return k", "no tensors or numbers"),
+        (
+            "if x.sum() > 0:\n        k = 1\n    else:\n        k = 1.5\n    return k",
+            "different types of numbers",
+        ),
+        ("if x.sum() > 0:\n        self.k = x\n    return x", "attribute"),
+        ("if x.sum() > 0:\n        raise ValueError\n    return x", "assert"),
+        ("if x.sum() > 0:\n        return x\n    print(1)", "without `return`"),
+        ("while x.sum() > 0:\n        x = x - 1\n    else:\n        x = x\n    return x", "else"),
+        (
+            "x = paddle.exp(x)\n    x[0] = 1\n    while x.sum() > 0:\n        x = x - 1\n    return x",
+            "writes into",
+        ),
+        ("ok = x.sum() > 0 and x.max() < 3\n    return ok", "`and` or `or`"),
+        ("y = max(x.sum(), 3)\n    if y > 3:\n        y = y + 1\n    return y", "`max()`"),
+        ("if x.sum() > 0:\n        x = f(x)\n    return x", "calls itself"),
+    ],
+)
+def test_refused_with_a_reason(code: str, said: str) -> None:
+    assert said in reason(f"def f(x, self=None):\n    x = paddle.exp(x)\n    {code}\n")
