@@ -30,7 +30,7 @@ _LOADED_WHEN_ASKED_FOR = {
     "calculus": "trainshift.cli.calculus_command",
     "doctor": "trainshift.cli.doctor.command",
     "prove": "trainshift.cli.prove_command",
-    "static": "trainshift.cli.static_command",
+    "static": "trainshift.cli.static.command",
 }
 
 

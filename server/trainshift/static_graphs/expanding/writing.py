@@ -47,6 +47,7 @@ class Writer:
         made = {
             each.name for each in ast.walk(write.knowledge.function.node) if isinstance(each, ast.FunctionDef)
         }
+        self._result = "result" if "result" not in read | made else "result_2"
         self._named = {name: f"{name}_2" if name in read - made else name for name in _DEFINED}
 
     # Lines
@@ -185,8 +186,11 @@ class Writer:
                 self._put(level + 1, "pass")
         order = names[::-1] if form.is_swapped else names
         call = f"{write.cond(is_sure=form.is_sure)}({form.test.text}, {', '.join(order)})"
-        if form.returns:
+        if form.returns and level:
             self._put(level, f"return {call}")
+        elif form.returns:  # SOT compiles no `return` of a call whose arguments functions around it read.
+            self._put(level, f"{self._result} = {call}")
+            self._put(level, f"return {self._result}")
         elif outs:
             self._put(level, f"{', '.join(outs)} = {call}")
         else:

@@ -1,0 +1,1 @@
+"""The command `static`: expanding what Paddle makes static."""
