@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,7 @@ BROADCAST = """        hvd.broadcast_variables(model.variables, root_rank=0)
 """
 ROOT = "if hvd.rank() == 0:\n    "
 FIRST = "    if step == 0:\n"
+SAVE = 'model.save_weights("weights.h5")'
 PINNING = 'tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")'
 APPLY = "    optimizer.apply"
 TWICE = "    gradients = [hvd.allreduce(each, op=hvd.Sum) / hvd.size() ** 2 for each in gradients]\n"
@@ -176,3 +178,87 @@ def test_each_mistake_fails_at_its_claim(mistake: Mistake, tmp_path: Path) -> No
             places = [place for place in claim["places"] if line and line in place["text"]]
             assert places or not line or claim["id"] not in ("averaged", "rate", "output", "weights"), claim
             assert all(place["path"] == "train.py" for place in claim["places"])
+
+
+# Whatever a script does besides, it is seen through to its end, and nothing of it is left.
+UNRULY = """
+import signal, subprocess, sys
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+    signal.signal(number, signal.SIG_IGN)
+subprocess.Popen(["sleep", "3600"], start_new_session=True)
+if not os.fork():
+    os._exit(0)
+print("x" * 3_000_000) if hvd.rank() == 0 else None
+assert sys.stdin.read() == ""
+table = np.load("data/table.npy")
+assert table.shape == (300, 300) and os.path.islink("data/table.npy")
+if hvd.rank() == 0:
+    np.save("data/table.npy", table + 1)
+    open(os.environ["ELSEWHERE"], "w").close()
+    os.makedirs("out", exist_ok=True)
+    os.chdir("out")
+"""
+
+
+def test_an_unruly_script_is_seen_through_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project, scratch = tmp_path / "project", tmp_path / "scratch"
+    (project / "data").mkdir(parents=True)
+    scratch.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    monkeypatch.setenv("ELSEWHERE", str(tmp_path / "elsewhere"))
+    numpy = pytest.importorskip("numpy")
+    table = numpy.zeros((300, 300))
+    numpy.save(project / "data" / "table.npy", table)
+    script = changed(TAPE, [("\nrng =", f"{UNRULY}\nrng =")])
+    result = proven(project, script + "    os._exit(0)\n")
+    assert failing(result) == set(), result["claims"]
+    assert result["verdict"] == "holds"
+    assert {each["path"] for each in result["written_elsewhere"]} == {str(tmp_path / "elsewhere")}
+    assert result["changed"] == []
+    assert (numpy.load(project / "data" / "table.npy") == table).all()
+    assert {path.name for path in project.rglob("*")} == {"data", "table.npy", "train.py"}
+    assert [*scratch.iterdir()] == []
+    assert sleepers(scratch) == []
+
+
+def sleepers(scratch: Path) -> list[int]:
+    """What runs that was started in a scratch folder."""
+    found = []
+    for entry in os.scandir("/proc"):
+        if entry.name.isdecimal():
+            try:
+                variables = Path(entry.path, "environ").read_bytes()
+            except OSError:
+                continue
+            if f"TRAINSHIFT_PROVE_SCRATCH={scratch}".encode() in variables:
+                found.append(int(entry.name))
+    return found
+
+
+def test_ranks_that_wait_for_each_other_are_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trainshift.proving.prove.IDLE_LIMIT", 4.0)
+    skip = "    if step == 4 and hvd.rank() == 1:\n        __import__('time').sleep(3600)\n"
+    result = proven(tmp_path, changed(TAPE, [(FIRST, skip + FIRST)]))
+    assert failing(result) == {"ends"}
+    (ends,) = (claim for claim in result["claims"] if claim["id"] == "ends")
+    assert "nothing has moved" in ends["says"]
+    assert "sleep(3600)" in " ".join(place["text"] for place in ends["places"])
+
+
+@pytest.mark.parametrize("steps", [0, 1])
+def test_a_script_that_ends_too_early_proves_nothing(steps: int, tmp_path: Path) -> None:
+    short = [("enumerate(data)", f"enumerate(data.take({steps}))"), (SAVE, "print('done')")]
+    result = proven(tmp_path, changed(TAPE, short))
+    seen = verdicts(result)
+    assert result["verdict"] == "not seen"
+    assert {seen[name] for name in ("weights", "averaged", "broadcast", "rate", "data", "worth")} == {
+        "not seen"
+    }
+
+
+def test_an_original_that_does_not_run_is_no_verdict(tmp_path: Path) -> None:
+    result = proven(tmp_path, "import tensorflow\nraise ValueError('no data')\n", TAPE)
+    assert (result["verdict"], result["claims"]) == ("error", [])
+    assert "ValueError: no data" in result["problem"]

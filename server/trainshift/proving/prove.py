@@ -30,8 +30,9 @@ from trainshift.proving.observed.main import SETTINGS
 from trainshift.proving.project import Copier, Project
 
 TOPS = ("work", "here", "tmp")
-# All processes of a run wait for something if they use less of a core than this, for so many seconds.
-IDLE = 0.1
+# All processes of a run wait for something if each computes for less than this part of so many seconds.  What
+# Horovod's own thread spends in the kernel, asking again and again, is no computing.
+IDLE = 0.25
 IDLE_LIMIT = 45.0
 # Marks all that a run has started, in its environment.
 MARK = "TRAINSHIFT_PROVE_SCRATCH"
@@ -271,7 +272,7 @@ class Watch:
             self.deadline = min(self.deadline, now + GRACE)
         if now - self.looked >= 1:
             used = sum(processor_time(process.pid) for process in running)
-            if used - self.cpu > IDLE * (now - self.looked) * len(running) or used < self.cpu:
+            if used - self.cpu > IDLE * (now - self.looked) or used < self.cpu:
                 self.last_busy = now
             self.cpu, self.looked = used, now
         if now > self.deadline:
@@ -292,10 +293,10 @@ def progress(file: Path) -> int:
 
 
 def processor_time(pid: int) -> float:
-    """The seconds that a process has used of all cores; 0 where that cannot be told."""
+    """The seconds that a process has computed for; those of a clock where that cannot be seen."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return int(fields[11]) / os.sysconf("SC_CLK_TCK")
     except (OSError, IndexError, ValueError):
         return time.monotonic()
 

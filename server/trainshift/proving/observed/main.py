@@ -8,6 +8,7 @@ The hooks are laid before the script starts (`trainshift.proving.observed.observ
 
 from __future__ import annotations
 
+import ctypes
 import faulthandler
 import importlib
 import json
@@ -30,6 +31,7 @@ from trainshift.proving.observed.surroundings import route_logs, set_seeds, shif
 # Set where a person wants to see what was observed: as JSON, after how many steps to stop (`limit`, 0
 # for never), and the folders of the script (`roots`).
 SETTINGS = "TRAINSHIFT_PROVE"
+PR_SET_PDEATHSIG = 1
 RANK_VARIABLES = ("HOROVOD_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 
 
@@ -109,6 +111,9 @@ def look_closer(observer: Observer, directory: Path, settings: dict[str, Any]) -
             sys.stdout.flush()
         observer.finish(directory)
 
+    # It may not outlive who watches it.
+    with suppress(Exception):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     details = Details(
         observer.np, [str(directory.parent / name) for name in ("work", "here")], directory / "progress"
     )
