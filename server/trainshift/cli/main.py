@@ -83,7 +83,8 @@ def cli(ctx: click.Context) -> None:
     """Turn a single-GPU TensorFlow training script into a Horovod one.
 
     Trainshift finds the training loop and edits only what must change for several GPUs. If something
-    can't be converted safely, it stops and says where and why. Your script is read, never run.
+    can't be converted safely, it stops and says where and why. Your script is read, never run, unless you
+    ask for it (prove).
 
     \b
     Examples:

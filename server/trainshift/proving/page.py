@@ -125,7 +125,7 @@ def plots(result: dict[str, Any]) -> list[str]:
         figure(
             "Largest difference of weights between ranks",
             lines([("difference", apart)], logarithmic=any(apart[1:])),
-            "It is 0 from the first step on that ends alike." if apart and not any(apart[1:]) else "",
+            "Equal from the second step on." if apart and not any(apart[1:]) else "",
         ),
         figure("Learning rate", lines(of("rates")), key=names),
         figure("Loss", lines(of("losses")), "Each rank's own, on its own data.", key=names),
