@@ -92,22 +92,23 @@ def _average(program: Program, site: Site) -> Change | Withheld:
 
 
 def _change(program: Program, wrap: Wrap) -> Change | Withheld:
-    """Wrap an optimizer where it is made."""
-    span = program.script.span(wrap.site.node, wrap.site)
-    if wrap.site.in_fstring:
+    """Wrap an optimizer where it is made, or where it is used."""
+    node, site = wrap.used or (wrap.site.node, wrap.site)
+    span = program.script.span(node, site)
+    if site.in_fstring:
         return Withheld(
             "HV03", span, "the optimizer is made inside an f-string; give it a statement of its own", True
         )
-    name, (wrapper, more) = wrap.target or "the optimizer", _wrapper(program, wrap.statement, wrap)
+    name, (wrapper, more) = wrap.target or "the optimizer", _wrapper(program, site.statement, wrap)
     requires: tuple[Edit, ...] = ()
-    edits = program.fact(Layout).put(wrap.site.node, wrap.site, handed_to(wrapper, more))
-    if wrap.target:
+    edits = program.fact(Layout).put(node, site, handed_to(wrapper, more))
+    if wrap.target and wrap.used is None:
         edits = (program.fact(Layout).after(wrap.statement, [f"{name} = {wrapper}({name}{more})"]),)
         requires = program.fact(Layout).isolate(wrap.statement)
     decision = (
         f"{name} is wrapped for all modes; where a tape uses it, the tape averages and the wrap does not"
     )
-    return _averaging(program, wrap, name, wrap.statement, edits, requires, decision)
+    return _averaging(program, wrap, name, site.statement, edits, requires, decision)
 
 
 def _in_modes(program: Program, wrap: Wrap) -> Change | Withheld:

@@ -29,18 +29,20 @@ from collections.abc import Iterator
 
 from trainshift.core.layout import Layout
 from trainshift.core.names import api
-from trainshift.core.names.values import Display, Instance
+from trainshift.core.names.values import Display, Instance, Value
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit, Withheld
 from trainshift.core.text.expressions import ARGUMENT, ELEMENT, Frame, Level, comments, handed_to
 from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted
 from trainshift.core.training.executions import Executions, in_loop
+from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import VARIABLE_LISTS, Gradient, Steps, Tape, is_plain
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.ranks.choice import Choice
 from trainshift.rewriting.reductions import Form, Reductions
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
+_WRAPPER = "DistributedGradientTape"
 _SOMETIMES = (
     "the tape is wrapped by DistributedGradientTape in some cases only; in the others nothing is averaged, "
     "so wrap it in all of them"
@@ -53,11 +55,12 @@ def propose(program: Program) -> Proposals:
     yield from _perhaps_wrapped(program, taken)
     wanted = [each for each in taken if any(map(each.needs_wrap, each.tapes))]
     bare = {tape for each in program.fact(Steps).gradients if each not in taken for tape in each.bare}
+    unused = _with_unused_wraps(program)
     by_with: dict[Statement, list[Tape]] = {}
     done: set[Gradient] = set()
     for tape in program.fact(Steps).tapes:
         mine = [each for each in wanted if each.needs_wrap(tape)]
-        if not mine or tape in bare:
+        if not mine or tape in bare or tape in unused:
             continue
         done.update(mine)
         if tape.with_statement is not None and _can_rebind(program, tape, mine):
@@ -79,6 +82,20 @@ def propose(program: Program) -> Proposals:
         else:
             wrap = _wrap(program, site.node.func.value, site)
             yield _change(program, site.statement, wrap, [gradient])
+
+
+def _with_unused_wraps(program: Program) -> set[Tape]:
+    """The tapes that the script wraps itself, by wraps that no gradient is taken of.
+
+    They are wrapped where a gradient is taken, so that these wraps do not become wraps of one.
+    """
+    used = {wrap for each in program.fact(Steps).gradients for wrap in each.wraps}
+    unused = [each for each in program.fact(Horovod).calls(_WRAPPER) if each not in used]
+    given = frozenset[Value]().union(
+        *(program.names.site_values(each.node.args[0], each) for each in unused if each.node.args)
+    )
+    made = {value.node for value in given if isinstance(value, Instance)}
+    return {tape for tape in program.fact(Steps).tapes if tape.creation.node in made}
 
 
 def _perhaps_wrapped(program: Program, gradients: list[Gradient]) -> Iterator[Withheld]:

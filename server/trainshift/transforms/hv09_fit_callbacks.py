@@ -92,8 +92,13 @@ def _fit(program: Program, callbacks: Callbacks) -> Change | Withheld | None:
             added["callbacks"] = f"[{', '.join(first)}]"
         else:
             edits += put_first(program, callbacks, site, first, flattens=True)
+    elif _lacks_average(callbacks):
+        first = [f"{program.at(site).fact(Prerequisites).hvd_keras}.callbacks.{AVERAGE}()"]
+        edits += put_first(program, callbacks, site, first, flattens=True)
     given = callbacks.fit.given("verbose")
-    if given is not None:
+    if program.fact(Horovod).site_on_root(site):
+        pass
+    elif given is not None:
         edits += _silence(program, site, given)
     elif not hides(program.script, site, "verbose"):
         added["verbose"] = f"1 if {program.at(site).fact(Prerequisites).root} else 0"
@@ -110,6 +115,12 @@ def _fit(program: Program, callbacks: Callbacks) -> Change | Withheld | None:
         doubts=_doubts(program, callbacks),
         decisions=_decisions(program, callbacks),
     )
+
+
+def _lacks_average(callbacks: Callbacks) -> bool:
+    """Whether a callback that is seen steers training by metrics which each rank has its own of."""
+    steers = [each for each in callbacks.members if each.role is Role.STEERS and each.reads_metrics]
+    return callbacks.given is not None and bool(steers) and not callbacks.has(AVERAGE)
 
 
 def _warms_up(program: Program, callbacks: Callbacks) -> bool:

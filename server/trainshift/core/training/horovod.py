@@ -272,7 +272,8 @@ class Horovod:
         if len(node.ops) != 1:
             return False
         sides = [node.left, node.comparators[0]]
-        if not any(self._is_rank(test.part(side)) for side in sides):
+        # ``hvd.rank == 0`` is meant so, and never true.
+        if not any(self._is_rank(test.part(side)) or self._names_rank(test.part(side)) for side in sides):
             return False
         if any(isinstance(side, ast.Constant) and side.value == 0 for side in sides):
             return isinstance(node.ops[0], ast.Eq | ast.LtE if holds else ast.NotEq | ast.Gt)
@@ -285,9 +286,12 @@ class Horovod:
         if depth > _DEEPEST:
             return False
         if isinstance(node, ast.Call) and not node.args:
-            if self._function(node.func, at.scope, at.statement) in ("rank", "local_rank"):
+            if self._names_rank(at.part(node.func)):
                 return True
         return self._decides(at, lambda source: self._is_rank(source, depth + 1))
+
+    def _names_rank(self, at: Occurrence) -> bool:
+        return self._function(at.node, at.scope, at.statement) in ("rank", "local_rank")
 
     def _decides(self, at: Occurrence, holds: Callable[[Occurrence], bool]) -> bool:
         """Whether something holds of all that an expression may have its value from.

@@ -41,7 +41,8 @@ class Wrap:
     `target` is the (dotted) name that the call's own statement gives it, empty if there is none; `module`
     is the one of Horovod that wraps it.  `compile` is the call whose argument it is written as.  `is_shared`
     tells that tapes use it in other modes of the script; `modes` are then the places where it is wrapped, if
-    it need not be where it is made.
+    it need not be where it is made.  It is wrapped where it is `used` if the script has a wrap of it that it
+    does not use.
     """
 
     site: Site
@@ -51,6 +52,7 @@ class Wrap:
     doubt: str = ""
     is_shared: bool = False
     modes: tuple[InMode, ...] = ()
+    used: tuple[ast.expr, Site] | None = None
 
     @property
     def statement(self) -> Statement:
@@ -112,7 +114,7 @@ class Wraps:
         self._program = program
         self._script = program.script
         self._names = program.names
-        self._wraps: dict[ast.Call, Wrap] = {}
+        self._wraps: dict[ast.expr, Wrap] = {}
         self._named: list[Named] = []
         self._hidden: list[HiddenOptimizer] = []
         # Where an optimizer is compiled that a tape uses in another mode; None if others may be there too.
@@ -241,7 +243,7 @@ class Wraps:
                 else:
                     self._hide(use.site, reason)
         for site in made:
-            if site.node in self._wrapped:
+            if site.node in self._wrapped and any(each in self._wrappers for each in made):
                 self._perhaps_wrapped(use, site, made)
                 continue
             if self._program.fact(Horovod).is_call(site, _WRAPPER):
@@ -256,14 +258,18 @@ class Wraps:
 
     def _perhaps_wrapped(self, use: _Use, site: Site, made: list[Site]) -> None:
         """Tell of an optimizer that the script wraps on some ways to its use and on others not."""
-        horovod, choice = self._program.fact(Horovod), self._program.fact(Choice)
-        if any(horovod.is_call(each, _WRAPPER) and choice.leaves_out(each, site) for each in made):
+        choice = self._program.fact(Choice)
+        if any(each in self._wrappers and choice.leaves_out(each, site) for each in made):
             self._hide(use.site, _SOMETIMES, False)
+
+    @cached_property
+    def _wrappers(self) -> set[Site]:
+        return set(self._program.fact(Horovod).calls(_WRAPPER))
 
     @cached_property
     def _makers(self) -> dict[ast.Call, Site]:
         """The calls that make optimizers, and Horovod's wraps, behind which nothing is looked for."""
-        wraps = self._program.fact(Horovod).calls(_WRAPPER)
+        wraps = self._wrappers
         named = api.last_names(*api.OPTIMIZERS, *api.OPTIMIZER_MAKERS, *_COPIES) | {"from_config"}
         made = filter(self.makes_optimizer, self._script.sites_calling(named))
         return {site.node: site for site in (*made, *wraps, *self._strange_wrappers)}
@@ -304,7 +310,7 @@ class Wraps:
         makers.update((site.node, site) for site in self._strange_wrappers)
         return {
             site.node
-            for wrap in self._program.fact(Horovod).calls(_WRAPPER)
+            for wrap in self._wrappers
             for given in arguments(wrap.node)[:1]
             for site in reaching_calls(self._script, makers, given, wrap.scope, wrap.statement)
         }
@@ -331,7 +337,11 @@ class Wraps:
         if use.compile is not None and self._program.fact(Shared).steps_of(site):
             compiles = self._in_modes.setdefault(site.node, [])
             compiles.append(use.compile if alone else None)
-        self._wraps.setdefault(site.node, self._wrap(site, use))
+        if site.node in self._wrapped:
+            # A wrap of it that is not used is left alone, and must not become one of a wrap.
+            self._wraps.setdefault(use.node, replace(self._wrap(site, use), used=(use.node, use.site)))
+        else:
+            self._wraps.setdefault(site.node, self._wrap(site, use))
 
     def _with_modes(self, wrap: Wrap) -> Wrap:
         """The wrap, and where it is made instead, if it is one of an optimizer that a tape uses too."""
