@@ -556,7 +556,7 @@ def test_the_engine_itself(here: Path) -> None:
         "import tensorflow as tf\n\nfrom step import Trainer\n\n"
         "model = tf.keras.Sequential([tf.keras.layers.Dense(1)])\n"
         "trainer = Trainer(model, tf.keras.optimizers.Adam(0.1))\n"
-        "for x, y in tf.data.Dataset.from_tensors((1.0, 2.0)).take(4):\n"
+        "for x, y in tf.data.Dataset.from_tensors((1.0, 2.0)).repeat().shuffle(4).take(16):\n"
         "    print(float(trainer.step(x, y)))\n"
     )
 

@@ -23,6 +23,7 @@ COUNTS = {
     "decisions": 0,
     "doubts": 0,
     "withheld": 0,
+    "hazards": 0,
 }
 
 
@@ -98,6 +99,7 @@ def test_json_describes_a_conversion(run: Run, project: Path) -> None:
                 "withheld": [
                     {"rule": "HV05", "line": 3, "column": 5, "text": "the variables cannot be seen"}
                 ],
+                "hazards": [],
                 "reason": "",
                 "position": None,
                 "written": False,

@@ -59,7 +59,7 @@ class FileReport:
     """What became of one input.
 
     `status` is a Status value, ERROR (it could not be read or written) or INTERNAL_ERROR, and
-    `error` says why in the last two.  `applied`, `decisions`, `doubts`, `withheld`, `reason` and
+    `error` says why in the last two.  `applied`, `decisions`, `doubts`, `withheld`, `hazards`, `reason` and
     `position` are the engine's; `excerpt` is the source line at `position`.  `differs`: the converted
     text is another one; `written`: it was put where it was asked to go.  `named` is false for a file
     that was found in a directory.  `is_directory`: a directory stands here because there was no file
@@ -78,6 +78,7 @@ class FileReport:
     decisions: tuple[Note, ...] = ()
     doubts: tuple[Note, ...] = ()
     withheld: tuple[Note, ...] = ()
+    hazards: tuple[Note, ...] = ()
     reason: str = ""
     position: Spot | None = None
     error: str = ""
@@ -96,7 +97,8 @@ class FileReport:
     @property
     def is_idle(self) -> bool:
         """Whether there is nothing to tell of a part."""
-        return not (self.differs or self.applied or self.decisions or self.doubts or self.withheld)
+        notes = (self.applied, self.decisions, self.doubts, self.withheld, self.hazards)
+        return not (self.differs or any(notes))
 
     @property
     def files(self) -> list[str]:
@@ -109,10 +111,10 @@ class FileReport:
         return [each.path for each in self.parts or (self,) if each.differs]
 
     def exit_status(self, mode: Mode) -> int:
-        """2: could not be read or written; 1: something was refused, or --check differs; else 0."""
+        """2: could not be read or written; 1: something was refused or is wrong, --check differs; else 0."""
         if self.status == ERROR:
             return 2
-        refused = self.status in (Status.REFUSED.value, INTERNAL_ERROR) or bool(self.withheld)
+        refused = self.status in (Status.REFUSED.value, INTERNAL_ERROR) or bool(self.withheld or self.hazards)
         return int(refused or (mode is Mode.CHECK and self.differs))
 
 
@@ -240,6 +242,7 @@ class TextReporter:
             self._print_notes(report.path, report.decisions, "decided: ", "cyan", indent)
             self._print_notes(report.path, report.doubts, "please check: ", "yellow", indent)
         self._print_notes(report.path, report.withheld, "withheld: ", "red", indent)
+        self._print_notes(report.path, report.hazards, "", "red", indent)
 
     def _converted(self, report: FileReport) -> tuple[str, str]:
         number = plural(len(report.applied), "change")
@@ -344,6 +347,7 @@ def summarize(reports: list[FileReport]) -> dict[str, int]:
         "decisions": sum(len(report.decisions) for report in files),
         "doubts": sum(len(report.doubts) for report in files),
         "withheld": sum(len(report.withheld) for report in files),
+        "hazards": sum(len(report.hazards) for report in files),
     }
 
 
@@ -384,6 +388,7 @@ def _entry(report: FileReport, diff: FileDiff | None) -> dict[str, object]:
         "decisions": [_note(note) for note in own.decisions],
         "doubts": [_note(note) for note in own.doubts],
         "withheld": [_note(note) for note in own.withheld],
+        "hazards": [_note(note) for note in own.hazards],
         "reason": report.reason,
         "position": {"path": report.home, **(position or {})} if report.home else position,
         "diff": "".join(decoded(each, diff.encoding) for each in diff.diffs) if diff else "",

@@ -172,6 +172,7 @@ def _of_one_text(document: Document, after: Document, result: Conversion, report
         decisions=document.notes(result.decisions),
         doubts=document.notes(result.doubts),
         withheld=document.notes(result.withheld),
+        hazards=document.notes(result.hazards),
         reason=result.reason,
         position=spot,
         excerpt=(document.shown().line(spot) or "") if spot and result.status is Status.REFUSED else "",

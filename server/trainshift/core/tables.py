@@ -168,6 +168,11 @@ STEERING_CALLBACKS = frozenset(
     )
 )  # fmt: skip
 
+# Of these, those that end the training, or change its rate, by metrics.
+DECIDING_CALLBACKS = frozenset(
+    f"tensorflow.keras.callbacks.{name}" for name in ("EarlyStopping", "ReduceLROnPlateau", "TerminateOnNaN")
+)
+
 # Of all these, those that do not look at the metrics of an epoch.
 BLIND_CALLBACKS = frozenset(
     f"tensorflow.keras.callbacks.{name}"
@@ -175,7 +180,6 @@ BLIND_CALLBACKS = frozenset(
         "BackupAndRestore",
         "experimental.BackupAndRestore",
         "LearningRateScheduler",
-        "TerminateOnNaN",
     )
 )
 

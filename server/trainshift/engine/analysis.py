@@ -19,6 +19,7 @@ from trainshift.core.text.passage import Passage
 from trainshift.core.text.source import Span
 from trainshift.core.text.statements import FactsCache, ParseFailure
 from trainshift.engine.audit import Fault, faults_of
+from trainshift.engine.audit.hazards import hazards_left
 from trainshift.engine.edited import edited, forget_edited
 from trainshift.engine.findings import ON_LOOPS, find
 from trainshift.engine.guards import GUARDING, guarded
@@ -63,6 +64,11 @@ class Analysis:
     def faults(self) -> tuple[Fault, ...]:
         """What is wrong with the text that all changes together come to."""
         return faults_of(self.program, self.changes)
+
+    @cached_property
+    def hazards(self) -> tuple[Finding, ...]:
+        """What is violated in the text that all changes together come to, of a program that uses Horovod."""
+        return hazards_left(self.program, self.changes)
 
     @property
     def programs(self) -> tuple[Program, ...]:

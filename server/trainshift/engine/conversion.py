@@ -86,6 +86,8 @@ class Conversion:
     `unresolved`: the imports that could not be followed, and are of no library that is known; of a program
     that was converted, those alone that are of no library at all.
     `loops`: the training loops of a program that is or was converted, whose text is their pattern.
+    `hazards`: what is violated of a program that uses Horovod already, and no change mends; the rule of a
+    note is the hazard's code.
     """
 
     status: Status
@@ -102,6 +104,7 @@ class Conversion:
     unresolved: tuple[Note, ...] = ()
     loops: tuple[Note, ...] = ()
     code: str = ""
+    hazards: tuple[Note, ...] = ()
 
 
 def convert(
@@ -273,6 +276,8 @@ def obstacle(analysis: Analysis, runtime: Runtime | None = None) -> Conversion |
         reason = "every training step, print and write is distributed already"
         if withheld:
             reason = "nothing more is converted; see what is withheld"
+        if analysis.hazards:
+            reason = "it uses Horovod, but not rightly; `trainshift check` shows what to mend"
         return _result(analysis, Status.ALREADY_DISTRIBUTED, reason, withheld=withheld)
     estimator = any(loop.pattern is Pattern.ESTIMATOR for loop in analysis.read.fact(Loops).own)
     refusal = runtime.refusal(estimator=estimator) if runtime is not None else ""
@@ -306,6 +311,7 @@ def _result(
         unresolved=_unresolved(analysis) if status is Status.NOTHING_FOUND else (),
         loops=_loops(analysis) if status is Status.ALREADY_DISTRIBUTED else (),
         code=code,
+        hazards=_hazards(analysis) if status is Status.ALREADY_DISTRIBUTED else (),
     )
 
 
@@ -380,7 +386,16 @@ def _apply(
         files=tuple(rewritten),
         unresolved=_unresolved(analysis, relative=True),
         loops=_loops(analysis),
+        hazards=tuple(note for note in _hazards(analysis) if only in (None, note.path or _first(analysis))),
     )
+
+
+def _first(analysis: Analysis) -> str:
+    return analysis.scripts[0].path
+
+
+def _hazards(analysis: Analysis) -> tuple[Note, ...]:
+    return tuple(_note(analysis, each.code, each.span, each.message) for each in analysis.hazards)
 
 
 def _decisions(analysis: Analysis, changes: list[Change], remarks: Iterable[Remark]) -> tuple[Note, ...]:

@@ -53,6 +53,7 @@ from trainshift.rewriting.ranks.early_exits import own_exits
 from trainshift.rewriting.rates.horizons import Horizon, Horizons
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
+_FEW = 16
 _IN_FSTRING = "the {} is inside an f-string; give it a statement of its own"
 _SHORTENED = "{} ({}) is divided by the number of ranks, as the steps are"
 _MIXED = "{} stays as it is, since the ranks share the steps of some trainings only"
@@ -154,7 +155,7 @@ def _limits(program: Program) -> Proposals:
         for limit in own:
             frame = product(f"// {size}")
             if limit.every:
-                frame = Frame("max(1, ", f" // {size})", frame.asks, Level.ATOM)
+                frame = _at_least_one(size)
             edits += program.fact(Layout).put(limit.node, statement, frame)
         numbers = ", ".join(program.script.text(each.node, statement) for each in own)
         title = f"Divide the steps of this test ({numbers}) among the ranks"
@@ -192,7 +193,10 @@ def _divided(program: Program, node: ast.expr, site: Site, optional: bool) -> tu
 
     A conditional is divided in its branches if one of them is no number to divide.
     """
-    share = product(f"// {program.at(site).fact(Prerequisites).hvd}.size()")
+    size = f"{program.at(site).fact(Prerequisites).hvd}.size()"
+    share = product(f"// {size}")
+    if _is_few(program, node, site):
+        share = _at_least_one(size)
     last = node.values[-1] if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or) else node
     maybe = optional and Literal(None) in program.names.site_values(last, site)
     if isinstance(node, ast.IfExp):
@@ -205,6 +209,18 @@ def _divided(program: Program, node: ast.expr, site: Site, optional: bool) -> tu
     if maybe:
         share = Frame(f"{program.script.text(node, site)} and ", share.after, share.asks, Level.AND)
     return program.fact(Layout).put(node, site, share)
+
+
+def _at_least_one(size: str) -> Frame:
+    """What divides a number that may be smaller than the number of ranks."""
+    return Frame("max(1, ", f" // {size})", product(f"// {size}").asks, Level.ATOM)
+
+
+def _is_few(program: Program, node: ast.expr, site: Site) -> bool:
+    """Whether steps are so few that more ranks are usual: they would take none."""
+    values = program.names.site_values(node, site)
+    known = [value.value for value in values if isinstance(value, Literal)]
+    return len(known) == len(values) > 0 and all(isinstance(each, int) and each < _FEW for each in known)
 
 
 def _is_settled(program: Program, count: ast.expr, site: Site) -> bool:

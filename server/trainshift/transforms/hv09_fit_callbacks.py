@@ -30,10 +30,13 @@ from __future__ import annotations
 
 import ast
 
+from trainshift.core import tables
 from trainshift.core.layout import Layout
+from trainshift.core.names import api
+from trainshift.core.names.values import Instance
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit, Withheld
-from trainshift.core.text.facts import Site
+from trainshift.core.text.facts import Site, argument
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod
 from trainshift.rewriting.data.divided_data import DividedData
@@ -92,7 +95,7 @@ def _fit(program: Program, callbacks: Callbacks) -> Change | Withheld | None:
             added["callbacks"] = f"[{', '.join(first)}]"
         else:
             edits += put_first(program, callbacks, site, first, flattens=True)
-    elif _lacks_average(callbacks):
+    elif _lacks_average(program, callbacks):
         first = [f"{program.at(site).fact(Prerequisites).hvd_keras}.callbacks.{AVERAGE}()"]
         edits += put_first(program, callbacks, site, first, flattens=True)
     given = callbacks.fit.given("verbose")
@@ -117,10 +120,34 @@ def _fit(program: Program, callbacks: Callbacks) -> Change | Withheld | None:
     )
 
 
-def _lacks_average(callbacks: Callbacks) -> bool:
-    """Whether a callback that is seen steers training by metrics which each rank has its own of."""
-    steers = [each for each in callbacks.members if each.role is Role.STEERS and each.reads_metrics]
-    return callbacks.given is not None and bool(steers) and not callbacks.has(AVERAGE)
+def _lacks_average(program: Program, callbacks: Callbacks) -> bool:
+    """Whether a callback that is seen steers training by metrics which each rank has its own of.
+
+    Those of data that all ranks validate on are the same.
+    """
+    if callbacks.given is None or callbacks.has(AVERAGE):
+        return False
+    site, shared = callbacks.fit.site, callbacks.fit.given("validation_data")
+    own = shared is not None and program.fact(Horovod).pinned(shared, site.scope, site.statement)
+    values = [
+        value
+        for each in callbacks.members
+        for value in program.names.values(each.element.node, each.element.scope, each.element.statement)
+    ]
+    return any(
+        isinstance(value, Instance)
+        and (api.canonical(value.cls) or value.cls) in tables.DECIDING_CALLBACKS
+        and (own or not _validates(value))
+        for value in values
+    )
+
+
+def _validates(callback: Instance) -> bool:
+    """Whether a callback looks at a metric of the validation."""
+    if callback.cls.endswith("TerminateOnNaN"):
+        return False
+    monitored = argument(callback.node, 0, "monitor")
+    return not isinstance(monitored, ast.Constant) or str(monitored.value).startswith("val_")
 
 
 def _warms_up(program: Program, callbacks: Callbacks) -> bool:

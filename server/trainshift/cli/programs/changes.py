@@ -58,6 +58,7 @@ def described(report: FileReport, result: Conversion) -> FileReport:
     """The report with what became of a program of several files, as a whole and file by file."""
     start = result.files[0].path
     notes = (*result.applied, *result.decisions, *result.doubts, *result.withheld, *result.unresolved)
+    notes = (*notes, *result.hazards)
     paths = [*(each.path for each in result.files), *(note.path for note in notes), result.path]
     names = {path: shown_path(path) for path in paths if path} | {start: report.path}
 
@@ -71,6 +72,7 @@ def described(report: FileReport, result: Conversion) -> FileReport:
         decisions=told(result.decisions),
         doubts=told(result.doubts),
         withheld=told(result.withheld),
+        hazards=told(result.hazards),
         reason=result.reason,
         position=Spot(*result.position) if result.position else None,
         home=names[result.path] if result.path and result.path != start else "",
@@ -88,6 +90,7 @@ def described(report: FileReport, result: Conversion) -> FileReport:
             decisions=_of(report.decisions, name),
             doubts=_of(report.doubts, name),
             withheld=_of(report.withheld, name),
+            hazards=_of(report.hazards, name),
             differs=path in changed,
         )
         for path, name in names.items()

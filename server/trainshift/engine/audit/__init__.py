@@ -17,11 +17,11 @@ from trainshift.core.ranks.beginning import Beginning
 from trainshift.core.ranks.flaws import Flaw
 from trainshift.core.ranks.work.dividing import Dividing
 from trainshift.core.ranks.work.scaling import Scaling
-from trainshift.core.text.edit import Change, Edit, merge
-from trainshift.core.text.facts import Site
+from trainshift.core.text.edit import Change, merge
 from trainshift.core.text.source import Span
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loops import Loops
+from trainshift.engine.audit.hazards import original
 from trainshift.engine.edited import edited, forget_edited
 
 log = logging.getLogger(__name__)
@@ -50,7 +50,11 @@ def faults_of(program: Program, changes: Iterable[Change]) -> tuple[Fault, ...]:
     nowhere = min((each.target for each in plan.changes), default=Span(0, 0))
     try:
         found = [
-            Fault(flaw.text, _origin(result, edits, flaw.site) if flaw.site else nowhere, flaw.certain)
+            Fault(
+                flaw.text,
+                original(result.script.span(flaw.site.node, flaw.site), edits) if flaw.site else nowhere,
+                flaw.certain,
+            )
             for flaw in _flaws(result)
         ]
         return tuple(dict.fromkeys(found))
@@ -61,16 +65,6 @@ def faults_of(program: Program, changes: Iterable[Change]) -> tuple[Fault, ...]:
         return (Fault("an internal error: the result could not be checked", nowhere, certain=False),)
     finally:
         forget_edited(result)
-
-
-def _origin(result: Program, edits: tuple[Edit, ...], site: Site) -> Span:
-    """Where a call of the result stood before the edits."""
-    at = result.script.span(site.node, site).start
-    for edit in edits:
-        if edit.start >= at:
-            break
-        at -= min(len(edit.text) - (edit.end - edit.start), at - edit.start)
-    return Span(at, at)
 
 
 def _flaws(result: Program) -> list[Flaw]:

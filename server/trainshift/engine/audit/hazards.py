@@ -1,0 +1,56 @@
+"""Hazards of a result: what a conversion leaves wrong of a program that uses Horovod already.
+
+spec-hazards 3: such a program is not called distributed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import replace
+
+from trainshift.core.finding import Finding, Verdict
+from trainshift.core.program import Program
+from trainshift.core.text.edit import Change, Edit, merge
+from trainshift.core.text.source import Span
+from trainshift.core.training.horovod import Horovod
+from trainshift.engine.edited import edited, forget_edited
+from trainshift.engine.findings import hazards_of
+from trainshift.restrictions import HAZARDS
+
+log = logging.getLogger(__name__)
+_SERIOUS = frozenset(rule.code for rule in HAZARDS if rule.is_serious)
+
+
+def hazards_left(program: Program, changes: Iterable[Change]) -> tuple[Finding, ...]:
+    """The hazards that are violated where changes of a program are made together, by its own places.
+
+    Those that merely waste work are left out, and a program without Horovod has none.
+    """
+    if not program.fact(Horovod).is_used:
+        return ()
+    edits = merge(changes).edits
+    if not edits:
+        return _serious(program)
+    result = edited(program, edits)
+    try:
+        return tuple(replace(each, span=original(each.span, edits)) for each in _serious(result))
+    finally:
+        forget_edited(result)
+
+
+def _serious(program: Program) -> tuple[Finding, ...]:
+    judgement = hazards_of(program, _SERIOUS)
+    for defect in judgement.defects:
+        log.error("a hazard could not be judged: %s", defect)
+    return tuple(each for each in judgement.found if each.verdict is Verdict.VIOLATED)
+
+
+def original(span: Span, edits: tuple[Edit, ...]) -> Span:
+    """Where a place of a result stood before the edits, which are in text order."""
+    at = span.start
+    for edit in edits:
+        if edit.start >= at:
+            break
+        at -= min(len(edit.text) - (edit.end - edit.start), at - edit.start)
+    return Span(at, at)
