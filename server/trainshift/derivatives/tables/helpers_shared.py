@@ -8,7 +8,7 @@ def _zeros(x):
     if isinstance(x, dict):
         return dict(zip(x, map(_zeros, x.values())))
     if isinstance(x, (list, tuple)):
-        return type(x)(map(_zeros, x))
+        return type(x)([0.0 if type(each) is float else _zeros(each) for each in x])
     if x is None or isinstance(x, str) or callable(x):
         return None
     return {zero} if hasattr(x, "shape") else 0.0
@@ -19,7 +19,7 @@ def _cells(x):
     if isinstance(x, dict):
         return dict(zip(x, map(_cells, x.values())))
     if isinstance(x, (list, tuple)):
-        return list(map(_cells, x))
+        return [0.0 if type(each) is float else _cells(each) for each in x]
     if x is None or isinstance(x, str) or callable(x):
         return None
     return {zero} if hasattr(x, "shape") else 0.0
@@ -30,7 +30,7 @@ def _like(bar, x):
     if isinstance(x, dict):
         return dict(zip(x, map(_like, (bar[key] for key in x), x.values())))
     if isinstance(x, (list, tuple)):
-        return type(x)(map(_like, bar, x))
+        return type(x)([a if type(a) is float else _like(a, b) for a, b in zip(bar, x)])
     return {bar}
 '''
 
