@@ -286,9 +286,10 @@ def judge(
     the program that uses the script, if another file starts it.
     """
     text, codes = program.script.source.text, _codes(settings)
-    trains = has_signs(text) or bool(program.fact(Loops).all)
+    is_of_paddle = static_graphs.has_signs(text)
+    trains = has_signs(text) or (not is_of_paddle and bool(program.fact(Loops).all))
     asked = codes.intersection(
-        (*(RESTRICTION_CODES if trains else ()), *(GRAPH_CODES if static_graphs.has_signs(text) else ()))
+        (*(RESTRICTION_CODES if trains else ()), *(GRAPH_CODES if is_of_paddle else ()))
     )
     result = Judgement(())
     if not _HAZARDS.isdisjoint(asked) and uses_horovod(program):

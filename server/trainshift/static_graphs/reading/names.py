@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 
 from trainshift.core.names.script import Script
 from trainshift.core.names.values import (
@@ -18,7 +19,7 @@ from trainshift.core.names.values import (
 )
 from trainshift.core.names.values import Value as Thing
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Binding, Scope, dotted
+from trainshift.core.text.facts import Binding, Scope, Site, dotted, root_name
 from trainshift.static_graphs.reading.elements import element_of, item_of
 from trainshift.static_graphs.reading.entries import is_layer
 from trainshift.static_graphs.reading.frame import Frame
@@ -50,6 +51,15 @@ _ATTRIBUTES: dict[str, Value] = {
 _PYTHON_ROOTS = frozenset(
     {"math", "os", "sys", "time", "random", "re", "json", "copy", "itertools", "logging"}
 )
+
+# What makes the object of a method: one of its own class.  Heirs are left out, or all files would be read.
+NO_CALL = ast.Call(ast.Name("object", ast.Load()), [], [])
+
+
+def is_self_member(script: Script, node: ast.expr, scope: Scope) -> bool:
+    """Whether an expression is an attribute of ``self``."""
+    root = root_name(node)
+    return root is not None and root is not node and script.names.is_self(root, scope)
 
 
 class Names(ABC):
@@ -114,14 +124,40 @@ class Names(ABC):
         if binding.kind in ("import", "function", "class"):
             return self.of_things(names.bound(binding), frame)
         if binding.kind == "parameter" and binding.inner is not None:
-            found = self.of_things(names.bound(binding), frame)
-            if binding.value is not None:
-                default = self.evaluate(binding.value, frame)
-                is_made = binding.inner.name == "__init__" and not default.is_none
-                if default.is_python and (default.among("bool", "str") or is_made):
-                    return default if found.unknown else found.joined(default)
-            return found
+            return self._of_parameter(binding, binding.inner)
         return UNKNOWN
+
+    def _of_parameter(self, binding: Binding, function: Scope) -> Value:
+        """What a function of the file's is given by the calls in its file, and by its default."""
+        script = self.home(function)
+        assert isinstance(binding.target, ast.arg)
+        name, owner = binding.target.arg, function.owner()
+        if owner is not None and script.names.is_self(ast.Name(name, ast.Load()), function):
+            return self.of_thing(UserInstance(owner, NO_CALL), Frame(function, None, {}))
+        default = UNKNOWN
+        if binding.value is not None:
+            default = self.evaluate(binding.value, Frame(binding.scope, None, {}))
+        found = []
+        for site in self._calls_in_file(script, function, owner):
+            given = script.names.argument(site, function, name)
+            found.append(
+                default if given is None else self.evaluate(given, Frame(site.scope, site.statement, {}))
+            )
+        if found:
+            return join(found)
+        is_made = function.name == "__init__" and default.is_python and not default.is_none
+        return default if is_made or default.among("bool", "str") else UNKNOWN
+
+    def _calls_in_file(self, script: Script, function: Scope, owner: Scope | None) -> Iterator[Site]:
+        """The calls of a function, or of the class that it is the `__init__` of, in its own file."""
+        is_made = function.name == "__init__" and owner is not None
+        wanted = owner if is_made else function
+        for site in script.sites_named(wanted.name) if wanted is not None and wanted.name else ():
+            if is_self_member(script, site.node.func, site.scope):
+                continue
+            for value in script.names.callee(site):
+                if isinstance(value, Class | Function) and value.scope is wanted:
+                    yield site
 
     def of_things(self, things: frozenset[Thing], frame: Frame) -> Value:
         """What is one of the values that names are resolved to."""

@@ -6,12 +6,13 @@ The door for what asks of static functions: ``program.fact(Reading)``.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.names.script import Script
-from trainshift.core.names.values import Class, Instance, UserInstance
+from trainshift.core.names.values import Class, Function, Instance, UserInstance
+from trainshift.core.names.values import Value as Thing
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Binding, Scope, Site, Statement
 from trainshift.static_graphs.reading.entries import (
@@ -33,6 +34,7 @@ from trainshift.static_graphs.reading.kinds import (
     python,
     tensor,
 )
+from trainshift.static_graphs.reading.names import NO_CALL, is_self_member
 from trainshift.static_graphs.reading.uses import Uses
 from trainshift.static_graphs.reading.walker import Walker
 from trainshift.static_graphs.tables.shapes import dtype_of
@@ -87,7 +89,7 @@ class _Walk(Walker):
         self._stack: list[StaticFunction] = []
         self._waiting: dict[StaticFunction, None] = {}
         self._callers: dict[StaticFunction, set[StaticFunction]] = {}
-        self._uses = Uses()
+        self._uses = Uses(self.evaluate)
         self._tries = False
         self._closures: dict[Scope, Env] = {}
 
@@ -271,14 +273,17 @@ class _Walk(Walker):
             func = site.node.func
             if site.name not in bound or names.member_of_library(func):
                 continue
-            for value in self._callees(names.callee(site)):
+            if is_self_member(self.program.script, func, site.scope):
+                continue
+            called = self.evaluate(func, Frame(site.scope, site.statement, {}))
+            for value in self._callees(called.things):
                 if value not in found or site not in found[value]:
                     found.setdefault(value, []).append(site)
         return found
 
-    def _callees(self, values: object, deep: int = 0) -> Iterator[Scope]:
+    def _callees(self, things: Iterable[Thing], deep: int = 0) -> Iterator[Scope]:
         names = self.program.script.names
-        for value in values:  # type: ignore[attr-defined]
+        for value in things:
             if isinstance(value, UserInstance):
                 function = names.function_named(value.scope, "forward")
                 if function is not None:
@@ -286,12 +291,10 @@ class _Walk(Walker):
             elif isinstance(value, Instance) and value.cls == "paddle.jit.to_static" and deep < 3:
                 if value.node.args:
                     site = self.program.script.site_of(value.node)
-                    given = names.values(value.node.args[0], site.scope, site.statement)
-                    yield from self._callees(given, deep + 1)
-            elif not isinstance(value, Class):
-                function = names.function_of(value)
-                if function is not None:
-                    yield function
+                    given = self.evaluate(value.node.args[0], Frame(site.scope, site.statement, {}))
+                    yield from self._callees(given.things, deep + 1)
+            elif isinstance(value, Function):
+                yield value.scope
 
     # Reading
 
@@ -335,7 +338,7 @@ class _Walk(Walker):
             owner = function.scope.owner()
             if first and owner is not None:
                 env[first[0].arg] = self.of_thing(
-                    UserInstance(owner, None), Frame(function.scope, None, {}, function)
+                    UserInstance(owner, NO_CALL), Frame(function.scope, None, {}, function)
                 )
         return env
 

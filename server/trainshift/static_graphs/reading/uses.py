@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from trainshift.core.names.values import Instance
 from trainshift.core.text.facts import Binding, Scope, Statement
+from trainshift.static_graphs.reading.frame import Frame
 from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reading.kinds import Value, python, tensor
 from trainshift.static_graphs.reading.liveness import own_parts
@@ -17,7 +18,8 @@ from trainshift.static_graphs.tables import api
 class Uses:
     """What is known of names by how they are used, of function after function."""
 
-    def __init__(self) -> None:
+    def __init__(self, evaluate: Callable[[ast.expr, Frame], Value]) -> None:
+        self._evaluate = evaluate
         self._used: dict[Scope, frozenset[Binding]] = {}
 
     def by_use(self, name: str, statement: Statement | None, function: StaticFunction, value: Value) -> Value:
@@ -39,7 +41,7 @@ class Uses:
             for statement in function.statements:
                 if _is_guarded(statement):
                     continue
-                for name in _only_tensors_in(statement, function):
+                for name in _only_tensors_in(statement, function, self._evaluate):
                     found.update(names.lookup(name, function.scope, statement)[1])
             self._used[function.scope] = frozenset(_and_what_they_are_made_of(found, function))
         return self._used[function.scope]
@@ -80,7 +82,9 @@ def _is_compared_with_none(name: str, function: StaticFunction) -> bool:
     return False
 
 
-def _only_tensors_in(statement: Statement, function: StaticFunction) -> Iterator[str]:
+def _only_tensors_in(
+    statement: Statement, function: StaticFunction, evaluate: Callable[[ast.expr, Frame], Value]
+) -> Iterator[str]:
     """The names that a statement uses as only tensors can be."""
     names = function.script.names
     for node in own_parts(statement.node):
@@ -98,8 +102,8 @@ def _only_tensors_in(statement: Statement, function: StaticFunction) -> Iterator
             if func.attr in api.only_tensors():
                 yield func.value.id
             elif node.args and isinstance(node.args[0], ast.Name) and func.value.id == "self":
-                values = names.values(func, function.scope, statement)
-                if any(isinstance(each, Instance) and api.layer_returns(each.cls) for each in values):
+                layer = evaluate(func, Frame(function.scope, statement, {}))
+                if any(isinstance(each, Instance) and api.layer_returns(each.cls) for each in layer.things):
                     yield node.args[0].id
 
 
