@@ -35,11 +35,10 @@ _DO = "Train it without `full_graph=True`."
 
 def check(program: Program) -> Iterator[Finding]:
     judge = Judge(program, "PD27")
-    if not _trains(program):
-        return
-    for function in judge.functions:
-        if function.mode is not Mode.FULL or _is_saved_only(judge, function):
-            continue
+    run_full = [
+        each for each in judge.functions if each.mode is Mode.FULL and not _is_saved_only(judge, each)
+    ]
+    for function in run_full if run_full and _trains(program) else ():
         for loop in loops(function):
             node = loop.node
             if isinstance(node, ast.For) and function.kind(node.iter).is_tensor:
