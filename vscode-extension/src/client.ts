@@ -18,6 +18,7 @@ import {
 } from "vscode-languageclient/node";
 
 import { SELECTOR } from "./documents";
+import { MAKE_DISTRIBUTED, NOT_DISTRIBUTABLE, PROVE } from "./protocol";
 import { CommandLine } from "./terminal";
 import { within } from "./time";
 
@@ -106,6 +107,12 @@ function options(log: vscode.LogOutputChannel, closed: () => void): LanguageClie
   return {
     documentSelector: SELECTOR,
     middleware: {
+      async provideCodeLenses(document, token, next) {
+        const lenses = (await next(document, token)) ?? [];
+        return vscode.workspace.isTrusted
+          ? lenses.flatMap((lens) => [lens, ...proofOf(lens, document)])
+          : lenses;
+      },
       workspace: {
         async configuration(params, token, next) {
           const sections = await next(params, token);
@@ -125,6 +132,24 @@ function options(log: vscode.LogOutputChannel, closed: () => void): LanguageClie
       },
     },
   };
+}
+
+/** What a loop that can be trained on several ranks also offers: to see whether that holds. */
+function proofOf({ command, range }: vscode.CodeLens, document: vscode.TextDocument): vscode.CodeLens[] {
+  if (command?.command !== MAKE_DISTRIBUTED || command.title.endsWith(NOT_DISTRIBUTABLE)) {
+    return [];
+  }
+  const tooltip = "Run a few steps on two ranks, and compare them";
+  return document.uri.scheme === "file"
+    ? [
+        new vscode.CodeLens(range, {
+          title: "Prove",
+          command: PROVE,
+          tooltip,
+          arguments: [document.uri.toString()],
+        }),
+      ]
+    : [];
 }
 
 /** The extensions that show the syntax errors of Python files. */

@@ -19,6 +19,7 @@ import {
   MAKE_DISTRIBUTED,
   Note,
   RulesRequest,
+  PROVE,
   RUN,
   STATEMENT_KIND,
   UNSUPPORTED_VERSION,
@@ -32,6 +33,7 @@ const MOST_TURNS = 3;
 
 const SHOW_SUMMARY = "Show Summary";
 const RUN_IT = "Run With Horovod…";
+const PROVE_IT = "Prove With Two Ranks…";
 
 /** Converts documents as a whole, and says what came of it. */
 export class Converter {
@@ -168,10 +170,13 @@ export class Converter {
     const choice = await vscode.window.showInformationMessage(
       `Trainshift: ${text}${also}`,
       SHOW_SUMMARY,
+      PROVE_IT,
       RUN_IT,
     );
     if (choice === SHOW_SUMMARY) {
       this.summary.show();
+    } else if (choice === PROVE_IT) {
+      await vscode.commands.executeCommand(PROVE, document.toString());
     } else if (choice === RUN_IT) {
       await vscode.commands.executeCommand(RUN, document.toString());
     }

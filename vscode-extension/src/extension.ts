@@ -11,7 +11,8 @@ import { Interpreters, SETTING } from "./interpreter";
 import { LoopStatus } from "./loops";
 import { explain } from "./pages";
 import { APPLY, DISCARD, Preview, REVEAL } from "./preview";
-import { DIFFERENTIATE, EXPLAIN, MAKE_DISTRIBUTED, OPEN_LINE, RUN, SHOW_WARNINGS } from "./protocol";
+import { prove } from "./proof";
+import { DIFFERENTIATE, EXPLAIN, MAKE_DISTRIBUTED, OPEN_LINE, PROVE, RUN, SHOW_WARNINGS } from "./protocol";
 import { Scripts } from "./scripts";
 import { Server } from "./server";
 import { serverStatus } from "./status";
@@ -49,6 +50,7 @@ export function activate(context: vscode.ExtensionContext): void {
     [SHOW_WARNINGS]: () => vscode.commands.executeCommand("workbench.actions.view.problems"),
     [EXPLAIN]: (code) => explain(running, code),
     [RUN]: (uri) => runWithHorovod(running, interpreters, converter, context, uri),
+    [PROVE]: (uri) => prove(running, interpreters, context, uri),
     "trainshift.showSummary": () => summary.show(),
     "trainshift.restart": () => running.restart(),
     "trainshift.showLogs": () => log.show(),

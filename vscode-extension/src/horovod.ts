@@ -10,7 +10,7 @@ import { nameOf } from "./documents";
 import { Probe, probe } from "./installation";
 import { Interpreter, Interpreters } from "./interpreter";
 import { Server } from "./server";
-import { askForLaunch } from "./launch";
+import { askForLaunch, RUN_WITH_HOROVOD } from "./launch";
 import { runInTerminal } from "./terminal";
 
 const LAUNCHER = "horovodrun";
@@ -23,25 +23,8 @@ export async function runWithHorovod(
   context: vscode.ExtensionContext,
   uri?: unknown,
 ): Promise<void> {
-  // Key bindings and links in pages do not ask whether a command is enabled.
-  if (!vscode.workspace.isTrusted) {
-    void vscode.window.showWarningMessage("Trainshift: nothing is run in a workspace that is not trusted.");
-    return;
-  }
-  const document =
-    typeof uri === "string"
-      ? await vscode.workspace.openTextDocument(vscode.Uri.parse(uri))
-      : vscode.window.activeTextEditor?.document;
-  if (document?.languageId !== "python" || document.uri.scheme !== "file") {
-    void vscode.window.showInformationMessage(
-      "Trainshift: open the Python script that is to be run; save it first.",
-    );
-    return;
-  }
-  if (process.platform === "win32") {
-    void vscode.window.showInformationMessage(
-      "Trainshift: Horovod runs on Linux and macOS; on Windows, use WSL.",
-    );
+  const document = await scriptToRun(uri);
+  if (document === undefined) {
     return;
   }
   const interpreter = await interpreters.forScript(document.uri);
@@ -49,7 +32,7 @@ export async function runWithHorovod(
   if (launcher === undefined || !(await isReady(server, converter, document))) {
     return;
   }
-  const given = await askForLaunch(document.uri, context.workspaceState);
+  const given = await askForLaunch(document.uri, context.workspaceState, RUN_WITH_HOROVOD);
   if (given === undefined || !(await document.save()) || !(await savedModules())) {
     return;
   }
@@ -59,8 +42,34 @@ export async function runWithHorovod(
   await runInTerminal(`${LAUNCHER} ${nameOf(document.uri)}`, [command], cwd);
 }
 
+/** The script at `uri`, else the one in front; tells why it cannot be run, and gives none then. */
+export async function scriptToRun(uri: unknown): Promise<vscode.TextDocument | undefined> {
+  // Key bindings and links in pages do not ask whether a command is enabled.
+  if (!vscode.workspace.isTrusted) {
+    void vscode.window.showWarningMessage("Trainshift: nothing is run in a workspace that is not trusted.");
+    return undefined;
+  }
+  const document =
+    typeof uri === "string"
+      ? await vscode.workspace.openTextDocument(vscode.Uri.parse(uri))
+      : vscode.window.activeTextEditor?.document;
+  if (document?.languageId !== "python" || document.uri.scheme !== "file") {
+    void vscode.window.showInformationMessage(
+      "Trainshift: open the Python script that is to be run; save it first.",
+    );
+    return undefined;
+  }
+  if (process.platform === "win32") {
+    void vscode.window.showInformationMessage(
+      "Trainshift: Horovod runs on Linux and macOS; on Windows, use WSL.",
+    );
+    return undefined;
+  }
+  return document;
+}
+
 /** Save what the script may import; a conversion has left it unsaved. */
-async function savedModules(): Promise<boolean> {
+export async function savedModules(): Promise<boolean> {
   const unsaved = vscode.workspace.textDocuments.filter(
     (document) => document.isDirty && document.languageId === "python" && document.uri.scheme === "file",
   );
@@ -90,15 +99,22 @@ async function isReady(
   return choice === "Run Anyway";
 }
 
-/** Where `horovodrun` is: beside the interpreter, else on the path; tells what is missing where it is nowhere. */
-async function launcherOf(interpreter: Interpreter, extension: vscode.Uri): Promise<string | undefined> {
-  let found: Probe | undefined;
+/** What an interpreter is; tells where there is none. */
+export async function pythonOf(interpreter: Interpreter, extension: vscode.Uri): Promise<Probe | undefined> {
   try {
-    found = await probe(interpreter, extension);
+    return await probe(interpreter, extension);
   } catch {
     void vscode.window.showErrorMessage(
       `Trainshift: Python was not found at ${interpreter.command.join(" ")}. Select an interpreter.`,
     );
+    return undefined;
+  }
+}
+
+/** Where `horovodrun` is: beside the interpreter, else on the path; tells what is missing where it is nowhere. */
+async function launcherOf(interpreter: Interpreter, extension: vscode.Uri): Promise<string | undefined> {
+  const found = await pythonOf(interpreter, extension);
+  if (found === undefined) {
     return undefined;
   }
   const onPath = (process.env.PATH ?? "").split(delimiter).filter(isAbsolute);

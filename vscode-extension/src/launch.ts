@@ -24,6 +24,35 @@ export interface Command {
 
 const USUAL: Launch = { processes: "2", parameters: "", hosts: "" };
 
+/** What a script is run for: where that is remembered, what the menu says, and what it asks for. */
+export interface Purpose {
+  readonly place: string;
+  readonly title: (name: string) => string;
+  readonly run: (processes: number) => string;
+  readonly fewest: number;
+  readonly most: number;
+  /** The option that names hosts. */
+  readonly hosts: string;
+}
+
+export const RUN_WITH_HOROVOD: Purpose = {
+  place: "trainshift.launch",
+  title: (name) => `Run ${name} With Horovod`,
+  run: (processes) => `Run on ${counted(processes, "Process", "es")}`,
+  fewest: 1,
+  most: MOST_PROCESSES,
+  hosts: "-H",
+};
+
+export const PROVE_WITH_RANKS: Purpose = {
+  place: "trainshift.proof",
+  title: (name) => `Run 20 Steps of ${name}, and Compare the Ranks`,
+  run: (processes) => `Prove With ${counted(processes, "Rank")}`,
+  fewest: 2,
+  most: 8,
+  hosts: "--hosts",
+};
+
 /** One of the entries of the menu: what it is about, and what is wrong with an answer, if anything. */
 interface Entry {
   readonly key: keyof Launch;
@@ -31,7 +60,7 @@ interface Entry {
   readonly label: string;
   readonly prompt: string;
   readonly shown: (launch: Launch) => string;
-  readonly fault: (text: string) => string | undefined;
+  readonly fault: (text: string, purpose: Purpose) => string | undefined;
 }
 
 const ENTRIES: readonly Entry[] = [
@@ -41,10 +70,10 @@ const ENTRIES: readonly Entry[] = [
     label: "Processes",
     prompt: "Number of processes; usually one for each GPU",
     shown: ({ processes }) => processes,
-    fault: (text) =>
-      /^[1-9]\d*$/.test(text) && Number(text) <= MOST_PROCESSES
+    fault: (text, { fewest, most }) =>
+      /^[1-9]\d*$/.test(text) && Number(text) >= fewest && Number(text) <= most
         ? undefined
-        : `A whole number from 1 to ${MOST_PROCESSES}`,
+        : `A whole number from ${fewest} to ${most}`,
   },
   {
     key: "parameters",
@@ -68,12 +97,16 @@ const ENTRIES: readonly Entry[] = [
 ];
 
 /** Ask how to run a script, beginning with how it was run last; undefined where the person thinks better of it. */
-export async function askForLaunch(script: vscode.Uri, memory: vscode.Memento): Promise<Command | undefined> {
-  const place = `trainshift.launch ${script.toString()}`;
+export async function askForLaunch(
+  script: vscode.Uri,
+  memory: vscode.Memento,
+  purpose: Purpose,
+): Promise<Command | undefined> {
+  const place = `${purpose.place} ${script.toString()}`;
   let launch: Launch = { ...USUAL, ...memory.get<Launch>(place) };
   for (;;) {
     const run = {
-      label: `$(play) Run on ${counted(Number(launch.processes), "Process", "es")}`,
+      label: `$(play) ${purpose.run(Number(launch.processes))}`,
       entry: undefined,
     };
     const items = ENTRIES.map((entry) => ({
@@ -81,7 +114,7 @@ export async function askForLaunch(script: vscode.Uri, memory: vscode.Memento): 
       description: entry.shown(launch),
       entry,
     }));
-    const title = `Run ${nameOf(script)} With Horovod`;
+    const title = purpose.title(nameOf(script));
     const options = { title, ignoreFocusOut: true, placeHolder: "Run it, or change how" };
     const chosen = await vscode.window.showQuickPick([run, ...items], options);
     if (chosen === undefined) {
@@ -91,7 +124,7 @@ export async function askForLaunch(script: vscode.Uri, memory: vscode.Memento): 
       const fault = shortage(launch);
       if (fault === undefined) {
         await memory.update(place, launch);
-        return commandOf(launch);
+        return commandOf(launch, purpose);
       }
       void vscode.window.showWarningMessage(`Trainshift: ${fault}`);
       continue;
@@ -102,14 +135,14 @@ export async function askForLaunch(script: vscode.Uri, memory: vscode.Memento): 
       prompt,
       value: launch[key],
       ignoreFocusOut: true,
-      validateInput: (text) => fault(text.trim()),
+      validateInput: (text) => fault(text.trim(), purpose),
     });
     launch = { ...launch, [key]: given?.trim() ?? launch[key] };
   }
 }
 
-function commandOf({ processes, parameters, hosts }: Launch): Command {
-  const named = hosts === "" ? [] : ["-H", hosts.replaceAll(/\s/g, "")];
+function commandOf({ processes, parameters, hosts }: Launch, purpose: Purpose): Command {
+  const named = hosts === "" ? [] : [purpose.hosts, hosts.replaceAll(/\s/g, "")];
   return { options: ["-np", processes, ...named], parameters: split(parameters) ?? [] };
 }
 

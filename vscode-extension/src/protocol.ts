@@ -5,11 +5,14 @@ import { Range, RequestType, WorkspaceEdit } from "vscode-languageclient/node";
 /** The kind of the action that converts a statement, and of the command that converts a file. */
 export const STATEMENT_KIND = "refactor.rewrite.distribute";
 export const MAKE_DISTRIBUTED = "trainshift.makeDistributed";
+/** What the line above a loop ends in that cannot be made distributed. */
+export const NOT_DISTRIBUTABLE = "cannot be made distributed";
 /** The command that differentiates a function. */
 export const DIFFERENTIATE = "trainshift.differentiate";
 /** The commands that lines and lenses lead to; the last two take a URI, and a line's number from 1. */
 export const EXPLAIN = "trainshift.explain";
 export const RUN = "trainshift.runWithHorovod";
+export const PROVE = "trainshift.prove";
 export const SHOW_WARNINGS = "trainshift.showWarnings";
 export const OPEN_LINE = "trainshift.openLine";
 /** The code of what a project asks for and Horovod does not work with. */

@@ -4,7 +4,7 @@ import * as vscode from "vscode";
 import { DiagnosticSeverity, DocumentDiagnosticRequest, LanguageClient } from "vscode-languageclient/node";
 
 import { placed } from "./documents";
-import { EXPLAIN, Note, OPEN_LINE, RUN } from "./protocol";
+import { EXPLAIN, Note, OPEN_LINE, PROVE, RUN } from "./protocol";
 
 const VIEW = "trainshift.summary";
 /** So often what still warns is asked for, since the server may be at work on the new texts. */
@@ -55,7 +55,7 @@ export class Summary implements vscode.Disposable {
   }
 
   private made(): vscode.WebviewPanel {
-    const options = { enableCommandUris: [OPEN_LINE, EXPLAIN, RUN], enableFindWidget: true };
+    const options = { enableCommandUris: [OPEN_LINE, EXPLAIN, PROVE, RUN], enableFindWidget: true };
     const panel = vscode.window.createWebviewPanel(VIEW, "Summary", vscode.ViewColumn.Active, options);
     panel.onDidDispose(() => (this.panel = undefined));
     return panel;
@@ -115,6 +115,7 @@ function html(outcome: Outcome): string {
     return `<h2>${plain(heading)}</h2>\n${lead && `<p>${plain(lead)}</p>\n`}<ul>\n${items}\n</ul>`;
   });
   const run = link("Run With Horovod…", RUN, [document.toString()], "button");
+  const prove = link("Prove With Two Ranks…", PROVE, [document.toString()], "button");
   return `<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -133,7 +134,7 @@ a:hover { text-decoration: underline; }
 <body>
 <h1>${plain(name)}</h1>
 <p>${plain(text)}</p>
-<p>${run}</p>
+<p>${run} ${prove}</p>
 ${body.join("\n")}
 </body>
 </html>`;

@@ -95,8 +95,12 @@ def claim(each: dict[str, Any]) -> str:
         for place in each["places"]:
             at = f"{place['path']}:{place['line']}"
             rank = f" (rank {place['rank']})" if place["rank"] else ""
-            parts.append(f'<span class="says"><code>{escape(at)}{rank} {escape(place["text"])}</code></span>')
-        read = f" Read: <code>trainshift explain {each['code']}</code>" if each["code"] else ""
+            # What shows the page may make a link of what names a place, or a code.
+            where = f'data-path="{escape(place["path"])}" data-line="{place["line"]}"'
+            text = f"<code {where}>{escape(at)}</code><code>{rank} {escape(place['text'])}</code>"
+            parts.append(f'<span class="says">{text}</span>')
+        explain = f'<code data-code="{each["code"]}">trainshift explain {each["code"]}</code>'
+        read = f" Read: {explain}" if each["code"] else ""
         parts.append(f'<span class="do">{escape(each["do"])}{read}</span>')
     return "".join(parts) + "</li>"
 

@@ -7,13 +7,31 @@ import { PYTHON } from "../harness/paths";
 import type { UiSuite } from "../harness/suite";
 import { until } from "../harness/until";
 import { DATA, TRAIN } from "./project";
-import { change, choices, choose, waitForPreview } from "./window";
+import { change, choices, choose, lens, page, status, waitForPreview } from "./window";
 
 const COMMAND = "Trainshift: Run With Horovod…";
 const SITE = "import site, sysconfig; print(sysconfig.get_path('purelib'))";
 const LAUNCHER = `#!/bin/sh
 printf '%s\n' "$@" > "$(dirname "$0")/arguments"
 echo "trained on $2 processes"
+`;
+
+/** An interpreter that only tells how it was asked for a proof, and has one. */
+const PROVING = `#!/bin/sh
+bin=$(dirname "$0")
+[ "$3" = prove ] || exec "$bin/python" "$@"
+printf '%s\n' "$@" > "$bin/asked"
+while [ $# -gt 1 ]; do
+  [ "$1" = --html ] && cp "$bin/page.html" "$2"
+  shift
+done
+`;
+/** A claim of a proof, as its page shows it. */
+const CLAIM = `
+from trainshift.proving.page import claim
+place = {"path": "train.py", "line": 7, "text": "tape.gradient", "rank": 1}
+print(claim({"id": "averaged", "verdict": "fails", "title": "Gradients are averaged", "says": "They are not.",
+             "do": "Wrap the tape.", "code": "HV04", "places": [place]}))
 `;
 
 const run = promisify(execFile);
@@ -35,8 +53,14 @@ async function environment(workspace: string): Promise<void> {
     await writeFile(join(packages, name, "__init__.py"), "");
     await writeFile(join(folder, "METADATA"), `Metadata-Version: 2.1\nName: ${name}\nVersion: ${version}\n`);
   }
-  await writeFile(join(bin, "launcher"), LAUNCHER);
-  await chmod(join(bin, "launcher"), 0o755);
+  for (const [name, text] of [
+    ["launcher", LAUNCHER],
+    ["proving", PROVING],
+  ] as const) {
+    await writeFile(join(bin, name), text);
+    await chmod(join(bin, name), 0o755);
+  }
+  await writeFile(join(bin, "page.html"), (await run(PYTHON, ["-c", CLAIM])).stdout);
 }
 
 export const suites: UiSuite[] = [
@@ -46,12 +70,12 @@ export const suites: UiSuite[] = [
     prepare: environment,
     open: "train.py",
     settings: {
-      "trainshift.interpreter": ["<workspace>/.venv/bin/python"],
+      "trainshift.interpreter": ["<workspace>/.venv/bin/proving"],
       // Else the terminal's text is only a picture.
       "terminal.integrated.gpuAcceleration": "off",
     },
     tests(workbench) {
-      const { page } = workbench;
+      const { page: window } = workbench;
       const bin = join(workbench.workspace, ".venv", "bin");
 
       it("says what is missing", async () => {
@@ -65,7 +89,7 @@ export const suites: UiSuite[] = [
       it("offers to make a script distributed first", async () => {
         await rename(join(bin, "launcher"), join(bin, "horovodrun"));
         await workbench.runCommand(COMMAND);
-        const dialog = page.locator(".monaco-dialog-box", { hasText: "train.py is not distributed yet" });
+        const dialog = window.locator(".monaco-dialog-box", { hasText: "train.py is not distributed yet" });
         await dialog.waitFor();
         await workbench.screenshot("not distributed");
         await dialog.locator(".monaco-button", { hasText: "Make Distributed" }).click();
@@ -77,8 +101,8 @@ export const suites: UiSuite[] = [
 
       it("runs a script on as many processes as one wants", async () => {
         await workbench.runCommand(COMMAND);
-        const input = page.locator(".quick-input-widget input[type=text]");
-        const message = page.locator(".quick-input-widget .quick-input-message");
+        const input = window.locator(".quick-input-widget input[type=text]");
+        const message = window.locator(".quick-input-widget .quick-input-message");
         await choices(workbench);
         await workbench.screenshot("launch");
         await choose(workbench, "Processes…");
@@ -105,20 +129,20 @@ export const suites: UiSuite[] = [
           await workbench.press("Enter");
         }
         await choose(workbench, "Run on 3 Processes");
-        await page.locator(".part.panel .terminal-wrapper, .part.panel .terminal").first().waitFor();
+        await window.locator(".part.panel .terminal-wrapper, .part.panel .terminal").first().waitFor();
         const given = await until("it has run", () =>
           readFile(join(bin, "arguments"), "utf8").catch(() => undefined),
         );
         await until("the terminal shows it", async () =>
           /trained on 3 processes/.test(
-            (await page.locator(".part.panel .xterm-rows").innerText()).replaceAll("\u00a0", " "),
+            (await window.locator(".part.panel .xterm-rows").innerText()).replaceAll("\u00a0", " "),
           ),
         );
         await workbench.screenshot("run");
         const script = join(workbench.workspace, "train.py");
         assert.deepEqual(given.trimEnd().split("\n"), [
           ...["-np", "3", "-H", "localhost:2,server2:4"],
-          ...[join(bin, "python"), script, "--name", "a b", "--epochs", "3"],
+          ...[join(bin, "proving"), script, "--name", "a b", "--epochs", "3"],
         ]);
         assert.match(await readFile(script, "utf8"), /hvd\.init/);
       });
@@ -130,6 +154,29 @@ export const suites: UiSuite[] = [
         await workbench.screenshot("remembered");
         assert.match(rows, /Run on 3 Processes[^]*--name 'a b' --epochs 3[^]*localhost:2, server2:4/);
         await workbench.press("Escape");
+      });
+
+      it("proves a script, and leads from what fails to the line", async () => {
+        const script = join(workbench.workspace, "train.py");
+        const lines = (await readFile(script, "utf8")).split("\n");
+        await workbench.placeCursor(lines.findIndex((line) => line.startsWith("for epoch")) + 1);
+        await lens(workbench, /^Prove$/).click();
+        await choices(workbench);
+        await workbench.screenshot("prove");
+        await choose(workbench, "Prove With 2 Ranks");
+        const claim = page(workbench).locator(".fails");
+        await claim.waitFor();
+        await workbench.screenshot("proof");
+        const asked = (await readFile(join(bin, "asked"), "utf8")).trimEnd().split("\n");
+        assert.deepEqual(asked.slice(0, 6), [
+          ...["-m", "trainshift", "prove", "--yes"],
+          ...["--python", join(bin, "python")],
+        ]);
+        assert.deepEqual(asked.slice(-3), ["-np", "2", script]);
+        await claim.locator("a", { hasText: "train.py:7" }).click();
+        await until("the line is shown", async () =>
+          /Ln 7,/.test(await status(workbench, /Ln \d+, Col/).innerText()),
+        );
       });
     },
   },
