@@ -143,12 +143,14 @@ class Diagnostic:
 class CheckReport:
     """What is said of one file, in text order, and how many findings its comments silence.
 
+    `by_hand` tells how the program that the file starts was distributed already, if it was.
     A syntax error is among the diagnostics also where it is OFF and not shown: the file was not checked.
     """
 
     path: str
     diagnostics: tuple[Diagnostic, ...]
     suppressed: int = 0
+    by_hand: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,7 +380,7 @@ def report_on(
         if loud[kind]:
             reported.append(_diagnostic(source, path, each, loud[kind], effect, settings.docs_url))
     failures = [_failure(INTERNAL_ERROR.code, _report_it(defect)) for defect in result.defects]
-    return CheckReport(path, (*failures, *reported), number)
+    return CheckReport(path, (*failures, *reported), number, result.by_hand)
 
 
 def _diagnostic(

@@ -6,9 +6,10 @@ import logging
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
-from trainshift.core.finding import Finding
+from trainshift.core.finding import Finding, Verdict
 from trainshift.core.joined import Joined
 from trainshift.core.program import Program
+from trainshift.core.ranks.by_hand import ByHand
 from trainshift.core.ranks.dependence import Dependence
 from trainshift.core.text.edit import Change
 from trainshift.core.text.source import Span
@@ -28,12 +29,14 @@ _LOGGED: set[tuple[str, str, str]] = set()
 class Judgement:
     """What the restrictions say of a program, in text order.
 
-    `defects` say which restrictions failed and how, `failed` are their codes.
+    `defects` say which restrictions failed and how, `failed` are their codes.  `by_hand` tells how a program
+    that uses Horovod already was distributed, where its own file starts it.
     """
 
     found: tuple[Finding, ...]
     defects: tuple[str, ...] = ()
     failed: frozenset[str] = frozenset()
+    by_hand: str = ""
 
 
 def find(
@@ -56,13 +59,25 @@ def find(
     joins = whole is None and len(linked) > 1 and program.script.scripts == (program.script,)
     asked_of = whole or (Program(Joined(linked)) if joins else program)
     hazards = hazards_of(asked_of, codes, pause)
+    starts = asked_of.script.scripts[0].path == program.script.path and _HAZARD_CODES.issubset(codes)
+    by_hand = _by_hand(asked_of, hazards) if starts else ""
     if asked_of is not program:
         own = tuple(own_of(asked_of, hazards.found, program.script.path))
         hazards = replace(hazards, found=own)
     if joins:
         asked_of.forget_facts()
     found = sorted((*judgement.found, *hazards.found), key=lambda each: (each.span, each.code))
-    return Judgement(tuple(found), (*judgement.defects, *hazards.defects), judgement.failed | hazards.failed)
+    defects = (*judgement.defects, *hazards.defects)
+    return Judgement(tuple(found), defects, judgement.failed | hazards.failed, by_hand)
+
+
+def _by_hand(whole: Program, hazards: Judgement) -> str:
+    """How a program was distributed by hand, with the number of its mistakes."""
+    if not whole.fact(Dependence).is_judged or hazards.defects:
+        return ""
+    done = whole.fact(ByHand).text
+    number = sum(each.verdict is Verdict.VIOLATED for each in hazards.found)
+    return f"distributed by hand: {done}; {number or 'no'} hazard{'' if number == 1 else 's'}" if done else ""
 
 
 def uses_horovod(program: Program) -> bool:

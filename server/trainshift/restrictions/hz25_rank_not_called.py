@@ -27,7 +27,7 @@ from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.values import Library
 from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import RANK, SIZE
-from trainshift.core.text.facts import Statement
+from trainshift.core.text.facts import Statement, last_name
 from trainshift.restrictions.facts.places import appended, expressions, hazard, text_of
 from trainshift.restrictions.restriction import Findings, Hazard
 
@@ -36,8 +36,11 @@ _TELLING = frozenset({*RANK, *SIZE})
 
 def check(program: Program) -> Findings:
     """One finding for each function that stands where its value is meant."""
+    spelled = _spellings(program)
     for statement in program.script.statements:
         for node in _used(statement):
+            if last_name(node) not in spelled:
+                continue
             at = Occurrence(node, statement.scope, statement)
             if _tells(program, at):
                 text = text_of(program, node, statement)
@@ -47,6 +50,15 @@ def check(program: Program) -> Findings:
                 )
                 fix = appended(program, "HZ25", f"Call {text}", at, "()")
                 yield hazard(program, "HZ25", Verdict.VIOLATED, at, message, fix=fix)
+
+
+def _spellings(program: Program) -> frozenset[str]:
+    """The last names that one of these functions may be read by."""
+    found = set(_TELLING)
+    for script in program.script.scripts:
+        found |= {new for new, old in script.code.renamed_imports if old in _TELLING}
+        found |= {name for name, value in script.code.bound_values if last_name(value) in found}
+    return frozenset(found)
 
 
 def _used(statement: Statement) -> Iterator[ast.expr]:

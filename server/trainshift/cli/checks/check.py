@@ -321,5 +321,6 @@ def _with_report(result: FileCheck, path: str, document: Document, report: check
             for each in document.diagnostics(found)
         ),
         suppressed=report.suppressed,
+        by_hand=report.by_hand,
         nothing=result.nothing if len(found) == len(report.diagnostics) else _UNREAD,
     )

@@ -52,10 +52,10 @@ class FileCheck:
 
     `diagnostics` are about what is `shown` (nothing when there are none), which is the text after the fixes
     if they were written; `applied` counts the fixes by code, and `diffs` (bytes in `encoding`) show them.
-    `error` says why the file could not be read or written, with its place; `is_defect` tells that it is
-    a failure of ours.  `nothing` is what to say of a directory that holds no Python file, or of a notebook in
-    another language.  `programs` are the start files of the programs that a module belongs to, where
-    something was found in it.
+    `error` says why the file could not be read or written, with its place; `is_defect` tells that it is a
+    failure of ours.  `nothing` is what to say of a directory that holds no Python file, or of a notebook in
+    another language.  `by_hand` tells how the program that it starts was distributed already.  `programs` are
+    the start files of the programs that a module belongs to, where something was found in it.
     """
 
     path: str
@@ -70,6 +70,7 @@ class FileCheck:
     is_defect: bool = False
     nothing: str = ""
     programs: tuple[str, ...] = ()
+    by_hand: str = ""
 
     @property
     def is_silent(self) -> bool:
@@ -179,12 +180,16 @@ class TextCheckReporter:
             print_diffs(result.diffs, result.encoding, self._diff_colour)
             return
         shown = [each for each in result.diagnostics if each.severity >= self._least]
-        if not shown or self._statistics:
+        # How a program was distributed is worth a line of its own where all is told.
+        tells = bool(result.by_hand) and self._least <= Severity.INFORMATION and not self._quiet
+        if not (shown or tells) or self._statistics:
             return
         self._shown.update((-each.severity, each.code) for each in shown)
         if not self._quiet:
             whose = f" (program of {visible(' and '.join(result.programs))})" if result.programs else ""
             self._printer.line((visible(result.path), "bold underline"), (whose, "dim"))
+            if result.by_hand:
+                self._printer.line((f"  {visible(result.by_hand)}", "dim"))
         for each in shown:
             if self._quiet:
                 self._show_line(result.path, each)
@@ -402,6 +407,7 @@ def _entry(result: FileCheck) -> dict[str, object]:
         "suppressed": result.suppressed,
         "fixed": sum(result.applied.values()),
         **({"programs": list(result.programs)} if result.programs else {}),
+        **({"distribution": result.by_hand} if result.by_hand else {}),
     }
 
 

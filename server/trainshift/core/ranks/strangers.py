@@ -14,7 +14,16 @@ from trainshift.core.program import Program
 from trainshift.core.ranks import horovod_api
 from trainshift.core.ranks.branches import Branches
 from trainshift.core.ranks.work.rates import RATE_CALLBACKS
-from trainshift.core.text.facts import Binding, Scope, Site, Statement, argument, hides_arguments
+from trainshift.core.text.facts import (
+    Binding,
+    Scope,
+    Site,
+    Statement,
+    argument,
+    hides_arguments,
+    imported_name,
+    last_name,
+)
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
@@ -77,12 +86,25 @@ class Strangers:
     # Names
 
     def _members(self) -> Iterator[Stranger]:
+        spelled = self._modules
         for statement in self._script.statements:
             for node, scope in self._attributes(statement):
+                if last_name(node.value) not in spelled:
+                    continue
                 at = Occurrence(node, scope, statement)
                 for name in sorted(self._names.full_names(node.value, scope, statement)):
                     if _lacks(name, node.attr) and not self._is_tried(at, node.attr):
                         yield Stranger(at, _no_member(name, node.attr))
+
+    @cached_property
+    def _modules(self) -> set[str]:
+        """The last names that a module of Horovod may be read by."""
+        found = {"callbacks", "elastic", "horovod"}
+        for script in self._script.scripts:
+            own = [each for each in script.imports if each.full_name.partition(".")[0] == "horovod"]
+            found |= set(map(imported_name, own)) | {each.full_name.rpartition(".")[2] for each in own}
+            found |= {name for name, value in script.code.bound_values if last_name(value) in found}
+        return found
 
     def _attributes(self, statement: Statement) -> Iterator[tuple[ast.Attribute, Scope]]:
         waiting: list[tuple[ast.AST, Scope]] = [(statement.node, statement.scope)]

@@ -1,0 +1,52 @@
+"""By hand: what a program that uses Horovod already does for its ranks, in a line."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.program import Program
+from trainshift.core.ranks.beginning import Beginning
+from trainshift.core.ranks.together import Together
+from trainshift.core.ranks.work.feeds import Feeds
+from trainshift.core.training.loop_kinds import Loop
+
+
+class ByHand:
+    """How one program was distributed by hand."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._together = program.fact(Together)
+
+    @cached_property
+    def text(self) -> str:
+        """The loops and what is done for them: ``1 GradientTape loop, averaged, broadcast, work divided``."""
+        loops = self._together.loops
+        return ", ".join((*self._counted(loops), *self._done(loops))) if loops else ""
+
+    def _counted(self, loops: list[Loop]) -> Iterator[str]:
+        for words, number in Counter(loop.pattern.words for loop in loops).items():
+            yield f"{number} {words} loop{'s' if number > 1 else ''}"
+
+    def _done(self, loops: list[Loop]) -> Iterator[str]:
+        averaged = self._together.averaged
+        yield (
+            "averaged"
+            if len(averaged) == len(loops)
+            else "not averaged"
+            if not averaged
+            else "partly averaged"
+        )
+        unbegun = {flaw.site for flaw in self._program.fact(Beginning).flaws()}
+        apart = [loop for loop in loops if not unbegun.isdisjoint(loop.sites)]
+        yield "broadcast" if not apart else "not broadcast"
+        feeds = self._program.fact(Feeds)
+        given = [feeds.of(loop) for loop in loops]
+        if all(map(feeds.is_own, given)):
+            yield "data of each rank's own"
+        elif all(feeds.is_own(each) or feeds.is_divided(each) for each in given):
+            yield "work divided"
+        else:
+            yield "work not divided"
