@@ -13,7 +13,7 @@ from trainshift.core.lazy import cached_property
 from trainshift.core.names.flow import reaching_calls
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Binding, Scope, Site, Statement, expression_path, last_name
+from trainshift.core.text.facts import Binding, Scope, Site, Statement, arguments, expression_path, last_name
 
 TENSORFLOW = "horovod.tensorflow"
 KERAS = "horovod.tensorflow.keras"
@@ -289,6 +289,12 @@ class Horovod:
             if self._names_rank(at.part(node.func)):
                 return True
         return self._decides(at, lambda source: self._is_rank(source, depth + 1))
+
+    def tells_rank(self, site: Site) -> bool:
+        """Whether what a call is given has the rank written in it, so that each rank's is its own."""
+        parts = (part for each in arguments(site.node) for part in ast.walk(each))
+        named = (each for each in parts if isinstance(each, ast.Call | ast.Name | ast.Attribute))
+        return self.is_used and any(self._is_rank(_at(each, site.statement)) for each in named)
 
     def _names_rank(self, at: Occurrence) -> bool:
         return self._function(at.node, at.scope, at.statement) in ("rank", "local_rank")

@@ -137,6 +137,8 @@ class RootOnly:
                 if self._horovod.site_on_root(site):
                     return None
                 kind, form, doubt = found
+                if (kind, form) == (RootKind.PRINT, Form.GUARD) and self._horovod.tells_rank(site):
+                    return None
                 own = kind is RootKind.WRITE and form is not Form.RELOAD and site.name not in tables.RESTORING
                 if own and site.name != "load_weights" and self._program.fact(OwnPaths).has(site):
                     return None
