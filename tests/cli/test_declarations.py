@@ -148,7 +148,7 @@ def test_the_refusal(project: Path) -> None:
     assert result.stderr == (
         "src/app/train.py: refused: requirements.txt:2 asks for tensorflow 2.17.1; Horovod 0.28.1 works with "
         "TensorFlow 2.12 to 2.15 (from 2.16 on, Keras 3 breaks its tape and its callbacks); "
-        "--ignore-versions converts anyway\n"
+        "--keras 3 converts loops with a GradientTape for it\n"
     )
     assert (project / "src" / "app" / "train.py").read_text() == SCRIPT
 
@@ -158,6 +158,35 @@ def test_the_way_out(project: Path) -> None:
     result = convert("--ignore-versions", "--write", "src/app/train.py")
     assert result.exit_code == 0
     assert "hvd" in (project / "src" / "app" / "train.py").read_text()
+
+
+FIT = """\
+import tensorflow as tf
+
+model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+model.fit(x, y)
+"""
+
+
+def test_no_way_out_leads_to_a_fit_that_would_not_average(project: Path) -> None:
+    script = project / "src" / "app" / "train.py"
+    put(project / "requirements.txt", NEW)
+    put(script, FIT)
+    for option in ("--ignore-versions", "--keras=3"):
+        result = convert(option, "--write", "src/app/train.py")
+        assert result.exit_code == 1, option
+        assert script.read_text() == FIT
+    assert "cannot be converted for Keras 3 yet" in result.stderr
+    put(project / "requirements.txt", "tf-keras==2.17.0\n")  # Keras 2, which Horovod's optimizer works with.
+    assert convert("--ignore-versions", "--write", "src/app/train.py").exit_code == 0
+
+
+def test_what_is_written_for_keras_3_may_be_demanded(project: Path) -> None:
+    put(project / "requirements.txt", NEW)
+    result = convert("--keras=3", "--write", "src/app/train.py")
+    assert result.exit_code == 0
+    assert "tf.Variable(False, trainable=False)" in (project / "src" / "app" / "train.py").read_text()
 
 
 def test_each_script_has_its_own_verdict(project: Path) -> None:

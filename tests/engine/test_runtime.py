@@ -401,6 +401,15 @@ class TestConvert:
         runtime = Runtime(self.NEW.too_new, "--force converts anyway")
         assert convert(SCRIPT, runtime=runtime).reason.endswith("; --force converts anyway")
 
+    def test_a_fit_is_refused_also_where_versions_are_ignored(self) -> None:
+        runtime = Runtime(self.NEW.too_new, asks="tensorflow 2.17.1", is_ignored=True)
+        assert runtime.refusal(fit=True).endswith(
+            "; Horovod would train fit there without averaging, and not say so"
+        )
+        assert runtime.refusal() == ""
+        assert Runtime("x", asks="tf-keras 2.17.0", is_ignored=True).refusal(fit=True) == ""
+        assert self.NEW.refusal(keras3=True) == ""
+
     @pytest.mark.parametrize("runtime", [None, FITS])
     def test_converts_where_the_versions_fit(self, runtime: Runtime | None) -> None:
         assert convert(SCRIPT, runtime=runtime).status is Status.CONVERTED

@@ -20,7 +20,7 @@ from trainshift.cli.options import (
 )
 from trainshift.core.choices import CHOICES, Value
 
-_WAY_OUT = "--ignore-versions converts anyway"
+_WAY_OUT = "--keras 3 converts loops with a GradientTape for it"
 
 
 class _Line(click.ParamType):  # type: ignore[type-arg,unused-ignore]
@@ -180,7 +180,7 @@ def _convert(given: _Options) -> int:
         reporter = TextReporter(
             mode, output=shown, colour=given.color, quiet=given.quiet, verbose=given.verbose
         )
-    declarations = None if given.ignore_versions else Declarations(_WAY_OUT)
+    declarations = Declarations(_WAY_OUT, is_ignored=given.ignore_versions)
     at = At(*given.at) if given.at else None
     try:
         configurations = Configurations(given.config, isolated=given.isolated)

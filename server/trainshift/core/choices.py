@@ -13,6 +13,7 @@ Value: TypeAlias = "bool | int | str"
 
 AVERAGE, ADASUM = "average", "adasum"
 NONE, FP16 = "none", "fp16"
+KERAS_2, KERAS_3 = "2", "3"
 
 
 def _choice(default: Any, says: str, **values: str) -> Any:
@@ -48,6 +49,14 @@ class Choices:
     )
     seed_by_rank: bool = _choice(
         False, "Whether each rank draws random numbers of its own where a script fixes its seeds."
+    )
+    keras: str = _choice(
+        KERAS_2,
+        "Which Keras the result is written for.",
+        **{
+            KERAS_2: "TensorFlow 2.12 to 2.15.",
+            KERAS_3: "TensorFlow 2.16 to 2.21, for GradientTape loops only; other loops are refused.",
+        },
     )
     divide_data: bool = _choice(True, "Whether the ranks share the data, so that an epoch stays an epoch.")
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from trainshift.core.choices import Choices
+from trainshift.core.choices import KERAS_3, Choices
 from trainshift.core.names.libraries import is_common
 from trainshift.core.names.script import Script, read_script
 from trainshift.core.names.workspace import MOST_CONVERTED
@@ -279,8 +279,16 @@ def obstacle(analysis: Analysis, runtime: Runtime | None = None) -> Conversion |
         if analysis.hazards:
             reason = "it uses Horovod, but not rightly; `trainshift check` shows what to mend"
         return _result(analysis, Status.ALREADY_DISTRIBUTED, reason, withheld=withheld)
-    estimator = any(loop.pattern is Pattern.ESTIMATOR for loop in analysis.read.fact(Loops).own)
-    refusal = runtime.refusal(estimator=estimator) if runtime is not None else ""
+    patterns = {loop.pattern for loop in analysis.read.fact(Loops).own} if runtime is not None else set()
+    refusal = (
+        runtime.refusal(
+            estimator=Pattern.ESTIMATOR in patterns,
+            fit=Pattern.OPTIMIZER in patterns,
+            keras3=analysis.program.choices.keras == KERAS_3,
+        )
+        if runtime is not None
+        else ""
+    )
     return _result(analysis, Status.REFUSED, refusal, code=UNSUPPORTED_VERSION.code) if refusal else None
 
 

@@ -21,10 +21,14 @@ _MARKS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 
 
 class Declarations:
-    """What the projects of the scripts of one run declare; `way_out` is how to convert all the same."""
+    """What the projects of the scripts of one run declare; `way_out` is how to convert all the same.
 
-    def __init__(self, way_out: str = "") -> None:
+    `is_ignored` tells that somebody wants it ignored.
+    """
+
+    def __init__(self, way_out: str = "", *, is_ignored: bool = False) -> None:
         self._way_out = way_out
+        self._is_ignored = is_ignored
         self._of_scripts: dict[str, Runtime | None] = {}
         self._of_directories: dict[str, Runtime | None] = {}
 
@@ -43,7 +47,12 @@ class Declarations:
         if directory not in self._of_directories:
             runtime = judge(_demands(sorted(_declaring(directory))))
             if runtime is not None and runtime.path:
-                runtime = replace(runtime, path=absolute(runtime.path), way_out=self._way_out)
+                runtime = replace(
+                    runtime,
+                    path=absolute(runtime.path),
+                    way_out=self._way_out,
+                    is_ignored=self._is_ignored,
+                )
             self._of_directories[directory] = runtime
         return self._of_directories[directory]
 

@@ -129,7 +129,7 @@ class Project:
         )
 
     def _runtime(self, path: str, ignores_versions: bool) -> Runtime | None:
-        if not path or ignores_versions:
+        if not path:
             return None
         if self._declarations is None:
             from trainshift.host.declarations import Declarations
@@ -140,7 +140,9 @@ class Project:
             return found
         # The server's own directory is nobody's business.
         name = found.path.removeprefix(f"{path_of(self._folder_of(path)).rstrip('/')}/")
-        return replace(found, too_new=f"{name}:{found.line} asks for {found.asks}")
+        return replace(
+            found, too_new=f"{name}:{found.line} asks for {found.asks}", is_ignored=ignores_versions
+        )
 
     def _folder_of(self, path: str) -> str:
         """The URI of the innermost folder that holds a file; "" if none does."""

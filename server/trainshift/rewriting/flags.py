@@ -19,15 +19,16 @@ from trainshift.core.names.values import Instance, UserInstance, Value
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Site, Statement, arguments
 from trainshift.core.training.executions import Executions
-from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.horovod import Horovod, is_first_value
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.steps import Step, Steps
 from trainshift.rewriting.keras.fits import Fits, is_compiled_optimizer
+from trainshift.rewriting.target import Target
 
 BASE = "hvd_broadcast_done"
 PAIRS_KEY = "[0][1].ref()"
 _TAKING_ANY = ("tensorflow.keras.optimizers.legacy.Optimizer", *api.TF1_OPTIMIZER)
-BOOLEAN, SET = "False", "set()"
+SET = "set()"
 _OURS = re.compile(rf"{BASE}(_\d+)?")
 _BROADCASTS = ("broadcast_variables", "broadcast_global_variables", "broadcast_object", "broadcast_")
 
@@ -43,11 +44,6 @@ class Flag:
     step: Step
     key: str | None
 
-    @property
-    def initial(self) -> str:
-        """The source text of its first value."""
-        return BOOLEAN if self.key is None else SET
-
 
 class Flags:
     """The flags of one script: those of steps that are still to be broadcast."""
@@ -56,6 +52,7 @@ class Flags:
         self._program = program
         self._script = program.script
         self._horovod = program.fact(Horovod)
+        self._target = program.fact(Target)
 
     @cached_property
     def _steps(self) -> list[Step]:
@@ -115,12 +112,12 @@ class Flags:
         bindings = script.module_bindings.get(name, [])
         if len(bindings) != 1 or script.loads(name) or bindings[0].value is None:
             return False
-        return ast.unparse(bindings[0].value) in (BOOLEAN, SET)
+        return is_first_value(bindings[0].value)
 
     def _key(self, step: Step) -> str | None:
         """What tells the objects apart that a step serves; None if there is only one."""
         single, text = self._program.fact(Executions).is_single, self._script.text
-        if self._is_staged(step) or not single(step.receiver, step.site):
+        if (self._is_staged(step) and not self._target.is_keras3) or not single(step.receiver, step.site):
             return text(step.receiver, step.site)
         for model in step.models:
             values = self._script.names.site_values(model, step.site)

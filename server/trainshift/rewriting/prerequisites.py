@@ -22,7 +22,7 @@ from trainshift.core.training.horovod import KERAS, TENSORFLOW, Horovod
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.steps import Steps
-from trainshift.rewriting.flags import Flag, Flags
+from trainshift.rewriting.flags import SET, Flag, Flags
 from trainshift.rewriting.import_effects import ImportEffects
 from trainshift.rewriting.keras.batch_norms import BatchNorms
 from trainshift.rewriting.keras.fits import Fits
@@ -31,6 +31,7 @@ from trainshift.rewriting.ranks.guard_forms import Form, RootCall
 from trainshift.rewriting.ranks.root_only import RootOnly
 from trainshift.rewriting.rates.learning_rates import LearningRates
 from trainshift.rewriting.seed_places import SeedPlaces
+from trainshift.rewriting.target import Target
 
 _TENSORFLOW = ("tensorflow", "tensorflow.compat.v1", "tensorflow.compat.v2")
 # What a module of Horovod is called next to another one.
@@ -129,7 +130,8 @@ class Prerequisites:
         `said` are the words of all code that changes insert into the file: what none of them names is not
         imported.  None where the file is all of the program.
         """
-        flags = [(each.name, each.initial) for each in self._flags]
+        boolean = self._whole.fact(Target).flag(self.tf) if self._flags else ""
+        flags = [(each.name, boolean if each.key is None else SET) for each in self._flags]
         starts, pinned = self._starts, self._pinned
         edits: list[Edit] = []
         if imports := self._missing_imports(said, starts, pinned):

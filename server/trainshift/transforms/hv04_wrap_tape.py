@@ -20,6 +20,9 @@ wrapped at the call. A tape that feeds no optimizer (a gradient penalty, a salie
 Horovod takes a list of variables: `tape.gradient(x, w)` becomes `tape.gradient(x, [w])[0]`, dictionaries and
 nested lists go through `tf.nest`. `.jacobian`, `unconnected_gradients=` and XLA (`jit_compile=True`) do not
 work with Horovod's tape and are refused.
+
+With `keras = "3"` the call becomes `[None if grad is None else hvd.allreduce(grad) for grad in
+tape.gradient(loss, weights)]`, since Horovod's tape does not know the variables of Keras 3.
 """
 
 from __future__ import annotations
@@ -40,6 +43,7 @@ from trainshift.core.training.steps import VARIABLE_LISTS, Gradient, Steps, Tape
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.ranks.choice import Choice
 from trainshift.rewriting.reductions import Form, Reductions
+from trainshift.rewriting.target import Target
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
 _WRAPPER = "DistributedGradientTape"
@@ -54,6 +58,9 @@ def propose(program: Program) -> Proposals:
     taken = list(dict.fromkeys(each for step in program.fact(Steps).steps for each in step.gradients))
     yield from _perhaps_wrapped(program, taken)
     wanted = [each for each in taken if any(map(each.needs_wrap, each.tapes))]
+    if program.fact(Target).is_keras3:
+        yield from (_averaged(program, each) for each in wanted)
+        return
     bare = {tape for each in program.fact(Steps).gradients if each not in taken for tape in each.bare}
     unused = _with_unused_wraps(program)
     by_with: dict[Statement, list[Tape]] = {}
@@ -96,6 +103,38 @@ def _with_unused_wraps(program: Program) -> set[Tape]:
     )
     made = {value.node for value in given if isinstance(value, Instance)}
     return {tape for tape in program.fact(Steps).tapes if tape.creation.node in made}
+
+
+def _averaged(program: Program, gradient: Gradient) -> Change | Withheld:
+    """The average of what a tape gives, for Keras 3, whose variables Horovod's tape does not know."""
+    site = gradient.site
+    reason, kind = _against(program, gradient)
+    if gradient.wrapped:
+        reason = reason or _SOMETIMES
+    if not reason and kind == "nested":
+        reason = "for Keras 3 the gradient must be taken of a list of variables"
+    if not reason and site.in_fstring:
+        reason = "the call is inside an f-string; give it a statement of its own"
+    if reason:
+        return Withheld("HV04", program.script.span(site.node, site), reason, True)
+    hvd = program.at(site).fact(Prerequisites).hvd
+    more = program.fact(Reductions).given(Form.TAPE, hvd)
+    frame = Frame(f"[None if grad is None else {hvd}.allreduce(grad{more}) for grad in ", "]", ELEMENT)
+    if kind == "variable":
+        frame = handed_to(f"{hvd}.allreduce", more)
+    edits = tuple(program.fact(Layout).put(site.node, site, frame))
+    title = f"Average the gradients of {_receiver(gradient) or 'the tape'} over all ranks"
+    given = program.script.text(site.node, site)
+    doubt = f"{given} is assumed to give a list" if kind == "unknown" else ""
+    return Change(
+        "HV04",
+        title,
+        program.script.statement_span(site.statement),
+        edits,
+        (),
+        (doubt,) if doubt else (),
+        tuple(program.fact(Reductions).decisions(Form.TAPE)),
+    )
 
 
 def _perhaps_wrapped(program: Program, gradients: list[Gradient]) -> Iterator[Withheld]:
@@ -166,17 +205,10 @@ def _change(
 def _sources(program: Program, gradient: Gradient) -> tuple[str, list[Edit], str]:
     """Fit the call to Horovod's tape (spec.md 5.21): a reason against it, edits, and a doubt."""
     call, script = gradient.site.node, program.script
-    method = gradient.site.name
-    if method != "gradient":
-        return f"Horovod's tape has no distributed .{method}()", [], ""
-    if any(word.arg == "unconnected_gradients" for word in call.keywords):
-        return "Horovod's tape does not take unconnected_gradients=", [], ""
-    if program.fact(Executions).compiles_with_xla(gradient.site.scope):
-        return "Horovod's allreduce does not run in a tf.function with jit_compile=True", [], ""
+    reason, kind = _against(program, gradient)
     sources = argument(call, 1, "sources")
-    if sources is None:
-        return "what the gradient is taken of is hidden in * or ** arguments", [], ""
-    kind = _kind(program, sources, gradient)
+    if reason or sources is None:
+        return reason, [], ""
     layout = program.fact(Layout)
     if kind in ("variable", "nested") and gradient.site.in_fstring:
         return "the call is inside an f-string; give it a statement of its own", [], ""
@@ -198,6 +230,21 @@ def _sources(program: Program, gradient: Gradient) -> tuple[str, list[Edit], str
         return "", [*layout.put(call, gradient.site, packed), *inner], ""
     doubt = f"{script.text(sources, gradient.site)} is assumed to be a list of variables"
     return "", [], doubt if kind == "unknown" else ""
+
+
+def _against(program: Program, gradient: Gradient) -> tuple[str, str]:
+    """Why the gradients of a call cannot be averaged, empty if they can; and what it takes them of."""
+    call, method = gradient.site.node, gradient.site.name
+    if method != "gradient":
+        return f"Horovod's tape has no distributed .{method}()", ""
+    if any(word.arg == "unconnected_gradients" for word in call.keywords):
+        return "Horovod's tape does not take unconnected_gradients=", ""
+    if program.fact(Executions).compiles_with_xla(gradient.site.scope):
+        return "Horovod's allreduce does not run in a tf.function with jit_compile=True", ""
+    sources = argument(call, 1, "sources")
+    if sources is None:
+        return "what the gradient is taken of is hidden in * or ** arguments", ""
+    return "", _kind(program, sources, gradient)
 
 
 def _kind(program: Program, sources: ast.expr, gradient: Gradient) -> str:

@@ -25,6 +25,9 @@ happens when the function is traced.
 If the model is not known, the variables of the pairs are broadcast, from a list, because a `zip` can be read
 only once. A step that may serve several optimizers, or that AutoGraph may turn into a graph loop, keeps a
 set of the optimizers that it has served instead of a flag.
+
+With `keras = "3"` the flag is a `tf.Variable` and the broadcast a part of the step's graph: when a step is
+traced, an optimizer's variables have no value yet. AutoGraph must read the step, which serves one optimizer.
 """
 
 from __future__ import annotations
@@ -37,9 +40,11 @@ from trainshift.core.names.values import Unknown
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit, Side, Withheld
 from trainshift.core.text.facts import Scope, Statement, last_name
+from trainshift.core.training.executions import Executions
 from trainshift.core.training.steps import Step, Steps, is_plain
 from trainshift.rewriting.flags import PAIRS_KEY, Flag, Flags
 from trainshift.rewriting.prerequisites import Prerequisites
+from trainshift.rewriting.target import Target
 from trainshift.transforms.rule import Consequence, Guard, Proposals, Transform
 
 
@@ -47,7 +52,7 @@ def propose(program: Program) -> Proposals:
     """One change for each optimizer step that nothing broadcasts yet."""
     for flag in program.fact(Flags).needed:
         step = flag.step
-        reason = _reason_against(step)
+        reason = _reason_against(step) or _reason_on_keras3(program, flag)
         if reason:
             yield Withheld("HV05", program.script.span(step.site.node, step.site), reason, True)
         else:
@@ -73,6 +78,17 @@ def _reason_against(step: Step) -> str:
     return ""
 
 
+def _reason_on_keras3(program: Program, flag: Flag) -> str:
+    """What a flag that is a variable cannot do."""
+    if not program.fact(Target).is_keras3:
+        return ""
+    if flag.key is not None:
+        return "for Keras 3 a step must serve one optimizer, made in the file that is started"
+    if not program.fact(Executions).has_autograph(flag.step.site.scope):
+        return "for Keras 3 the broadcast needs AutoGraph; remove autograph=False"
+    return ""
+
+
 def _position(step: Step) -> str:
     """Where the call stands: a "statement" (alone, assigned, returned), "inside" one, in a "header"."""
     node = step.statement.node
@@ -86,14 +102,17 @@ def _change(program: Program, flag: Flag) -> Change:
     step, script, layout = flag.step, program.script, program.fact(Layout)
     requires = [*_globals(program, flag), *layout.isolate(step.statement)]
     edits: list[Edit] = []
-    variables = [f"{script.text(model, step.site)}.variables" for model in step.models]
+    tf, target_of = program.at(step.site).fact(Prerequisites).tf, program.fact(Target)
+    variables = [target_of.of_model(script.text(model, step.site), tf) for model in step.models]
     if not variables:
         assert step.pairs is not None
         name = _pairs_name(program, step)
         variables = [f"[variable for _, variable in {name}]"]
+        if target_of.is_keras3:
+            variables = [target_of.known(variables[0], tf)]
         edits += _bind_pairs(program, step, name)
     receiver = script.text(step.receiver, step.site) + (".optimizer" if step.on_batch else "")
-    block = _block(program, flag, [*variables, f"{receiver}.variables()"])
+    block = _block(program, flag, [*variables, target_of.of_optimizer(receiver, tf)])
     if isinstance(step.statement.node, ast.Return):
         edits += _before_return(program, step, block)
     elif step.statement.branches:
@@ -112,6 +131,8 @@ def _block(program: Program, flag: Flag, variables: list[str]) -> list[str]:
     names = program.at(flag.step.site).fact(Prerequisites)
     hvd, unit = names.hvd, program.fact(Layout).unit_at(flag.step.statement)
     calls = [f"{hvd}.broadcast_variables({each}, root_rank=0)" for each in variables]
+    if program.fact(Target).is_keras3:
+        return [f"if not {flag.name}:", *(unit + call for call in calls), f"{unit}{flag.name}.assign(True)"]
     if flag.step.site.scope.function() is not None:
         calls = [f"with {names.tf}.init_scope():", *(unit + call for call in calls)]
     if flag.key is None:
@@ -189,7 +210,7 @@ def _pairs_name(program: Program, step: Step) -> str:
 def _globals(program: Program, flag: Flag) -> list[Edit]:
     """A ``global`` at the top of the function that sets the flag, for all flags of that function."""
     function = flag.step.site.scope.function()
-    if function is None or flag.key is not None:
+    if function is None or flag.key is not None or program.fact(Target).is_keras3:
         return []
     names = [
         each.name

@@ -61,6 +61,7 @@ from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.ranks.guard_forms import Form, GuardForms, RootCall, RootKind
 from trainshift.rewriting.ranks.read_back import ReadBack
 from trainshift.rewriting.ranks.root_only import RootOnly
+from trainshift.rewriting.target import Target
 from trainshift.rewriting.tf1.initializations import Initializations
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
@@ -143,9 +144,9 @@ def _reload(program: Program, call: RootCall) -> tuple[Edit, ...]:
     variables = program.fact(GuardForms).restored(call.site)
     if call.site.name == "load_weights":
         variables = [f"{program.script.text(call.site.node.func.value, call.site)}.variables"]
+    names, target = program.at(call.site).fact(Prerequisites), program.fact(Target)
     lines = [
-        f"{program.at(call.site).fact(Prerequisites).hvd}.broadcast_variables({each}, root_rank=0)"
-        for each in variables
+        f"{names.hvd}.broadcast_variables({target.known(each, names.tf)}, root_rank=0)" for each in variables
     ]
     return (*guard(program, call), program.fact(Layout).after(call.site.statement, lines))
 

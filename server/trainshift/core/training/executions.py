@@ -10,7 +10,7 @@ from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
 from trainshift.core.names.values import Function, Instance, UserInstance
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Scope, Site, Statement, last_name
+from trainshift.core.text.facts import Scope, Site, Statement, argument, last_name
 
 # Methods of a model that its `fit` runs.
 _MODEL_METHODS = frozenset({"train_step", "make_train_function", "train_on_batch", "fit"})
@@ -115,6 +115,20 @@ class Executions:
                 if wanted and not (isinstance(word.value, ast.Constant) and not word.value.value):
                     return True
         return False
+
+    def has_autograph(self, scope: Scope) -> bool:
+        """Whether AutoGraph turns the code into a graph wherever a `tf.function` traces it."""
+        for call in self._tracers(scope, set()):
+            given = argument(call, 2, "autograph") if isinstance(call, ast.Call) else None
+            if given is not None and not (isinstance(given, ast.Constant) and given.value is True):
+                return False
+        function = scope.function()
+        while function is not None:
+            for each in getattr(function.node, "decorator_list", []):
+                if last_name(each) == "do_not_convert":
+                    return False
+            function = function.parent.function() if function.parent is not None else None
+        return True
 
     def _tracers(self, scope: Scope, seen: set[Scope]) -> Iterator[ast.expr]:
         """The `tf.function` decorators and calls under which the code may run."""

@@ -25,6 +25,7 @@ _ELASTIC = ("KerasState", "TensorFlowKerasState", "TensorFlowState")
 _SETTING_UP = ("init", "local_rank")
 # What the flag of a broadcast is at first.
 _NONE_YET = ("False", "set()")
+_NO_VALUE_YET = ".Variable(False, trainable=False)"
 # A test is not followed through more names and functions than this.
 _DEEPEST = 8
 
@@ -337,7 +338,13 @@ def _leaves(node: ast.stmt) -> bool:
 
 
 def _is_flag(statement: Statement) -> bool:
-    return isinstance(statement.node, ast.Assign) and ast.unparse(statement.node.value) in _NONE_YET
+    return isinstance(statement.node, ast.Assign) and is_first_value(statement.node.value)
+
+
+def is_first_value(node: ast.expr) -> bool:
+    """Whether an expression is what the flag of a broadcast is at first: False, a set, or a variable."""
+    text = ast.unparse(node)
+    return text in _NONE_YET or text.endswith(_NO_VALUE_YET)
 
 
 def _is_of_setup(name: str) -> bool:

@@ -23,6 +23,7 @@ from trainshift.rewriting.device_places import DevicePlaces, Where
 from trainshift.rewriting.keras.fits import Fits
 from trainshift.rewriting.strategies.leaving import Leaving
 from trainshift.rewriting.strategies.uses import Strategies
+from trainshift.rewriting.target import Target
 from trainshift.rewriting.tf1.graphs import Graphs
 
 # What distributes a script by itself, or hides its training loop, by its name.
@@ -57,6 +58,9 @@ _PERHAPS = {
 }
 
 
+_NO_TEXT = (
+    "{name} cannot be converted for Keras 3 yet, only loops with a tf.GradientTape; use TensorFlow 2.15"
+)
 _OF_LOOPS = "TL02"  # Its page says which loops can be converted.
 
 
@@ -103,8 +107,26 @@ def look(program: Program, pause: Callable[[], None] = lambda: None) -> Outlook:
         or program.fact(Graphs).is_used
     )
     if loops:
-        return Outlook(True)
+        return _without_text(program) or Outlook(True)
     return _perhaps(program) or _doubted(program, pause) or Outlook(False, reason=LOOKED_FOR)
+
+
+def _without_text(program: Program) -> Outlook | None:
+    """A refusal of what the rules cannot write for Keras 3 yet."""
+    if not program.fact(Target).is_keras3:
+        return None
+    loops = program.fact(Loops).own
+    other = next((loop for loop in loops if loop.pattern is not Pattern.GRAD_TAPE), None)
+    if other is not None:
+        name = one_line(program.script.text(other.sites[0].node.func, other.sites[0]))
+        return _refused(program, other.sites[0], _NO_TEXT.format(name=f"{name}(...)"))
+    keras = [fit.site for fit in program.fact(Fits).fits]
+    strategies = program.fact(Strategies).makers
+    if keras or strategies or program.fact(Graphs).is_used or program.choices.sync_batch_norm:
+        reason = _NO_TEXT.format(name="this program")
+        sites = [*keras, *strategies]
+        return _refused(program, sites[0], reason) if sites else Outlook(False, True, reason, code=_OF_LOOPS)
+    return None
 
 
 def _refused(program: Program, site: Site, reason: str) -> Outlook:

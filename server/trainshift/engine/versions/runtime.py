@@ -22,6 +22,8 @@ SUPPORTED = "Horovod 0.28.1 works with TensorFlow 2.12 to 2.15"
 """What Horovod works with."""
 _WHY = f"{SUPPORTED} (from 2.16 on, Keras 3 breaks its tape and its callbacks)"
 _ESTIMATOR = ", and tf.estimator itself ends with TensorFlow 2.15"
+_UNAVERAGED = "Horovod would train fit there without averaging, and not say so"
+_LEGACY = "tf-keras"  # Keras 2 on these versions.
 _EXACT = re.compile(r"={2,3}\s*([^\s,*]+)")
 
 
@@ -31,7 +33,7 @@ class Runtime:
 
     `too_new` names the declaration of a version that is too new, and is empty where the declared
     versions fit.  `way_out` says how to convert all the same.  The declaration is at a `line`, from 1, of the
-    file at `path`, and `asks` for a version.
+    file at `path`, and `asks` for a version.  `is_ignored` tells that somebody wants it ignored.
     """
 
     too_new: str = ""
@@ -39,11 +41,19 @@ class Runtime:
     path: str = field(default="", compare=False)
     line: int = field(default=1, compare=False)
     asks: str = field(default="", compare=False)
+    is_ignored: bool = False
 
-    def refusal(self, *, estimator: bool) -> str:
-        """Why a script is not converted for these versions; empty if they fit."""
-        if not self.too_new:
+    def refusal(self, *, estimator: bool = False, fit: bool = False, keras3: bool = False) -> str:
+        """Why a script is not converted for these versions; empty if they fit.
+
+        `estimator` and `fit` tell how it trains, `keras3` that it is written for Keras 3.  Where versions are
+        ignored, `fit` is still refused: Horovod's optimizer runs on Keras 3, and averages nothing.
+        """
+        if not self.too_new or keras3:
             return ""
+        if self.is_ignored:
+            is_keras2 = self.asks.startswith(_LEGACY)
+            return f"{self.too_new}; {_UNAVERAGED}" if fit and not is_keras2 else ""
         ending = f"; {self.way_out}" if self.way_out else ""
         return f"{self.too_new}; {_WHY}{_ESTIMATOR if estimator else ''}{ending}"
 

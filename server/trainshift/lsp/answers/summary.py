@@ -97,7 +97,9 @@ def conversion_of(
     whole = state.outline.whole
     if whole.analysis is None:
         raise Outdated
-    runtime = None if ignores_versions else whole.runtime
+    runtime = whole.runtime
+    if runtime is not None and ignores_versions:
+        runtime = replace(runtime, is_ignored=True)
     conversion = carry_out(whole.analysis, chosen=chosen, without=without, runtime=runtime)
     return conversion if state.paper.cells is None else whole_or_nothing(conversion, state.paper.cells)
 
