@@ -21,19 +21,21 @@ from trainshift.cli.options import (
 
 if TYPE_CHECKING:
     from trainshift.cli.documents import Document
+    from trainshift.core.program import Program
     from trainshift.engine.workspace import ParsedFiles
     from trainshift.host.walk import Input
     from trainshift.static_graphs.expanding.door import Expansion
 
 _JSON_VERSION = 1
 _NOTHING = "nothing to expand"
+_SHOWN = ("kind", "becomes", "code", "function", "mode", "why")
 
 
 class _StaticCommand(SectionedCommand):
     sections = {  # noqa: RUF012
         "What to do with the result (the default is to print a diff)": ("write", "output", "check"),
         "What to expand": ("at", "function", "exclude"),
-        "What to print": ("format_", "color", "quiet"),
+        "What to print": ("show", "format_", "color", "quiet"),
     }
 
 
@@ -57,6 +59,7 @@ class _StaticCommand(SectionedCommand):
     help="Expand only the `if` or loop that begins on this line, with all in it.",
 )
 @click.option("--function", metavar="NAME", default="", help="Expand only this function: f, or Net.forward.")
+@click.option("--show", is_flag=True, help="Expand nothing; list what each statement becomes.")
 @exclude
 @click.option(
     "--format",
@@ -84,6 +87,7 @@ def static(ctx: click.Context, /, **options: Any) -> None:
       trainshift static model.py                        show the graph code, write nothing
       trainshift static --function Net.forward model.py of one function
       trainshift static --at 42 model.py                of one statement
+      trainshift static --show model.py                 list what each statement becomes
       trainshift static -o graph.py model.py            keep the original
 
     \b
@@ -105,6 +109,7 @@ class _Options:
     check: bool
     at: int | None
     function: str
+    show: bool
     exclude: tuple[str, ...]
     format_: str
     color: str
@@ -130,6 +135,7 @@ class _Outcome:
     encoding: str = "utf-8"
     written: bool = False
     error: str | None = None
+    statements: list[dict[str, object]] | None = None
 
     def exit_status(self, *, check: bool) -> int:
         """0 for what is done, 1 for what was refused or would change, 2 for what cannot be read."""
@@ -155,6 +161,7 @@ class _Outcome:
             "diff": decoded(b"".join(self.diffs), self.encoding) if self.diffs else "",
             "written": self.written,
             "error": self.error,
+            **({} if self.statements is None else {"statements": self.statements}),
         }
 
 
@@ -184,6 +191,8 @@ def _check_usage(given: _Options) -> None:
     """Raise click's UsageError for options that contradict each other or the input."""
     if given.write + given.check + (given.output is not None) > 1:
         raise click.UsageError("--write, --output and --check exclude each other.")
+    if given.show and (given.write or given.check or given.output is not None):
+        raise click.UsageError("--show expands nothing; leave out --write, --output and --check.")
     if given.output == "":
         raise click.UsageError("--output needs the name of a file.")
     if given.format_ == "json" and given.output == STANDARD_STREAM:
@@ -206,7 +215,11 @@ def _processed(item: Input, given: _Options, files: ParsedFiles) -> _Outcome:
     try:
         document = read_document(item, outcome.path)
         outcome.encoding = document.file.encoding
-        expansion = _expansion(document, given, files)
+        program = _program(document, given, files)
+        if given.show:
+            outcome.statements = _statements(document, program, given) if program is not None else []
+            return outcome
+        expansion = _expansion(program, given)
         if expansion is None:
             outcome.reason = document.nothing or "the file does not use Paddle"
             _deliver(document, document, given)
@@ -226,8 +239,8 @@ def _processed(item: Input, given: _Options, files: ParsedFiles) -> _Outcome:
     return outcome
 
 
-def _expansion(document: Document, given: _Options, files: ParsedFiles) -> Expansion | None:
-    """What expanding a file gives; None for one that does not use Paddle."""
+def _program(document: Document, given: _Options, files: ParsedFiles) -> Program | None:
+    """The program of a file; None for one that does not use Paddle.  Raises FileProblem."""
     from trainshift.cli.documents import existing
     from trainshift.core.program import Program
     from trainshift.core.text.statements import ParseFailure
@@ -243,11 +256,28 @@ def _expansion(document: Document, given: _Options, files: ParsedFiles) -> Expan
     script = read_linked(document.text, path, files if is_file else None)
     if isinstance(script, ParseFailure):
         raise FileProblem(f"is not valid Python: {script.message}", (script.line, script.column))
-    if not has_signs(document.text):
-        return None
+    return Program(script) if has_signs(document.text) else None
+
+
+def _expansion(program: Program | None, given: _Options) -> Expansion | None:
+    """What expanding a file gives; None for one that does not use Paddle."""
     from trainshift.static_graphs.expanding.door import expand
 
-    return expand(Program(script), given.function, given.at)
+    return expand(program, given.function, given.at) if program is not None else None
+
+
+def _statements(document: Document, program: Program, given: _Options) -> list[dict[str, object]]:
+    """What the statements of a file become, as JSON tells it."""
+    from trainshift.static_graphs.expanding.shown import shown
+
+    source = program.script.code.source
+    found: list[dict[str, object]] = []
+    for each in shown(program, given.function):
+        spot = document.spot(*source.position(each.offset))
+        if given.at in (None, spot.line):
+            words = {name: getattr(each, name) for name in _SHOWN}
+            found.append({"line": spot.line, "column": spot.column, **words})
+    return found
 
 
 def _describe(outcome: _Outcome, document: Document, expansion: Expansion) -> None:
@@ -320,6 +350,12 @@ class _Report:
             if is_text(self._colour) and not self._given.quiet:
                 self._printer.line()
         path = self._visible(outcome.path)
+        for each in outcome.statements or ():
+            place = f"{path}:{each['line']}:{each['column']}"
+            told = f" {each['kind']} in {each['function']}: {each['becomes']} {each['code']}".rstrip()
+            self._printer.line((place, "bold"), (self._visible(told), ""))
+        if outcome.statements:
+            return
         for each in outcome.withheld:
             place = f"{path}:{each['line']}:{each['column']}"
             self._printer.line((place, "bold"), (f" {self._visible(str(each['message']))}", ""))

@@ -21,6 +21,7 @@ from trainshift.static_graphs.expanding.helpers import HELPERS, helper
 from trainshift.static_graphs.expanding.knowledge import Knowledge
 from trainshift.static_graphs.expanding.places import Comments
 from trainshift.static_graphs.expanding.refusal import CannotExpand, MustBeTensors
+from trainshift.static_graphs.expanding.words import GENERATED
 from trainshift.static_graphs.expanding.writing import Writer
 from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reading.reading import Reading
@@ -29,7 +30,6 @@ from trainshift.static_graphs.reading.reading import Reading
 _MENDED = frozenset(
     {"PD05", "PD06", "PD07", "PD08", "PD10", "PD18", "PD22", "PD26", "PD27", "PD09", "PD14", "PD16"}
 )
-_GENERATED = frozenset({"if_true", "if_false", "loop_cond", "loop_body", *HELPERS})
 _ROUNDS = 12
 _Made: TypeAlias = "tuple[list[Edit], list[Applied], set[str]]"
 
@@ -98,7 +98,7 @@ def expand(program: Program, function: str = "", line: int | None = None) -> Exp
             made = _expanded(program, each, paddle, comments, line)
         except CannotExpand as refusal:
             offset = script.span(refusal.node, each.scope).start if hasattr(refusal.node, "lineno") else 0
-            found.refused.append(RefusedFunction(_title(each), offset, refusal.reason, refusal.code))
+            found.refused.append(RefusedFunction(each.title, offset, refusal.reason, refusal.code))
         else:
             if made is not None:
                 done[each] = made
@@ -119,20 +119,15 @@ def expand(program: Program, function: str = "", line: int | None = None) -> Exp
 def _is_asked(function: StaticFunction, name: str, program: Program, line: int | None) -> bool:
     scope = function.scope
     above = scope.parent.function() if scope.parent is not None else None
-    if function.name in _GENERATED or isinstance(function.node, ast.Lambda) or above is not None:
+    if function.name in GENERATED or isinstance(function.node, ast.Lambda) or above is not None:
         return False
-    if name and name not in (function.name, _title(function)):
+    if name and name not in (function.name, function.title):
         return False
     if line is not None:
         span = program.script.span(function.node, scope)
         source = program.script.code.source
         return source.line_of(span.start) + 1 <= line <= source.line_of(span.end) + 1
     return True
-
-
-def _title(function: StaticFunction) -> str:
-    owner = function.scope.owner()
-    return f"{owner.name}.{function.name}" if owner is not None else function.name
 
 
 def _name_of_paddle(program: Program) -> str:
@@ -214,7 +209,7 @@ def _edits_of(
     if text == source.text[start:end]:
         return None
     offsets = [
-        Applied(code, program.script.span(node, function.scope).start, _title(function))
+        Applied(code, program.script.span(node, function.scope).start, function.title)
         for code, node in sorted(write.rules.items())
     ]
     return [Edit(start, end, text)], offsets, write.needs
@@ -250,7 +245,7 @@ def _check_function(program: Program, function: StaticFunction, write: Expressio
     for each in ast.walk(node):
         if isinstance(each, ast.FunctionDef | ast.Lambda) and each is not node:
             inner = reading.of(function.scope.facts.scope_of[each])
-            is_made = getattr(each, "name", "") in _GENERATED
+            is_made = getattr(each, "name", "") in GENERATED
             if (
                 inner is not None
                 and not is_made
@@ -300,15 +295,13 @@ def _refuse_callers(program: Program, found: Expansion, done: dict[StaticFunctio
         changed = False
         for function in list(done):
             for call, callees in function.calls.items():
-                bad = next(
-                    (each for each in callees if _title(each) in names and each.script is script), None
-                )
+                bad = next((each for each in callees if each.title in names and each.script is script), None)
                 if bad is not None and function in done:
                     del done[function]
-                    names.add(_title(function))
+                    names.add(function.title)
                     reason = f"it calls `{bad.name}`, which cannot be expanded"
                     found.refused.append(
-                        RefusedFunction(_title(function), script.span(call, function.scope).start, reason)
+                        RefusedFunction(function.title, script.span(call, function.scope).start, reason)
                     )
                     changed = True
 

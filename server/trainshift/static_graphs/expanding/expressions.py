@@ -149,6 +149,8 @@ class Expressions:
         elif value.is_tensor:
             return self._condition(node, Truth.GRAPH)
         changed = reading_names(node) & self.knowledge.became_tensors
+        if isinstance(node, ast.Compare) and reading_names(node) & self.knowledge.sizes:
+            return self._condition(node, Truth.GRAPH)
         if value.is_python and isinstance(node, ast.Compare) and (changed or self.knowledge.has_size(node)):
             if self.knowledge.has_size(node) or changed & self.pinned:
                 return self._condition(node, Truth.GRAPH)
@@ -304,11 +306,13 @@ class Expressions:
             return self.text(node.args[0])
         if value.is_python or (name == "bool" and value.dtype != "bool"):
             raise CannotExpand(node, f"`{name}()` needs a value here{_YET}", "PD16")
-        text = self.text(node.args[0])
+        text = _operand(self.text(node.args[0]), node.args[0])
         rank = value.tensor.rank if value.tensor is not None else None
         if rank != 0:
             text = f"{self.paddle}.reshape({text}, [])"
         dtype = "float64" if name == "float" and value.dtype == "float64" else _CASTS[name]
+        if name == "float" and not value.dtype.startswith("int"):
+            text = f"{text}.detach()"  # A number of Python's hands no gradient on.
         self.applied("PS09", node)
         return f'{self.paddle}.cast({text}, "{dtype}")'
 
@@ -354,7 +358,8 @@ class Expressions:
         for full in named:
             if full.startswith(FROZEN):
                 raise CannotExpand(node, "a graph keeps what this gave at the first call", "PD24")
-            if full.rpartition(".")[2].endswith("_") and full.startswith("paddle."):
+            is_in_place = full.endswith("_") and not full.endswith("__")
+            if is_in_place and full.startswith("paddle."):
                 raise CannotExpand(node, f"`{full}` writes into a tensor", "PD21")
             if not full.startswith("paddle.") and (tensors or changed):
                 raise CannotExpand(node, f"`{full}` needs the value of a tensor{_YET}", "PD03")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from trainshift.core.lazy import cached_property
-from trainshift.core.text.facts import Statement
+from trainshift.core.text.facts import Binding, Statement
 from trainshift.static_graphs.expanding.forms import Env, Info, Names
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
 from trainshift.static_graphs.reading.kinds import Dim, Tensor, Value
@@ -75,6 +75,17 @@ class Knowledge:
                         if isinstance(target, ast.Name | ast.Tuple | ast.List):
                             yield from bound_by(target)
 
+    @cached_property
+    def sizes(self) -> Names:
+        """The names that are tensors in every way to run the expansion, since all they get is sizes."""
+        bindings = self.function.scope.bindings
+        found = {name for name, given in bindings.items() if all(map(self._binds_size, given))}
+        return frozenset(found)
+
+    def _binds_size(self, binding: Binding) -> bool:
+        node = binding.statement.node if binding.statement is not None else None
+        return isinstance(node, ast.Assign) and binding.kind == "value" and self._gives_sizes(node.value)
+
     def _gives_sizes(self, node: ast.expr) -> bool:
         """Whether an expression gives sizes, or what is worked out from them."""
         if isinstance(node, ast.BinOp):
@@ -89,6 +100,8 @@ class Knowledge:
         if isinstance(node, ast.For | ast.While) and found is Truth.PYTHON and node in self.left_by_tensors:
             return Truth.GRAPH
         test = node.iter if isinstance(node, ast.For) else getattr(node, "test", node)
+        if found is Truth.PYTHON and isinstance(test, ast.UnaryOp) and test is not node:
+            found = self.function.truth(test)
         if found is Truth.PYTHON and not _is_identity(test):
             if self.reads_any(test, known) or (self.has_size(test) and not isinstance(node, ast.Assert)):
                 return Truth.EITHER

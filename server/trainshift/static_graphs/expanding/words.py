@@ -42,3 +42,15 @@ FROZEN = ("random.", "numpy.random.", "time.", "datetime.", "os.environ")
 SIGNS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
 NUMBER_TYPES = {"int": "int64", "float": "float64", "bool": "bool"}
 FAMILY = {"int": "int64", "float": "float", "bool": "bool"}
+GENERATED = frozenset(
+    [
+        "if_true",
+        "if_false",
+        "loop_cond",
+        "loop_body",
+        "static_cond",
+        "static_while",
+        "static_assert",
+        "static_print",
+    ]
+)

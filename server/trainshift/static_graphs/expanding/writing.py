@@ -186,9 +186,7 @@ class Writer:
                 self._put(level + 1, "pass")
         order = names[::-1] if form.is_swapped else names
         call = f"{write.cond(is_sure=form.is_sure)}({form.test.text}, {', '.join(order)})"
-        if form.returns and level:
-            self._put(level, f"return {call}")
-        elif form.returns:  # SOT compiles no `return` of a call whose arguments functions around it read.
+        if form.returns:  # SOT compiles no `return` of a call whose arguments functions around it read.
             self._put(level, f"{self._result} = {call}")
             self._put(level, f"return {self._result}")
         elif outs:

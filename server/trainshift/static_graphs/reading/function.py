@@ -83,6 +83,12 @@ class StaticFunction:
         """What the function is called."""
         return self.scope.name or "lambda"
 
+    @property
+    def title(self) -> str:
+        """The function's name, with that of its class."""
+        owner = self.scope.owner()
+        return f"{owner.name}.{self.name}" if owner is not None else self.name
+
     @cached_property
     def block(self) -> list[Statement]:
         """Its own statements."""

@@ -1,0 +1,76 @@
+"""The command `static`: what goes where, the JSON document, and the exit status."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cli.conftest import Run
+
+GRAPH = """\
+import paddle
+
+
+@paddle.jit.to_static
+def f(x):
+    if x.sum() > 0:  # positive
+        x = x + 1
+    return x
+"""
+REFUSED = GRAPH.replace("x = x + 1", "raise ValueError")
+
+
+@pytest.fixture
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "model.py"
+    path.write_text(GRAPH)
+    return path
+
+
+def test_a_diff_is_shown_and_nothing_written(run: Run, script: Path) -> None:
+    done = run("static", "model.py")
+    assert done.exit_code == 0
+    assert "+    x = paddle.static.nn.cond(x.sum() > 0, if_true, if_false)\n" in done.stdout
+    assert "Nothing was written." in done.stderr
+    assert script.read_text() == GRAPH
+
+
+def test_the_result_is_written_and_has_nothing_to_expand(run: Run, script: Path) -> None:
+    assert run("static", "--check", "model.py").exit_code == 1
+    done = run("static", "--format", "json", "-o", "out.py", "model.py")
+    assert done.exit_code == 0
+    (entry,) = json.loads(done.stdout)["files"]
+    assert (entry["status"], entry["written"]) == ("expanded", True)
+    assert {each["code"] for each in entry["applied"]} == {"PS01", "PS17"}
+    assert script.with_name("out.py").read_text().count("# positive") == 1
+    assert run("static", "--check", "out.py").exit_code == 0
+
+
+def test_a_refused_file_is_not_written(run: Run, script: Path) -> None:
+    script.write_text(REFUSED)
+    done = run("static", "--format", "json", "-o", "out.py", "model.py")
+    assert done.exit_code == 1
+    (entry,) = json.loads(done.stdout)["files"]
+    assert (entry["status"], entry["position"]) == ("refused", [7, 9])
+    assert "assert" in entry["reason"]
+    assert not script.with_name("out.py").exists()
+
+
+def test_statements_are_listed(run: Run, script: Path) -> None:
+    done = run("static", "--show", "--format", "json", "model.py")
+    (entry,) = json.loads(done.stdout)["files"]
+    assert [(each["line"], each["becomes"], each["function"]) for each in entry["statements"]] == [
+        (6, "cond", "f")
+    ]
+    assert run("static", "--show", "--write", "model.py").exit_code == 2
+
+
+def test_what_is_no_python_and_what_is_no_file(run: Run, script: Path) -> None:
+    script.write_text("import paddle\ndef f(:\n")
+    assert run("static", "model.py").exit_code == 2
+    assert run("static", "missing.py").exit_code == 2
+    script.write_text("print(1)\n")
+    assert run("static", "model.py").exit_code == 0
