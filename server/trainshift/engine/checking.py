@@ -290,7 +290,8 @@ def judge(
     """
     text, codes = program.script.source.text, _codes(settings)
     is_of_paddle = static_graphs.has_signs(text)
-    trains = has_signs(text) or (not is_of_paddle and bool(program.fact(Loops).all))
+    is_asked = not codes.isdisjoint(RESTRICTION_CODES) or settings.is_on(UNSUPPORTED_VERSION.code)
+    trains = has_signs(text) or (is_asked and not is_of_paddle and bool(program.fact(Loops).all))
     asked = codes.intersection(
         (*(RESTRICTION_CODES if trains else ()), *(GRAPH_CODES if is_of_paddle else ()))
     )

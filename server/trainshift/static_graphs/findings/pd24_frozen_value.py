@@ -74,13 +74,14 @@ def _change_of_global(judge: Judge, function: StaticFunction, node: ast.Name) ->
 
 
 def _change_of_attribute(function: StaticFunction, node: ast.Attribute) -> Binding | None:
-    """Where a method other than `__init__`, or code from outside, changes a number of an object."""
+    """Where another method than `__init__` changes a number of an object."""
     if not function.kind(node).among("int", "float", "bool", "str", "None"):
         return None
     names = function.script.names
     for thing in function.kind(node.value).things:
         if isinstance(thing, UserInstance):
-            for binding in names.object_bindings(thing, node.attr):
+            own = names.assigned_attributes[0].get((thing.scope, node.attr), ())
+            for binding in own:
                 inner = binding.scope.function()
                 if inner is function.scope or (inner is not None and inner.name == "__init__"):
                     continue

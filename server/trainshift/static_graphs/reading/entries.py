@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from trainshift.core.names.script import Script
 from trainshift.core.names.values import Function, Instance, UserInstance, Value
-from trainshift.core.text.facts import Scope, Site, argument
+from trainshift.core.text.facts import Scope, Site, argument, imported_name, root_name
 from trainshift.static_graphs.reading.function import Mode
 from trainshift.static_graphs.reading.kinds import ordered
 from trainshift.static_graphs.tables.api import is_layer_class
@@ -83,7 +83,11 @@ def entries(script: Script) -> Iterator[Entry]:
 
 def _calling(script: Script, wanted: frozenset[str]) -> Iterator[Site]:
     spelled = {new for new, old in script.code.renamed_imports if old in _NAMES}
+    imported = {imported_name(each) for each in script.imports}
     for site in script.sites_named(*_NAMES, *sorted(spelled)):
+        root = root_name(site.node.func)
+        if root is None or root.id not in imported:
+            continue  # A method of some object, which would have to be followed far.
         if script.names.full_names(site.node.func, site.scope, site.statement) & wanted:
             yield site
 

@@ -269,7 +269,7 @@ class Names(ABC):
                 return NOTHING  # ``self.a = self.a + 1``
             if key not in self._held:
                 self._holding.add(key)
-                given = [self.of_binding(each) for each in names.object_bindings(thing, name)]
+                given = [self.of_binding(each) for each in self.own_bindings(thing, name)]
                 self._held[key] = join(given)
                 self._holding.discard(key)
             held = self._held[key]
@@ -280,18 +280,21 @@ class Names(ABC):
                 held = held.joined(python("function", things=frozenset({Function(method, thing)})))
             if not held.is_nothing:
                 return held
-            return self.of_things(self.attribute_things(thing, name, frame), frame)
+            return UNKNOWN
         if isinstance(thing, Class):
             method = self.home(thing.scope).names.function_named(thing.scope, name)
             if method is not None:
                 return python("function", things=frozenset({Function(method)}))
         if isinstance(thing, Module):
-            return self.of_things(self.attribute_things(thing, name, frame), frame)
+            return self.of_things(names.attribute_of(thing, name), frame)
         return UNKNOWN
 
-    def attribute_things(self, thing: Thing, name: str, frame: Frame) -> frozenset[Thing]:
-        """What names are resolved to where an object has none of its own."""
-        return self.home(frame.scope).names.attribute_of(thing, name)
+    def own_bindings(self, thing: UserInstance, name: str) -> Iterator[Binding]:
+        """How the methods of an object's classes, and these themselves, bind an attribute of it."""
+        for cls in self.home(thing.scope).names.ancestry(thing.scope):
+            if isinstance(cls, Scope):
+                yield from self.home(cls).names.assigned_attributes[0].get((cls, name), ())
+                yield from (each for each in cls.bindings.get(name, ()) if each.kind == "value")
 
     @abstractmethod
     def called(
