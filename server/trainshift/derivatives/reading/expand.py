@@ -151,7 +151,15 @@ class Expander:
                 return node
             case ast.List() | ast.Tuple() | ast.BinOp() | ast.Call() if self.reader.value(node):
                 return self._held(node)
+            case ast.Subscript(slice=ast.Slice(lower, _, step)) if self._copies(node):
+                simple = step is None and (lower is None or terms.is_number(lower))
+                return node if simple else self._held(node)
         return node
+
+    def _copies(self, node: ast.expr) -> bool:
+        """Whether an expression is an active part of a list, which is a list of its own."""
+        part = isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice)
+        return part and self.reader.value(node) and not self.reader.kind(node).has("array")
 
     def _target(self, node: ast.For) -> tuple[ast.expr, list[ast.stmt]]:
         """The target of a loop, and what its body begins with.
@@ -206,6 +214,8 @@ class Expander:
                 item = self.function.fresh("each")
                 through = ast.comprehension(ast.Name(item, ast.Store()), node, [], 0)
                 return self._loops(ast.ListComp(terms.name(item), [through]))
+            case ast.Subscript() if self._copies(node.value):
+                return ast.Subscript(self._held(node.value), node.slice, ast.Load())
             case ast.Lambda():
                 name = self.function.fresh("function")
                 self.function.local.add(name)

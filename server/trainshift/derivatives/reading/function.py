@@ -140,11 +140,27 @@ class Function:
     def fresh(self, base: str) -> str:
         """A name that nothing in the outermost function has yet: the base, or with the next free number."""
         found, number = base, 0
-        while found in self.used or found in self.whole.module.functions or iskeyword(found):
+        taken = self._adjoints_around()
+        while (
+            found in self.used or found in taken or found in self.whole.module.functions or iskeyword(found)
+        ):
             number += 1
             found = f"{base}{number}" if base == "t" else f"{base}_{number}"
         self.used.add(found)
         return found
+
+    def _adjoints_around(self) -> set[str]:
+        """The names of adjoints that functions inside the functions around this one add to."""
+        around: set[Function] = set()
+        outer = self.parent
+        while outer is not None:
+            around.add(outer)
+            outer = outer.parent
+        return (
+            {bar for (owner, _), bar in self.whole.captured_bars.items() if owner in around}
+            if around
+            else set()
+        )
 
     def temporary(self) -> str:
         """t1, t2, …"""

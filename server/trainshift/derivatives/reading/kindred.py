@@ -114,7 +114,8 @@ class KindReader:
 
     def _operation(self, node: ast.BinOp) -> Kind:
         left, right = self.kind(node.left), self.kind(node.right)
-        if isinstance(node.op, ast.Mult) and (isinstance(node.left, ast.List) or left.has("list")):
+        listed = isinstance(node.left, ast.List) or (left.has("list") and not self.value(node.right))
+        if isinstance(node.op, ast.Mult) and listed:
             return _new_list(left)
         if isinstance(node.op, ast.Mult) and isinstance(node.right, ast.List):
             return right

@@ -96,7 +96,8 @@ class Nodes:
             return Node("joined", expr, [("a", left), ("b", right)])
         if isinstance(expr.op, ast.Mult):
             for one, other, kind in ((left, right, kinds[0]), (right, left, kinds[1])):
-                if isinstance(one.expr, ast.List) or kind.has("list"):
+                # How often a list is repeated has no derivative.
+                if isinstance(one.expr, ast.List) or (kind.has("list") and not other.active):
                     return Node("repeated", expr, [("a", one), ("n", other)])
         if isinstance(expr.op, ast.MatMult):
             product = "tensorflow.matmul" if self.whole.tensors else "numpy.matmul"

@@ -323,7 +323,7 @@ class Reader(KindReader):
         dotted = self.module.dotted(node.func)
         if dotted is None and isinstance(node.func, ast.Attribute):
             base = node.func.value
-            if node.func.attr in ("count", "index"):
+            if node.func.attr in ("count", "index", "keys"):
                 return False
             return self.value(base) or (any(actives) and node.func.attr not in READING)
         if dotted in table.CONSTANTS or dotted in OF_NUMPY or dotted in OF_TENSORFLOW:
