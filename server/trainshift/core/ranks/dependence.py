@@ -125,11 +125,14 @@ class Dependence:
                 yield at.part(node.value)
             return
         if isinstance(node, ast.Subscript):
-            step = self._names.steps_back(at)
-            yield from step.sources if step is not None else ()
+            if isinstance(node.slice, ast.Constant):
+                step = self._names.steps_back(at)
+                yield from step.sources if step is not None else ()
+                if step is not None and not step.unseen:
+                    return
+            # Which element it is, only the run tells.
             yield at.part(node.slice)
-            if step is None or step.unseen:
-                yield at.part(node.value)
+            yield at.part(node.value)
             return
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.expr):
