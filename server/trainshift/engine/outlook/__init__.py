@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -61,6 +62,8 @@ _PERHAPS = {
 _NO_TEXT = (
     "{name} cannot be converted for Keras 3 yet, only loops with a tf.GradientTape; use TensorFlow 2.15"
 )
+_APPLYING = ("apply", "stateless_apply")  # Steps of Keras 3's optimizers.
+_APPLIED = "{name}(...) of an optimizer is not converted yet; use apply_gradients(zip(grads, weights))"
 _OF_LOOPS = "TL02"  # Its page says which loops can be converted.
 
 
@@ -115,6 +118,13 @@ def _without_text(program: Program) -> Outlook | None:
     """A refusal of what the rules cannot write for Keras 3 yet."""
     if not program.fact(Target).is_keras3:
         return None
+    for site in program.script.sites_named(*_APPLYING):
+        if isinstance(site.node.func, ast.Attribute):
+            values = program.names.site_values(site.node.func.value, site)
+            named = {word.arg for word in site.node.keywords}
+            both = len(site.node.args) > 1 or "trainable_variables" in named
+            if program.names.may_be(values, *api.OPTIMIZERS) or both:
+                return _refused(program, site, _APPLIED.format(name=site.name))
     loops = program.fact(Loops).own
     other = next((loop for loop in loops if loop.pattern is not Pattern.GRAD_TAPE), None)
     if other is not None:
