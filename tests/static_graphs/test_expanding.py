@@ -173,6 +173,21 @@ def test_python_control_flow_stays_byte_for_byte() -> None:
     assert (found.edits, found.refused) == ([], [])
 
 
+def test_sizes_are_asked_of_the_graph_where_it_does_not_know_them() -> None:
+    text = """\
+    import paddle
+    from paddle.static import InputSpec
+
+    @paddle.jit.to_static(full_graph=True{spec})
+    def f(x):
+        n = x.shape[0]
+        return x.sum() / n
+    """
+    assert not expanded(text.format(spec="")).edits
+    found = expanded(text.format(spec=", input_spec=[InputSpec([None, 3])]"))
+    assert "n = paddle.shape(x)[0]" in found.result
+
+
 def test_only_what_is_called_stands_below_the_imports() -> None:
     found = expanded(
         """\

@@ -24,6 +24,7 @@ from trainshift.static_graphs.expanding.refusal import CannotExpand, MustBeTenso
 from trainshift.static_graphs.expanding.words import GENERATED
 from trainshift.static_graphs.expanding.writing import Writer
 from trainshift.static_graphs.reading.function import StaticFunction
+from trainshift.static_graphs.reading.kinds import Dim
 from trainshift.static_graphs.reading.reading import Reading
 
 # Findings that the expansion itself puts right, or that do not concern it (SPEC-STATIC §5).
@@ -185,13 +186,13 @@ def _edits_of(
     first = program.script.statement_span(block[0]).start
     start = source.line_start(first)
     if source.text[start:first].strip():
-        if _has_graph(function, write):
+        if _needs_graph(function, write):
             raise CannotExpand(function.node, "write the body of this function on lines of its own")
         return None
     last = builder.last_line(block)
     end = source.next_line(source.line_starts[last - 1])
     forms = builder.block(block, source.line_of(start), last + 1)
-    if not write.rules:
+    if not write.rules or (write.rules.keys() == {"PS11"} and not _asks_for_unknown_sizes(function)):
         return None
     _refuse_findings(program, function)
     margin = source.text[start:first]
@@ -252,6 +253,12 @@ def _check_function(program: Program, function: StaticFunction, write: Expressio
                 and _needs_graph(inner, Expressions(Knowledge(inner), program.script, ""))
             ):
                 raise CannotExpand(each, "a function within this one has control flow on tensors")
+
+
+def _asks_for_unknown_sizes(function: StaticFunction) -> bool:
+    """Whether a size is read that a graph surely does not know; others may be numbers everywhere."""
+    tensors = (value.tensor for value in function.kinds.values() if value.tensor is not None)
+    return any(each.counts in (Dim.SPEC, Dim.DATA) for each in tensors)
 
 
 def _needs_graph(function: StaticFunction, write: Expressions) -> bool:
