@@ -1,0 +1,191 @@
+"""`trainshift prove` where nothing is run: what it needs, what it copies, and what it says."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from trainshift.cli.main import cli
+from trainshift.cli.proof_report import show
+from trainshift.proving.interpreter import Interpreter
+from trainshift.proving.observed.links import Links
+from trainshift.proving.project import Copier, Project, top_of
+
+SCRIPT = """import tensorflow as tf
+model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+model.compile(tf.keras.optimizers.SGD(0.1), "mse")
+model.fit([[1.0]], [[1.0]])
+"""
+READY = Interpreter("python", (3, 11, 7), "2.15.1", "0.28.1", True, True)
+
+
+def told(*arguments: str) -> tuple[int, str]:
+    """The exit status and all output of `prove`."""
+    result = CliRunner().invoke(cli, ["prove", *arguments])
+    return result.exit_code, result.output
+
+
+def fake(folder: Path, answer: str) -> str:
+    """A Python that answers so."""
+    path = folder / "python"
+    path.write_text(f"#!/bin/sh\necho '{answer}'\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_nobody_is_asked_where_nobody_can_answer(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT)
+    ready = {"python": [3, 11, 7], "tensorflow": "2.15.1", "horovod": "0.28.1", "gloo": True, "binding": True}
+    status, output = told("--python", fake(tmp_path, json.dumps(ready)), str(script))
+    assert (status, "--yes" in output) == (2, True)
+
+
+def test_a_python_that_lacks_something_is_named_with_the_commands_that_help(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT)
+    bare = {"python": [3, 11, 7], "tensorflow": "", "horovod": "", "gloo": False, "binding": False}
+    python = fake(tmp_path, json.dumps(bare))
+    status, output = told("--yes", "--python", python, str(script))
+    assert status == 2
+    assert f"{python} (Python 3.11) has no TensorFlow" in output
+    assert f"{python} -m pip install" in output
+    assert "horovod==0.28.1" in output
+    status, output = told("--yes", "--format", "json", "--python", "/no/such/python", str(script))
+    assert (status, json.loads(output)["verdict"]) == (2, "error")
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"python": (3, 12, 1)}, "needs Python 3.9 to 3.11"),
+        ({"tensorflow": "2.18.0"}, "runs on TensorFlow 2.12 to 2.15"),
+        ({"horovod": ""}, "has no Horovod"),
+        ({"has_binding": False}, "built without TensorFlow"),
+        ({"problem": "no such file"}, "cannot be run: no such file"),
+    ],
+)
+def test_what_is_lacking_is_said(changes: dict[str, object], says: str) -> None:
+    assert READY.lacks == ""
+    assert says in Interpreter(**{**vars(READY), **changes}).lacks
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("print(1)\n", "nothing to prove"),
+        ("import tensorflow as tf\ndef f(:\n", "does not convert it"),
+    ],
+)
+def test_what_cannot_be_proven_is_said(text: str, says: str, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(text)
+    status, output = told("--yes", "--python", sys.executable, str(script))
+    assert (status, says in output) == (2, True), output
+
+
+def project(tmp_path: Path) -> tuple[Path, Path, Copier]:
+    """A project with data, a place for its copy, and who makes it."""
+    top, copy = tmp_path / "project", tmp_path / "copy"
+    for folder in ("data", "images", ".git", "env"):
+        (top / folder).mkdir(parents=True)
+    (top / "train.py").write_text("1\n")
+    (top / "data" / "large.bin").write_bytes(bytes(300_000))
+    (top / "data" / "small.txt").write_text("small")
+    (top / "env" / "pyvenv.cfg").write_text("")
+    for number in range(600):
+        (top / "images" / f"{number}.png").write_text("")
+    copy.mkdir()
+    texts = {"train.py": b"2\n", "images/new.py": b"3\n"}
+    return top, copy, Copier(Project(str(top), str(top), (str(top / "train.py"), "--x"), texts), str(copy))
+
+
+def test_code_is_copied_and_data_are_linked(tmp_path: Path) -> None:
+    top, copy, copier = project(tmp_path)
+    given = copier.copy(copy)
+    work = copy / "work"
+    assert (work / "train.py").read_text() == "2\n"
+    assert not (work / "data" / "small.txt").is_symlink()
+    assert (work / "data" / "large.bin").is_symlink()
+    assert (work / "images" / "new.py").read_text() == "3\n"
+    assert not (top / "images" / "new.py").exists()
+    assert len([*(work / "images").iterdir()]) == 601
+    assert not (work / ".git").exists()
+    assert not (work / "env").exists()
+    assert set(given) == {"work/train.py", "work/data/small.txt", "work/images/new.py"}
+    assert copier.project.arguments == ("train.py", "--x")
+    assert copier.changed() == []
+    os.utime(top / "data" / "large.bin", (1, 1))
+    assert copier.changed() == [str(top / "data" / "large.bin")]
+
+
+def test_what_is_linked_is_not_written_through(tmp_path: Path) -> None:
+    top, copy, copier = project(tmp_path)
+    copier.copy(copy)
+    links = Links([str(copy)])
+    large = copy / "work" / "data" / "large.bin"
+    links.own(str(large))
+    assert not large.is_symlink()
+    assert large.stat().st_size == 300_000
+    large.write_bytes(b"other")
+    links.own(str(copy / "work" / "images" / "0.png"), keep=False)
+    (copy / "work" / "images" / "0.png").write_text("other")
+    links.own(str(tmp_path / "elsewhere"))
+    links.own(3)
+    assert (top / "data" / "large.bin").stat().st_size == 300_000
+    assert (top / "images" / "0.png").read_text() == ""
+
+
+def test_a_program_is_copied_with_all_that_it_is_made_of() -> None:
+    assert top_of("/p", ["/p/src/train.py", "/p/lib/data.py"]) == "/p"
+    assert top_of("/p/src", ["/p/src/train.py", "/p/lib/data.py"]) == "/p"
+    assert top_of("/somewhere", ["/p/src/train.py"]) == "/p/src"
+    elsewhere = Project("/p/src", "/somewhere", ("/p/src/train.py",))
+    assert (elsewhere.start, elsewhere.arguments) == ("here", ("../work/train.py",))
+    below = Project("/p", "/p/src", ("/p/src/train.py",))
+    assert (below.start, below.arguments) == ("work/src", ("train.py",))
+
+
+def test_a_result_is_a_table_in_plain_words(capsys: pytest.CaptureFixture[str]) -> None:
+    place = {"path": "train.py", "line": 7, "rank": 1, "what": "", "text": "print(1)"}
+    claim = {
+        "id": "output",
+        "title": "Only rank 0 prints",
+        "do": "Do this.",
+        "code": "HV07",
+        "places": [place],
+    }
+    result = {
+        "script": "train.py",
+        "problem": "",
+        "converted": True,
+        "np": 2,
+        "steps": 20,
+        "stopped": True,
+        "verdict": "fails",
+        "claims": [
+            {**claim, "verdict": "fails", "says": "Rank 1 printed."},
+            {**claim, "verdict": "not seen", "says": "Nothing."},
+        ],
+        "written_elsewhere": [{"rank": 1, "path": "/x\x1b[31m"}],
+        "changed": [],
+    }
+    show(result, "text", "never")
+    assert capsys.readouterr().out == (
+        "train.py: its conversion on 2 ranks, 20 steps\n\n"
+        "  FAILS     Only rank 0 prints\n"
+        "            Rank 1 printed.\n"
+        "            train.py:7 (rank 1): print(1)\n"
+        "            Do this.\n"
+        "            Read: trainshift explain HV07\n"
+        "  not seen  Only rank 0 prints\n"
+        "            Nothing.\n\n"
+        "Rank 1 wrote outside the scratch copy: /x␛[31m\n\n"
+        "Stopped after 20 steps; --steps 0 runs to the end.\n\n"
+        "It does not hold.\n"
+    )
