@@ -47,6 +47,10 @@ def starter() -> tuple[Callable[[], object], str]:
 def main() -> None:
     """Run the script or module named on the command line; the exit status is its own."""
     directory, rank = place()
+    if SETTINGS in os.environ:
+        # It may not outlive who watches it.
+        with suppress(Exception):
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     sys.stderr = noise = (directory / "noise.txt").open("w", encoding="utf-8", buffering=1)
     faulthandler.register(signal.SIGUSR1, noise)
     tf: Any = importlib.import_module("tensorflow")
@@ -111,9 +115,6 @@ def look_closer(observer: Observer, directory: Path, settings: dict[str, Any]) -
             sys.stdout.flush()
         observer.finish(directory)
 
-    # It may not outlive who watches it.
-    with suppress(Exception):
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     details = Details(
         observer.np, [str(directory.parent / name) for name in ("work", "here")], directory / "progress"
     )
