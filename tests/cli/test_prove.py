@@ -146,7 +146,7 @@ def test_a_program_is_copied_with_all_that_it_is_made_of() -> None:
     assert top_of("/p/src", ["/p/src/train.py", "/p/lib/data.py"]) == "/p"
     assert top_of("/somewhere", ["/p/src/train.py"]) == "/p/src"
     elsewhere = Project("/p/src", "/somewhere", ("/p/src/train.py",))
-    assert (elsewhere.start, elsewhere.arguments) == ("here", ("../work/train.py",))
+    assert (elsewhere.start, elsewhere.arguments) == ("here", (os.path.join("..", "work", "train.py"),))
     below = Project("/p", "/p/src", ("/p/src/train.py",))
     assert (below.start, below.arguments) == ("work/src", ("train.py",))
 
