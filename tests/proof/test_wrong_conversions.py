@@ -422,7 +422,12 @@ def assert_judged(case: Wrong, single_runs: SingleRuns) -> None:
     faults = judge(original(case.sample), ranks)
     assert set(ids(faults)) == case.faults, "\n".join(faults)
     found = claims(Seen(original(case.sample), ranks))
-    assert {each.id for each in found if each.verdict == FAILS} == {CLAIMS[each] for each in case.faults}
+    failing, expected = (
+        {each.id for each in found if each.verdict == FAILS},
+        {CLAIMS[each] for each in case.faults},
+    )
+    # The judge looks no further where a rank did not end; a person is told what else was seen.
+    assert expected == failing or ("ends" in expected and expected < failing), found
 
     def judge_single_runs() -> list[str]:
         return ids(judge(run_original(before, single=True), run_converted(text, single=True)))
