@@ -38,7 +38,7 @@ _ARITHMETIC: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Mult: int.__mul__,
 }
 _MADE: dict[type[ast.AST], str] = {ast.ListComp: "list", ast.SetComp: "set"}
-_MOST_DEEP = 60
+_MOST_DEEP = 32
 
 
 class Expressions(Names):

@@ -42,6 +42,7 @@ from trainshift.static_graphs.tables.shapes import dtype_of
 # So often are functions read anew that others gave more to.
 _ROUNDS = 3
 _MOST_FUNCTIONS = 400
+_MOST_NESTED = 8
 
 
 class Reading:
@@ -386,7 +387,7 @@ class _Walk(Walker):
                 caller.calls[node] = (*others, known)
         self._callers.setdefault(known, set()).add(caller)
         self._hand(known, given, words, node)
-        if known in self._waiting and known not in self._stack:
+        if known in self._waiting and known not in self._stack and len(self._stack) < _MOST_NESTED:
             self._read(known)
         return known.returns
 
