@@ -201,6 +201,9 @@ class Reader(KindReader):
                 self._assigned(target, False, Kind(), ast.Constant(0))
             case _ if kind.has("dict") and not isinstance(source, ast.Call):
                 self._assigned(target, False, Kind(), ast.Constant(0))
+            case ast.List() | ast.Tuple():
+                each = ast.Subscript(source, ast.Constant(0), ast.Load())
+                self._assigned(target, active, kind.element(), each)
             case _:
                 self._assigned(target, active, kind.element(), source)
 
