@@ -307,6 +307,10 @@ class _Walk(Walker):
         self._stack.append(function)
         try:
             value = self.walk(function, self._begin(function))
+        except RecursionError:
+            # Values hold each other too deeply to be compared: nothing is said of such a function.
+            function.reached.clear()
+            value = UNKNOWN
         finally:
             self._stack.pop()
         value = function.returns.joined(value)
