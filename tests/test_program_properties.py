@@ -23,6 +23,7 @@ from trainshift.core.names.script import Script
 from trainshift.core.program import Program
 from trainshift.engine.conversion import Conversion, Status
 from trainshift.engine.findings import find
+from trainshift.engine.settings import HAZARD_CODES, RESTRICTION_CODES
 from trainshift.engine.workspace import read_linked
 
 # Those that leave what other files import its name.
@@ -168,7 +169,8 @@ def _check(before: Texts, start: str, conversion: Conversion, where: str) -> Non
 def _violated(program: Texts, path: str) -> set[str]:
     script = read_linked(program[path], ROOT + path, in_memory(program))
     assert isinstance(script, Script)
-    return {each.code for each in find(Program(script)).found if each.verdict is Verdict.VIOLATED}
+    found = find(Program(script), frozenset(RESTRICTION_CODES).difference(HAZARD_CODES)).found
+    return {each.code for each in found if each.verdict is Verdict.VIOLATED}
 
 
 def _mutated(text: str, mutate: Callable[[str], str]) -> str:

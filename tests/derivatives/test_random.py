@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from derived import alike, loaded, made, moved, numbers
+
 from random_functions import Author
 
 # The quick loop runs one item in ten.
