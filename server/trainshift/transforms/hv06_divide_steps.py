@@ -47,7 +47,7 @@ from trainshift.rewriting.data.counters import Counters, Limit
 from trainshift.rewriting.data.global_batch import GlobalBatch
 from trainshift.rewriting.data.iterated import Iterated
 from trainshift.rewriting.data.pace import Pace, Taken
-from trainshift.rewriting.data.step_counts import StepCounts
+from trainshift.rewriting.data.step_counts import StepCounts, stays
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.ranks.early_exits import own_exits
 from trainshift.rewriting.rates.horizons import Horizon, Horizons
@@ -224,13 +224,8 @@ def _is_few(program: Program, node: ast.expr, site: Site) -> bool:
 
 
 def _is_settled(program: Program, count: ast.expr, site: Site) -> bool:
-    """Whether the count is divided already, or is 1 (which would become none) or "all" (-1 or None)."""
-    if program.fact(Pace).agrees(count, site.scope, site.statement):
-        return True
-    try:
-        return ast.literal_eval(count) in (1, -1, None)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        return False
+    """Whether the count is divided already, or is no number to divide."""
+    return program.fact(Pace).agrees(count, site.scope, site.statement) or stays(count)
 
 
 RULE = Transform(

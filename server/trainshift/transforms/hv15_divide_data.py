@@ -25,9 +25,10 @@ So too with arrays that `fit` is given, and with loops that cut batches out of a
 that is drawn there is sent by rank 0; `train_test_split` gets a seed. A loop whose turns draw batches at
 random, or ask for the next of an endless shuffled dataset, is given fewer turns.
 
-Evaluations, previews and statistics see all data. What HV06 divides by steps is not divided again. Where the
-length is not known, as for `from_generator` and `filter`, every rank goes through all data, and the report
-says so. `divide-data = false`, or `--no-divide-data`, leaves all data whole.
+Evaluations, previews and statistics see all data. Where HV06 divides the steps, data that nothing shuffles,
+or that one seed shuffles alike on all ranks, are divided too: else the ranks would all take the first part.
+Where the length is not known, as for `from_generator` and `filter`, every rank goes through all data, and the
+report says so. `divide-data = false`, or `--no-divide-data`, leaves all data whole.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from trainshift.core.text.edit import Change, Edit, Remark
 from trainshift.core.text.expressions import ITERATED, Frame, Level, handed_to, level, product
 from trainshift.core.text.facts import Statement, dotted
 from trainshift.core.text.source import one_line
-from trainshift.rewriting.data.divided_data import DividedData, Form, How, LoopData, Place
+from trainshift.rewriting.data.divided_data import DividedData, Form, LoopData, Place
 from trainshift.rewriting.data.draws import Draw, Remedy
 from trainshift.rewriting.data.pace import ALL_TURNS, Pace
 from trainshift.rewriting.prerequisites import Prerequisites
@@ -60,7 +61,7 @@ def propose(program: Program) -> Proposals:
     """One change for each statement in which data are divided, and a remark on each loop with all of them."""
     places: dict[Statement, dict[ast.expr, tuple[Place, LoopData]]] = {}
     for loop in program.fact(DividedData).loops:
-        if loop.how is How.WHOLE:
+        if loop.reason:
             target = program.script.statement_span(loop.statement)
             yield Remark("HV15", target, loop.said(_shown(program, loop)))
         for place in loop.places:
@@ -99,6 +100,8 @@ def _frame(program: Program, place: Place, hvd: str) -> Frame:
     node, form = place.at.node, place.form
     if form is Form.COUNT:
         return product(f"// {hvd}.size()")
+    if form is Form.ENDLESS:
+        return Frame("", f".shard({hvd}.size(), {hvd}.rank())", Level.ATOM)
     if form in (Form.DATASET, Form.IN_GRAPH):
         name = dotted(node)
         data = name or "ds"

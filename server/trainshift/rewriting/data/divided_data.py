@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from trainshift.core.lazy import cached_property
@@ -26,6 +26,7 @@ from trainshift.rewriting.data.knowledge import Knowledge
 from trainshift.rewriting.data.operations import BATCHING, JOINING, PASSABLE, SHUFFLING
 from trainshift.rewriting.data.pipelines import Node, Pipelines
 from trainshift.rewriting.data.readers import Readers
+from trainshift.rewriting.data.step_counts import StepCounts, stays
 from trainshift.rewriting.keras.fits import Fit
 
 
@@ -33,7 +34,8 @@ class How(Enum):
     """How the data of a training loop are divided.
 
     DIVIDED: HV15 gives each rank a share.  BY_HAND: the script does so already.  STEPS: the number of steps
-    is divided (HV06).  WHOLE: every rank goes through all data.
+    is divided (HV06), and the data too where all ranks would begin with the same.  WHOLE: every rank goes
+    through all data.
     """
 
     DIVIDED = "divided"
@@ -45,12 +47,13 @@ class How(Enum):
 class Form(Enum):
     """What is divided: a dataset, an array or what holds arrays, what a loop goes through.
 
-    IN_GRAPH is a dataset in the trace of a `tf.function`, where nothing has a length; COUNT the number of a
-    loop's turns alone.
+    IN_GRAPH is a dataset in the trace of a `tf.function`, where nothing has a length; ENDLESS one of which a
+    loop takes a number of steps; COUNT the number of a loop's turns alone.
     """
 
     DATASET = "dataset"
     IN_GRAPH = "dataset in a graph"
+    ENDLESS = "endless dataset"
     ARRAY = "array"
     LIST = "list of arrays"
     DICTIONARY = "dictionary of arrays"
@@ -83,6 +86,7 @@ class LoopData:
     """How the data of one training loop are divided, and where; else why they are not.
 
     `agreeing` are the calls that draw an order before the division, whose seed must be the same on all ranks.
+    `is_alike` tells that nothing gives the ranks orders of their own.
     """
 
     iteration: Iteration
@@ -91,6 +95,7 @@ class LoopData:
     agreeing: tuple[Site, ...] = ()
     reason: str = ""
     doubts: tuple[str, ...] = ()
+    is_alike: bool = False
 
     @property
     def statement(self) -> Statement:
@@ -111,6 +116,13 @@ class LoopData:
         """Which data, as a message names them, each rank sees, and how many steps it takes."""
         if self.how is How.WHOLE:
             return f"every rank goes through all of {data}: {self.reason}"
+        if self.how is How.STEPS and self.reason:
+            return (
+                "each rank takes 1/hvd.size() of the steps, and all of them through the same part of "
+                f"{data}: {self.reason}; shuffle it without a seed"
+            )
+        if self.how is How.STEPS and self.is_alike:
+            return f"each rank takes 1/hvd.size() of the steps, through its own share of {data}"
         if self.how is How.STEPS:
             return f"each rank takes 1/hvd.size() of the steps, through {data} in an order of its own"
         if self.how is How.BY_HAND:
@@ -183,8 +195,22 @@ class DividedData:
 
     @cached_property
     def _settled(self) -> list[LoopData]:
-        """The loops of which the steps are divided."""
-        return [LoopData(each.iteration, How.STEPS) for each in self._read if self._counts_steps(each)]
+        """The loops of which the steps are divided, and whose ranks have orders of their own."""
+        found = [each for each in self._read if self._counts_steps(each) and not self._is_alike(each)]
+        return [LoopData(each.iteration, How.STEPS) for each in found]
+
+    def _is_alike(self, pipeline: _Pipeline) -> bool:
+        """Whether all ranks would begin with the same part of the data, if only their steps were divided."""
+        nodes = list(self._nodes(pipeline))
+        if self._divides_epochs(pipeline.iteration) or any(node.is_share for node in nodes):
+            return False
+        counts = self._program.fact(StepCounts)
+        sites = {node.site for node in nodes} | {getattr(pipeline.iteration.fit, "site", None)}
+        own = [each for each in (*counts.taken, *counts.given) if each.site in sites]
+        divided = self._program.fact(Horovod).divided
+        if any(stays(each.node) or divided(each.node, each.site.scope, each.site.statement) for each in own):
+            return False
+        return all(map(self._knowledge.is_alike, nodes))
 
     def _counts_steps(self, pipeline: _Pipeline) -> bool:
         """Whether a loop is given the number of its steps, which HV06 divides."""
@@ -207,6 +233,15 @@ class DividedData:
 
     @cached_property
     def _divided(self) -> list[LoopData]:
+        """The other loops, each with its steps if these are divided too."""
+        stepped = {each.iteration for each in self._read if self._counts_steps(each)}
+        return [
+            replace(each, how=How.STEPS, is_alike=True) if each.iteration in stepped else each
+            for each in self._cuts
+        ]
+
+    @cached_property
+    def _cuts(self) -> list[LoopData]:
         """The other loops: divided at places that several may share, else each at a place of its own."""
         settled = {each.iteration for each in self._settled}
         waiting = [each for each in self._read if each.iteration not in settled]
@@ -227,9 +262,10 @@ class DividedData:
     def _cut(self, pipelines: list[_Pipeline], among: list[_Pipeline]) -> list[LoopData]:
         """Where some loops are divided, if what they share is read by none but those of `among`."""
         nodes = [node for each in among for node in self._nodes(each)]
-        cutting = _Cutting(self._program, {id(node.at.node) for node in nodes})
+        allowed = {id(node.at.node) for node in nodes}
         found = []
         for each in pipelines:
+            cutting = _Cutting(self._program, allowed, self._counts_steps(each))
             cut = cutting.of(each.root, batched=False, chained=False)
             if isinstance(cut, str):
                 found.append(LoopData(each.iteration, How.WHOLE, reason=cut))
@@ -244,6 +280,8 @@ class DividedData:
     def _place(self, node: Node) -> Place:
         above = self._pipelines.upstream(node)
         free = dict.fromkeys(draw for up in above for draw in self._knowledge.free_draws(up))
+        if not self._knowledge.ends(node):
+            return Place(node.at, Form.ENDLESS, tuple(free))
         executions = self._program.fact(Executions)
         traced = executions.runs_in_graphs or executions.is_traced(node.at.scope)
         return Place(node.at, Form.IN_GRAPH if traced else Form.DATASET, tuple(free))
@@ -322,14 +360,20 @@ def _counts_steps(fit: Fit) -> bool:
 
 
 class _Cutting:
-    """The search for the places at which pipelines are divided, as near to their sources as is safe."""
+    """The search for the places at which pipelines are divided, as near to their sources as is safe.
 
-    def __init__(self, program: Program, allowed: set[int]) -> None:
+    What else reads the expressions of `allowed` is divided with them.  `counted` tells that the steps of the
+    loop are, so that an endless dataset is as good as one of a known length.
+    """
+
+    def __init__(self, program: Program, allowed: set[int], counted: bool) -> None:
         self._script = program.script
         self._knowledge = program.fact(Knowledge)
         self._pipelines = program.fact(Pipelines)
         self._readers = program.fact(Readers)
+        self._taken = program.fact(StepCounts).taken
         self._allowed = allowed
+        self._counted = counted
 
     def of(self, node: Node, batched: bool, chained: bool) -> list[Node] | str:
         """The nodes whose division divides all that comes out of `node`, or why there are none.
@@ -341,6 +385,8 @@ class _Cutting:
             return [node]  # What belongs together is divided together.
         deeper = self._deeper(node, batched)
         if isinstance(deeper, str):
+            if any(map(self._is_divided, self._pipelines.upstream(node))):
+                return deeper or f"`{node.operation}` comes after `take`"
             if not node.is_dataset and deeper:
                 return deeper
             return self._obstacle(node, batched) or [node]
@@ -354,7 +400,8 @@ class _Cutting:
 
         That is empty where there is nothing further up.
         """
-        if node.unseen or not node.inputs or node.operation not in PASSABLE or _keeps_file(node):
+        passable = node.operation in PASSABLE or self._is_divided(node)
+        if node.unseen or not node.inputs or not passable or _keeps_file(node):
             return ""
         if node.operation in BATCHING:
             batched = True
@@ -369,6 +416,10 @@ class _Cutting:
             found.update(dict.fromkeys(cut))
         return list(found)
 
+    def _is_divided(self, node: Node) -> bool:
+        """Whether a `take` is given a share of its number (HV06)."""
+        return node.operation == "take" and any(each.site is node.site for each in self._taken)
+
     def _obstacle(self, node: Node, batched: bool, freely: bool = True) -> str:
         """Why a node cannot be divided itself; empty if it can.
 
@@ -377,7 +428,8 @@ class _Cutting:
         if not node.is_dataset or node.at.statement is None:
             return f"`{ast.unparse(node.at.node)}` is no dataset"
         known = self._knowledge
-        found = known.uncounted(node) or known.unordered(node)
+        uncounted = "" if self._counted and not known.ends(node) else known.uncounted(node)
+        found = uncounted or known.unordered(node)
         if not freely and not found and any(map(known.free_draws, self._pipelines.upstream(node))):
             found = "it is shuffled freely"
         if found:

@@ -112,6 +112,20 @@ class Knowledge:
         """Whether the order is drawn here, and by no seed that is the same on all ranks."""
         return self.draws(node) and not self._is_seeded(node)
 
+    def is_alike(self, node: Node) -> bool:
+        """Whether it is seen that a dataset has the same elements in the same order on all ranks.
+
+        `node` alone is looked at, and what its elements are drawn by; not what it is made of.
+        """
+        if node.unseen or node.operation in UNCOUNTED or self._drawn_for(node):
+            return False
+        if node.is_source and node.operation not in COUNTED:
+            return False
+        if not self.draws(node):
+            return True
+        by_rank = self._program.choices.seed_by_rank or self._draws.seeds_by_rank
+        return not by_rank and (self._is_seeded(node) or self._draws.is_seeded("tensorflow.random"))
+
     def _can_be_seeded(self, node: Node) -> bool:
         """Whether a seed can be given to what draws here.
 

@@ -37,6 +37,14 @@ class StepCount:
     doubt: str = ""
 
 
+def stays(count: ast.expr) -> bool:
+    """Whether a number of steps is 1, of which a share would be none, or stands for all (-1 or None)."""
+    try:
+        return ast.literal_eval(count) in (1, -1, None)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return False
+
+
 class StepCounts:
     """The numbers of steps of one program."""
 
