@@ -37,7 +37,9 @@ _STARTING = ("init", "setup", "set_up", "hvd", "horovod", "distribut")
 def check(program: Program) -> Findings:
     """At most one finding: the first call that comes too early."""
     horovod = program.fact(Horovod)
-    needing = {site for site in horovod.calls(*RANK, *SIZE, *COLLECTIVE) if not _is_asked_first(site)}
+    needing = set(horovod.calls(*RANK, *SIZE, *COLLECTIVE))
+    if horovod.calls("is_initialized"):
+        needing = {site for site in needing if not _is_asked_first(site)}
     if not needing:
         return
     starts = set(horovod.calls("init"))

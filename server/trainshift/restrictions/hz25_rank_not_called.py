@@ -27,8 +27,9 @@ from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.values import Library
 from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import RANK, SIZE
-from trainshift.core.text.facts import Statement, last_name
-from trainshift.restrictions.facts.places import appended, expressions, hazard, text_of
+from trainshift.core.text.facts import last_name
+from trainshift.core.training.expressions import Expressions
+from trainshift.restrictions.facts.places import appended, hazard, text_of
 from trainshift.restrictions.restriction import Findings, Hazard
 
 _TELLING = frozenset({*RANK, *SIZE})
@@ -37,19 +38,15 @@ _TELLING = frozenset({*RANK, *SIZE})
 def check(program: Program) -> Findings:
     """One finding for each function that stands where its value is meant."""
     spelled = _spellings(program)
-    for statement in program.script.statements:
-        for node in _used(statement):
-            if last_name(node) not in spelled:
-                continue
-            at = Occurrence(node, statement.scope, statement)
-            if _tells(program, at):
-                text = text_of(program, node, statement)
-                message = (
-                    f"{text} is a function and never a number, so this is the same on every rank. "
-                    f"Write {text}()."
-                )
-                fix = appended(program, "HZ25", f"Call {text}", at, "()")
-                yield hazard(program, "HZ25", Verdict.VIOLATED, at, message, fix=fix)
+    for at in _used(program):
+        named = isinstance(at.node, ast.Name | ast.Attribute) and last_name(at.node) in spelled
+        if named and _tells(program, at):
+            text = text_of(program, at.node, at.scope)
+            message = (
+                f"{text} is a function and never a number, so this is the same on every rank. Write {text}()."
+            )
+            fix = appended(program, "HZ25", f"Call {text}", at, "()")
+            yield hazard(program, "HZ25", Verdict.VIOLATED, at, message, fix=fix)
 
 
 def _spellings(program: Program) -> frozenset[str]:
@@ -61,30 +58,30 @@ def _spellings(program: Program) -> frozenset[str]:
     return frozenset(found)
 
 
-def _used(statement: Statement) -> Iterator[ast.expr]:
+def _used(program: Program) -> Iterator[Occurrence]:
     """The names whose value decides something, or is reckoned with."""
-    if isinstance(statement.node, ast.If | ast.While | ast.Assert):
-        yield from _named(statement.node.test)
-    for node in expressions(statement):
-        if isinstance(node, ast.Compare):
-            identity = all(isinstance(each, ast.Is | ast.IsNot | ast.In | ast.NotIn) for each in node.ops)
-            for each in () if identity else (node.left, *node.comparators):
-                yield from _named(each)
-        elif isinstance(node, ast.BoolOp):
-            for each in node.values:
-                yield from _named(each)
-        elif isinstance(node, ast.UnaryOp):
-            yield from _named(node.operand)
-        elif isinstance(node, ast.IfExp):
-            yield from _named(node.test)
-        elif isinstance(node, ast.BinOp) and not isinstance(node.left, ast.JoinedStr):
-            for each in (node.left, node.right):
-                yield from _named(each)
+    for statement in program.script.statements:
+        if isinstance(statement.node, ast.If | ast.While | ast.Assert):
+            yield Occurrence(statement.node.test, statement.scope, statement)
+    for at in program.fact(Expressions).of(ast.Compare, ast.BoolOp, ast.UnaryOp, ast.IfExp, ast.BinOp):
+        yield from map(at.part, _parts(at.node))
 
 
-def _named(node: ast.expr) -> Iterator[ast.expr]:
-    if isinstance(node, ast.Name | ast.Attribute):
-        yield node
+def _parts(node: ast.expr) -> list[ast.expr]:
+    match node:
+        case ast.Compare(left, ops, comparators):
+            identity = all(isinstance(each, ast.Is | ast.IsNot | ast.In | ast.NotIn) for each in ops)
+            return [] if identity else [left, *comparators]
+        case ast.BoolOp(_, values):
+            return values
+        case ast.UnaryOp(_, operand):
+            return [operand]
+        case ast.IfExp(test):
+            return [test]
+        case ast.BinOp(left, _, right) if not isinstance(left, ast.JoinedStr):
+            return [left, right]
+        case _:
+            return []
 
 
 def _tells(program: Program, at: Occurrence) -> bool:

@@ -16,7 +16,6 @@ from trainshift.core.ranks.branches import Branches
 from trainshift.core.ranks.work.rates import RATE_CALLBACKS
 from trainshift.core.text.facts import (
     Binding,
-    Scope,
     Site,
     Statement,
     argument,
@@ -24,6 +23,7 @@ from trainshift.core.text.facts import (
     imported_name,
     last_name,
 )
+from trainshift.core.training.expressions import Expressions
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
@@ -87,14 +87,14 @@ class Strangers:
 
     def _members(self) -> Iterator[Stranger]:
         spelled = self._modules
-        for statement in self._script.statements:
-            for node, scope in self._attributes(statement):
-                if last_name(node.value) not in spelled:
-                    continue
-                at = Occurrence(node, scope, statement)
-                for name in sorted(self._names.full_names(node.value, scope, statement)):
-                    if _lacks(name, node.attr) and not self._is_tried(at, node.attr):
-                        yield Stranger(at, _no_member(name, node.attr))
+        for at in self._program.fact(Expressions).of(ast.Attribute):
+            node = at.node
+            assert isinstance(node, ast.Attribute)
+            if not isinstance(node.ctx, ast.Load) or last_name(node.value) not in spelled:
+                continue
+            for name in sorted(self._names.full_names(node.value, at.scope, at.statement)):
+                if _lacks(name, node.attr) and not self._is_tried(at, node.attr):
+                    yield Stranger(at, _no_member(name, node.attr))
 
     @cached_property
     def _modules(self) -> set[str]:
@@ -105,17 +105,6 @@ class Strangers:
             found |= set(map(imported_name, own)) | {each.full_name.rpartition(".")[2] for each in own}
             found |= {name for name, value in script.code.bound_values if last_name(value) in found}
         return found
-
-    def _attributes(self, statement: Statement) -> Iterator[tuple[ast.Attribute, Scope]]:
-        waiting: list[tuple[ast.AST, Scope]] = [(statement.node, statement.scope)]
-        while waiting:
-            node, scope = waiting.pop()
-            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
-                yield node, scope
-            inner = statement.scope.facts.scope_of.get(node, scope) if node is not statement.node else scope
-            for child in ast.iter_child_nodes(node):
-                if not isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
-                    waiting.append((child, inner))
 
     def _imports(self) -> Iterator[Stranger]:
         for script in self._script.scripts:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.names.occurrence import Occurrence, of_call
@@ -66,14 +65,3 @@ def appended(program: Program, code: str, title: str, at: Occurrence, text: str)
 def text_of(program: Program, node: ast.AST, within: Facts | Scope | Statement | Site) -> str:
     """The text of an expression on one line, as messages show it."""
     return one_line(program.script.text(node, within))
-
-
-def expressions(statement: Statement) -> Iterator[ast.expr]:
-    """Every expression of a statement itself, those of its blocks left out."""
-    waiting: list[ast.AST] = [statement.node]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.expr):
-            yield node
-        children = (each for each in ast.iter_child_nodes(node) if not isinstance(each, ast.stmt))
-        waiting += [each for each in children if not isinstance(each, ast.ExceptHandler | ast.match_case)]

@@ -16,6 +16,7 @@ from trainshift.core.ranks.work.feeds import Feed, Feeds
 from trainshift.core.ranks.work.seeds import Order, Seeds
 from trainshift.core.ranks.work.trails import Trails
 from trainshift.core.text.facts import Site, argument, dotted, last_name
+from trainshift.core.training.expressions import Expressions
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Loop
 
@@ -96,13 +97,10 @@ class Shares:
         return {site.name for site in calls if horovod.is_call(site, *known)}
 
     def _slices(self) -> Iterator[Part]:
-        for statement in self._script.statements:
-            for node in _own(statement.node):
-                if not isinstance(node, ast.Subscript) or not isinstance(node.ctx, ast.Load):
-                    continue
-                at = Occurrence(node, statement.scope, statement)
-                if not self._dependence.on_rank(at.part(node.slice)):
-                    continue
+        for at in self._program.fact(Expressions).of(ast.Subscript):
+            node = at.node
+            assert isinstance(node, ast.Subscript)
+            if isinstance(node.ctx, ast.Load) and self._dependence.on_rank(at.part(node.slice)):
                 yield Part(at, at.part(node.value), None, "local" if self._is_local(node, at) else "")
 
     def _is_local(self, node: ast.Subscript, at: Occurrence) -> bool:
@@ -208,16 +206,3 @@ class Shares:
             for site in self._trails.calls(self._trails.behind(part.of))
         )
         return listed or (whole and any(word in text for word in _FILES))
-
-
-def _own(node: ast.stmt) -> Iterator[ast.AST]:
-    """Every node of a statement itself, those of its blocks left out."""
-    waiting: list[ast.AST] = [node]
-    while waiting:
-        each = waiting.pop()
-        yield each
-        waiting += [
-            child
-            for child in ast.iter_child_nodes(each)
-            if not isinstance(child, ast.stmt | ast.ExceptHandler)
-        ]

@@ -1,0 +1,48 @@
+"""Expressions: all that a program reads, found in one walk."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Scope, Statement
+from trainshift.core.text.lean import kind_of
+
+_BLOCKS = (ast.stmt, ast.ExceptHandler, ast.match_case)
+
+
+class Expressions:
+    """The expressions of one program, each with the scope and the statement in which it is read."""
+
+    def __init__(self, program: Program) -> None:
+        self._script = program.script
+
+    def of(self, *kinds: type[ast.expr]) -> Iterator[Occurrence]:
+        """Those of some kinds of syntax, statement by statement for each kind."""
+        for kind in kinds:
+            yield from self._by_kind.get(kind, ())
+
+    @cached_property
+    def _by_kind(self) -> dict[type[ast.AST], list[Occurrence]]:
+        found: dict[type[ast.AST], list[Occurrence]] = {}
+        for statement in self._script.statements:
+            for node, scope in _own(statement):
+                found.setdefault(kind_of(node), []).append(Occurrence(node, scope, statement))
+        return found
+
+
+def _own(statement: Statement) -> Iterator[tuple[ast.expr, Scope]]:
+    """Every expression of a statement itself, those of its blocks left out."""
+    scopes = statement.scope.facts.scope_of
+    waiting: list[tuple[ast.AST, Scope]] = [(statement.node, statement.scope)]
+    while waiting:
+        node, scope = waiting.pop()
+        if isinstance(node, ast.expr):
+            yield node, scope
+            scope = scopes.get(node, scope)
+        for child in ast.iter_child_nodes(node):
+            if not isinstance(child, _BLOCKS) and not isinstance(child, ast.expr_context | ast.operator):
+                waiting.append((child, scope))
