@@ -18,7 +18,7 @@ from trainshift.core.choices import Choices
 from trainshift.core.text.edit import apply, merge
 from trainshift.core.text.source import BOM
 from trainshift.core.text.statements import ParseFailure
-from trainshift.engine.analysis import Analysis, analyze
+from trainshift.engine.analysis import analyze
 from trainshift.engine.conversion import Conversion, Status, convert
 
 TEXTS = {folder.name: (folder / "before.py").read_bytes().decode() for folder in SCRIPTS}
@@ -103,9 +103,8 @@ def _check(text: str, conversion: Conversion, where: str, choices: Choices | Non
     ast.parse(conversion.text.removeprefix(BOM))
     assert conversion.text.startswith(BOM) == text.startswith(BOM), where
     body = text.removeprefix(BOM)
-    analysis = analyze(body, choices=choices)
-    assert isinstance(analysis, Analysis)
-    plan = merge(analysis.changes)
+    plan = conversion.plan
+    assert plan is not None
     assert not plan.dropped
     assert_lossless(body, plan.edits, conversion.text.removeprefix(BOM), where)
     # Data that were left whole because somebody chose so are divided once that is not chosen any more.
