@@ -27,6 +27,7 @@ LAYERS = (
     "core.program",
     "core.finding",
     "core.layout",
+    "core.nodes",
     "core.training",
     "core.ranks",
     "restrictions.facts",

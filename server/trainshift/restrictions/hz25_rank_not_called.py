@@ -25,10 +25,10 @@ from collections.abc import Iterator
 from trainshift.core.finding import Verdict
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.values import Library
+from trainshift.core.nodes import Nodes
 from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import RANK, SIZE
 from trainshift.core.text.facts import last_name
-from trainshift.core.training.expressions import Expressions
 from trainshift.restrictions.facts.places import appended, hazard, text_of
 from trainshift.restrictions.restriction import Findings, Hazard
 
@@ -63,7 +63,7 @@ def _used(program: Program) -> Iterator[Occurrence]:
     for statement in program.script.statements:
         if isinstance(statement.node, ast.If | ast.While | ast.Assert):
             yield Occurrence(statement.node.test, statement.scope, statement)
-    for at in program.fact(Expressions).of(ast.Compare, ast.BoolOp, ast.UnaryOp, ast.IfExp, ast.BinOp):
+    for at in program.fact(Nodes).of(ast.Compare, ast.BoolOp, ast.UnaryOp, ast.IfExp, ast.BinOp):
         yield from map(at.part, _parts(at.node))
 
 

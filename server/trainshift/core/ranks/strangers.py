@@ -10,6 +10,7 @@ from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.values import Instance, Literal
+from trainshift.core.nodes import Nodes
 from trainshift.core.program import Program
 from trainshift.core.ranks import horovod_api
 from trainshift.core.ranks.branches import Branches
@@ -23,7 +24,6 @@ from trainshift.core.text.facts import (
     imported_name,
     last_name,
 )
-from trainshift.core.training.expressions import Expressions
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
@@ -87,7 +87,7 @@ class Strangers:
 
     def _members(self) -> Iterator[Stranger]:
         spelled = self._modules
-        for at in self._program.fact(Expressions).of(ast.Attribute):
+        for at in self._program.fact(Nodes).of(ast.Attribute):
             node = at.node
             assert isinstance(node, ast.Attribute)
             if not isinstance(node.ctx, ast.Load) or last_name(node.value) not in spelled:

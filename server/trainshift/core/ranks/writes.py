@@ -16,10 +16,11 @@ from trainshift.core.ranks.dependence import Dependence
 from trainshift.core.ranks.list_members import members
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.work.trails import Trails
-from trainshift.core.text.facts import Site, Statement, argument, arguments, last_name
+from trainshift.core.text.facts import Site, argument, arguments, last_name
 from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.steps import Steps
 from trainshift.core.training.what_trains import WhatTrains
+from trainshift.core.training.writing import writes
 
 _NO_FILES = frozenset(
     {
@@ -30,7 +31,6 @@ _NO_FILES = frozenset(
 _MODEL = frozenset({"save", "save_weights", "export"})
 _CHECKPOINT = frozenset({"save", "write", "export_meta_graph"})
 _WRITERS = frozenset({"tensorflow.summary.create_file_writer", *tables.WRITERS})
-_FORGIVING = ("FileExistsError", "OSError", "EnvironmentError", "IOError", "Exception", "BaseException")
 _TEMPORARY = ("tempfile", "BytesIO", "StringIO", "devnull", "getpid", "uuid4", "uuid1", "mkdtemp")
 _KEEPING = {"MonitoredTrainingSession": "checkpoint_dir", "Supervisor": "logdir"}
 # Callbacks that show something and write nothing.
@@ -71,14 +71,10 @@ class Writes:
         )
 
     def _writes_function(self, site: Site, name: str) -> bool:
-        keywords = {word.arg for word in site.node.keywords}
         if name in tables.OPENING:
             return self._opens_for_writing(site, name)
         if name in tables.WRITING and name not in _NO_FILES:
-            needed, harmless = tables.WRITING_IF_GIVEN.get(name), tables.HARMLESS_IF_GIVEN.get(name)
-            if (needed is not None and needed not in keywords) or harmless in keywords:
-                return False
-            return not (name in tables.MAKING_FOLDERS and _is_forgiven(site.statement))
+            return writes(site, name)
         if name in _WRITERS:
             return True
         kept = _KEEPING.get(site.name) or (_ESTIMATORS if api.is_subclass(name, *api.ESTIMATOR) else "")
@@ -208,16 +204,3 @@ class Writes:
         if values and all(isinstance(each, Literal) and each.value == 0 for each in values):
             return True
         return self._dependence.on_rank(at) or any(isinstance(each, Unknown) for each in values)
-
-
-def _is_forgiven(statement: Statement) -> bool:
-    """Whether the statement is tried, and what fails if another rank was there before is handled."""
-    below = statement
-    for above in statement.ancestors():
-        if isinstance(above.node, ast.Try) and below.branch == "body":
-            for handler in above.node.handlers:
-                kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-                if any(kind is None or last_name(kind) in _FORGIVING for kind in kinds):
-                    return True
-        below = above
-    return False

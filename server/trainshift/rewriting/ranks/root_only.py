@@ -24,18 +24,16 @@ from trainshift.core.names.values import (
     Value,
 )
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Site, Statement, argument, last_name
+from trainshift.core.text.facts import Site, Statement, argument
 from trainshift.core.training.executions import LOOPS, of_super
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.what_trains import WhatTrains
+from trainshift.core.training.writing import writes
 from trainshift.rewriting.keras.fits import Fits
 from trainshift.rewriting.ranks import summary_writers as writers
 from trainshift.rewriting.ranks.guard_forms import Form, GuardForms, RootCall, RootKind, is_context_manager
 from trainshift.rewriting.ranks.own_paths import OwnPaths
 from trainshift.rewriting.rates.learning_rates import LearningRates
-
-# What is raised where a folder is there already.
-_FORGIVING = ("FileExistsError", "OSError", "EnvironmentError", "IOError", "Exception", "BaseException")
 
 
 class RootOnly:
@@ -168,12 +166,7 @@ class RootOnly:
             hidden = None in keywords or "disable" in keywords
             return None if hidden else (RootKind.PRINT, Form.DISABLE, "")
         if name in tables.WRITING:
-            needed, harmless = tables.WRITING_IF_GIVEN.get(name), tables.HARMLESS_IF_GIVEN.get(name)
-            if (needed is not None and needed not in keywords) or harmless in keywords:
-                return None
-            if name in tables.MAKING_FOLDERS and _is_forgiven(site.statement):
-                return None
-            return RootKind.WRITE, Form.GUARD, ""
+            return (RootKind.WRITE, Form.GUARD, "") if writes(site, name) else None
         if name in tables.VERBOSITY:
             return (RootKind.PRINT, Form.GUARD, "") if self._is_talkative(site) else None
         if writers.is_writer(name):
@@ -300,19 +293,6 @@ class RootOnly:
         values = self._script.names.site_values(mode, site) if mode is not None else ()
         shown = [value.value for value in values if isinstance(value, Literal)]
         return any(isinstance(each, str) and not set(each).isdisjoint("wax+") for each in shown)
-
-
-def _is_forgiven(statement: Statement) -> bool:
-    """Whether the statement is tried, and what fails if another rank was there before is handled."""
-    below = statement
-    for above in statement.ancestors():
-        if isinstance(above.node, ast.Try) and below.branch == "body":
-            for handler in above.node.handlers:
-                kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-                if any(kind is None or last_name(kind) in _FORGIVING for kind in kinds):
-                    return True
-        below = above
-    return False
 
 
 def _is_import_fallback(statement: Statement) -> bool:

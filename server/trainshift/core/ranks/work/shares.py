@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.nodes import Nodes
 from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import Dependence
 from trainshift.core.ranks.work.feeds import Feed, Feeds
 from trainshift.core.ranks.work.seeds import Order, Seeds
 from trainshift.core.ranks.work.trails import Trails
 from trainshift.core.text.facts import Site, argument, dotted, last_name
-from trainshift.core.training.expressions import Expressions
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Loop
 
@@ -97,7 +97,7 @@ class Shares:
         return {site.name for site in calls if horovod.is_call(site, *known)}
 
     def _slices(self) -> Iterator[Part]:
-        for at in self._program.fact(Expressions).of(ast.Subscript):
+        for at in self._program.fact(Nodes).of(ast.Subscript):
             node = at.node
             assert isinstance(node, ast.Subscript)
             if isinstance(node.ctx, ast.Load) and self._dependence.on_rank(at.part(node.slice)):

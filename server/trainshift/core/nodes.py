@@ -1,4 +1,4 @@
-"""Expressions: all that a program reads, found in one walk."""
+"""Nodes: all that a program reads, found in one walk."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trainshift.core.text.lean import kind_of
 _BLOCKS = (ast.stmt, ast.ExceptHandler, ast.match_case)
 
 
-class Expressions:
+class Nodes:
     """The expressions of one program, each with the scope and the statement in which it is read."""
 
     def __init__(self, program: Program) -> None:
