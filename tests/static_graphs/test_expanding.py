@@ -230,3 +230,102 @@ def test_only_what_is_called_stands_below_the_imports() -> None:
 )
 def test_refused_with_a_reason(code: str, said: str) -> None:
     assert said in reason(f"def f(x, self=None):\n    x = paddle.exp(x)\n    {code}\n")
+
+
+def test_a_list_that_grows_becomes_an_array_that_the_loop_carries() -> None:
+    found = body_of(
+        """\
+        def f(x, n: paddle.Tensor):
+            outs = [x]  # the first
+            for i in range(n):
+                y = paddle.exp(x)
+                outs.append(y)
+            return paddle.stack(outs, axis=1)
+        """
+    )
+    assert "outs = paddle.tensor.create_array(x.dtype, initialized_list=[x])  # the first" in found
+    assert "def loop_body(i, outs):" in found
+    assert "    outs.append(y)\n        return i + 1, outs" in found
+
+
+def test_a_list_that_grows_in_a_branch_leaves_it() -> None:
+    found = body_of(
+        """\
+        def f(x):
+            x = paddle.cast(x, "float64")
+            outs = []
+            if x.sum() > 0:
+                outs.append(x * 2)
+            else:
+                outs.append(x)
+            return paddle.concat(outs)
+        """
+    )
+    assert 'outs = paddle.tensor.create_array("float64")' in found
+    assert "outs = paddle.static.nn.cond(x.sum() > 0, if_true, if_false)" in found
+    assert found.count("(outs=outs):") == 2
+
+
+def test_a_list_of_python_stays() -> None:
+    found = body_of(
+        """\
+        def f(x):
+            outs = []
+            for i in range(3):
+                outs.append(paddle.exp(x))
+            x = paddle.add_n(outs)
+            if x.sum() > 0:
+                x = x * 2
+            return x
+        """
+    )
+    assert "outs = []\n    for i in range(3):\n        outs.append(paddle.exp(x))" in found
+
+
+def test_a_dict_goes_from_turn_to_turn_as_a_whole() -> None:
+    found = body_of(
+        """\
+        def f(x):
+            x = paddle.exp(x)
+            state = {"h": x, "n": paddle.zeros([1])}
+            while state["h"].sum() < 9:
+                state["h"] = state["h"] * 2
+                if state["h"].max() > 3:
+                    state["n"] = state["n"] + 1
+            return state["h"], state["n"]
+        """
+    )
+    assert "def loop_body(state):\n        state = dict(state)\n" in found
+    assert "def if_true(state=state):\n            state = dict(state)\n" in found
+    assert "return paddle.utils.map_structure(paddle.assign, state)" in found
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("l = []\n    for i in range(n):\n        l.append(x)\n    return l", "needs a list"),
+        ("l = []\n    for i in range(n):\n        l.append(x)\n    return paddle.add_n(l)", "needs a list"),
+        (
+            "l = []\n    for i in range(n):\n        l.append(x)\n    return paddle.stack(l, axis=-1)",
+            "needs a",
+        ),
+        (
+            "l = []\n    for i in range(n):\n        if x.sum() > i:\n            l.append(x)\n    return x",
+            "loop",
+        ),
+        (
+            "l = [x]\n    while x.sum() < 3:\n        x = l[-1] + 1\n        l.append(x)\n    return x",
+            "dimensions",
+        ),
+        ("l = [x]\n    for i in range(n):\n        l.insert(0, x)\n    return l[0]", "PD19"),
+        ("l = n if n.sum() else []\n    for i in range(n):\n        l.append(x)\n    return x", "PD"),
+        ("d = {'a': x}\n    for i in range(n):\n        d['b'] = x\n    return d['a']", "key"),
+        ("d = {'a': 1}\n    for i in range(n):\n        d['a'] = x\n    return d['a']", "no tensor"),
+        (
+            "d = {'a': x}\n    for i in range(n):\n        d['a'] = x + i\n    return len(d), d['a']",
+            "one by one",
+        ),
+    ],
+)
+def test_containers_that_no_graph_has_are_refused(code: str, said: str) -> None:
+    assert said in reason(f"def f(x, n: paddle.Tensor):\n    x = paddle.exp(x)\n    {code}\n")

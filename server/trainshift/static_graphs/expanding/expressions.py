@@ -285,6 +285,8 @@ class Expressions:
             raise CannotExpand(node, f"{what} have different numbers of dimensions", "PD12")
 
     def _call(self, node: ast.Call) -> str | None:
+        if node in self.knowledge.held.arrays:
+            return self._array(node)
         name = getattr(node.func, "id", "")
         values = [self.knowledge.kind(each) for each in node.args]
         if name in _CASTS and len(values) == 1 and not self.script.module_bindings.get(name):
@@ -293,6 +295,15 @@ class Expressions:
             return self._length(node)
         self._check_call(node, name)
         return None
+
+    def _array(self, node: ast.expr) -> str | None:
+        """A list that grows in the graph, as a TensorArray (PS15); None for any other."""
+        dtype = self.knowledge.held.arrays.get(node)
+        if dtype is None:
+            return None
+        self.applied("PS15", node)
+        begin = f", initialized_list={self.source_of(node)}" if getattr(node, "elts", ()) else ""
+        return f"{self.paddle}.tensor.create_array({dtype}{begin})"
 
     def _cast(self, node: ast.Call, name: str) -> str | None:
         value = self.knowledge.kind(node.args[0])
@@ -311,7 +322,7 @@ class Expressions:
         if rank != 0:
             text = f"{self.paddle}.reshape({text}, [])"
         dtype = "float64" if name == "float" and value.dtype == "float64" else _CASTS[name]
-        if name == "float" and not value.dtype.startswith("int"):
+        if not value.dtype.startswith(("int", "bool")):
             text = f"{text}.detach()"  # A number of Python's hands no gradient on.
         self.applied("PS09", node)
         return f'{self.paddle}.cast({text}, "{dtype}")'
@@ -320,7 +331,7 @@ class Expressions:
         value = self.knowledge.kind(node.args[0])
         if self.knowledge.is_shape(node.args[0]):
             return self.source_of(node)
-        if value.array:
+        if self.knowledge.is_array_length(node):
             self.applied("PS11", node)
             return f"{self.paddle}.tensor.array_length({self.text(node.args[0])})"
         if not self.knowledge.is_length(node):
@@ -389,6 +400,8 @@ class Expressions:
             return self.source_of(node)
         base = known.kind(node.value)
         index = node.slice
+        if isinstance(node.value, ast.Name) and node.value.id in known.held.grown:
+            return None
         if base.is_python and not base.array and not isinstance(index, ast.Slice):
             if known.kind(index).tensor is not None or known.changes(index):
                 raise CannotExpand(node, "the index is a tensor in a graph, and this is no tensor", "PD16")
@@ -469,6 +482,7 @@ class Expressions:
         ast.JoinedStr: _string,
         ast.BinOp: _operation,
         (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp): _comprehension,
+        ast.List: _array,
         ast.Starred: _starred,
         (ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr): _never,
     }

@@ -31,6 +31,7 @@ class Info:
 
     `number` is int, float or bool where it may be one; `other` tells that it may be anything of Python's that
     is no number; `unknown` that it cannot be seen.  `is_alias` tells that another name stands for it too.
+    `held` is "array", "dict" or "list" where it is such a container, which a graph carries.
     """
 
     tensor: bool = False
@@ -43,6 +44,7 @@ class Info:
     rank: int | None = None
     is_alias: bool = False
     container: bool = False
+    held: str = ""
 
     @property
     def is_tensor(self) -> bool:
@@ -71,6 +73,7 @@ class Info:
             self.rank if self.rank == other.rank or not same_kind else None,
             self.is_alias or other.is_alias,
             self.container or other.container,
+            self.held if self.held == other.held else "",
         )
 
 

@@ -15,9 +15,10 @@ HELPERS = {
         while cond(*loop_vars):
             loop_vars = body(*loop_vars)
         return loop_vars
-    loop_vars = [paddle.to_tensor(v) if isinstance(v, (bool, int, float)) else v for v in loop_vars]
-    loop_vars = [paddle.assign(v) if paddle.is_tensor(v) else v for v in loop_vars]
-    return paddle.static.nn.while_loop(cond, body, loop_vars)
+    def own(value):
+        value = paddle.to_tensor(value) if isinstance(value, (bool, int, float)) else value
+        return paddle.assign(value) if paddle.is_tensor(value) else value
+    return paddle.static.nn.while_loop(cond, body, paddle.utils.map_structure(own, list(loop_vars)))
 ''',
     "static_assert": '''def static_assert(test, message=""):
     """Assert something of a tensor: when the graph runs, or at once in Python."""

@@ -9,6 +9,7 @@ from dataclasses import replace
 from trainshift.core.lazy import cached_property
 from trainshift.core.text.facts import Binding, Statement
 from trainshift.static_graphs.expanding.forms import Env, Info, Names
+from trainshift.static_graphs.expanding.held import Held
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
 from trainshift.static_graphs.reading.kinds import Dim, Tensor, Value
 from trainshift.static_graphs.reading.liveness import bound_by, own_parts
@@ -109,7 +110,32 @@ class Knowledge:
 
     def truth(self, node: ast.AST) -> Truth:
         """What control flow becomes."""
+        found = self._truth(node)
+        if found is Truth.PYTHON and self.held.arrays and isinstance(node, ast.For | ast.While | ast.If):
+            test = node.iter if isinstance(node, ast.For) else node.test
+            return Truth.EITHER if any(map(self.is_array_length, ast.walk(test))) else found
+        return found
+
+    def _truth(self, node: ast.AST) -> Truth:
         return self.truth_with(node, self.became_tensors)
+
+    @cached_property
+    def held(self) -> Held:
+        """The lists and dicts that the graph carries.  Raises CannotExpand for what no graph can carry."""
+        flow = ast.If | ast.For | ast.While
+        every = self.function.statements
+        graph = {
+            each
+            for each in every
+            if isinstance(each.node, flow) and self._truth(each.node) is not Truth.PYTHON
+        }
+        return Held(self.function, graph)
+
+    def is_array_length(self, node: ast.AST) -> bool:
+        """Whether it is `len` of a list that grows in the graph."""
+        if not (isinstance(node, ast.Call) and getattr(node.func, "id", "") == "len" and len(node.args) == 1):
+            return False
+        return isinstance(node.args[0], ast.Name) and node.args[0].id in self.held.grown
 
     @cached_property
     def left_by_tensors(self) -> frozenset[ast.AST]:
@@ -180,9 +206,10 @@ class Knowledge:
         is_alias = isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(
             value, ast.Name | ast.Attribute | ast.Subscript | ast.IfExp | ast.Tuple
         )
+        held = self.held.kind_of(value) if value is not None else ""
         for each in own_parts(node):
             if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
-                info = replace(info_of(self.kind(each)), is_alias=is_alias, unbound=False)
+                info = replace(info_of(self.kind(each)), is_alias=is_alias, unbound=False, held=held)
                 augmented = isinstance(node, ast.AugAssign) and each.id in self.became_tensors
                 if info.number and value is not None and (augmented or self.changes(value)):
                     info = replace(info, tensor=True)

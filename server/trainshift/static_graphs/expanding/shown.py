@@ -57,7 +57,7 @@ def shown(program: Program, function: str = "") -> list[Shown]:
 def _told(node: ast.AST, knowledge: Knowledge) -> Iterator[tuple[str, str, str]]:
     for kind, (name, becomes, code) in _BECOMES.items():
         if isinstance(node, kind):
-            truth = knowledge.truth(node)
+            truth = knowledge.truth_with(node, knowledge.became_tensors)
             if truth is Truth.PYTHON:
                 yield name, "python", ""
             else:

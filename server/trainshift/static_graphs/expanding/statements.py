@@ -28,6 +28,9 @@ class Statements(Places):
         binds: dict[str, None] = {}
         for each in statement.walk():
             binds.update(dict.fromkeys(binding_names(each.node)))
+            changed = self.know.held.is_changed_by(each)
+            if changed:
+                binds[changed] = None
         return Plain(lines, reads, tuple(binds), leading, "", node)
 
     def _text(self, statement: Statement) -> list[str]:
@@ -87,7 +90,8 @@ class Statements(Places):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             for target in targets:
                 for each in ast.walk(target):
-                    self._check_target(each, node, inside=inside)
+                    if not self.know.held.is_changed_by(statement):
+                        self._check_target(each, node, inside=inside)
         if not inside:
             return
         if isinstance(node, ast.Raise):
@@ -95,7 +99,7 @@ class Statements(Places):
         if isinstance(node, ast.Delete | ast.Try | ast.With | ast.Match | ast.Import | ast.ImportFrom):
             raise CannotExpand(node, "this happens once, while the graph is built, whatever the tensors are")
         if isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant):
-            if not self._is_print(node.value):
+            if not self._is_print(node.value) and not self.know.held.is_changed_by(statement):
                 raise CannotExpand(
                     node, "this happens once, while the graph is built, whatever the tensors are", "PD19"
                 )

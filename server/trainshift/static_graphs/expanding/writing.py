@@ -167,6 +167,10 @@ class Writer:
             texts.append(self.lines)
             self.lines = []
         self.lines = kept
+        if self._loops and any(end.get(name, UNBOUND).held == "array" for name in bound for end in ends):
+            raise CannotExpand(
+                form.node, "in a loop of the graph, a list cannot grow under a condition on a tensor", "PD25"
+            )
         infos = [self._both(form.node, name, env, ends) for name in outs]
         for place, (block, lines) in enumerate(zip((form.body, form.orelse), texts, strict=True)):
             if place and form.else_leading:
@@ -175,6 +179,7 @@ class Writer:
             read = live_before(block, frozenset(outs) & frozenset(mine))
             given = [f"{name}={name}" for name in bound if name in mine and name in read]
             self._put(level, f"def {names[place]}({', '.join(given)}):")
+            self._copy_held([name for name in bound if name in mine and name in read], env, level + 1)
             self.lines += lines
             handed = [
                 self._handed(form.node, name, infos[index], place, is_bound=name in mine)
@@ -215,6 +220,8 @@ class Writer:
         one, other = (self._settled(node, name, end.get(name, UNBOUND)) for end in ends)
         if one.unbound or other.unbound:
             raise CannotExpand(node, f"`{name}` may have no value after this, on one of the ways", "PD13")
+        if one.held and one.held == other.held:
+            return one, other
         self.write.same(node, one, other, f"the values of `{name}`")
         return one, other
 
@@ -233,6 +240,8 @@ class Writer:
     ) -> str:
         info, other = infos[place], infos[1 - place]
         write = self.write
+        if info.held:
+            return self._held(node, name, info)
         if info.is_number:
             write.applied("PS17", node)
             return write.number(name, other.dtype or NUMBER_TYPES[info.number])
@@ -244,6 +253,20 @@ class Writer:
         if info.dtype == "int64" and info.rank == 0:
             return write.number(name, "int64")
         return f"{write.paddle}.assign({name})"
+
+    def _held(self, node: ast.AST, name: str, info: Info) -> str:
+        """A container as a function of the graph gives it on: with tensors of its own."""
+        if info.held == "array":
+            return name
+        self.write.applied("PS16", node)
+        return f"{self.write.paddle}.utils.map_structure({self.write.paddle}.assign, {name})"
+
+    def _copy_held(self, names: list[str], env: Env, level: int) -> None:
+        """Begin a function of the graph with containers of its own."""
+        for name in names:
+            held = env.get(name, UNBOUND).held
+            if held in ("dict", "list"):
+                self._put(level, f"{name} = {held}({name})")
 
     def _return(self, form: Plain | Exit, value: ast.expr | None, env: Env, level: int, comment: str) -> None:
         node = form.node
@@ -305,6 +328,8 @@ class Writer:
         self._put(level, f"def {head}({given}):")
         self._put(level + 1, f"return {form.test.text}")
         self._put(level, f"def {body}({given}):")
+        changed = bound_in(form.body)
+        self._copy_held([name for name in names if name in changed], start, level + 1)
         self.lines += lines
         handed = [form.steps.get(name) or self._next(form, name, start[name], inner) for name in names]
         back = ", ".join(handed)
@@ -338,7 +363,7 @@ class Writer:
         info = env.get(name, UNBOUND)
         if info.unbound or info == UNBOUND:
             raise CannotExpand(form.node, f"`{name}` has no value before this loop, and one after it", "PD13")
-        if info.other or info.container or info.array:
+        if (info.other or info.container or info.array) and not info.held:
             raise CannotExpand(
                 form.node, f"`{name}` goes from turn to turn, and is no tensor or number", "PD25"
             )
@@ -348,6 +373,8 @@ class Writer:
         """What the body gives on for the next turn; refuses what changes its type from turn to turn."""
         end = env.get(name, UNBOUND)
         what = f"the values of `{name}` from turn to turn"
+        if start.held and start.held == end.held:
+            return self._held(form.node, name, end)
         if end.unbound or end.other or end.container or end.array:
             raise CannotExpand(form.node, f"{what} are no tensors or numbers on some way", "PD25")
         if start.number and not start.tensor:

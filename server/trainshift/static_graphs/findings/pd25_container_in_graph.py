@@ -35,7 +35,8 @@ def check(program: Program) -> Iterator[Finding]:
             if isinstance(statement.node, ast.Return) and statement.node.value is not None:
                 value = statement.node.value
                 parts = value.elts if isinstance(value, ast.Tuple) else [value]
-                returned = [each.id for each in parts if isinstance(each, ast.Name) and each.id in grown]
+                names = [each for each in parts if isinstance(each, ast.Name) and each.id in grown]
+                returned = [each.id for each in names if not function.kind(each).is_tensor]
                 if returned:
                     yield from judge.say(
                         function,

@@ -91,6 +91,9 @@ def _only_tensors_in(
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
             if isinstance(node.slice, ast.Tuple) and any(map(_is_slicing, node.slice.elts)):
                 yield node.value.id
+        if isinstance(node, ast.Attribute) and node.attr == "shape" and isinstance(node.value, ast.Name):
+            if function.is_entry:  # An entry's arrays of NumPy become tensors.
+                yield node.value.id
         if not isinstance(node, ast.Call):
             continue
         func = node.func

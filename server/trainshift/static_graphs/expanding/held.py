@@ -1,0 +1,297 @@
+"""Held: the lists and dicts that a graph carries, those that grow (PS15) and those of fixed size (PS16)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainshift.core.text.facts import Statement
+from trainshift.static_graphs.expanding.forms import Names
+from trainshift.static_graphs.expanding.refusal import CannotExpand
+from trainshift.static_graphs.reading.function import StaticFunction
+from trainshift.static_graphs.reading.kinds import NUMBER, Value
+from trainshift.static_graphs.reading.liveness import own_parts
+
+_JOINING = frozenset({"paddle.stack", "paddle.concat", "paddle.tensor.stack", "paddle.tensor.concat"})
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.ListComp, ast.SetComp,
+           ast.DictComp, ast.GeneratorExp)  # fmt: skip
+
+
+def appended(statement: Statement) -> str:
+    """The name of the list that a statement grows by `append`; empty for any other statement."""
+    node = statement.node
+    call = node.value if isinstance(node, ast.Expr) else None
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "append":
+        if isinstance(call.func.value, ast.Name) and len(call.args) == 1 and not call.keywords:
+            return call.func.value.id
+    return ""
+
+
+def written(statement: Statement) -> str:
+    """The name of the container of which a statement sets an element; empty for any other statement."""
+    node = statement.node
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    if isinstance(node, ast.Assign | ast.AugAssign) and len(targets) == 1:
+        target = targets[0]
+        if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
+            return target.value.id
+    return ""
+
+
+class Held:
+    """The containers of one function that a graph carries.
+
+    `arrays` are the displays that become a TensorArray, with the text of its dtype, `grown` the names of
+    these; `fixed` are the displays whose elements are set.  `graph` is the control flow that becomes part
+    of the graph.  Making it raises CannotExpand for what a graph cannot carry.
+    """
+
+    def __init__(self, function: StaticFunction, graph: set[Statement]) -> None:
+        self.function = function
+        self._graph = graph
+        self.arrays: dict[ast.expr, str] = {}
+        self.fixed: dict[ast.expr, str] = {}
+        self.grown: set[str] = set()
+        self.set: set[str] = set()
+        self._parents: dict[ast.AST, ast.AST] = {}
+        inside = [each for each in function.statements if graph & set(each.ancestors())]
+        grown = dict.fromkeys(appended(each) for each in inside if self._holds(appended(each), each))
+        changed = dict.fromkeys(written(each) for each in inside if self._holds(written(each), each))
+        if grown or changed:
+            self._read_parents()
+        for name in grown:
+            self._grow(name)
+            self.grown.add(name)
+        for name in changed:
+            self._fix(name, is_grown=name in grown)
+            self.set.add(name)
+
+    def kind_of(self, node: ast.AST) -> str:
+        """What a display is in the graph: an array, a dict or a list; empty for what it does not carry."""
+        return "array" if node in self.arrays else self.fixed.get(node, "")  # type: ignore[call-overload]
+
+    def is_changed_by(self, statement: Statement) -> str:
+        """The name of the container that a statement changes, if the graph carries it; else empty."""
+        name = appended(statement)
+        if name:
+            return name if name in self.grown else ""
+        name = written(statement)
+        return name if name in self.set else ""
+
+    def _read_parents(self) -> None:
+        for node in ast.walk(self.function.node):
+            for child in ast.iter_child_nodes(node):
+                self._parents[child] = node
+
+    def _holds(self, name: str, statement: Statement) -> bool:
+        """Whether a name that is changed by a statement is a list or dict of the function's own."""
+        if not name:
+            return False
+        node = next(
+            each for each in own_parts(statement.node) if isinstance(each, ast.Name) and each.id == name
+        )
+        return bool(self.function.kind(node).python & {"list", "dict"})
+
+    # Growing lists
+
+    def _grow(self, name: str) -> None:
+        """Note the displays of a list that grows, or raise CannotExpand for a use that no array has."""
+        made = self._displays(name, ast.List)
+        for use in self._uses(name):
+            self._check_array_use(name, use)
+        added = [each for each in self.function.statements if appended(each) == name]
+        for each in added:
+            for around in each.ancestors():
+                if around in self._graph:
+                    self._check_not_read(name, around)
+            call = each.node.value  # type: ignore[attr-defined]
+            if not self.function.kind(call.args[0]).is_tensor:
+                raise CannotExpand(
+                    each.node, f"`{name}` becomes a TensorArray, and this may be no tensor", "PD25"
+                )
+        for display in made:
+            first = [*getattr(display, "elts", ()), *(each.node.value.args[0] for each in added)]  # type: ignore[attr-defined]
+            self.arrays[display] = self._dtype(display, first[0], name)
+
+    def _check_not_read(self, name: str, around: Statement) -> None:
+        """Refuse a list whose elements are read where it grows: Paddle loses their dimensions."""
+        for node in ast.walk(around.node):
+            if isinstance(node, ast.Subscript) and getattr(node.value, "id", "") == name:
+                what = f"`{name}` is read where it grows, and Paddle loses the dimensions of what is read"
+                raise CannotExpand(node, what, "PD25")
+
+    def _check_array_use(self, name: str, use: ast.Name) -> None:
+        kind = self.function.kind(use)
+        if kind.tensor is not None and not kind.python:
+            return
+        above = self._parents[use]
+        beyond = self._parents.get(above)
+        match above:
+            case ast.Attribute(attr="append") if isinstance(self._parents.get(beyond or above), ast.Expr):
+                return
+            case ast.Subscript(ctx=ast.Load()) if above.value is use and self._is_index(above.slice):
+                element = self.function.kind(above).tensor
+                if element is None or element.rank != 0:
+                    return
+                what = "Paddle cannot read a tensor without dimensions back from a TensorArray"
+                raise CannotExpand(above, what, "PD25")
+            case ast.Call(func=ast.Name(id="len")) if isinstance(beyond, ast.Compare):
+                if not isinstance(self._parents.get(beyond), ast.BoolOp):
+                    return
+            case ast.Call(func=ast.Name(id="len")) if _is_range(beyond):
+                return
+            case ast.Call() if above.args[:1] == [use] and self._joins(above):
+                return
+            case _:
+                pass
+        raise CannotExpand(
+            above, f"`{name}` is a TensorArray in the graph, and this needs a list; stack it first", "PD25"
+        )
+
+    def _is_index(self, node: ast.expr) -> bool:
+        kind = self.function.kind(node)
+        if kind.among("int"):
+            return True
+        return kind.tensor is not None and kind.tensor.rank == 0 and not kind.unknown
+
+    def _joins(self, call: ast.Call) -> bool:
+        """Whether it is `paddle.stack` or `paddle.concat` along a dimension counted from the front."""
+        names = self.function.named.get(call, frozenset())
+        if not names or not names <= _JOINING or len(call.args) > 2:
+            return False
+        words = {each.arg: each.value for each in call.keywords}
+        axis = call.args[1] if len(call.args) > 1 else words.pop("axis", None)
+        if words.keys() - {"axis"} or (axis is not None and not self.function.kind(axis).among("int")):
+            return False
+        if any(each.endswith(".stack") for each in names) and axis is not None:
+            value = self.function.kind(axis).constant
+            return isinstance(value, int) and value >= 0
+        return True
+
+    def _dtype(self, display: ast.expr, first: ast.expr, name: str) -> str:
+        """The dtype of what is appended first, as text: as it is known, or that of a tensor it is made of."""
+        known = self.function.kind(first).dtype
+        if known and known != NUMBER:
+            return f'"{known}"'
+        waiting: list[ast.AST] = [first]
+        for node in waiting:
+            if isinstance(node, ast.Call) and "layer" in self.function.kind(node.func).python:
+                return '"float32"'
+            if isinstance(node, ast.Name):
+                if self._is_tensor_before(node.id, display):
+                    return f"{node.id}.dtype"
+                bindings = self.function.scope.bindings.get(node.id, ())
+                given = [each.value for each in bindings if each.value is not None]
+                waiting += [each for each in given if each not in waiting]
+            waiting += ast.iter_child_nodes(node)
+        if known == NUMBER:
+            return '"float32"'
+        raise CannotExpand(
+            first, f"Trainshift cannot tell the dtype of what `{name}` holds; write `.astype(...)`", "PD25"
+        )
+
+    def _is_tensor_before(self, name: str, display: ast.expr) -> bool:
+        """Whether a name is bound before a display, and a tensor wherever it is read from there on."""
+        bindings = self.function.scope.bindings.get(name, ())
+        known = [each.statement.node.lineno if each.statement is not None else 0 for each in bindings]
+        if min(known, default=display.lineno) >= display.lineno:
+            return False
+        later = [each for each in self._uses(name) if each.lineno >= display.lineno]
+        return bool(later) and all(self.function.kind(each).is_tensor for each in later)
+
+    # Containers that keep their size
+
+    def _fix(self, name: str, *, is_grown: bool) -> None:
+        """Note the displays of a container whose elements are set, or raise CannotExpand."""
+        made = self._displays(name, ast.List, ast.Dict)
+        for use in self._uses(name):
+            self._check_fixed_use(name, use)
+        first = made[0]
+        if is_grown or len({each.__class__ for each in made}) > 1:
+            raise CannotExpand(first, f"`{name}` grows and is written to in the graph", "PD25")
+        kinds: dict[object, Value] = {}
+        for display in made:
+            keys = display.keys if isinstance(display, ast.Dict) else range(len(display.elts))  # type: ignore[attr-defined]
+            values = display.values if isinstance(display, ast.Dict) else display.elts  # type: ignore[attr-defined]
+            for key, value in zip(keys, values, strict=True):
+                at = key.value if isinstance(key, ast.Constant) else key
+                kind = self.function.kind(value)
+                if isinstance(at, ast.AST) or at is None or not kind.is_tensor:
+                    raise CannotExpand(value, f"`{name}` holds what may be no tensor", "PD25")
+                self._check_same(name, value, kinds.setdefault(at, kind), kind)
+            self.fixed[display] = "dict" if isinstance(display, ast.Dict) else "list"
+        for each in self.function.statements:
+            if written(each) != name:
+                continue
+            node = each.node
+            assert isinstance(node, ast.Assign | ast.AugAssign)
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            assert isinstance(target, ast.Subscript)
+            key_set = self.function.kind(target.slice).constant
+            kind = self.function.kind(node.value if isinstance(node, ast.Assign) else node)
+            if key_set not in kinds:
+                what = f"`{name}` gets a new key, and a graph's dict keeps its keys"
+                raise CannotExpand(node, what, "PD25")
+            if not kind.is_tensor:
+                raise CannotExpand(node, f"`{name}` gets what may be no tensor", "PD25")
+            self._check_same(name, node, kinds[key_set], kind)
+
+    def _check_same(self, name: str, node: ast.AST, one: Value, other: Value) -> None:
+        known = {each.dtype for each in (one, other)} - {"", NUMBER}
+        ranks = {each.tensor.rank for each in (one, other) if each.tensor is not None} - {None}
+        if len(known) > 1 or len(ranks) > 1:
+            raise CannotExpand(node, f"an element of `{name}` changes its dtype or its rank", "PD12")
+
+    def _check_fixed_use(self, name: str, use: ast.Name) -> None:
+        above = self._parents[use]
+        if isinstance(above, ast.Subscript) and above.value is use:
+            if isinstance(self.function.kind(above.slice).constant, int | str):
+                return
+        if isinstance(above, ast.Call) and self._joins(above):
+            return
+        beyond = self._parents.get(above)
+        if isinstance(above, ast.Return) or (isinstance(above, ast.Tuple) and isinstance(beyond, ast.Return)):
+            return
+        raise CannotExpand(
+            above, f"`{name}` is carried by the graph; read its elements one by one here", "PD25"
+        )
+
+    # Names
+
+    def _displays(self, name: str, *kinds: type[ast.expr]) -> list[ast.expr]:
+        """The displays that a name is bound to; raises CannotExpand where it may be another container."""
+        found: list[ast.expr] = []
+        declared: Names = self.function.scope.declared_global | self.function.scope.declared_nonlocal
+        for binding in self.function.scope.bindings.get(name, ()):
+            node = binding.statement.node if binding.statement is not None else None
+            if isinstance(node, ast.Assign) and len(node.targets) == 1 and binding.kind == "value":
+                if isinstance(node.value, kinds) or _is_empty_list(node.value):
+                    found.append(node.value)
+                    continue
+                if self.function.kind(node.value).is_tensor:
+                    continue
+            place = node if node is not None else self.function.node
+            raise CannotExpand(place, f"Trainshift cannot tell which container `{name}` is", "PD25")
+        if not found or name in declared:
+            raise CannotExpand(self.function.node, f"`{name}` is no list or dict of this function", "PD25")
+        return found
+
+    def _uses(self, name: str) -> Iterator[ast.Name]:
+        """Where a name is read; raises CannotExpand for one in a function within this one."""
+        waiting: list[tuple[ast.AST, bool]] = [(each, False) for each in self.function.node.body]  # type: ignore[union-attr]
+        while waiting:
+            node, is_inner = waiting.pop()
+            if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
+                if is_inner:
+                    raise CannotExpand(node, f"`{name}` is read by a function within this one", "PD25")
+                yield node
+            inner = is_inner or isinstance(node, _SCOPES)
+            waiting += [(each, inner) for each in ast.iter_child_nodes(node)]
+
+
+def _is_empty_list(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and getattr(node.func, "id", "") == "list" and not node.args
+
+
+def _is_range(node: ast.AST | None) -> bool:
+    return isinstance(node, ast.Call) and getattr(node.func, "id", "") == "range" and len(node.args) == 1
