@@ -101,6 +101,25 @@ def test_a_hazard_is_told_in_the_file_that_it_stands_in(optimizer: str, code: st
     assert ("HZ10" in own) == (code == "HZ05")
 
 
+def test_a_file_without_horovod_is_judged_with_the_one_that_uses_it() -> None:
+    split = "def share(rows, rank, size):\n    return rows[rank::size]\n"
+    start = TRAIN.replace("from data import rows", "from data import rows\nfrom split import share").replace(
+        "x, y = rows()", "x, y = (share(each, hvd.rank(), hvd.size()) for each in rows())"
+    )
+    network = NETWORK.format(optimizer="opt").replace("import horovod.tensorflow.keras as hvd\n", "")
+    paths = {"/p/train.py": start, "/p/network.py": network, "/p/data.py": DATA, "/p/split.py": split}
+    files = files_in_memory(paths)
+    settings = Settings(select=("HZ",))
+    told = {
+        path: [each.code for each in check(text, settings, path, files).diagnostics]
+        for path, text in paths.items()
+    }
+    assert told["/p/network.py"] == ["HZ07"]
+    assert told["/p/data.py"] == []
+    plain = files_in_memory(paths | {"/p/train.py": start.replace("horovod.tensorflow.keras", "other")})
+    assert check(network, settings, "/p/network.py", plain).diagnostics == ()
+
+
 def test_waste_is_information_and_all_else_a_warning() -> None:
     settings = Settings()
     for rule in HAZARDS:

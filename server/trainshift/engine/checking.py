@@ -296,11 +296,11 @@ def judge(
         (*(RESTRICTION_CODES if trains else ()), *(GRAPH_CODES if is_of_paddle else ()))
     )
     result = Judgement(())
-    if not _HAZARDS.isdisjoint(asked) and uses_horovod(program):
+    if not _HAZARDS.isdisjoint(codes) and (uses_horovod(program) or _is_used_with_horovod(program, files)):
         # What starts the script, and what mends it, is asked only where Horovod is used.
         from trainshift.engine.effects.hazards import found_around
 
-        result = found_around(program, asked, files, pause)
+        result = found_around(program, asked | (codes & _HAZARDS), files, pause)
     elif asked:
         result = find(program, asked - _HAZARDS, pause)
     if not trains:
@@ -313,6 +313,12 @@ def judge(
             found = (*result.found, unsupported(program, runtime))
             return replace(result, found=tuple(sorted(found, key=lambda each: (each.span, each.code))))
     return result
+
+
+def _is_used_with_horovod(program: Program, files: ParsedFiles | None) -> bool:
+    """Whether another file that imports Horovod may import the script."""
+    path = program.script.path
+    return files is not None and bool(path) and files.is_used_beside(path, "horovod")
 
 
 def matter(findings: Iterable[Finding], settings: Settings) -> frozenset[str]:

@@ -53,7 +53,7 @@ def find(
     rules: tuple[Restriction | StaticCode, ...] = (*RESTRICTIONS, *STATIC_CODES)
     asked = [rule for rule in rules if rule.code in codes and rule.code not in _HAZARD_CODES]
     judgement = _asked(asked, program, pause)
-    if _HAZARD_CODES.isdisjoint(codes) or not uses_horovod(program):
+    if _HAZARD_CODES.isdisjoint(codes) or (whole is None and not uses_horovod(program)):
         return judgement
     linked = [program.script] if program.script.workspace is None else program.script.linked
     joins = whole is None and len(linked) > 1 and program.script.scripts == (program.script,)

@@ -142,6 +142,17 @@ class ParsedFiles:
         found = self._by_word.get(_module_of(path), set())
         return sorted(other for other in found if other != path and other in around)
 
+    def is_used_beside(self, path: str, module: str) -> bool:
+        """Whether a file that may import the one at `path`, from however far, imports a module as well."""
+        waiting = [path]
+        for each in waiting:
+            for other in self.naming(each):
+                if module in self._imported_words(other):
+                    return True
+                if other not in waiting:
+                    waiting.append(other)
+        return False
+
     def names(self, path: str, other: str) -> bool:
         """Whether a word of an import of the file at `path` may mean the `other` file."""
         return _module_of(other) in self._imported_words(path)

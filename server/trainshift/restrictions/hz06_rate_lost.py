@@ -37,7 +37,7 @@ from trainshift.core.ranks.work.trails import Trails
 from trainshift.core.text.edit import Change, Edit
 from trainshift.core.text.facts import Scope, Site, argument
 from trainshift.core.training.horovod import Horovod
-from trainshift.restrictions.facts.places import appended, hazard, horovod_name, replaced, text_of
+from trainshift.restrictions.facts.places import appended, beside, hazard, horovod_name, replaced, text_of
 from trainshift.restrictions.restriction import Findings, Hazard
 
 
@@ -48,7 +48,7 @@ def check(program: Program) -> Findings:
     for site, wraps in rates.shared.items():
         rate = rates.rate(site)
         if rate is not None and runs(site.scope):
-            yield from _twice(program, site, rate, rates.sums(wraps))
+            yield from _twice(program, rate, [wrap for wrap in wraps if rates.sums([wrap])])
     yield from _times_schedules(program)
     if any(_is_scaled(program, site) for site in rates.shared):
         yield from _schedulers(program)
@@ -64,17 +64,18 @@ def _is_scaled(program: Program, site: Site) -> bool:
     return rate is not None and rates.is_scaled(rate)
 
 
-def _twice(program: Program, site: Site, rate: Occurrence, is_sum: bool) -> Iterator[Finding]:
+def _twice(program: Program, rate: Occurrence, summing: list[Site]) -> Iterator[Finding]:
     """(a) two factors, or one where gradients are added up."""
     count = program.fact(Scaling).count(rate)
     if count > 1:
         message = "This rate is multiplied by the number of ranks twice. Drop one factor."
         yield hazard(program, "HZ06", Verdict.VIOLATED, rate, message)
-    elif count and is_sum:
+    elif count and summing:
         message = (
             "With op=Sum the gradients are as large already, so this rate is too large. Drop the factor."
         )
-        yield hazard(program, "HZ06", Verdict.VIOLATED, rate, message)
+        related = tuple(beside(program, wrap, "gradients are added up here") for wrap in summing)
+        yield hazard(program, "HZ06", Verdict.VIOLATED, rate, message, related)
 
 
 def _times_schedules(program: Program) -> Iterator[Finding]:

@@ -21,6 +21,7 @@ on rank 0.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from trainshift.core.finding import Verdict
@@ -29,13 +30,17 @@ from trainshift.core.names.values import Instance
 from trainshift.core.program import Program
 from trainshift.core.ranks.branches import Branch, Branches
 from trainshift.core.ranks.collectives import Collectives
+from trainshift.core.ranks.dependence import RANK, Dependence
 from trainshift.core.ranks.list_members import members
 from trainshift.core.ranks.together import Together
 from trainshift.core.text.facts import Scope, Statement, argument
+from trainshift.core.training.leaving import Leaving
 from trainshift.restrictions.facts.places import beside, hazard
 from trainshift.restrictions.restriction import Findings, Hazard
 
 _SHARED = ("MetricAverageCallback", "BroadcastGlobalVariablesCallback", "BestModelCheckpoint")
+
+_READ = (ast.Name, ast.Attribute)
 
 
 def check(program: Program) -> Findings:
@@ -44,12 +49,14 @@ def check(program: Program) -> Findings:
     told = set[Scope | None]()
     for site in collectives.sites:
         branch = branches.of_call(site)
-        if branch is not None and not _has_twin(program, branch):
+        if branch is not None and not _has_twin(program, branch) and not _is_uncalled(program, branch):
             told.add(site.scope.function())
             yield _finding(program, of_call(site), branch)
     for site, inner in collectives.calling.items():
         branch = branches.of_call(site)
         if branch is None or _has_twin(program, branch) or inner.scope.function() in told:
+            continue
+        if _is_uncalled(program, branch):
             continue
         yield _finding(program, of_call(site), branch)
     for element, branch in _callbacks(program):
@@ -62,17 +69,35 @@ def _finding(program: Program, at: Occurrence, branch: Branch):  # type: ignore[
     return hazard(program, "HZ12", Verdict.VIOLATED, at, message, related)
 
 
+def _is_uncalled(program: Program, branch: Branch) -> bool:
+    """Whether a test asks for the function in place of the rank, which HZ25 tells: it holds on no rank."""
+    parts = (branch.test.part(each) for each in ast.walk(branch.test.node) if isinstance(each, _READ))
+    calls = {each.func for each in ast.walk(branch.test.node) if isinstance(each, ast.Call)}
+    return any(at.node not in calls and program.fact(Dependence).is_function(at, RANK) for at in parts)
+
+
 def _has_twin(program: Program, branch: Branch) -> bool:
     """Whether the ranks that do not come to a branch make such a call as well."""
+    collectives = program.fact(Collectives)
+    sites = (*collectives.sites, *collectives.calling)
     if branch.statement is None:
-        return False
+        assert branch.test.statement is not None
+        arms = [
+            {part for part in ast.walk(arm) if isinstance(part, ast.Call)}
+            for each in ast.walk(branch.test.statement.node)
+            if isinstance(each, ast.IfExp) and each.test is branch.test.node
+            for arm in (each.body, each.orelse)
+        ]
+        return bool(arms) and all(any(site.node in arm for site in sites) for arm in arms)
     others: list[Statement] = []
     for name, block in branch.statement.branches.items():
         if name != branch.arm:
             others += block
+        elif program.fact(Leaving).leaves(block[-1]):
+            siblings, index = program.script.siblings(branch.statement)
+            others += siblings[index + 1 :]
     inside = {each for statement in others for each in statement.walk()}
-    collectives = program.fact(Collectives)
-    return any(site.statement in inside for site in (*collectives.sites, *collectives.calling))
+    return any(site.statement in inside for site in sites)
 
 
 def _callbacks(program: Program) -> Iterator[tuple[Occurrence, Branch]]:

@@ -25,11 +25,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 
 from trainshift.core.finding import Finding, Verdict
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.values import Instance, Literal
 from trainshift.core.program import Program
+from trainshift.core.ranks.averaging import Averaging
 from trainshift.core.ranks.branches import Branches
 from trainshift.core.ranks.collectives import Collectives
 from trainshift.core.ranks.dependence import COLLECTIVE, tests_around
@@ -37,7 +39,7 @@ from trainshift.core.ranks.list_members import members
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.work.trails import Trails
 from trainshift.core.text.edit import Change, Edit
-from trainshift.core.text.facts import Site, Statement, argument, expression_path
+from trainshift.core.text.facts import Site, Statement, argument, expression_path, last_name
 from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.horovod import KERAS, Horovod
 from trainshift.core.training.loop_kinds import Loop, Pattern
@@ -49,6 +51,7 @@ _AVERAGING = "MetricAverageCallback"
 # Tests are not followed through more others than this.
 _DEEPEST = 2
 _LEAVING = (ast.Break, ast.Return)
+_SESSIONS = (Pattern.SESSION, Pattern.MONITORED_SESSION)
 
 
 def check(program: Program) -> Findings:
@@ -199,7 +202,43 @@ def _asks_loss(program: Program, test: Occurrence, loop: Loop) -> bool:
     runs = {site for site in calls if any(each in functions for each in program.names.called_functions(site))}
     targets = _losses(program, loop)
     nodes = {each.node for each in trail}
-    return bool(runs & calls and _reads_result(program, test)) or not targets.isdisjoint(nodes)
+    if runs & calls and _reads_result(program, test):
+        return True
+    return not targets.isdisjoint(nodes) or (loop.pattern in _SESSIONS and _fetches_loss(program, test))
+
+
+def _fetches_loss(program: Program, test: Occurrence) -> bool:
+    """Whether a test asks for what a session gave for a loss that an optimizer minimizes."""
+    made = (*program.fact(Averaging).minimizers, *program.script.sites_named("compute_gradients"))
+    losses = {each.node for site in made for each in _of_argument(program, site, "loss")}
+    trails = program.fact(Trails)
+    return any(
+        each.node in losses
+        for name in ast.walk(test.node)
+        if isinstance(name, ast.Name)
+        for fetched in _fetched(program, test.part(name))
+        for each in trails.behind(fetched)
+    )
+
+
+def _fetched(program: Program, at: Occurrence) -> Iterator[Occurrence]:
+    """What a session was asked for where a name holds its answer: ``value, _ = session.run([loss, op])``."""
+    for binding in program.names.bindings(at):
+        called = binding.value
+        if not isinstance(called, ast.Call) or last_name(called.func) != "run" or not called.args:
+            continue
+        asked = replace(binding, value=called.args[0]).taken
+        if asked is not None and not isinstance(asked, ast.List | ast.Tuple | ast.Dict):
+            yield Occurrence(asked, binding.scope, binding.statement)
+
+
+def _of_argument(program: Program, site: Site, name: str) -> Iterator[Occurrence]:
+    """What a call is given first, or by a name, and what that stands for."""
+    given = argument(site.node, 0, name)
+    if given is not None:
+        at = Occurrence(given, site.scope, site.statement)
+        step = program.names.steps_back(at)
+        yield from step.sources if step is not None else (at,)
 
 
 def _reads_result(program: Program, test: Occurrence) -> bool:
@@ -211,10 +250,7 @@ def _losses(program: Program, loop: Loop) -> set[ast.AST]:
     found: set[ast.AST] = {site.node for site in loop.sites if site.name == "train_on_batch"}
     for site in program.fact(Collectives).sites:
         if site.name == "gradient":
-            given = argument(site.node, 0, "target")
-            if given is not None:
-                step = program.names.steps_back(Occurrence(given, site.scope, site.statement))
-                found |= {each.node for each in step.sources} if step is not None else set()
+            found |= {each.node for each in _of_argument(program, site, "target")}
     return found
 
 

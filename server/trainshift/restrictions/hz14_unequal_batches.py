@@ -42,9 +42,10 @@ def check(program: Program) -> Findings:
             message = "Parts may differ by a row, and a rank with one batch more waits for the others. " + (
                 "Compute the steps from n // hvd.size()." if uneven.counted else "Give all ranks equal steps."
             )
-            if uneven.is_file:
+            is_seen = uneven.counted or not uneven.is_file
+            if not is_seen:
                 message = "If the files differ in length, a rank with more batches waits for the others."
-            verdict = Verdict.UNKNOWN if uneven.is_file else Verdict.VIOLATED
+            verdict = Verdict.VIOLATED if is_seen else Verdict.UNKNOWN
             yield hazard(program, "HZ14", verdict, uneven.at, message, related)
 
 

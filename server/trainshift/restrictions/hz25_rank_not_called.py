@@ -24,10 +24,9 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Verdict
 from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import Library
 from trainshift.core.nodes import Nodes
 from trainshift.core.program import Program
-from trainshift.core.ranks.dependence import RANK, SIZE
+from trainshift.core.ranks.dependence import RANK, SIZE, Dependence
 from trainshift.core.text.facts import last_name
 from trainshift.restrictions.facts.places import appended, hazard, text_of
 from trainshift.restrictions.restriction import Findings, Hazard
@@ -40,7 +39,7 @@ def check(program: Program) -> Findings:
     spelled = _spellings(program)
     for at in _used(program):
         named = isinstance(at.node, ast.Name | ast.Attribute) and last_name(at.node) in spelled
-        if named and _tells(program, at):
+        if named and program.fact(Dependence).is_function(at, (*RANK, *SIZE)):
             text = text_of(program, at.node, at.scope)
             message = (
                 f"{text} is a function and never a number, so this is the same on every rank. Write {text}()."
@@ -82,16 +81,6 @@ def _parts(node: ast.expr) -> list[ast.expr]:
             return [left, right]
         case _:
             return []
-
-
-def _tells(program: Program, at: Occurrence) -> bool:
-    values = program.names.values(at.node, at.scope, at.statement)
-    return bool(values) and all(
-        isinstance(each, Library)
-        and each.name.startswith("horovod.")
-        and each.name.rpartition(".")[2] in _TELLING
-        for each in values
-    )
 
 
 RULE = Hazard("HZ25", "rank-not-called", check, "D")

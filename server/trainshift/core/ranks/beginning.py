@@ -187,9 +187,9 @@ class Beginning:
 
     @cached_property
     def _trained(self) -> dict[Site, frozenset[str]]:
-        """The words of what each step trains, and of its optimizer."""
+        """The words of what each step trains; of its optimizer where the models cannot be seen."""
         return {
-            step.site: frozenset().union(*map(_words, (step.receiver, *step.models)))
+            step.site: frozenset().union(*map(_words, step.models or (step.receiver,)))
             for step in self._program.fact(Steps).steps
         }
 

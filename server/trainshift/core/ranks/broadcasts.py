@@ -176,12 +176,14 @@ class Broadcasts:
 
     def _of_traced_flags(self) -> Iterator[Spoiled]:
         executions = self._program.fact(Executions)
+        told = set[Statement | None]()
         for site in self._horovod.calls(_SOME, _ALL):
             function = site.scope.function()
             if function is None or not executions.is_traced(site.scope):
                 continue
             tests = [each for each in self._tests(site.statement) if self._is_set_here(each)]
-            if tests and not self._in_init_scope(site.statement):
+            if tests and tests[0].statement not in told and not self._in_init_scope(site.statement):
+                told.add(tests[0].statement)
                 yield Spoiled(
                     site,
                     "The flag is set while TensorFlow traces this function, which it may do more than once: "

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+
 from trainshift.core.lazy import cached_property
 from trainshift.core.names.values import Function
 from trainshift.core.program import Program
 from trainshift.core.ranks.averaging import Averaging
 from trainshift.core.ranks.dependence import COLLECTIVE
-from trainshift.core.text.facts import Scope, Site
+from trainshift.core.ranks.flaws import at, reaching
+from trainshift.core.text.facts import Scope, Site, argument
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import FITTING, Pattern
 from trainshift.core.training.loops import Loops
@@ -37,6 +40,29 @@ class Collectives:
             shared = bool(optimizers) and all(map(averaging.averages, optimizers))
             if shared or any(map(averaging.averages, loop.models)):
                 found |= {site: "fit" for site in loop.sites if site.name in FITTING}
+        return found | dict.fromkeys(self.runs, "run")
+
+    @cached_property
+    def runs(self) -> dict[Site, list[Site]]:
+        """The calls that have a session run operations which wait for all ranks, with what makes these."""
+        averaging = self._program.fact(Averaging)
+        made = self._program.fact(Horovod).calls(*COLLECTIVE)
+        for site in (*averaging.minimizers, *self._script.sites_named("compute_gradients")):
+            if isinstance(site.node.func, ast.Attribute) and averaging.averages(
+                at(site.node.func.value, site)
+            ):
+                made.append(site)
+        wanted = {site.node: site for site in made}
+        found: dict[Site, list[Site]] = {}
+        for site in self._script.sites_named("run") if wanted else ():
+            given = argument(site.node, 0, "fetches")
+            if given is None or not isinstance(site.node.func, ast.Attribute):
+                continue
+            if self._names.member_of_library(site.node.func):
+                continue
+            reached = reaching(self._program, wanted, at(given, site))
+            if reached:
+                found[site] = reached
         return found
 
     @cached_property

@@ -13,6 +13,7 @@ from trainshift.core.names.script import Script
 from trainshift.core.names.values import Function
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Binding, Scope, Site, Statement, arguments, behind_main_guard
+from trainshift.core.training.loops import LAUNCHERS
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
@@ -71,7 +72,7 @@ class Course:
             if isinstance(given, ast.Name | ast.Attribute):
                 values = self._names.site_values(given, site)
                 functions += [each.scope for each in values if isinstance(each, Function)]
-        for function in functions:
+        for function in (*functions, *started_mains(self._script, site)):
             if function in self._entered:
                 continue
             self._entered.add(function)
@@ -106,6 +107,16 @@ class Course:
                 if binding.statement is not None:
                     found.setdefault(binding.statement, []).append(binding)
         return found
+
+
+def started_mains(script: Script, site: Site) -> Iterator[Scope]:
+    """The function ``main`` of the file that is started, where a call runs it unnamed: ``tf.app.run()``."""
+    if site.name != "run" or any(word.arg == "main" for word in site.node.keywords) or site.node.args:
+        return
+    if not script.names.full_names(site.node.func, site.scope, site.statement).isdisjoint(LAUNCHERS):
+        for binding in script.scripts[0].module_bindings.get("main", ()):
+            if binding.inner is not None and binding.kind == "function":
+                yield binding.inner
 
 
 def _is_guard(statement: Statement) -> bool:

@@ -88,7 +88,20 @@ class Dependence:
             if by_rank and last_name(node.func) in _GIVING:
                 return True
             return by_rank and any(_numbers(each) for each in node.args)
+        if isinstance(node, ast.Name | ast.Attribute):
+            functions = RANK if by_rank else SIZE
+            return last_name(node) in functions and self.is_function(at, functions)
         return by_rank and isinstance(node, ast.Subscript) and _numbers(node.slice)
+
+    def is_function(self, at: Occurrence, functions: tuple[str, ...]) -> bool:
+        """Whether an expression is one of Horovod's functions itself, which is meant to be called (HZ25)."""
+        values = self._names.values(*at[:3])
+        return bool(values) and all(
+            isinstance(each, Library)
+            and each.name.startswith("horovod.")
+            and each.name.rpartition(".")[2] in functions
+            for each in values
+        )
 
     def _calls(self, functions: tuple[str, ...]) -> dict[ast.Call, Site]:
         return self._by_rank if functions is RANK else self._by_size

@@ -31,6 +31,9 @@ _USING = (
     "enable_eager_execution", "SessionCreator", "Supervisor",
 )  # fmt: skip
 
+# What puts variables into the environment.
+_PUTTING = ("update", "setdefault", "putenv", "__setitem__")
+
 
 class By(Enum):
     """What chooses a GPU."""
@@ -92,6 +95,11 @@ class Gpus:
             if isinstance(key, ast.Constant) and key.value in tables.DEVICE_VARIABLES and value is not None:
                 at = Occurrence(value, item.binding.scope, item.binding.statement)
                 yield Choice(at, self._by(at))
+        for site in self._script.sites_named(*_PUTTING):
+            for name, chosen in _put(site.node):
+                if name in tables.DEVICE_VARIABLES:
+                    at = Occurrence(chosen, site.scope, site.statement)
+                    yield Choice(at, self._by(at), site)
 
     def _by(self, at: Occurrence) -> By:
         """What a choice goes by."""
@@ -181,3 +189,16 @@ class Gpus:
             for value, _ in scope.returns
         )
         return next(handed, None) is None and not returned
+
+
+def _put(node: ast.Call) -> Iterator[tuple[object, ast.expr]]:
+    """What a call puts into the environment: ``environ.update(A=1)``, ``environ.setdefault("A", "1")``."""
+    if last_name(node.func) == "putenv" or "environ" in ast.unparse(node.func):
+        yield from ((word.arg, word.value) for word in node.keywords)
+        for given in node.args:
+            if isinstance(given, ast.Dict):
+                yield from (
+                    (getattr(key, "value", None), v) for key, v in zip(given.keys, given.values, strict=True)
+                )
+        if len(node.args) == 2:
+            yield getattr(node.args[0], "value", None), node.args[1]

@@ -14,6 +14,7 @@ from trainshift.core.program import Program
 from trainshift.core.ranks.beginning import Beginning
 from trainshift.core.ranks.branches import Branch, Branches
 from trainshift.core.ranks.broadcasts import Broadcasts
+from trainshift.core.ranks.collectives import Collectives
 from trainshift.core.ranks.course import Course
 from trainshift.core.ranks.dependence import Dependence
 from trainshift.core.ranks.together import Together
@@ -75,8 +76,12 @@ class Restores:
         """Whether something broadcasts what was loaded, after it and with effect."""
         horovod, order = self._program.fact(Horovod), self._program.fact(Course).index
         spoiled = {each.site for each in self._program.fact(Broadcasts).spoiled}
-        for site in horovod.calls(*_BROADCASTS):
-            if site not in spoiled and order.get(site, -1) > order[load]:
+        places = {site: [site] for site in horovod.calls(*_BROADCASTS)}
+        for run, made in self._program.fact(Collectives).runs.items():
+            for site in made:
+                places.get(site, []).append(run)
+        for each in places.values():
+            if spoiled.isdisjoint(each) and any(order.get(site, -1) > order[load] for site in each):
                 return True
         if horovod.calls(*_AT_BEGIN) and not spoiled:
             unbegun = {flaw.site for flaw in self._program.fact(Beginning).flaws()}

@@ -17,6 +17,7 @@ from trainshift.core.names.values import Function, Instance, Literal
 from trainshift.core.program import Program
 from trainshift.core.ranks.averaging import Averaging
 from trainshift.core.ranks.branches import Branches
+from trainshift.core.ranks.course import started_mains
 from trainshift.core.text.facts import Scope, Site, argument, arguments, hides_arguments
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Loop, Pattern
@@ -102,13 +103,21 @@ class Together:
                 script.loads(owner.name) for script in self._script.scripts
             )
         if not mentioned:
+            if function in self._mains:
+                return True
             return any(
                 alias.full_name.rpartition(".")[2] == function.name
                 for script in self._script.scripts
                 for alias in script.imports
             )
         sites, elsewhere = self._names.callers(function)
-        return elsewhere or any(self.runs(site.scope) for site in sites)
+        return elsewhere or function in self._mains or any(self.runs(site.scope) for site in sites)
+
+    @cached_property
+    def _mains(self) -> set[Scope]:
+        """The functions that ``app.run()`` runs without naming them."""
+        sites = self._script.sites_named("run")
+        return {each for site in sites for each in started_mains(self._script, site)}
 
     @cached_property
     def _launched(self) -> set[Scope]:

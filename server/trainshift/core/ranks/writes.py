@@ -54,7 +54,15 @@ class Writes:
         """What every rank writes at one path: calls, and callbacks where they are made."""
         found = [Occurrence(site.node, site.scope, site.statement) for site in self._calls()]
         found += self._callbacks()
-        return list(dict.fromkeys(found))
+        calls = {each.node for each in found}
+        return [each for each in dict.fromkeys(found) if not self._is_into(each, calls)]
+
+    def _is_into(self, write: Occurrence, calls: set[ast.expr]) -> bool:
+        """Whether a call writes into what another one of these has opened."""
+        assert isinstance(write.node, ast.Call)
+        trails = self._program.fact(Trails)
+        behind = (part.node for each in arguments(write.node) for part in trails.behind(write.part(each)))
+        return any(node in calls for node in behind if isinstance(node, ast.Call))
 
     def _calls(self) -> Iterator[Site]:
         for site in self._script.sites_named(*sorted({*tables.ROOT_ONLY_NAMES, *_KEEPING, "Estimator"})):

@@ -18,7 +18,7 @@ from trainshift.core.text.edit import Change, merge
 from trainshift.core.text.source import Span
 from trainshift.engine.analysis import analyze_script
 from trainshift.engine.edited import edited, forget_edited
-from trainshift.engine.findings import Judgement, find, hazards_of
+from trainshift.engine.findings import Judgement, find, hazards_of, uses_horovod
 from trainshift.engine.programs import Programs
 from trainshift.engine.workspace import ParsedFiles, linked
 from trainshift.restrictions import HAZARDS
@@ -51,14 +51,16 @@ def _started_elsewhere(program: Program, files: ParsedFiles | None) -> Program |
     path = program.script.path
     if files is None or not path or not files.naming(path):
         return None
-    for start in Programs(files).starts(path)[:1]:
+    for start in Programs(files).starts(path):
         code = files.read(start) if start != path else None
         if code is None:
             continue
         script = linked(code, start, files, MOST_CONVERTED)
         reached = [script] if script.workspace is None else script.workspace.reachable
-        if any(each.path == path for each in reached):
-            return Program(Joined(reached) if len(reached) > 1 else script)
+        whole = Program(Joined(reached) if len(reached) > 1 else script)
+        if any(each.path == path for each in reached) and uses_horovod(whole):
+            return whole
+        whole.forget()
     return None
 
 

@@ -12,6 +12,7 @@ from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.values import Function, Unknown, UserInstance
 from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import RANK, SIZE, Dependence
+from trainshift.core.ranks.work.scaling import Scaling
 from trainshift.core.ranks.work.seeds import Order, Seeds
 from trainshift.core.ranks.work.trails import Trails
 from trainshift.core.text.facts import Site, Statement, argument, dotted
@@ -289,11 +290,22 @@ class Feeds:
         for at in feed.trail:
             if isinstance(at.node, ast.Name) and not self._names.member_of_library(at.node):
                 step = self._names.steps_back(at)
+                if self._is_handed_by_library(at.node, at):
+                    continue
                 if step is not None and step.unseen and not step.sources and not step.within:
                     values = self._names.values(*at[:3])
                     if not values or any(isinstance(each, Unknown) for each in values):
                         return False
         return True
+
+    @staticmethod
+    def _is_handed_by_library(name: ast.Name, at: Occurrence) -> bool:
+        """Whether a name is what a library calls a method with: the index of ``__getitem__``."""
+        function = at.scope.function()
+        if function is None or function.owner() is None or function.name == "__init__":
+            return False
+        bindings = function.bindings.get(name.id, ())
+        return function.name.startswith("__") and any(each.kind == "parameter" for each in bindings)
 
     def _is_source(self, at: Occurrence) -> bool:
         """Whether an expression is a call of a library that data come from, and not of a graph."""
@@ -366,7 +378,9 @@ class Feeds:
             if isinstance(each.node, _READ) and any(map(is_given, self._names.values(*each[:3]))):
                 return True
             step = self._names.steps_back(each) if isinstance(each.node, ast.Name | ast.Attribute) else None
-            if step is not None and step.unseen and not self._names.member_of_library(each.node):
+            if step is None or step.within:
+                continue  # What is taken out of something is as seen as that is.
+            if step.unseen and not self._names.member_of_library(each.node):
                 values = self._names.values(*each[:3])
                 if any(isinstance(value, Unknown) for value in values) and not any(
                     isinstance(value, Function | UserInstance) for value in values
@@ -389,18 +403,9 @@ class Feeds:
     def multiplied_batch(self, feed: Feed) -> Occurrence | None:
         """The batch of a loop that is multiplied by the number of ranks, if one is."""
         for batch in feed.batches:
-            if self.multiplies(batch) and not self.keeps_global_batch(feed):
+            if self._program.fact(Scaling).count(batch) and not self.keeps_global_batch(feed):
                 return batch
         return None
-
-    def multiplies(self, at: Occurrence) -> bool:
-        """Whether a number is multiplied by the number of ranks."""
-        return any(
-            isinstance(each.node, ast.BinOp)
-            and isinstance(each.node.op, ast.Mult)
-            and any(self._dependence.on_size(each.part(side)) for side in (each.node.left, each.node.right))
-            for each in self._trails.behind(at)
-        )
 
     def takes_part(self, feed: Feed, batch: Occurrence) -> bool:
         """Whether each rank takes a part of the rows that a batch has, by its number."""

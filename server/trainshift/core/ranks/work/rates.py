@@ -156,7 +156,7 @@ class Rates:
             made = all(
                 isinstance(each, Instance) and api.is_subclass(each.cls, *api.SCHEDULE) for each in values
             )
-            if (values and made) or self._names.member_of_library(node.func):
+            if (values and made) or self._names.full_names(node.func, at.scope, at.statement):
                 rates = [
                     argument(node, position, name)
                     for value in values
