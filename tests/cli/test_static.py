@@ -74,3 +74,14 @@ def test_what_is_no_python_and_what_is_no_file(run: Run, script: Path) -> None:
     assert run("static", "missing.py").exit_code == 2
     script.write_text("print(1)\n")
     assert run("static", "model.py").exit_code == 0
+
+
+def test_a_function_is_made_static(run: Run, script: Path) -> None:
+    script.write_text(GRAPH.replace("@paddle.jit.to_static\n", ""))
+    assert run("static", "--make", "model.py").exit_code == 2
+    assert run("static", "--make", "--function", "g", "model.py").exit_code == 1
+    done = run("static", "--make", "--function", "f", "--write", "--format", "json", "model.py")
+    (entry,) = json.loads(done.stdout)["files"]
+    assert (entry["status"], entry["written"]) == ("expanded", True)
+    assert "@paddle.jit.to_static(full_graph=True)\ndef f" in script.read_text()
+    assert run("static", "--make", "--at", "6", "--check", "model.py").exit_code == 0

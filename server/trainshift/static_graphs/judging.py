@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from trainshift.core.finding import Finding, Related, Verdict
+from trainshift.core.names.script import Script
 from trainshift.core.names.values import Library
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit
@@ -80,15 +81,20 @@ class Judge:
 
     def paddle(self) -> str:
         """What the file calls Paddle's module; empty if nothing."""
-        for name, bindings in sorted(self.script.module_bindings.items()):
-            if self.script.names.libraries.get(name) == {"paddle"} and bindings:
-                return name
-        return ""
+        return name_of_paddle(self.script)
 
     def code_of(self, node: ast.AST, within: Statement) -> str:
         """The text of a node on one line, shortened for a message."""
         text = " ".join(self.script.text(node, within).split())
         return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def name_of_paddle(script: Script) -> str:
+    """What a file calls Paddle's module; empty if nothing."""
+    for name, bindings in sorted(script.module_bindings.items()):
+        if script.names.libraries.get(name) == {"paddle"} and bindings:
+            return name
+    return ""
 
 
 def verdict_in(mode: Mode, *, always: bool = False) -> Verdict:

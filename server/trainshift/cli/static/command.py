@@ -34,7 +34,7 @@ _SHOWN = ("kind", "becomes", "code", "function", "mode", "why")
 class _StaticCommand(SectionedCommand):
     sections = {  # noqa: RUF012
         "What to do with the result (the default is to print a diff)": ("write", "output", "check"),
-        "What to expand": ("at", "function", "exclude"),
+        "What to do": ("make", "at", "function", "exclude"),
         "What to print": ("show", "format_", "color", "quiet"),
     }
 
@@ -59,6 +59,11 @@ class _StaticCommand(SectionedCommand):
     help="Expand only the `if` or loop that begins on this line, with all in it.",
 )
 @click.option("--function", metavar="NAME", default="", help="Expand only this function: f, or Net.forward.")
+@click.option(
+    "--make",
+    is_flag=True,
+    help="Expand nothing; put `paddle.jit.to_static` above the function that --function or --at names.",
+)
 @click.option("--show", is_flag=True, help="Expand nothing; list what each statement becomes.")
 @exclude
 @click.option(
@@ -88,6 +93,7 @@ def static(ctx: click.Context, /, **options: Any) -> None:
       trainshift static --function Net.forward model.py of one function
       trainshift static --at 42 model.py                of one statement
       trainshift static --show model.py                 list what each statement becomes
+      trainshift static --make --function Net model.py  make a layer's forward static
       trainshift static -o graph.py model.py            keep the original
 
     \b
@@ -110,6 +116,7 @@ class _Options:
     at: int | None
     function: str
     show: bool
+    make: bool
     exclude: tuple[str, ...]
     format_: str
     color: str
@@ -128,6 +135,7 @@ class _Outcome:
     path: str
     status: str = _NOTHING
     applied: list[dict[str, object]] = field(default_factory=list)
+    doubts: list[dict[str, object]] = field(default_factory=list)
     withheld: list[dict[str, object]] = field(default_factory=list)
     reason: str = ""
     position: list[int] | None = None
@@ -154,7 +162,7 @@ class _Outcome:
             "status": self.status,
             "applied": self.applied,
             "decisions": [],
-            "doubts": [],
+            "doubts": self.doubts,
             "withheld": self.withheld,
             "reason": self.reason,
             "position": self.position,
@@ -193,6 +201,10 @@ def _check_usage(given: _Options) -> None:
         raise click.UsageError("--write, --output and --check exclude each other.")
     if given.show and (given.write or given.check or given.output is not None):
         raise click.UsageError("--show expands nothing; leave out --write, --output and --check.")
+    if given.make and given.show:
+        raise click.UsageError("--make and --show exclude each other.")
+    if given.make and not (given.function or given.at):
+        raise click.UsageError("--make needs --function NAME or --at LINE.")
     if given.output == "":
         raise click.UsageError("--output needs the name of a file.")
     if given.format_ == "json" and given.output == STANDARD_STREAM:
@@ -219,6 +231,9 @@ def _processed(item: Input, given: _Options, files: ParsedFiles) -> _Outcome:
         if given.show:
             outcome.statements = _statements(document, program, given) if program is not None else []
             return outcome
+        if given.make:
+            _make(outcome, document, given, files)
+            return outcome
         expansion = _expansion(program, given)
         if expansion is None:
             outcome.reason = document.nothing or "the file does not use Paddle"
@@ -242,21 +257,65 @@ def _processed(item: Input, given: _Options, files: ParsedFiles) -> _Outcome:
 def _program(document: Document, given: _Options, files: ParsedFiles) -> Program | None:
     """The program of a file; None for one that does not use Paddle.  Raises FileProblem."""
     from trainshift.cli.documents import existing
+    from trainshift.static_graphs.codes import has_signs
+
+    if given.at is not None:
+        existing(document.text, given.at)
+    program = _read(document, document.text, files)
+    return program if has_signs(document.text) else None
+
+
+def _read(document: Document, text: str, files: ParsedFiles) -> Program:
+    """The program of a file with some text.  Raises FileProblem."""
     from trainshift.core.program import Program
     from trainshift.core.text.statements import ParseFailure
     from trainshift.engine.workspace import read_linked
     from trainshift.host.disk import absolute
     from trainshift.host.files import FileProblem
-    from trainshift.static_graphs.codes import has_signs
 
-    if given.at is not None:
-        existing(document.text, given.at)
     is_file = document.is_linked and os.path.exists(document.file.path)
     path = absolute(document.file.path) if is_file else ""
-    script = read_linked(document.text, path, files if is_file else None)
+    script = read_linked(text, path, files if is_file else None)
     if isinstance(script, ParseFailure):
         raise FileProblem(f"is not valid Python: {script.message}", (script.line, script.column))
-    return Program(script) if has_signs(document.text) else None
+    return Program(script)
+
+
+def _make(outcome: _Outcome, document: Document, given: _Options, files: ParsedFiles) -> None:
+    """Make a function of a file static, and put the result where it is wanted.  Raises FileProblem."""
+    from functools import partial
+
+    from trainshift.static_graphs.making import make_static, makeable, named
+
+    read = partial(_read, document, files=files)
+    program = read(document.text)
+    script = program.script
+    function = named(script, given.function) if given.function else makeable(script, given.at or 1)
+    if function is None:
+        where = f"`{given.function}`" if given.function else f"line {given.at}"
+        outcome.status, outcome.reason = "refused", f"there is no function or layer for {where}"
+        outcome.withheld.append({"code": "", "line": given.at or 1, "column": 1, "message": outcome.reason})
+        return
+    made = make_static(program, function, read)
+    spot = document.spot(*script.code.source.position(made.offset))
+    place = {"line": spot.line, "column": spot.column}
+    if made.reason:
+        outcome.status, outcome.reason = "refused", f"`{made.function}` is not made static: {made.reason}"
+        outcome.position = [spot.line, spot.column]
+        outcome.withheld.append({"code": "", **place, "message": outcome.reason})
+        return
+    outcome.reason = f"`{made.function}` is static already"
+    after = document
+    if made.edits:
+        outcome.status, outcome.reason = "expanded", ""
+        after = document.after(document.body.edited(made.edits))
+        outcome.applied.append({"code": "", **place, "message": f"{made.decorator} on `{made.function}`"})
+    for each in made.in_the_way:
+        spot = document.spot(*script.code.source.position(each.offset))
+        told = {"code": each.code, "line": spot.line, "column": spot.column, "message": each.message}
+        outcome.doubts.append({**told, "message": f"in the way of the full graph: {each.message}"})
+    outcome.diffs = document.diff(after)
+    outcome.written = _deliver(document, after, given)
 
 
 def _expansion(program: Program | None, given: _Options) -> Expansion | None:
@@ -356,7 +415,7 @@ class _Report:
             self._printer.line((place, "bold"), (self._visible(told), ""))
         if outcome.statements:
             return
-        for each in outcome.withheld:
+        for each in (*outcome.doubts, *outcome.withheld):
             place = f"{path}:{each['line']}:{each['column']}"
             self._printer.line((place, "bold"), (f" {self._visible(str(each['message']))}", ""))
         style = {"expanded": "green", "refused": "red", "error": "bold red"}.get(outcome.status, "dim")
@@ -372,7 +431,8 @@ class _Report:
             (outcome.status, style),
             (f": {self._visible(detail)}" if detail else "", ""),
         )
-        codes = ", ".join(sorted({str(each["code"]) for each in outcome.applied}))
+        rules = {str(each["code"] or each["message"]) for each in outcome.applied}
+        codes = ", ".join(sorted(rules))
         if codes:
             self._printer.line((f"    {codes}", ""))
 

@@ -23,6 +23,7 @@ from trainshift.static_graphs.expanding.places import Comments
 from trainshift.static_graphs.expanding.refusal import CannotExpand, MustBeTensors
 from trainshift.static_graphs.expanding.words import GENERATED
 from trainshift.static_graphs.expanding.writing import Writer
+from trainshift.static_graphs.judging import name_of_paddle
 from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reading.kinds import Dim
 from trainshift.static_graphs.reading.reading import Reading
@@ -80,7 +81,7 @@ def expand(program: Program, function: str = "", line: int | None = None) -> Exp
     """
     script = program.script
     found = Expansion(script.code.source.text)
-    paddle = _name_of_paddle(program)
+    paddle = name_of_paddle(program.script)
     functions = [each for each in program.fact(Reading).functions if _is_asked(each, function, program, line)]
     if not functions:
         return found
@@ -129,14 +130,6 @@ def _is_asked(function: StaticFunction, name: str, program: Program, line: int |
         source = program.script.code.source
         return source.line_of(span.start) + 1 <= line <= source.line_of(span.end) + 1
     return True
-
-
-def _name_of_paddle(program: Program) -> str:
-    script = program.script
-    for name, bindings in sorted(script.module_bindings.items()):
-        if bindings and script.names.libraries.get(name) == {"paddle"}:
-            return name
-    return ""
 
 
 def _expanded(

@@ -22,7 +22,7 @@ from trainshift.core.text.edit import Change
 from trainshift.core.text.facts import Statement, argument
 from trainshift.static_graphs.codes import STATIC_CODES
 from trainshift.static_graphs.judging import Judge, calls, reached
-from trainshift.static_graphs.reading.entries import SAVING, Entry, is_layer
+from trainshift.static_graphs.reading.entries import SAVING, Entry, no_place
 from trainshift.static_graphs.reading.function import Mode
 from trainshift.static_graphs.reading.reading import Reading
 
@@ -78,20 +78,9 @@ def _statement(program: Program, entry: Entry) -> Statement | None:
 
 def _place(judge: Judge, entry: Entry) -> str:
     """Why `to_static` raises where it stands."""
-    owner = entry.function.owner()
-    if not entry.is_decorator or owner is None:
+    if not entry.is_decorator:
         return ""
-    decorators = [getattr(each, "id", "") for each in getattr(entry.function.node, "decorator_list", ())]
-    if "classmethod" in decorators:
-        return "Paddle cannot make a class method static"
-    if "staticmethod" in decorators or is_layer(judge.script, owner):
-        return ""
-    bases = judge.script.names.ancestry(owner)
-    node = owner.node
-    if isinstance(node, ast.ClassDef) and node.bases and len(bases) == 1:
-        return ""  # Nobody sees what its base is.
-    known = all(not isinstance(each, str) or each.startswith("builtins.") for each in bases)
-    return f"Paddle raises for a method of `{owner.name}`, which is no layer" if known else ""
+    return no_place(judge.script, entry.function, if_unseen="")
 
 
 def _fixed(judge: Judge, entry: Entry) -> Change | None:

@@ -29,7 +29,7 @@ _NAMES = ("to_static", "declarative", "save", "export")
 class Entry:
     """A function that is made static: by a decorator or a call `node`, which stands in `scope`.
 
-    `spec` is what it is given as `input_spec`.
+    `spec` is what it is given as `input_spec`; `is_saved` tells that it is only static once it is saved.
     """
 
     function: Scope
@@ -38,11 +38,30 @@ class Entry:
     scope: Scope
     spec: ast.expr | None
     is_decorator: bool = False
+    is_saved: bool = False
 
 
 def is_layer(script: Script, cls: Scope) -> bool:
     """Whether a class is a layer, through the classes of the workspace."""
     return any(is_layer_class(base) for base in script.names.library_bases(cls))
+
+
+def no_place(script: Script, function: Scope, *, if_unseen: str) -> str:
+    """Why Paddle raises where a method is made static; empty if it does not, `if_unseen` if nobody knows."""
+    owner = function.owner()
+    if owner is None:
+        return ""
+    decorators = [getattr(each, "id", "") for each in getattr(function.node, "decorator_list", ())]
+    if "classmethod" in decorators:
+        return "Paddle cannot make a class method static"
+    if "staticmethod" in decorators or is_layer(script, owner):
+        return ""
+    bases = script.names.ancestry(owner)
+    node = owner.node
+    if isinstance(node, ast.ClassDef) and node.bases and len(bases) == 1:
+        return if_unseen
+    known = all(not isinstance(each, str) or each.startswith("builtins.") for each in bases)
+    return f"Paddle raises for a method of `{owner.name}`, which is no layer" if known else if_unseen
 
 
 def forward_of(script: Script, value: Value) -> Scope | None:
@@ -78,7 +97,7 @@ def entries(script: Script) -> Iterator[Entry]:
         spec = argument(site.node, 2 if is_saved else 1, "input_spec")
         mode = Mode.FULL if is_saved else _mode(site.node)
         for function in _given(script, given, site):
-            yield Entry(function, mode, site.node, site.scope, spec)
+            yield Entry(function, mode, site.node, site.scope, spec, is_saved=is_saved)
 
 
 def _calling(script: Script, wanted: frozenset[str]) -> Iterator[Site]:

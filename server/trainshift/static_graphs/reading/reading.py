@@ -274,13 +274,21 @@ class _Walk(Walker):
             func = site.node.func
             if site.name not in bound or names.member_of_library(func):
                 continue
-            if is_self_member(self.program.script, func, site.scope):
+            if is_self_member(self.program.script, func, site.scope) or self._is_class(func, site):
                 continue
             called = self.evaluate(func, Frame(site.scope, site.statement, {}))
             for value in self._callees(called.things):
                 if value not in found or site not in found[value]:
                     found.setdefault(value, []).append(site)
         return found
+
+    def _is_class(self, func: ast.expr, site: Site) -> bool:
+        """Whether what is called is the first parameter of a class method: it makes an object."""
+        return (
+            isinstance(func, ast.Name)
+            and func.id == "cls"
+            and self.program.script.names.is_self(func, site.scope)
+        )
 
     def _callees(self, things: Iterable[Thing], deep: int = 0) -> Iterator[Scope]:
         names = self.program.script.names
