@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable, Iterator
 
 from trainshift.core.lazy import cached_property
+from trainshift.core.names.occurrence import Occurrence, leading_to
 from trainshift.core.names.values import Function
 from trainshift.core.program import Program
 from trainshift.core.ranks.averaging import Averaging
 from trainshift.core.ranks.dependence import COLLECTIVE
-from trainshift.core.ranks.flaws import at, reaching
-from trainshift.core.text.facts import Scope, Site, argument
+from trainshift.core.ranks.flaws import at
+from trainshift.core.text.facts import Scope, Site, argument, arguments
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import FITTING, Pattern
 from trainshift.core.training.loops import Loops
@@ -60,10 +62,29 @@ class Collectives:
                 continue
             if self._names.member_of_library(site.node.func):
                 continue
-            reached = reaching(self._program, wanted, at(given, site))
+            reached = [wanted[node] for node in self._made_of(at(given, site)) if node in wanted]
             if reached:
                 found[site] = reached
         return found
+
+    def _made_of(self, fetched: Occurrence) -> Iterator[ast.Call]:
+        """The calls that make operations: those fetched, and those handed to others, as to ``tf.group``."""
+        for each in leading_to(fetched, self._parts):
+            if isinstance(each.node, ast.Call):
+                yield each.node
+
+    def _parts(self, at: Occurrence) -> Iterable[Occurrence]:
+        """What an operation is made of; which of several results a function gives, its arguments decide."""
+        node = at.node
+        if isinstance(node, ast.Call):
+            functions = self._names.called_functions(self._script.site_of(node))
+            returns = [(scope, *scope.returns[0]) for scope in functions if len(scope.returns) == 1]
+            returned = [Occurrence(value, scope, where) for scope, value, where in returns]
+            return returned if functions else map(at.part, arguments(node))
+        if isinstance(node, ast.List | ast.Tuple | ast.Dict | ast.Starred | ast.IfExp | ast.BoolOp):
+            return (at.part(part) for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr))
+        step = self._names.steps_back(at)
+        return step.sources if step is not None else ()
 
     @cached_property
     def functions(self) -> dict[Scope, Site]:

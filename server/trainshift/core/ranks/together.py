@@ -7,12 +7,12 @@ an elastic script takes before its ranks train together.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
-from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.names.occurrence import Occurrence, leading_to
 from trainshift.core.names.values import Function, Instance, Literal
 from trainshift.core.program import Program
 from trainshift.core.ranks.averaging import Averaging
@@ -56,7 +56,10 @@ class Together:
         return [
             loop
             for loop in self._program.fact(Loops).own
-            if loop.pattern in _TRAINING and loop.certain and self.is_of_all(loop.sites[0])
+            if loop.pattern in _TRAINING
+            and loop.certain
+            and self.is_of_all(loop.sites[0])
+            and not self._is_overridden(loop.sites[0].scope)
         ]
 
     @cached_property
@@ -198,7 +201,10 @@ class Together:
             if not step.gradients and averaging.averages(pairs):
                 continue
             taken = step.gradients if averaging.takes(pairs) else []
-            for gradient in taken:
+            # What clips gradients may be handed those of other steps as well.
+            function = step.site.scope.function()
+            own = [each for each in taken if each.site.scope.function() is function]
+            for gradient in own or taken:
                 if gradient.tapes and not gradient.wrapped and self._is_plain(gradient):
                     loop = self._loop_of(step.site) or self._loop_of(gradient.site)
                     yield Plain(gradient.site, loop, self._unused(gradient))
@@ -225,12 +231,15 @@ class Together:
 
     def _unused(self, gradient: Gradient) -> Site | None:
         """The call that distributes a tape of a gradient, under a name that is not the one used."""
-        made = {tape.creation.node for tape in gradient.tapes}
-        for site in self._horovod.calls("DistributedGradientTape"):
-            for given in site.node.args[:1]:
-                values = self._names.site_values(given, site)
+        return self._wrap_of({tape.creation.node for tape in gradient.tapes}, "DistributedGradientTape")
+
+    def _wrap_of(self, made: Collection[ast.AST | None], function: str) -> Site | None:
+        """The first call that distributes an object which one of some calls has made."""
+        for wrap in self._horovod.calls(function):
+            for given in wrap.node.args[:1]:
+                values = self._names.site_values(given, wrap)
                 if any(isinstance(each, Instance) and each.node in made for each in values):
-                    return site
+                    return wrap
         return None
 
     def _loop_of(self, site: Site) -> Loop | None:
@@ -264,7 +273,11 @@ class Together:
                 continue
             plain = [site for site in compiles if self._compiles_plain(site, averaging)]
             if len(plain) == len(compiles):
-                yield Plain(plain[-1], loop, self._beside(plain[-1]))
+                given = argument(plain[-1].node, 0, "optimizer")
+                optimizer = (
+                    Occurrence(given, plain[-1].scope, plain[-1].statement) if given is not None else None
+                )
+                yield Plain(plain[-1], loop, self._beside(optimizer) if optimizer is not None else None)
 
     def _compiles_plain(self, site: Site, averaging: Averaging) -> bool:
         given = argument(site.node, 0, "optimizer")
@@ -281,35 +294,24 @@ class Together:
             for each in values
         )
 
-    def _beside(self, site: Site) -> Site | None:
+    def _beside(self, optimizer: Occurrence) -> Site | None:
         """A wrap of the very optimizer that is used without it, if there is one."""
-        given = argument(site.node, 0, "optimizer")
-        if given is None:
-            return None
-        used = {each.node for each in self._names.site_values(given, site) if isinstance(each, Instance)}
-        for wrap in self._horovod.calls("DistributedOptimizer"):
-            for inner in wrap.node.args[:1]:
-                values = self._names.site_values(inner, wrap)
-                if any(isinstance(each, Instance) and each.node in used for each in values):
-                    return wrap
-        return None
+        used = {each.node for each in self._names.values(*optimizer[:3]) if isinstance(each, Instance)}
+        return self._wrap_of(used, "DistributedOptimizer")
 
     def _loads(self, model: Occurrence) -> Iterator[Site]:
         """The calls of Keras that load a model with its optimizer."""
-        waiting, seen = [model], set[int]()
-        while waiting:
-            each = waiting.pop()
-            if id(each.node) in seen:
-                continue
-            seen.add(id(each.node))
+        for each in leading_to(model, self._sources):
             if isinstance(each.node, ast.Call):
                 site = self._script.site_of(each.node)
                 if self._names.calls(site, "tensorflow.keras.models.load_model"):
                     compiled = argument(site.node, 2, "compile")
                     if not (isinstance(compiled, ast.Constant) and not compiled.value):
                         yield site
-            step = self._names.steps_back(each)
-            waiting += step.sources if step is not None else ()
+
+    def _sources(self, at: Occurrence) -> tuple[Occurrence, ...]:
+        step = self._names.steps_back(at)
+        return step.sources if step is not None else ()
 
     def _plain_minimizers(self) -> Iterator[Plain]:
         averaging = self._program.fact(Averaging)
@@ -327,19 +329,10 @@ class Together:
             if site.name == "compute_gradients" and self._is_reduced(site):
                 continue
             loop = next((each for each in self.loops if site in each.sites), None)
-            yield Plain(site, loop or (self.loops[0] if len(self.loops) == 1 else None), self._beside_of(at))
+            yield Plain(site, loop or (self.loops[0] if len(self.loops) == 1 else None), self._beside(at))
 
     def _is_reduced(self, site: Site) -> bool:
         """Whether the gradients that a call takes are reduced later on, or applied by nobody."""
         return bool(self._horovod.calls("allreduce", "grouped_allreduce")) or not list(
             self._script.sites_named("apply_gradients")
         )
-
-    def _beside_of(self, at: Occurrence) -> Site | None:
-        used = {each.node for each in self._names.values(*at[:3]) if isinstance(each, Instance)}
-        for wrap in self._horovod.calls("DistributedOptimizer"):
-            for inner in wrap.node.args[:1]:
-                values = self._names.site_values(inner, wrap)
-                if any(isinstance(each, Instance) and each.node in used for each in values):
-                    return wrap
-        return None

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from enum import Enum
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
-from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.names.occurrence import Occurrence, leading_to
 from trainshift.core.names.values import Instance, Library, Member
 from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import Dependence
@@ -51,6 +52,8 @@ _READERS = {
     "image_dataset_from_directory": _TF, "text_dataset_from_directory": _TF, "audio_dataset_from_directory":
     _TF,
 }  # fmt: skip
+# What gives one seed for one seed.
+_KEEPING = frozenset({"int", "abs", "str"})
 # What differs from one process to the next.
 _PASSING = frozenset({"time", "time_ns", "perf_counter", "getpid", "urandom", "now", "uuid4"})
 
@@ -105,34 +108,27 @@ class Seeds:
         """Whether a seed is the same on all ranks."""
         if self._dependence.on_rank(at):
             return Order.OWN
-        waiting, seen = [at], set[int]()
-        while waiting:
-            each = waiting.pop()
-            if id(each.node) in seen:
-                continue
-            seen.add(id(each.node))
-            if isinstance(each.node, ast.Constant):
-                if each.node.value is None:
-                    return Order.OWN
-                continue
+        for each in leading_to(at, self._parts):
+            if isinstance(each.node, ast.Constant) and each.node.value is None:
+                return Order.OWN
             if isinstance(each.node, ast.Call):
-                site = self._script.site_of(each.node)
-                if site.name in _PASSING:
+                name = self._script.site_of(each.node).name
+                if name in _PASSING:
                     return Order.OWN
-                if site.name not in ("int", "abs", "str"):
+                if name not in _KEEPING:
                     return Order.UNKNOWN
-                waiting += map(each.part, each.node.args)
-                continue
-            step = self._names.steps_back(each)
-            if step is not None:
-                if step.unseen:
-                    return Order.UNKNOWN
-                waiting += step.sources
-                continue
-            waiting += [
-                each.part(part) for part in ast.iter_child_nodes(each.node) if isinstance(part, ast.expr)
-            ]
+            elif (step := self._names.steps_back(each)) is not None and step.unseen:
+                return Order.UNKNOWN
         return Order.SAME
+
+    def _parts(self, at: Occurrence) -> Iterable[Occurrence]:
+        """What a seed is made of."""
+        if isinstance(at.node, ast.Call):
+            return map(at.part, at.node.args)
+        step = self._names.steps_back(at)
+        if step is not None:
+            return step.sources
+        return (at.part(part) for part in ast.iter_child_nodes(at.node) if isinstance(part, ast.expr))
 
     @cached_property
     def _seeded(self) -> list[tuple[Site, tuple[str, ...]]]:
