@@ -14,7 +14,7 @@ from trainshift.cli.main import cli
 from trainshift.cli.proof_report import show
 from trainshift.proving.interpreter import Interpreter
 from trainshift.proving.observed.links import Links
-from trainshift.proving.project import Copier, Project, top_of
+from trainshift.proving.project import Copier, Project, as_module, top_of
 
 SCRIPT = """import tensorflow as tf
 model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
@@ -149,6 +149,20 @@ def test_a_program_is_copied_with_all_that_it_is_made_of() -> None:
     assert (elsewhere.start, elsewhere.arguments) == ("here", (os.path.join("..", "work", "train.py"),))
     below = Project("/p", "/p/src", ("/p/src/train.py",))
     assert (below.start, below.arguments) == ("work/src", ("train.py",))
+
+
+def test_a_script_of_a_package_is_run_as_a_module(tmp_path: Path) -> None:
+    package = tmp_path / "vision" / "jobs"
+    package.mkdir(parents=True)
+    for folder in (package, package.parent):
+        (folder / "__init__.py").write_text("")
+    script = str(package / "train.py")
+    for text in ("from . import data\n", "import os\nfrom vision.models import net\n", "import vision\n"):
+        assert as_module(script, text) == (str(tmp_path), "vision.jobs.train")
+    assert as_module(script, "import visionary\n") is None
+    assert as_module(str(tmp_path / "train.py"), "import train\n") is None
+    project = Project(str(tmp_path), str(tmp_path), ("-m", "vision.jobs.train", "--x"))
+    assert project.arguments == ("-m", "vision.jobs.train", "--x")
 
 
 def test_a_result_is_a_table_in_plain_words(capsys: pytest.CaptureFixture[str]) -> None:

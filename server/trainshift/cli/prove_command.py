@@ -166,7 +166,7 @@ def projects(script: str, arguments: tuple[str, ...]) -> tuple[Any, Any, str]:
     from trainshift.host.files import is_notebook
     from trainshift.host.walk import Input
     from trainshift.proving.interpreter import Unfit
-    from trainshift.proving.project import Project, top_of
+    from trainshift.proving.project import Project, as_module, top_of
 
     if os.path.isdir(script):
         raise Unfit("it is a directory; name the script that starts the training.")
@@ -212,8 +212,11 @@ def projects(script: str, arguments: tuple[str, ...]) -> tuple[Any, Any, str]:
     elif result.status is not Status.CONVERTED:
         raise Unfit(f"There is nothing to prove: {result.reason.rstrip('.') or 'it does not train'}.")
     files = [os.path.realpath(each) for each in files]
-    top = top_of(here, files)
     command = (os.path.realpath(script_path), *arguments)
+    module = None if is_notebook(script) else as_module(command[0], document.text)
+    if module:
+        here, command = module[0], ("-m", module[1], *arguments)
+    top = top_of(here, files)
 
     def project(texts: dict[str, bytes]) -> Project:
         return Project(

@@ -6,6 +6,7 @@ What the process writes through a link is kept off by `observed.links`; `changed
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 from collections.abc import Mapping, Sequence
@@ -59,11 +60,27 @@ class Project:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """The command, as it is given in a copy."""
+        """The command, as it is given in a copy; that of a module is `-m` and its name."""
         script, *rest = self.command
+        if script == "-m":
+            return self.command
         base = self.here if self.is_inside else self.top
         name = os.path.relpath(script, base)
         return (name if self.is_inside else os.path.join("..", "work", name), *rest)
+
+
+def as_module(path: str, text: str) -> tuple[str, str] | None:
+    """The folder and the name by which `python -m` runs a script; None where it is run by its path.
+
+    Only a script of a package that imports from it needs that.
+    """
+    folder, name = os.path.split(os.path.splitext(path)[0])
+    names = [name]
+    while os.path.isfile(os.path.join(folder, "__init__.py")):
+        folder, name = os.path.split(folder)
+        names.insert(0, name)
+    imports = re.compile(rf"^\s*(?:from\s+\.|(?:from|import)\s+{re.escape(names[0])}\b)", re.M)
+    return (folder, ".".join(names)) if len(names) > 1 and imports.search(text) else None
 
 
 def top_of(here: str, files: Sequence[str]) -> str:

@@ -63,12 +63,30 @@ def averaging(number: int, records: Sequence[Record], arrays: Sequence[Any]) -> 
             factors.append(factor)
     if not factors:
         return Result(Averaging.UNKNOWN)
-    factor, ranks = float(numpy.median(factors)), len(records)
+    ranks = len(records)
     for kind, expected in (
         (Averaging.MEAN, 1.0),
         (Averaging.SUMMED, float(ranks)),
         (Averaging.TWICE, 1.0 / ranks),
     ):
-        if abs(factor - expected) <= SLACK * expected and max(factors) - min(factors) <= 2 * SLACK * expected:
-            return Result(kind, len(factors), factor)
-    return Result(Averaging.UNKNOWN, len(factors), factor)
+        near = [factor for factor in factors if abs(factor - expected) <= SLACK * expected]
+        others = [factor for factor in factors if factor not in near]
+        # A sum that began, or ended, within the run is one.
+        summed = kind is Averaging.SUMMED and len(near) > 1 and all(abs(each - 1) <= SLACK for each in others)
+        if near and (not others or summed):
+            return Result(kind, len(near), float(numpy.median(near)))
+    return Result(Averaging.UNKNOWN, len(factors), float(numpy.median(factors)))
+
+
+def unknown_reduction(records: Sequence[Record]) -> str:
+    """Why it is not known what reached an optimizer that got no mean; empty if Horovod takes means only."""
+    manners = sorted({how for record in records for how in record.reduced})
+    others = [how for how in manners if how not in ("average", "adasum")]
+    if not manners:
+        return "No reduction by Horovod was seen."
+    if others:
+        return (
+            f"Horovod takes the {' and the '.join(others)} of gradients, and what the script makes of that "
+            "could not be told."
+        )
+    return ""

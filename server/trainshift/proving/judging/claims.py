@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from trainshift.proving.judging import judge
-from trainshift.proving.judging.averages import Averaging, averaging
+from trainshift.proving.judging.averages import Averaging, averaging, unknown_reduction
+from trainshift.proving.judging.broadcasts import in_vain, without_made_equal
 from trainshift.proving.judging.seen import Claim, Found, Seen, sentences
-from trainshift.proving.judging.shares import judge_shares
+from trainshift.proving.judging.shares import are_divided, judge_shares
 from trainshift.proving.judging.speed import speed
 from trainshift.proving.judging.timeline import repeated
 from trainshift.proving.observed.record import Record, Run
@@ -227,7 +228,8 @@ def averaged(seen: Seen) -> Found:
                 if one.gradients != two.gradients and one.applied_at
             ]
             return found
-    results = [averaging(number, seen.records, seen.arrays) for number in range(len(first.optimizers))]
+    count = min((len(record.optimizers) for record in seen.records), default=0)
+    results = [averaging(number, seen.records, seen.arrays) for number in range(count)]
     for optimizer, result in zip(first.optimizers, results):
         if result.kind is Averaging.SUMMED:
             found.fails.append(
@@ -248,15 +250,13 @@ def averaged(seen: Seen) -> Found:
         found.places.append((first.optimizers[0].applied_at, "", 0))
     if not others or not differ_by_seed(seen) or not first.optimizers:
         found.unseen = "All ranks computed equal gradients: nothing shows that they are averaged."
-    elif not any(record.wraps for record in seen.records) and not any(
-        result.kind is Averaging.MEAN for result in results
-    ):
-        found.unseen = "No reduction by Horovod was seen."
-    compared = sum(result.steps for result in results)
+    elif any(result.kind is Averaging.UNKNOWN for result in results):
+        found.unseen = unknown_reduction(seen.records)
+    compared = [result.steps for result in results if result.kind is Averaging.MEAN]
     found.says = (
-        f"In all {seen.steps} steps each rank's optimizer got the mean of what the ranks had computed."
+        f"In {sum(compared)} steps each rank's optimizer got the mean of what the ranks had computed."
         if compared
-        else f"In all {seen.steps} steps the same gradients reached the optimizer on every rank."
+        else f"Horovod averaged, and in all {seen.steps} steps every rank's optimizer got the same."
     )
     return found
 
@@ -273,29 +273,14 @@ def broadcast(seen: Seen) -> Found:
     for rank, other in enumerate(others, 1):
         if not faults and not judge.values_differ(first, other, seen.ranks, rank):
             faults += judge.broadcast_late(first, other, rank)
+        elif not faults:
+            faults += in_vain(first, other, rank)
     found.fails = sentences(faults)
     if faults:
         found.places = [(each.applied_at, "", 0) for each in first.optimizers[:1] if each.applied_at]
     count = sum(len(each.variables) + len(each.slots) for each in first.optimizers)
     found.says = f"All {count} variables of model and optimizer were set to rank 0's before the second step."
     return found
-
-
-def without_made_equal(record: Record, records: Sequence[Record]) -> Record:
-    """A record in which a variable counts as broadcast that was made equal by the first step."""
-    optimizers = []
-    for number, optimizer in enumerate(record.optimizers):
-        same = [each.optimizers[number] for each in records if number < len(each.optimizers)]
-        after = [each.weights[record.steps_per_execution : record.steps_per_execution + 1] for each in same]
-        equal = all(after) and all(each == after[0] for each in after)
-        began = {
-            name
-            for index, name in enumerate(optimizer.variables)
-            if len({each.initial[index] for each in same if index < len(each.initial)}) > 1
-        }
-        missing = [name for name in optimizer.unbroadcast_variables if not (equal and name in began)]
-        optimizers.append(replace(optimizer, unbroadcast_variables=missing))
-    return replace(record, optimizers=optimizers)
 
 
 def rate(seen: Seen) -> Found:
@@ -307,10 +292,10 @@ def rate(seen: Seen) -> Found:
         return found
     if any(record.adasum for record in records):
         halved = [scaled(record, seen.size) for record in records]
-        faults = fewest(before, halved)
+        faults = fewest(seen, halved)
         found.do = "Leave the rate as it was: Adasum scales the steps itself."
     else:
-        faults = fewest(before, records)
+        faults = fewest(seen, records)
     if faults and any(record.warms_up for record in records):
         if all(is_warming(before, record, seen.size) for record in records):
             found.unseen = "A warm-up raises the rate and was not over: give more --steps."
@@ -332,8 +317,9 @@ def rate(seen: Seen) -> Found:
     return found
 
 
-def fewest(before: Record, records: Sequence[Record]) -> list[str]:
+def fewest(seen: Seen, records: Sequence[Record]) -> list[str]:
     """The faults of the rates: the fewest, where it is not known whether the ranks share the steps."""
+    before = seen.before
     readings = [[*judge.rates_not_scaled(before, records)]]
     if any(record.stopped for record in [before, *records]) and readings[0]:
         counts = [each.steps for each in records[0].optimizers]
@@ -344,6 +330,8 @@ def fewest(before: Record, records: Sequence[Record]) -> list[str]:
             ],
         )
         divided = share_of_epoch(before, records)
+        if divided is None:
+            divided = are_divided(seen.original, seen.data)
         if divided is not True:
             readings.append([*judge.rates_not_scaled(short, records)])
     return min(readings, key=len)
@@ -442,6 +430,8 @@ def gpu(seen: Seen) -> Found:
     found.fails = sentences(judge.gpus_shared(seen.records))
     if not seen.records or not all(record.gpus for record in seen.records):
         found.unseen = "No rank started TensorFlow's devices."
+    elif not any(any(record.gpus) for record in seen.records):
+        found.fails, found.unseen = [], "The script hides all GPUs."
     simulated = "" if seen.gpus >= seen.size else " (GPUs were simulated: this machine has too few)"
     found.says = f"Each rank asked for the GPU of its own number{simulated}."
     return found

@@ -54,6 +54,17 @@ def judge_shares(original: Run, ranks: Sequence[Run], divided: bool | None) -> S
     return Shares(says="Each rank saw elements of its own, and together they are the original's epoch.")
 
 
+def are_divided(original: Run, ranks: Sequence[Run]) -> bool | None:
+    """Whether no element was seen on two ranks, so that they share an epoch; None where nobody can tell."""
+    before, records = original.record, [run.record for run in ranks if run.record]
+    if before is None or len(records) < len(ranks) or len(records) < 2:
+        return None
+    walks = [walk for kind in looks(before) if (walk := walk_of(kind, before, records))]
+    if not walks or same_batches(records):
+        return None
+    return True if max(overlap(walk) for walk in walks) <= SOME else None
+
+
 def partly(walks: Sequence[Walk], common: float, divided: bool | None) -> Shares:
     """Judge runs that ended within their first epoch."""
     if common > SOME:
@@ -114,5 +125,5 @@ def strangers(before: Record, records: Sequence[Record]) -> str:
         for rank, record in enumerate(records[1:], 1):
             rows = [row for each in record.data if look(each) == kind for _, rows in each for row in rows]
             if rows and not before.stopped and 2 * sum(row in theirs for row in rows) < len(rows):
-                return f"Rank {rank} makes random data of its own, so epochs cannot be compared."
+                return f"Rank {rank} trains on data that the original has not, so epochs cannot be compared."
     return ""

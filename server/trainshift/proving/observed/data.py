@@ -6,7 +6,6 @@ an eager tape saw that no operation had made.  Each is told by a digest of its r
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import os
 from collections.abc import Callable, Sequence
@@ -14,6 +13,7 @@ from functools import cache, wraps
 from itertools import takewhile, zip_longest
 from typing import Any
 
+from trainshift.proving.observed.digests import digest
 from trainshift.proving.observed.record import Column, Record
 
 # A process in which this is set notes its data, and keeps the seeds that its script sets.
@@ -205,4 +205,4 @@ def column(values: Any) -> Column:
     """One tensor of a batch: what its rows look like, and a digest of each."""
     look = f"{values.dtype}{values.shape[1:]}"
     rows = values if len(values) <= MOST_ROWS else values[None]
-    return look, [hashlib.blake2b(row.tobytes(), digest_size=6).hexdigest() for row in rows]
+    return look, [digest([row]) for row in rows]

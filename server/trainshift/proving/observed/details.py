@@ -43,12 +43,14 @@ class Details:
         self.progress = os.open(progress, os.O_WRONLY | os.O_CREAT, 0o644)
         self.looking = False
 
-    def note_local(self, loss: Any, gradients: Sequence[Any]) -> None:
-        """Keep what a rank computed by itself."""
+    def note_local(self, loss: Any, gradients: Sequence[Any]) -> Any:
+        """Keep what a rank computed by itself; the sample of its gradients."""
         if loss is not None and len(self.losses) < MOST_STEPS * 4:
             self.losses.append(float(loss))
+        sample = self.sample(gradients)
         if gradients:
-            self.local.append((signature(gradients), self.sample(gradients)))
+            self.local.append((signature(gradients), sample))
+        return sample
 
     def note_step(self, optimizer: int, step: int, gradients: Sequence[Any]) -> float:
         """Keep what reached an optimizer, beside what the rank had computed; the time."""

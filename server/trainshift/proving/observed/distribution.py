@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import inspect
+import math
+from functools import wraps
 from typing import Any
 
 from trainshift.proving.observed.steps import Steps
@@ -53,17 +56,63 @@ class Distribution(Steps):
         for module in ("horovod.tensorflow", "horovod.tensorflow.keras", "horovod.keras"):
             self.hook_distributed_optimizer(importlib.import_module(module))
         functions: Any = importlib.import_module("horovod.tensorflow.functions")
+        self.hook_reductions(hvd)
         hvd.DistributedGradientTape = distributed_gradient_tape
         hvd.broadcast_variables = functions.broadcast_variables = broadcast_variables
+
+    def hook_reductions(self, hvd: Any) -> None:
+        """Have noted how what Horovod reduces is put together: averaged, summed or otherwise."""
+        autograph = self.tf.__internal__.autograph
+
+        def hook(name: str) -> None:
+            original = getattr(hvd, name)
+
+            @wraps(original)
+            def reduce(values: Any, *args: Any, **kwargs: Any) -> Any:
+                given = signature.bind(values, *args, **kwargs)
+                given.apply_defaults()
+                how = manner(hvd, given.arguments)
+                for value in values if isinstance(values, (list, tuple)) else (values,):
+                    shape = self.tf.TensorShape(getattr(value, "shape", None))
+                    self.reduced.add((how, None if shape.rank is None else tuple(shape.as_list())))
+                staged = autograph.tf_convert(original, autograph.control_status_ctx())
+                return staged(values, *args, **kwargs)
+
+            signature = inspect.signature(original)
+            setattr(hvd, name, reduce)
+
+        for name in ("allreduce", "grouped_allreduce"):
+            hook(name)
 
     def hook_distributed_optimizer(self, module: Any) -> None:
         """Have the optimizers that this module of Horovod wraps counted."""
         wrap = module.DistributedOptimizer
+        adasum = importlib.import_module("horovod.tensorflow").Adasum  # Not every module has it.
 
         def distributed_optimizer(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
             self.record.wraps += 1
             self.record.double_wraps += hasattr(optimizer, "_allreduce_grads")
-            self.record.adasum |= kwargs.get("op") is not None and kwargs["op"] == module.Adasum
+            self.record.adasum |= kwargs.get("op") is not None and kwargs["op"] == adasum
             return wrap(optimizer, *args, **kwargs)
 
         module.DistributedOptimizer = distributed_optimizer
+
+
+def manner(hvd: Any, arguments: dict[str, Any]) -> str:
+    """How a reduction puts values together: `average`, `adasum`, or what else it does."""
+    operation, average = arguments["op"], arguments["average"]
+    if operation is None:
+        operation = hvd.Sum if average is False else hvd.Average
+    factors = [arguments["prescale_factor"], arguments["postscale_factor"]]
+    factor = math.prod(float(each) for each in factors) if all(map(is_number, factors)) else math.nan
+    if operation == hvd.Sum and math.isclose(factor * hvd.size(), 1.0):
+        return "average"
+    if operation == hvd.Average and not math.isclose(factor, 1.0):
+        return "scaled average"
+    names = {hvd.Average: "average", hvd.Sum: "sum", hvd.Adasum: "adasum"}
+    return names.get(operation, "another reduction")
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a plain number."""
+    return isinstance(value, (int, float))

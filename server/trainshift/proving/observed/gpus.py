@@ -10,6 +10,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable
+from itertools import takewhile
 from typing import Any
 
 FEWEST = 2
@@ -26,6 +27,7 @@ class Gpus:
         self.listed: Any = tf.config.list_physical_devices
         self.context: Any = importlib.import_module("tensorflow.python.eager.context")
         self.hidden_at_first = os.environ.get(VARIABLE)
+        self.hidden: list[str | None] = []
         self.are_real = REAL in os.environ
         self.count = 0 if self.are_real else max(FEWEST, int(os.environ.get("HOROVOD_SIZE", 1)))
         self.chosen: list[int] | None = None
@@ -35,10 +37,23 @@ class Gpus:
             for owner in (module, module.experimental):
                 self.hook_devices(owner)
         self.hook_sessions()
+        self.hook_runtime()
 
     def used(self) -> list[str]:
         """The lists of GPUs that sessions were given or, where there was none, TensorFlow's runtime."""
-        return sorted(self.sessions) or ([self.runtime_list()] if self.is_started() else [])
+        lists = sorted(self.sessions) or ([self.runtime_list()] if self.is_started() else [])
+        names = self.asked()
+        if names is None:
+            return lists
+        numbers = ([int(number) for number in each.split(",") if number] for each in lists)
+        return [",".join(names[number] for number in own if number < len(names)) for own in numbers]
+
+    def asked(self) -> list[str] | None:
+        """The GPUs that the script has asked CUDA for, in time; None where it has not."""
+        told = self.hidden[0] if self.hidden else os.environ.get(VARIABLE)
+        if told == self.hidden_at_first:
+            return None
+        return list(takewhile(lambda name: name != "-1", filter(None, (told or "").split(","))))
 
     def runtime_list(self) -> str:
         """The list of those that TensorFlow's runtime has, or will have."""
@@ -47,8 +62,8 @@ class Gpus:
 
     def there(self) -> list[Any]:
         """All that a process sees: fewer where it has asked CUDA for some."""
-        told = os.environ.get(VARIABLE)
-        count = self.count if told == self.hidden_at_first else len((told or "").split(",")) if told else 0
+        asked = self.asked()
+        count = self.count if asked is None else len(asked)
         device = self.context.PhysicalDevice
         return [device(f"/physical_device:GPU:{number}", "GPU") for number in range(min(count, self.count))]
 
@@ -109,6 +124,17 @@ class Gpus:
         """Fail as TensorFlow does, where something would change when the runtime runs."""
         if changes and self.is_started():
             raise RuntimeError(f"{what} cannot be modified after being initialized")
+
+    def hook_runtime(self) -> None:
+        """Have noted what CUDA is asked for when TensorFlow looks for devices; later it is too late."""
+        owner = self.context.Context
+        original = owner._initialize_physical_devices
+
+        def initialize(this: Any, *args: Any, **kwargs: Any) -> None:
+            self.hidden.append(os.environ.get(VARIABLE))
+            original(this, *args, **kwargs)
+
+        owner._initialize_physical_devices = initialize
 
     def hook_sessions(self) -> None:
         """Have noted which GPUs the configuration of each session names."""

@@ -18,10 +18,10 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
+from trainshift.proving.observed.digests import digest
 from trainshift.proving.observed.files import Files
 from trainshift.proving.observed.steps import FAMILIES
 from trainshift.proving.observed.surroundings import drop_xla
-from trainshift.proving.observed.values import digest
 
 # No two neighbours are further apart than an eighth.  With each there is its double, mostly its triple too:
 # what two or three ranks are given is compared with the original at the very same step.
@@ -119,11 +119,23 @@ class Observer(Files):
     def finish_details(self, directory: Path) -> None:
         """Put into the record what a person wants to see, and write the samples as details.npz."""
         if self.details and self.stopping:
+            self.record.reduced = self.reductions()
             self.record.stopped = self.stopping.is_due
             self.record.epochs = self.stopping.batches
             self.record.losses = self.details.losses
             self.record.printed_at, self.record.wrote_at = self.details.printed, self.details.wrote
             self.np.savez(directory / "details.npz", **self.details.arrays)
+
+    def reductions(self) -> list[str]:
+        """How Horovod put together what has the shape of something that is trained."""
+        trained = {number for watch in self.watches.values() for number in watch.trained}
+        shapes = [value.shape for number in trained if (value := self.value(number)) is not None]
+        found = {
+            how
+            for how, shape in self.reduced
+            if any(self.tf.TensorShape(shape).is_compatible_with(each) for each in shapes)
+        }
+        return sorted(found)
 
     def sample(self, schedule: Any) -> dict[str, float]:
         """What an optimizer's schedule gives at a few steps; empty if it has a constant rate."""

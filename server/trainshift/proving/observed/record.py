@@ -68,10 +68,10 @@ class Record:
     sessions were given or, where there was none, TensorFlow's runtime; of those that are not there.
     `stopped` says that the training was ended after as many steps as were asked for, `error_after` what
     then went wrong.  `warms_up` says that a callback of Horovod's raises the rate, `adasum` that
-    gradients are combined so; `shards` counts the datasets of which a share was taken. `epochs` are the
-    numbers of batches in one epoch, of each training that tells; `losses` and `rows` are those of each
-    time that gradients were taken; `printed_at` and `wrote_at` the lines of the script (FILE:LINE) that
-    did.
+    gradients are combined so; `reduced` says how Horovod puts gradients together; `shards` counts the
+    datasets of which a share was taken. `epochs` are the numbers of batches in one epoch, of each
+    training that tells; `losses` and `rows` are those of each time that gradients
+    were taken; `printed_at` and `wrote_at` the lines of the script (FILE:LINE) that did.
     """
 
     error: str = ""
@@ -93,6 +93,7 @@ class Record:
     error_after: str = ""
     warms_up: bool = False
     adasum: bool = False
+    reduced: list[str] = field(default_factory=list)
     shards: int = 0
     epochs: list[int] = field(default_factory=list)
     losses: list[float] = field(default_factory=list)

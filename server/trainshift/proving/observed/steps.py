@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from functools import wraps
 from typing import Any
 
-from trainshift.proving.observed.values import Executed, Values, digest
+from trainshift.proving.observed.digests import digest
+from trainshift.proving.observed.values import Executed, Values
 
 # Of each family of optimizers the class that applies gradients.
 FAMILIES = (
@@ -193,10 +194,10 @@ class Steps(Values):
         parts = self.dense(target) if self.details else []
 
         def note(*values: Any) -> None:
-            losses, own = values[: len(parts)], values[len(parts) :]
-            self.record.local_gradients.append(digest(own))
+            losses, own = values[: len(parts)], [*values[len(parts) :]]
             if self.details:
-                self.details.note_local(sum(losses) if losses else None, own)
+                own = [self.details.note_local(sum(losses) if losses else None, own)]
+            self.record.local_gradients.append(digest(own))
 
         losses = [tf.reduce_mean(tf.cast(part, tf.float32)) for part in parts]
         return self.observe(note, [*losses, *self.dense(gradients)])

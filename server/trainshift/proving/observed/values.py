@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
-import importlib
 import os
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import cache
 from typing import Any, NamedTuple
 
 from trainshift.proving.observed.data import VARIABLE, DataHooks
 from trainshift.proving.observed.details import Details
+from trainshift.proving.observed.digests import digest
 from trainshift.proving.observed.gpus import Gpus
 from trainshift.proving.observed.record import OptimizerRecord, Record
 from trainshift.proving.observed.stopping import Stopping
-
-# Arrays of so many bytes are folded, so many words at a time.
-LARGE = 4096
-MULTIPLIER = 0xD6E8FEB86659FD93
 
 
 class Numbers:
@@ -96,6 +90,7 @@ class Values:
         self.watches: dict[int, Watch] = {}
         self.made: dict[int, str] = {}
         self.broadcast: set[int] = set()
+        self.reduced: set[tuple[str, tuple[int | None, ...] | None]] = set()
         self.initial: dict[int, str | None] = {}
         self.session_values: dict[int, Any] = {}
         self.executed: list[Executed] = []
@@ -201,34 +196,3 @@ class Values:
                 rate = optimizer._learning_rate
                 rate = rate(optimizer.iterations - 1) if callable(rate) else rate
         return tf.cast(tf.convert_to_tensor(rate), tf.float64)
-
-
-def digest(values: Sequence[Any]) -> str:
-    """A short text that is equal for equal arrays, and for others only by chance."""
-    total = hashlib.blake2b(digest_size=8)
-    for value in values:
-        total.update(
-            folded(value) if value.nbytes >= LARGE and value.dtype.kind in "fiu" else value.tobytes()
-        )
-    return total.hexdigest()
-
-
-def folded(value: Any) -> bytes:
-    """A few bytes for a large array, in which each word counts by its place; hashing it all takes long."""
-    numpy: Any = importlib.import_module("numpy")
-    data = numpy.ascontiguousarray(value).reshape(-1).view("u1")
-    words = data[: len(data) // 8 * 8].view("u8")
-    total = 0
-    for start in range(0, len(words), LARGE):
-        part = words[start : start + LARGE]
-        own = int((part * ramp()[: len(part)]).sum(dtype="u8"))
-        total = (total * MULTIPLIER + own) % (1 << 64)
-    found: bytes = total.to_bytes(8, "big") + data[len(words) * 8 :].tobytes()
-    return found
-
-
-@cache
-def ramp() -> Any:
-    """A factor for each place, odd, so that a change of any word changes the sum."""
-    numpy: Any = importlib.import_module("numpy")
-    return (numpy.arange(LARGE, dtype="u8") * numpy.uint64(0x9E3779B97F4A7C15)) | numpy.uint64(1)

@@ -1,0 +1,143 @@
+"""What the claims say of runs that are made up here; nothing is run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy
+import pytest
+
+from trainshift.proving.judging.claims import claims
+from trainshift.proving.judging.seen import Claim, Seen
+from trainshift.proving.observed.record import OptimizerRecord, Record, Run
+
+STEPS = 6
+RANKS = 2
+
+
+def record(rank: int, **changes: Any) -> Record:
+    """What a rank wrote down that began with weights of its own, and got the others' in the first step."""
+    steps = [str(step) for step in range(STEPS)]
+    optimizer = OptimizerRecord(
+        "SGD",
+        rates=[0.2] * STEPS,
+        gradients=steps,
+        weights=[f"{rank}", *steps[1:]],
+        variables=["kernel", "bias"],
+        slots=["m"],
+        initial=[f"kernel {rank}", "zeros"],
+        final=["kernel", "bias"],
+        number=1,
+    )
+    own = {name: changes.pop(name) for name in [*changes] if hasattr(optimizer, name)}
+    return replace(
+        Record(
+            optimizers=[replace(optimizer, **own)],
+            local_gradients=[f"{rank} {step}" for step in steps],
+            broadcasts=[["kernel", "bias", "m"]],
+            wraps=1,
+            reduced=["average"],
+            gpus=[str(rank)],
+        ),
+        **changes,
+    )
+
+
+def run(written: Record, values: float = 1.0) -> Run:
+    """A process that ended well."""
+    arrays = {f"0/{kind}/0": numpy.array([values]) for kind in ("variables", "slots")}
+    arrays["0/variables/1"] = numpy.array([values])
+    return Run(0, "", "", "", "", (), written, arrays)
+
+
+def arrays(factors: Sequence[float], noise: float = 0.0) -> list[dict[str, Any]]:
+    """The samples of two ranks: what reached an optimizer is so many times the mean of their gradients."""
+    own = [numpy.array([1.0, 2.0, 3.0]), numpy.array([3.0, 1.0, 0.0])]
+    mean, off = (own[0] + own[1]) / 2, numpy.array([1.0, -1.0, 0.0]) * noise
+    return [
+        {
+            name: value
+            for step, factor in enumerate(factors)
+            for name, value in (
+                (f"1/local/{step}", gradient.astype("f4")),
+                (f"1/gradients/{step}", (factor * mean + off).astype("f4")),
+            )
+        }
+        for gradient in own
+    ]
+
+
+def judged(ranks: Sequence[Run], samples: Sequence[Any] = ()) -> dict[str, Claim]:
+    """The claims on a training by so many ranks, by their ids."""
+    before = record(0, rates=[0.1] * STEPS * RANKS, gpus=["0"])
+    return {claim.id: claim for claim in claims(Seen(run(before), ranks, arrays=samples, limit=STEPS))}
+
+
+def pair(**changes: Any) -> list[Run]:
+    """Two ranks that wrote down the same, but for what always differs."""
+    return [run(record(rank, **changes)) for rank in range(RANKS)]
+
+
+def test_what_is_right_holds() -> None:
+    found = judged(pair(), arrays([1.0] * STEPS))
+    for name in ("ends", "weights", "averaged", "broadcast", "rate", "gpu"):
+        assert found[name].verdict == "holds", found[name]
+
+
+@pytest.mark.parametrize(
+    ("factors", "noise", "reduced", "verdict"),
+    [
+        ([1.0] * STEPS, 0, ["average"], "holds"),
+        ([1.0] * STEPS, 0, ["sum"], "holds"),
+        ([2.0] * STEPS, 0, ["sum"], "fails"),
+        ([1.0, 1.0, 2.0, 2.0, 2.0, 2.0], 0, ["average", "sum"], "fails"),
+        ([0.5] * STEPS, 0, ["average"], "fails"),
+        # What is clipped has the direction of the mean; what is changed otherwise has not.
+        ([1.0, 0.7, 0.4, 0.6, 0.3, 0.9], 0, ["average"], "holds"),
+        ([1.0, 0.7, 0.4, 0.6, 0.3, 0.9], 0, ["sum"], "not seen"),
+        ([1.0] * STEPS, 2, ["average"], "holds"),
+        ([1.0] * STEPS, 2, ["average", "scaled average"], "not seen"),
+        ([1.0] * STEPS, 2, ["sum"], "not seen"),
+        ([1.0] * STEPS, 2, [], "not seen"),
+    ],
+)
+def test_what_reached_the_optimizer(
+    factors: list[float], noise: float, reduced: list[str], verdict: str
+) -> None:
+    assert judged(pair(reduced=reduced), arrays(factors, noise))["averaged"].verdict == verdict
+
+
+def test_what_is_never_compared_does_not_hold_by_a_wrap() -> None:
+    assert judged(pair(reduced=[]))["averaged"].verdict == "not seen"
+    assert judged(pair(reduced=["sum"]))["averaged"].verdict == "not seen"
+
+
+def test_a_broadcast_that_is_undone() -> None:
+    undone = [run(record(rank, weights=[f"{rank} {step}" for step in range(STEPS)]), rank) for rank in (0, 1)]
+    found = judged(undone, arrays([1.0] * STEPS))
+    assert (found["weights"].verdict, found["broadcast"].verdict) == ("fails", "fails")
+    later = ["0", "1", "2", "3"]
+    apart = [run(record(rank, weights=[*later, f"{rank}", f"{rank}"]), rank) for rank in (0, 1)]
+    found = judged(apart, arrays([1.0] * STEPS))
+    assert (found["weights"].verdict, found["broadcast"].verdict) == ("fails", "holds")
+
+
+def test_weights_that_are_made_equal_without_a_broadcast() -> None:
+    missing = {"unbroadcast_variables": ["kernel", "bias"], "unbroadcast_slots": ["m"]}
+    assert judged(pair(**missing, broadcasts=[]))["broadcast"].verdict == "holds"
+    assert judged(pair(**missing))["broadcast"].verdict == "fails"
+    alike = {"initial": ["kernel", "zeros"], "weights": [*map(str, range(STEPS))]}
+    assert judged(pair(**missing, **alike, broadcasts=[]))["broadcast"].verdict == "fails"
+
+
+def test_ranks_that_hide_all_gpus() -> None:
+    assert judged(pair(gpus=[""]))["gpu"].verdict == "not seen"
+    assert judged(pair(gpus=["0"]))["gpu"].verdict == "fails"
+
+
+def test_a_rank_without_an_optimizer() -> None:
+    found = judged([run(record(0)), run(record(1, optimizers=[]))])
+    assert found["ends"].verdict == "fails"
+    assert "holds" not in {found[name].verdict for name in ("weights", "averaged", "broadcast", "rate")}
