@@ -20,7 +20,7 @@ from trainshift.cli.options import (
 )
 from trainshift.core.choices import CHOICES, Value
 
-_WAY_OUT = "--keras 3 converts loops with a GradientTape for it"
+_WAY_OUT = "leave out --keras 2 to convert for it"
 
 
 class _Line(click.ParamType):  # type: ignore[type-arg,unused-ignore]

@@ -13,7 +13,7 @@ Value: TypeAlias = "bool | int | str"
 
 AVERAGE, ADASUM = "average", "adasum"
 NONE, FP16 = "none", "fp16"
-KERAS_2, KERAS_3 = "2", "3"
+KERAS_AUTO, KERAS_2, KERAS_3 = "auto", "2", "3"
 
 
 def _choice(default: Any, says: str, **values: str) -> Any:
@@ -51,14 +51,17 @@ class Choices:
         False, "Whether each rank draws random numbers of its own where a script fixes its seeds."
     )
     keras: str = _choice(
-        KERAS_2,
+        KERAS_AUTO,
         "Which Keras the result is written for.",
         **{
+            KERAS_AUTO: "The one that the project's requirements or the script ask for, else Keras 2.",
             KERAS_2: "TensorFlow 2.12 to 2.15.",
-            KERAS_3: "TensorFlow 2.16 to 2.21, for GradientTape loops only; other loops are refused.",
+            KERAS_3: "TensorFlow 2.16 to 2.21.",
         },
     )
     divide_data: bool = _choice(True, "Whether the ranks share the data, so that an epoch stays an epoch.")
+    why_keras: str = ""
+    """What asks for the Keras that the result is written for, where nobody chose it: no choice itself."""
 
 
 class Choice(NamedTuple):
@@ -97,6 +100,8 @@ class Choice(NamedTuple):
 
 def _all() -> Iterator[Choice]:
     for each in fields(Choices):
+        if not each.metadata:
+            continue
         key, default = each.name.replace("_", "-"), getattr(Choices(), each.name)
         yield Choice(key, each.name, default, each.metadata["says"], each.metadata["values"])
 

@@ -307,7 +307,7 @@ def judge(
         return result
     if settings.is_on(UNSUPPORTED_VERSION.code) and program.fact(Loops).own:
         runtime = demanded()
-        if runtime is not None and runtime.refusal(keras3=settings.choices.keras == KERAS_3):
+        if runtime is not None and runtime.refusal(keras3=runtime.settled(settings.choices).keras == KERAS_3):
             from trainshift.engine.versions.unsupported import unsupported
 
             found = (*result.found, unsupported(program, runtime))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from trainshift.core.choices import KERAS_3, Choices
+from trainshift.core.choices import Choices
 from trainshift.core.names.libraries import is_common
 from trainshift.core.names.script import Script, read_script
 from trainshift.core.names.workspace import MOST_CONVERTED
@@ -23,6 +23,7 @@ from trainshift.engine.own_codes import SYNTAX_ERROR, UNSUPPORTED_VERSION
 from trainshift.engine.programs import KeptClaims, analyze_program
 from trainshift.engine.versions.runtime import Runtime
 from trainshift.engine.workspace import ParsedFiles, read_linked
+from trainshift.rewriting.target import Target
 
 _TOGETHER = "the strategy is used in several files; convert the whole program"
 MAGIC_IN_THE_WAY = "a statement that has to change shares its line with a magic; give it a line of its own"
@@ -117,6 +118,7 @@ def convert(
     Never raises for bad input: a script that does not parse is REFUSED with its position.
     """
     at = ("", line) if line is not None else None
+    choices = _settled(choices, runtime)
     return _convert(
         text, read_script, at, None, runtime, None, lambda script: analyze_script(script, choices=choices)
     )
@@ -139,6 +141,7 @@ def convert_program(
     one statement alone; `only`, unless it is "", is the path of one file whose part alone is converted.
     `claims` are those of other programs, kept for a run that converts many; `choices` are those for this one.
     """
+    choices = _settled(choices, runtime)
     rivals = claims or KeptClaims(files, lambda path: choices or Choices())
     return _convert(
         text,
@@ -149,6 +152,11 @@ def convert_program(
         files,
         lambda script: analyze_program(script, files, claims=rivals.of, choices=choices),
     )
+
+
+def _settled(choices: Choices | None, runtime: Runtime | None) -> Choices | None:
+    """The choices, for the versions that are declared."""
+    return runtime.settled(choices or Choices()) if runtime is not None else choices
 
 
 def _convert(
@@ -284,7 +292,7 @@ def obstacle(analysis: Analysis, runtime: Runtime | None = None) -> Conversion |
         runtime.refusal(
             estimator=Pattern.ESTIMATOR in patterns,
             fit=Pattern.OPTIMIZER in patterns,
-            keras3=analysis.program.choices.keras == KERAS_3,
+            keras3=analysis.read.fact(Target).is_keras3,
         )
         if runtime is not None
         else ""

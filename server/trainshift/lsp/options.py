@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from trainshift.core.choices import CHOICES
+from trainshift.core.choices import CHOICES, Choices
 from trainshift.core.text.source import Source
 from trainshift.engine.own_codes import SYNTAX_ERROR
 from trainshift.engine.settings import Settings, SettingsError, read_settings
@@ -127,3 +127,9 @@ class Rules:
     files: object = None
     source_of: Callable[[str], Source | None] = field(default=lambda path: None, compare=False)
     runtime: Callable[[], Runtime | None] = field(default=lambda: None, compare=False)
+
+    @property
+    def choices(self) -> Choices:
+        """What was chosen of a conversion, or the project asks for."""
+        runtime = self.runtime()
+        return runtime.settled(self.settings.choices) if runtime is not None else self.settings.choices

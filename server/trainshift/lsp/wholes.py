@@ -95,7 +95,7 @@ class Wholes:
             # As long as nobody has looked which programs there are, no other one has a say.
             return whole_of(
                 script,
-                lambda each: analyze_script(each, pause, choices=program.rules.settings.choices),
+                lambda each: analyze_script(each, pause, choices=program.rules.choices),
                 self._files,
                 program.rules.runtime,
             )
@@ -108,7 +108,7 @@ class Wholes:
                 self._files,
                 pause,
                 claims=lambda start: self._claims_of(start, pause),
-                choices=rules.settings.choices,
+                choices=rules.choices,
             )
 
         whole = self._kept[script.path] = whole_of(script, analyze, self._files, rules.runtime)
@@ -125,7 +125,7 @@ class Wholes:
                     found = claims_of(analysis)
                     paths |= kept.paths | kept.sources.keys()
                 else:
-                    choices = self._rules_of(start).settings.choices
+                    choices = self._rules_of(start).choices
                     found = claims_from(start, self._files, choices, pause)
             known = self._claims[start] = found, frozenset(paths)
         self._files.note(known[1])

@@ -17,7 +17,7 @@ from trainshift.core.names import api
 from trainshift.core.names.script import Script
 from trainshift.core.names.values import Instance, UserInstance, Value
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Site, Statement, arguments
+from trainshift.core.text.facts import Site, Statement, arguments, dotted
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod, is_first_value
 from trainshift.core.training.loops import Loops
@@ -65,12 +65,17 @@ class Flags:
             step
             for step in self._program.fact(Steps).steps
             if (step.gradients or (step.reduced and self._program.fact(Steps).tapes) or step.site in taped)
-            and not (
-                is_compiled_optimizer(step) and self._program.fact(Executions).custom_model(step.site.scope)
-            )
+            and not self._is_served(step)
         ]
         steps += self._program.fact(Fits).steps
         return sorted(steps, key=lambda step: self._script.span(step.site.node, step.site))
+
+    def _is_served(self, step: Step) -> bool:
+        """Whether the callback of `fit` broadcasts what a step trains; for Keras 3 all the model holds."""
+        held = dotted(step.receiver).startswith("self.") and self._target.is_keras3
+        return (held or is_compiled_optimizer(step)) and bool(
+            self._program.fact(Executions).custom_model(step.site.scope)
+        )
 
     @cached_property
     def needed(self) -> list[Flag]:

@@ -83,6 +83,10 @@ class Lists(ABC):
     def _own_role(self, cls: Scope, bases: frozenset[str]) -> Role:
         """The role of a class of the script's own, which has these bases in libraries."""
 
+    def _stands_in_for(self, value: Value) -> str:
+        """What of Horovod's own the script's does the work of; "" for nothing."""
+        return ""
+
     def _role(self, value: Value) -> Role:
         """The role of one value that a member may have."""
         if isinstance(value, Instance):
@@ -93,6 +97,8 @@ class Lists(ABC):
                 return Role.WRITES
             return Role.STEERS if self._steers(name) else Role.UNKNOWN
         if isinstance(value, UserInstance):
+            if self._stands_in_for(value):
+                return Role.HOROVOD
             return self._own_role(value.scope, frozenset(self._names.library_bases(value.scope)))
         return Role.UNKNOWN
 
@@ -115,7 +121,7 @@ class Lists(ABC):
         role = roles.pop() if len(roles) == 1 else Role.UNKNOWN if Role.UNKNOWN in roles else Role.STEERS
         if role is Role.WRITES and does_more(element.node):
             role = Role.STEERS  # What it binds or awaits every rank may need.
-        names = sorted({name for value in values if (name := _class_name(value))})
+        names = sorted({name for each in values if (name := self._stands_in_for(each) or _class_name(each))})
         if not names:
             shown = element.node.func if isinstance(element.node, ast.Call) else element.node
             names = [last_name(shown) or ast.unparse(shown)]

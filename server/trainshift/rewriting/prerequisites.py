@@ -26,6 +26,7 @@ from trainshift.rewriting.flags import SET, Flag, Flags
 from trainshift.rewriting.import_effects import ImportEffects
 from trainshift.rewriting.keras.batch_norms import BatchNorms
 from trainshift.rewriting.keras.fits import Fits
+from trainshift.rewriting.keras.helpers import Helpers
 from trainshift.rewriting.pinning import Pinning
 from trainshift.rewriting.ranks.guard_forms import Form, RootCall
 from trainshift.rewriting.ranks.root_only import RootOnly
@@ -52,6 +53,7 @@ class Prerequisites:
         self._script = program.script
         self._horovod = program.fact(Horovod)
         self._layout = program.fact(Layout)
+        self._helpers = program.fact(Helpers)
 
     @cached_property
     def _root_calls(self) -> list[RootCall]:
@@ -115,6 +117,8 @@ class Prerequisites:
     @cached_property
     def needs(self) -> frozenset[str]:
         """The modules of Horovod that the rewritten program uses."""
+        if self._whole.fact(Target).is_keras3:
+            return frozenset({TENSORFLOW})
         patterns = {loop.pattern for loop in self._whole.fact(Loops).own}
         keras = {KERAS} if Pattern.OPTIMIZER in patterns else set()
         reloads = any(call.form is Form.RELOAD for call in self._whole.fact(RootOnly).calls)
@@ -137,6 +141,7 @@ class Prerequisites:
         if imports := self._missing_imports(said, starts, pinned):
             edits += self._insert_imports(imports)
         missing = [f"{name} = {value}" for name, value in flags if name not in self._script.module_bindings]
+        missing += self._helpers.lines(self.tf, self.hvd, self._layout.unit) if self._helpers.names else []
         if not starts:
             pinning = [] if pinned else self._pinning()
             edits += self._insert_block([f"{self.hvd}.init()", *pinning, *missing])
@@ -162,8 +167,9 @@ class Prerequisites:
         return done or not self._whole.fact(Loops).runs_eagerly
 
     def is_named_in(self, said: frozenset[str]) -> bool:
-        """Whether code that is inserted into the file uses Horovod, or a flag."""
-        return not said.isdisjoint({*self.modules.values(), *(flag.name for flag in self._flags)})
+        """Whether code that is inserted into the file uses Horovod, a flag, or a helper."""
+        ours = {*(flag.name for flag in self._flags), *self._helpers.names.values()}
+        return not said.isdisjoint({*self.modules.values(), *ours})
 
     @cached_property
     def _flags(self) -> list[Flag]:
@@ -178,7 +184,7 @@ class Prerequisites:
             imports.append("import os" if self.os == "os" else f"import os as {self.os}")
         # What is imported below other statements is soon enough for a script that sets Horovod up itself.
         soon_enough = self._is_named_later or (starts and pinned and self.tf in self._script.module_bindings)
-        named = said is None or not pinned or self.tf in said
+        named = said is None or not pinned or self.tf in said or bool(self._helpers.names)
         if self._tensorflow[1] is None and not soon_enough and named:
             imports.append(f"import tensorflow as {self.tf}")
         imports += [

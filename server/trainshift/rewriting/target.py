@@ -6,20 +6,45 @@ does not, nor a broadcast of Keras' own variables, whose `value` is what TensorF
 
 from __future__ import annotations
 
-from trainshift.core.choices import KERAS_3
+from trainshift.core.choices import KERAS_2, KERAS_3, KERAS_AUTO
+from trainshift.core.lazy import cached_property
 from trainshift.core.program import Program
+from trainshift.rewriting.keras_signs import KerasSigns
 
 
 class Target:
     """What the result of one program is written for."""
 
     def __init__(self, program: Program) -> None:
+        self._program = program
         self._choices = program.choices
 
-    @property
+    @cached_property
     def is_keras3(self) -> bool:
         """Whether it is Keras 3; else it is Keras 2."""
-        return self._choices.keras == KERAS_3
+        return self._keras[0] == KERAS_3
+
+    @property
+    def why(self) -> str:
+        """What it is written for Keras 3 for, where nobody chose that; "" for Keras 2."""
+        return self._keras[1] if self.is_keras3 else ""
+
+    @property
+    def against(self) -> str:
+        """What speaks against the Keras that it is written for; "" if nothing is seen."""
+        signs = self._program.fact(KerasSigns)
+        sign = signs.of_2 if self.is_keras3 else None
+        return sign.told if sign is not None else ""
+
+    @cached_property
+    def _keras(self) -> tuple[str, str]:
+        """Which Keras, and what asks for it: a person, the project, or the script's own signs."""
+        if self._choices.keras != KERAS_AUTO:
+            return self._choices.keras, self._choices.why_keras
+        signs = self._program.whole.fact(KerasSigns)
+        if signs.of_2 is None and signs.of_3 is not None:
+            return KERAS_3, signs.of_3.told
+        return KERAS_2, ""
 
     def of_model(self, model: str, tf: str) -> str:
         """The variables of a model that a broadcast is given; `tf` is the name of TensorFlow's module."""

@@ -34,6 +34,7 @@ from trainshift.core.text.edit import Change, Remark
 from trainshift.core.text.source import Span
 from trainshift.core.training.loops import Loops
 from trainshift.rewriting.prerequisites import Prerequisites
+from trainshift.rewriting.target import Target
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
 _STRATEGY = "this branch uses tf.distribute and is left as it is; do not run it with Horovod"
@@ -46,6 +47,7 @@ def propose(program: Program) -> Proposals:
     """
     for site in program.fact(Loops).beside_strategies:
         yield Remark("HV01", program.script.statement_span(site.statement), _STRATEGY)
+    target_of = program.fact(Target)
     for file in program.files:
         prerequisites = file.fact(Prerequisites)
         if not prerequisites.edits():
@@ -55,7 +57,12 @@ def propose(program: Program) -> Proposals:
         target = program.script.statement_span(anchor) if anchor is not None else Span(start, start)
         started = start == 0
         title = "Import and start Horovod, one GPU per rank" if started else "Import and start Horovod"
-        yield Change("HV01", title, target, ())
+        why = target_of.why if started else ""
+        decisions = (f"written for Keras 3, because {why}",) if why else ()
+        doubts = (
+            (f"written for Keras 3, but {against}",) if started and (against := target_of.against) else ()
+        )
+        yield Change("HV01", title, target, (), doubts=doubts, decisions=decisions)
 
 
 RULE = Transform(

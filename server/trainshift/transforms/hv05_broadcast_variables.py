@@ -41,7 +41,7 @@ from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit, Side, Withheld
 from trainshift.core.text.facts import Scope, Statement, last_name
 from trainshift.core.training.executions import Executions
-from trainshift.core.training.steps import Step, Steps, is_plain
+from trainshift.core.training.steps import APPLY, Step, Steps, is_plain
 from trainshift.rewriting.flags import PAIRS_KEY, Flag, Flags
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.target import Target
@@ -73,6 +73,8 @@ def _reason_against(step: Step) -> str:
         return "apply_gradients is in the head of a block; give it a statement of its own"
     if position in ("inside", "header") and not step.models:
         return "apply_gradients is part of a larger expression; give it a statement of its own"
+    if step.site.name == APPLY and not step.models and (step.variables is None or not is_plain(step.variables)):
+        return "the variables of this step are not a plain name; assign them to a variable first"
     if step.pairs is None and not step.on_batch:
         return "the gradients and variables are hidden in * or ** arguments"
     return ""
@@ -82,7 +84,7 @@ def _reason_on_keras3(program: Program, flag: Flag) -> str:
     """What a flag that is a variable cannot do."""
     if not program.fact(Target).is_keras3:
         return ""
-    if flag.key is not None:
+    if flag.key == PAIRS_KEY or (flag.key is not None and flag.step.traced):
         return "for Keras 3 a step must serve one optimizer, made in the file that is started"
     if not program.fact(Executions).has_autograph(flag.step.site.scope):
         return "for Keras 3 the broadcast needs AutoGraph; remove autograph=False"
@@ -104,7 +106,9 @@ def _change(program: Program, flag: Flag) -> Change:
     edits: list[Edit] = []
     tf, target_of = program.at(step.site).fact(Prerequisites).tf, program.fact(Target)
     variables = [target_of.of_model(script.text(model, step.site), tf) for model in step.models]
-    if not variables:
+    if not variables and step.variables is not None:
+        variables = [target_of.known(script.text(step.variables, step.site), tf)]
+    elif not variables:
         assert step.pairs is not None
         name = _pairs_name(program, step)
         variables = [f"[variable for _, variable in {name}]"]
@@ -131,9 +135,9 @@ def _block(program: Program, flag: Flag, variables: list[str]) -> list[str]:
     names = program.at(flag.step.site).fact(Prerequisites)
     hvd, unit = names.hvd, program.fact(Layout).unit_at(flag.step.statement)
     calls = [f"{hvd}.broadcast_variables({each}, root_rank=0)" for each in variables]
-    if program.fact(Target).is_keras3:
+    if program.fact(Target).is_keras3 and flag.key is None:
         return [f"if not {flag.name}:", *(unit + call for call in calls), f"{unit}{flag.name}.assign(True)"]
-    if flag.step.site.scope.function() is not None:
+    if flag.step.site.scope.function() is not None and not program.fact(Target).is_keras3:
         calls = [f"with {names.tf}.init_scope():", *(unit + call for call in calls)]
     if flag.key is None:
         test, done = f"if not {flag.name}:", f"{flag.name} = True"

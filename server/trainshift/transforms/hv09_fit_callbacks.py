@@ -30,25 +30,25 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core import tables
 from trainshift.core.layout import Layout
-from trainshift.core.names import api
-from trainshift.core.names.values import Instance
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit, Withheld
-from trainshift.core.text.facts import Site, argument
+from trainshift.core.text.facts import Site
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.own_horovod import BROADCAST
 from trainshift.rewriting.data.divided_data import DividedData
 from trainshift.rewriting.edits.list_edits import keep_to_root, left, placed, put_first, run, titled
 from trainshift.rewriting.edits.rank_guards import guard_changes, only_argument
-from trainshift.rewriting.keras.callbacks import AVERAGE, BROADCAST, CallbackLists, Callbacks
+from trainshift.rewriting.keras.callbacks import CallbackLists, Callbacks
 from trainshift.rewriting.keras.fits import Fit, hides
+from trainshift.rewriting.keras.helpers import Helpers
 from trainshift.rewriting.keras.warm_ups import WARM_UP, WarmUps
 from trainshift.rewriting.list_roles import Role
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.ranks.guard_forms import Form, RootCall, RootKind
 from trainshift.rewriting.ranks.root_only import verbosity
+from trainshift.rewriting.target import Target
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
 
@@ -85,18 +85,13 @@ def _fit(program: Program, callbacks: Callbacks) -> Change | Withheld | None:
         return Withheld("HV09", span, reason, True)
     edits: list[Edit] = []
     added: dict[str, str] = {}
-    if not callbacks.has(BROADCAST) and not program.fact(Horovod).is_elastic:
-        first = [f"{program.at(site).fact(Prerequisites).hvd_keras}.callbacks.{BROADCAST}(0)"]
-        if callbacks.reads_metrics and not callbacks.has(AVERAGE):
-            first.append(f"{program.at(site).fact(Prerequisites).hvd_keras}.callbacks.{AVERAGE}()")
-        if _warms_up(program, callbacks):
-            first.append(_warm_up(program, callbacks.fit))
-        if callbacks.given is None:
-            added["callbacks"] = f"[{', '.join(first)}]"
-        else:
-            edits += put_first(program, callbacks, site, first, flattens=True)
-    elif _lacks_average(program, callbacks):
-        first = [f"{program.at(site).fact(Prerequisites).hvd_keras}.callbacks.{AVERAGE}()"]
+    missing = program.fact(CallbackLists).missing(callbacks)
+    first = [_made(program, site, each) for each in missing]
+    if BROADCAST in missing and _warms_up(program, callbacks):
+        first.append(_warm_up(program, callbacks.fit))
+    if first and callbacks.given is None:
+        added["callbacks"] = f"[{', '.join(first)}]"
+    elif first:
         edits += put_first(program, callbacks, site, first, flattens=True)
     given = callbacks.fit.given("verbose")
     if program.fact(Horovod).site_on_root(site):
@@ -120,34 +115,12 @@ def _fit(program: Program, callbacks: Callbacks) -> Change | Withheld | None:
     )
 
 
-def _lacks_average(program: Program, callbacks: Callbacks) -> bool:
-    """Whether a callback that is seen steers training by metrics which each rank has its own of.
-
-    Those of data that all ranks validate on are the same.
-    """
-    if callbacks.given is None or callbacks.has(AVERAGE):
-        return False
-    site, shared = callbacks.fit.site, callbacks.fit.given("validation_data")
-    own = shared is not None and program.fact(Horovod).pinned(shared, site.scope, site.statement)
-    values = [
-        value
-        for each in callbacks.members
-        for value in program.names.values(each.element.node, each.element.scope, each.element.statement)
-    ]
-    return any(
-        isinstance(value, Instance)
-        and (api.canonical(value.cls) or value.cls) in tables.DECIDING_CALLBACKS
-        and (own or not _validates(value))
-        for value in values
-    )
-
-
-def _validates(callback: Instance) -> bool:
-    """Whether a callback looks at a metric of the validation."""
-    if callback.cls.endswith("TerminateOnNaN"):
-        return False
-    monitored = argument(callback.node, 0, "monitor")
-    return not isinstance(monitored, ast.Constant) or str(monitored.value).startswith("val_")
+def _made(program: Program, site: Site, name: str) -> str:
+    """The call that makes one of Horovod's callbacks, or what stands in for it on Keras 3."""
+    if program.fact(Target).is_keras3:
+        return f"{program.at(site).fact(Helpers).names[name]}()"
+    given = "0" if name == BROADCAST else ""
+    return f"{program.at(site).fact(Prerequisites).hvd_keras}.callbacks.{name}({given})"
 
 
 def _warms_up(program: Program, callbacks: Callbacks) -> bool:

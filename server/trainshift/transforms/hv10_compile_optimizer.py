@@ -36,14 +36,19 @@ from trainshift.core.text.expressions import comments, handed_to
 from trainshift.core.text.facts import Site
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import is_plain
+from trainshift.rewriting.keras.compiled import Compiled, model_of
 from trainshift.rewriting.keras.fits import Compile, Fits, method_argument
+from trainshift.rewriting.keras.helpers import DISTRIBUTE, Helpers
 from trainshift.rewriting.keras.wraps import Named, Unnamed, Wrap, Wraps
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.reductions import Form, Reductions
+from trainshift.rewriting.target import Target
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
 _BASE = "optimizer"
 _OURS = re.compile(rf"{_BASE}(_\d+)?")
+_TITLE_3 = "Average the gradients of the compiled model over all ranks"
+_TITLE_XLA = "Do without XLA, which knows no Horovod"
 _TITLE = "Compile with an optimizer that averages the gradients over all ranks"
 
 
@@ -59,6 +64,13 @@ def propose(program: Program) -> Proposals:
             yield change
     for unnamed in program.fact(Wraps).unnamed:
         yield _get(program, unnamed)
+    if program.fact(Target).is_keras3:
+        for compile in program.fact(Compiled).to_distribute:
+            helper = program.at(compile.site).fact(Helpers).names[DISTRIBUTE]
+            yield _after(program, compile, f"{helper}({{model}})", _TITLE_3)
+        for compile in program.fact(Compiled).to_run_without_xla:
+            yield _after(program, compile, "{model}.jit_compile = False", _TITLE_XLA)
+        return
     for compile in program.fact(Fits).compiles:
         compiled = method_argument(compile.site, "jit_compile")
         if isinstance(compiled, ast.Constant) and compiled.value is True:
@@ -93,6 +105,23 @@ def _wrap(program: Program, wrap: Wrap, compile: Compile) -> Change | Withheld:
     return Change("HV10", _TITLE, statement, edits, requires, doubts, decisions)
 
 
+def _after(program: Program, compile: Compile, line: str, title: str) -> Change | Withheld:
+    """A line below a `compile`, for Keras 3; the model is told by `{model}` in it."""
+    site, script, model = compile.site, program.script, model_of(compile)
+    target = script.statement_span(site.statement)
+    if not _is_statement(site) or site.in_fstring:
+        return Withheld("HV10", target, "compile is part of a larger statement; give it one of its own", True)
+    if not is_plain(model):
+        return Withheld("HV10", target, "the model is not a plain name; assign it to a variable first", True)
+    layout = program.fact(Layout)
+    edits = (layout.after(site.statement, [line.format(model=script.text(model, site))]),)
+    decisions = list(program.fact(Reductions).decisions(Form.TAPE)) if title == _TITLE_3 else []
+    if given := method_argument(site, "jit_compile"):
+        if not (isinstance(given, ast.Constant) and given.value in (False, "auto")):
+            decisions.append("jit_compile is switched off, since XLA knows no Horovod")
+    return Change("HV10", title, target, edits, layout.isolate(site.statement), decisions=tuple(decisions))
+
+
 def _can_follow(program: Program, site: Site, optimizer: Site) -> bool:
     """Whether what stands in front of the optimizer may be moved: no rule edits it."""
     assert isinstance(site.node.func, ast.Attribute)
@@ -120,6 +149,7 @@ def _make(program: Program, named: Named) -> Change | Withheld | None:
     last = named.cls.rpartition(".")[2]
     names = program.at(site).fact(Prerequisites)
     reductions, is_wrapped = program.fact(Reductions), named.compile.own_tape is None
+    is_wrapped = is_wrapped and not program.fact(Target).is_keras3
     if not (is_wrapped or reductions.scales_rates):
         return None
     scaled = f"learning_rate={rate.default} * {names.hvd}.size()" if rate is not None else ""
@@ -150,12 +180,13 @@ def _get(program: Program, unnamed: Unnamed) -> Change:
     names, name = program.at(site).fact(Prerequisites), _name(program, unnamed.compile)
     text = program.script.text(unnamed.node, site)
     text = ast.unparse(unnamed.node) if comments(text) else text  # Comments stay where they are.
-    more = program.fact(Reductions).given(Form.KERAS, names.hvd_keras)
     lines = [
         f"{name} = {names.tf}.keras.optimizers.get({text})",
         f"{name}.learning_rate = {name}.learning_rate * {names.hvd}.size()",
-        f"{name} = {names.hvd_keras}.DistributedOptimizer({name}{more})",
     ]
+    if not program.fact(Target).is_keras3:
+        more = program.fact(Reductions).given(Form.KERAS, names.hvd_keras)
+        lines.append(f"{name} = {names.hvd_keras}.DistributedOptimizer({name}{more})")
     edits = (layout.before(site.statement, lines), *layout.replace(unnamed.node, site, name))
     doubt = f"{text} is assumed to be the name of an optimizer, or one without a schedule"
     target = program.script.statement_span(site.statement)

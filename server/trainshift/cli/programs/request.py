@@ -48,9 +48,11 @@ class Request:
     chosen: Mapping[str, Value] = field(default_factory=dict)
 
     def choices_of(self, path: str) -> Choices:
-        """What was chosen for the script at `path`; raises ConfigurationProblem."""
+        """What was chosen for the script at `path`, or its project asks for; raises ConfigurationProblem."""
         settings = self.configurations.of(path).settings
-        return Choices(**{**settings.chosen, **self.chosen})  # type: ignore[arg-type]
+        choices = Choices(**{**settings.chosen, **self.chosen})  # type: ignore[arg-type]
+        runtime = self.declarations.of(path) if self.declarations is not None else None
+        return runtime.settled(choices) if runtime is not None else choices
 
     @property
     def folder(self) -> str:

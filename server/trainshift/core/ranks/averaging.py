@@ -17,6 +17,7 @@ from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Loop, Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.origins import Origins
+from trainshift.core.training.own_horovod import OwnHorovod
 from trainshift.core.training.steps import GRADIENT_METHODS, Step, Steps
 
 # What averages the gradients that it is given, or that the tape or the optimizer takes which it is given.
@@ -82,7 +83,7 @@ class Averaging:
     def _of_fit(self, loop: Loop) -> Iterator[Flaw]:
         """What is wrong with the fit of a Keras model."""
         site = loop.sites[0]
-        if self.has_own_step(loop) or any(map(self.averages, loop.models)):
+        if self.has_own_step(loop) or any(map(self.averages, loop.models)) or self.is_distributed(loop):
             return
         optimizers = loop.optimizers or self._compiled
         if not optimizers:
@@ -114,6 +115,19 @@ class Averaging:
         compiles = self._script.sites_named("compile")
         given = [(argument(site.node, 0, "optimizer"), site) for site in compiles]
         return [at(node, site) for node, site in given if node is not None]
+
+    def is_distributed(self, loop: Loop) -> bool:
+        """Whether the script has the fitted model's optimizer average wherever it is compiled."""
+        own = self._program.fact(OwnHorovod)
+        if not own.distributed:
+            return False
+        compiles = list(self.compiles(loop)) or [
+            each for each in self._script.sites_named("compile") if isinstance(each.node.func, ast.Attribute)
+        ]
+        return all(
+            isinstance(each.node.func, ast.Attribute) and own.is_distributed(each.node.func.value, each)
+            for each in compiles
+        )
 
     def compiles(self, loop: Loop) -> Iterator[Site]:
         """The calls of `compile` that a fitted model gets its optimizer by."""

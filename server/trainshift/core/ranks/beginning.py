@@ -14,6 +14,7 @@ from trainshift.core.text.facts import Scope, Site, argument, arguments, last_na
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import GRAPH_PATTERNS, Pattern
 from trainshift.core.training.loops import Loops
+from trainshift.core.training.own_horovod import OwnHorovod
 from trainshift.core.training.steps import VARIABLE_LISTS, Steps
 
 _OF_SOME = "broadcast_variables"
@@ -141,7 +142,8 @@ class Beginning:
 
     @cached_property
     def _broadcasting(self) -> dict[ast.Call, Site]:
-        return {site.node: site for site in self._horovod.calls(*_BROADCASTING)}
+        own = self._program.fact(OwnHorovod).broadcasts
+        return {site.node: site for site in (*self._horovod.calls(*_BROADCASTING), *own)}
 
     @cached_property
     def _broadcasts(self) -> dict[Site, frozenset[str]]:

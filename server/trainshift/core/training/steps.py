@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeGuard
 
@@ -22,6 +23,7 @@ from trainshift.core.text.facts import Binding, Scope, Site, Statement, argument
 from trainshift.core.training.executions import Executions, in_loop
 from trainshift.core.training.horovod import Horovod
 
+APPLY = "apply"
 GRADIENT_METHODS = ("gradient", "jacobian", "batch_jacobian")
 VARIABLE_LISTS = ("trainable_variables", "trainable_weights", "variables", "weights")
 
@@ -59,10 +61,11 @@ class Gradient:
 
 @dataclass(eq=False, slots=True)
 class Step:
-    """A call of `apply_gradients`, or of `train_on_batch`, whose receiver is the model.
+    """A call of `apply_gradients` or `apply`, or of `train_on_batch`, whose receiver is the model.
 
     `models` are the expressions whose ``.variables`` are all that the step trains, empty if
-    they cannot be told; `gradients` are the gradient calls that reach it, none if they are `reduced`
+    they cannot be told.  Of ``apply(grads, variables)`` the `pairs` are the gradients, and the `variables`
+    stand beside them; `gradients` are the gradient calls that reach it, none if they are `reduced`
     by an allreduce of the script's own.
     """
 
@@ -74,6 +77,7 @@ class Step:
     traced: bool
     reduced: bool = False
     on_batch: bool = False
+    variables: ast.expr | None = None
 
     @property
     def statement(self) -> Statement:
@@ -133,24 +137,38 @@ class Steps:
         What rank 0 alone trains is none: a rank that averaged with it would wait for the others.
         """
         steps = []
-        for site in self._script.sites_named("apply_gradients"):
+        for site in (*self._script.sites_named("apply_gradients"), *self._applied):
             function = site.node.func
             if not isinstance(function, ast.Attribute) or self._is_delegation(site, function):
                 continue
-            pairs = argument(site.node, 0, "grads_and_vars")
-            step = Step(
-                site,
-                function.value,
-                pairs,
-                [],
-                self._models(site, pairs),
-                self._executions.is_traced(site.scope),
-            )
+            variables = None
+            if site.name == APPLY:
+                pairs, variables = _applied_to(site)
+                owners = self._owners(variables, site.scope, site.statement) if variables is not None else None
+            else:
+                pairs = argument(site.node, 0, "grads_and_vars")
+                owners = self._models(site, pairs)
+            traced = self._executions.is_traced(site.scope)
+            step = Step(site, function.value, pairs, [], owners or [], traced, variables=variables)
             step.gradients = self._gradients_of(step)
             steps.append(step)
         alone = [step for step in steps if self._is_alone(step)]
         shared = self._optimizers(*(step for step in steps if step not in alone))
         return [step for step in steps if step not in alone or not shared.isdisjoint(self._optimizers(step))]
+
+    @property
+    def _applied(self) -> Iterator[Site]:
+        """The calls of ``optimizer.apply(grads, variables)``, as Keras 3 has it."""
+        for site in self._script.sites_named(APPLY):
+            if isinstance(site.node.func, ast.Attribute):
+                grads, variables = _applied_to(site)
+                values = self._script.names.site_values(site.node.func.value, site)
+                if self._script.names.may_be(values, *api.OPTIMIZERS):
+                    yield site
+                elif grads is not None and variables is not None and self.tapes:
+                    by_node = {gradient.site.node: gradient for gradient in self.gradients}
+                    if reaching_calls(self._script, by_node, grads, site.scope, site.statement):
+                        yield site
 
     def _is_alone(self, step: Step) -> bool:
         """Whether a step is made on rank 0 alone, by an optimizer that is seen, without Horovod."""
@@ -293,6 +311,8 @@ class Steps:
 
     def variables(self, step: Step) -> tuple[ast.expr, Scope, Statement | None] | None:
         """The expression of the variables that a step trains, and where it is read; None if unseen."""
+        if step.variables is not None:
+            return step.variables, step.site.scope, step.statement
         if step.pairs is None:
             return None
         return self._variables_of(step.pairs, step.site.scope, step.statement)
@@ -347,6 +367,11 @@ class Steps:
         assert binding.value is not None
         names = {part.id for part in ast.walk(binding.value) if isinstance(part, ast.Name)}
         return all(self._script.names.lookup(name, scope, None)[0] is None for name in names)
+
+
+def _applied_to(site: Site) -> tuple[ast.expr | None, ast.expr | None]:
+    """The gradients and the variables that ``optimizer.apply`` is given."""
+    return argument(site.node, 0, "grads"), argument(site.node, 1, "trainable_variables")
 
 
 def _is_wrap(value: Value) -> TypeGuard[Instance]:

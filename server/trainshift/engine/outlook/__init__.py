@@ -13,6 +13,7 @@ from trainshift.core.program import Program
 from trainshift.core.text.facts import Scope, Site, argument
 from trainshift.core.text.source import Span, one_line
 from trainshift.core.training.executions import is_of_one_branch
+from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import LOOKED_FOR, Loops
 from trainshift.core.training.steps import Step, Steps
@@ -22,6 +23,7 @@ from trainshift.engine.outlook.starred import hidden_fit, hidden_start
 from trainshift.engine.unseen import unrun_step, unseen_run, unseen_training
 from trainshift.rewriting.device_places import DevicePlaces, Where
 from trainshift.rewriting.keras.fits import Fits
+from trainshift.rewriting.keras_signs import TENSORFLOW, KerasSigns
 from trainshift.rewriting.strategies.leaving import Leaving
 from trainshift.rewriting.strategies.uses import Strategies
 from trainshift.rewriting.target import Target
@@ -59,11 +61,14 @@ _PERHAPS = {
 }
 
 
-_NO_TEXT = (
-    "{name} cannot be converted for Keras 3 yet, only loops with a tf.GradientTape; use TensorFlow 2.15"
-)
-_APPLYING = ("apply", "stateless_apply")  # Steps of Keras 3's optimizers.
-_APPLIED = "{name}(...) of an optimizer is not converted yet; use apply_gradients(zip(grads, weights))"
+_FOR_KERAS_3 = (Pattern.GRAD_TAPE, Pattern.OPTIMIZER)
+_NO_TEXT = "{name} cannot be converted for Keras 3 yet; use TensorFlow 2.15"
+# What Horovod has for Keras 2, and what its optimizer does on Keras 3 in silence.
+_FOR_KERAS_2 = ("DistributedOptimizer", "DistributedGradientTape", "BroadcastGlobalVariablesCallback")
+_APART = "hvd.{name} does not work on Keras 3, where the ranks would train apart; take it out first"
+_STATELESS = "stateless_apply"
+_APPLIED = "stateless_apply(...) of an optimizer is not converted; use apply_gradients(zip(grads, weights))"
+_BACKEND = 'Keras runs on {backend} here, and Horovod needs TensorFlow; set KERAS_BACKEND to "tensorflow"'
 _OF_LOOPS = "TL02"  # Its page says which loops can be converted.
 
 
@@ -118,24 +123,25 @@ def _without_text(program: Program) -> Outlook | None:
     """A refusal of what the rules cannot write for Keras 3 yet."""
     if not program.fact(Target).is_keras3:
         return None
-    for site in program.script.sites_named(*_APPLYING):
-        if isinstance(site.node.func, ast.Attribute):
-            values = program.names.site_values(site.node.func.value, site)
-            named = {word.arg for word in site.node.keywords}
-            both = len(site.node.args) > 1 or "trainable_variables" in named
-            if program.names.may_be(values, *api.OPTIMIZERS) or both:
-                return _refused(program, site, _APPLIED.format(name=site.name))
+    backend, setting = program.fact(KerasSigns).backend
+    if backend not in ("", TENSORFLOW):
+        reason = _BACKEND.format(backend=backend)
+        return _refused(program, setting, reason) if setting else Outlook(False, True, reason, code=_OF_LOOPS)
+    for site in program.script.sites_named(_STATELESS):
+        return _refused(program, site, _APPLIED)
+    for site in program.fact(Horovod).calls(*_FOR_KERAS_2):
+        return _refused(program, site, _APART.format(name=site.name))
     loops = program.fact(Loops).own
-    other = next((loop for loop in loops if loop.pattern is not Pattern.GRAD_TAPE), None)
+    other = next((loop for loop in loops if loop.pattern not in _FOR_KERAS_3), None)
     if other is not None:
         name = one_line(program.script.text(other.sites[0].node.func, other.sites[0]))
         return _refused(program, other.sites[0], _NO_TEXT.format(name=f"{name}(...)"))
-    keras = [fit.site for fit in program.fact(Fits).fits]
     strategies = program.fact(Strategies).makers
-    if keras or strategies or program.fact(Graphs).is_used or program.choices.sync_batch_norm:
+    if strategies or program.fact(Graphs).is_used or program.choices.sync_batch_norm:
         reason = _NO_TEXT.format(name="this program")
-        sites = [*keras, *strategies]
-        return _refused(program, sites[0], reason) if sites else Outlook(False, True, reason, code=_OF_LOOPS)
+        if strategies:
+            return _refused(program, strategies[0], reason)
+        return Outlook(False, True, reason, code=_OF_LOOPS)
     return None
 
 

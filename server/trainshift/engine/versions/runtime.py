@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from trainshift.core.choices import KERAS_2, KERAS_3, KERAS_AUTO, Choices
 from trainshift.engine.versions.demands import KERAS, PRODUCTS, TENSORFLOW, Demand
 
 # The first release of each product that is too new.
@@ -33,7 +34,8 @@ class Runtime:
 
     `too_new` names the declaration of a version that is too new, and is empty where the declared
     versions fit.  `way_out` says how to convert all the same.  The declaration is at a `line`, from 1, of the
-    file at `path`, and `asks` for a version.  `is_ignored` tells that somebody wants it ignored.
+    file at `path`, and `asks` for a version.  `is_ignored` tells that somebody wants it ignored, `is_legacy`
+    that `tf-keras` is asked for too: Keras 2 on these versions.
     """
 
     too_new: str = ""
@@ -42,6 +44,20 @@ class Runtime:
     line: int = field(default=1, compare=False)
     asks: str = field(default="", compare=False)
     is_ignored: bool = False
+    is_legacy: bool = field(default=False, compare=False)
+
+    @property
+    def keras(self) -> str:
+        """The Keras that scripts are to be written for; "" where that is open."""
+        if self.is_ignored:
+            return ""
+        return KERAS_3 if self.too_new and not self.is_legacy else KERAS_2
+
+    def settled(self, choices: Choices) -> Choices:
+        """The choices for a script that runs on these versions: which Keras, where nobody chose it."""
+        if choices.keras != KERAS_AUTO or not self.keras:
+            return choices
+        return replace(choices, keras=self.keras, why_keras=self.too_new)
 
     def refusal(self, *, estimator: bool = False, fit: bool = False, keras3: bool = False) -> str:
         """Why a script is not converted for these versions; empty if they fit.
@@ -52,8 +68,7 @@ class Runtime:
         if not self.too_new or keras3:
             return ""
         if self.is_ignored:
-            is_keras2 = self.asks.startswith(_LEGACY)
-            return f"{self.too_new}; {_UNAVERAGED}" if fit and not is_keras2 else ""
+            return f"{self.too_new}; {_UNAVERAGED}" if fit and not self.is_legacy else ""
         ending = f"; {self.way_out}" if self.way_out else ""
         return f"{self.too_new}; {_WHY}{_ESTIMATOR if estimator else ''}{ending}"
 
@@ -84,7 +99,8 @@ def judge(demands: Iterable[Demand]) -> Runtime | None:
             if reach is _Reach.TOO_NEW:
                 asks = _shown(demand)
                 too_new = f"{demand.path}:{demand.line} asks for {asks}"
-                return Runtime(too_new, path=demand.path, line=demand.line, asks=asks)
+                legacy = any(each.package == _LEGACY for each in listed) and product == TENSORFLOW
+                return Runtime(too_new, path=demand.path, line=demand.line, asks=asks, is_legacy=legacy)
     return Runtime() if decided else None
 
 

@@ -10,12 +10,12 @@ from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
 from trainshift.core.names.values import Instance, Unknown, UserInstance, Value
 from trainshift.core.ranks.list_members import Members
-from trainshift.core.text.facts import Scope
+from trainshift.core.text.facts import Scope, argument
+from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.own_horovod import AVERAGE, BROADCAST, OwnHorovod
 from trainshift.rewriting.keras.fits import Fit, Fits
 from trainshift.rewriting.list_roles import Listed, Lists, Member, Role
-
-BROADCAST = "BroadcastGlobalVariablesCallback"
-AVERAGE = "MetricAverageCallback"
+from trainshift.rewriting.target import Target
 
 
 @dataclass(eq=False, slots=True)
@@ -57,6 +57,34 @@ class CallbackLists(Lists):
         found = self._found(given, fit.site)
         return Callbacks(fit, given, found, [self._looked_at(self._member(each)) for each in found.elements])
 
+    def missing(self, callbacks: Callbacks) -> list[str]:
+        """Horovod's callbacks that are to be put in front of a list's own: the broadcast, and the average."""
+        if not callbacks.has(BROADCAST) and not self._program.fact(Horovod).is_elastic:
+            averages = callbacks.reads_metrics and not callbacks.has(AVERAGE)
+            return [BROADCAST, AVERAGE] if averages else [BROADCAST]
+        return [AVERAGE] if self._lacks_average(callbacks) else []
+
+    def _lacks_average(self, callbacks: Callbacks) -> bool:
+        """Whether a callback that is seen steers training by metrics which each rank has its own of.
+
+        Those of data that all ranks validate on are the same.
+        """
+        if callbacks.given is None or callbacks.has(AVERAGE):
+            return False
+        site, shared = callbacks.fit.site, callbacks.fit.given("validation_data")
+        own = shared is not None and self._program.fact(Horovod).pinned(shared, site.scope, site.statement)
+        values = [
+            value
+            for each in callbacks.members
+            for value in self._names.values(each.element.node, each.element.scope, each.element.statement)
+        ]
+        return any(
+            isinstance(value, Instance)
+            and (api.canonical(value.cls) or value.cls) in tables.DECIDING_CALLBACKS
+            and (own or not _validates(value))
+            for value in values
+        )
+
     # What a callback is
 
     def _looked_at(self, member: Member) -> Member:
@@ -66,6 +94,10 @@ class CallbackLists(Lists):
         reads = any(self._reads_metrics(value) for value in values)
         stops = any(isinstance(value, UserInstance) and self._stops_in_epoch(value.scope) for value in values)
         return replace(member, reads_metrics=reads, stops_in_epoch=stops)
+
+    def _stands_in_for(self, value: Value) -> str:
+        is_keras3 = self._program.fact(Target).is_keras3
+        return self._program.fact(OwnHorovod).role_of(value) if is_keras3 else ""
 
     def _steers(self, name: str) -> bool:
         return name in tables.STEERING_CALLBACKS
@@ -115,3 +147,11 @@ class CallbackLists(Lists):
                     if any(isinstance(part, ast.Name) and part.id in logs for part in ast.walk(method.node)):
                         return True
         return False
+
+
+def _validates(callback: Instance) -> bool:
+    """Whether a callback looks at a metric of the validation."""
+    if callback.cls.endswith("TerminateOnNaN"):
+        return False
+    monitored = argument(callback.node, 0, "monitor")
+    return not isinstance(monitored, ast.Constant) or str(monitored.value).startswith("val_")

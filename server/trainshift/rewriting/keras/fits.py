@@ -111,6 +111,20 @@ class Fits:
             and any(self._same_model(fit, site) for fit in self._all)
         ]
 
+    @cached_property
+    def own_compiles(self) -> list[Compile]:
+        """Every call of a `compile` of the script's own, of a model that it fits, whatever that is given."""
+        known = {each.site for each in self.compiles}
+        return [
+            Compile(site, None, self.own_tape(site.node.func.value, site))
+            for site in self._script.sites_named("compile")
+            if isinstance(site.node.func, ast.Attribute)
+            and site not in known
+            and not of_super(site)
+            and any(isinstance(value, Function) for value in self._names.callee(site))
+            and any(self._same_model(fit, site) for fit in self._all)
+        ]
+
     def compiles_of(self, fit: Fit) -> list[Compile]:
         """The `compile` calls that may be of the model that is fitted."""
         return [each for each in self.compiles if self._same_model(fit, each.site)]

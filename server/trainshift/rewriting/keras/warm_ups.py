@@ -20,6 +20,7 @@ from trainshift.rewriting.rates.rate_cases import RateCases
 from trainshift.rewriting.rates.rate_settings import RateSettings
 from trainshift.rewriting.rates.schedulers import Schedulers
 from trainshift.rewriting.reductions import Reductions
+from trainshift.rewriting.target import Target
 
 WARM_UP = "LearningRateWarmupCallback"
 _CALLBACK = "tensorflow.keras.callbacks.Callback"
@@ -40,6 +41,8 @@ class WarmUps:
         compiles = self._fits.compiles_of(fit)
         if not self._program.fact(Reductions).scales_rates:
             return "the rate is not scaled"
+        if self._program.fact(Target).is_keras3:
+            return "Horovod's callback does not know Keras 3"
         if not fit.certain:
             return "Trainshift cannot tell that this is a Keras model"
         if not is_plain(fit.model):

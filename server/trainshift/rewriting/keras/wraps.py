@@ -23,6 +23,7 @@ from trainshift.core.training.steps import is_plain
 from trainshift.rewriting.keras.fits import DEFAULT_OPTIMIZER, Compile, Fit, Fits, hides
 from trainshift.rewriting.keras.shared import InMode, Shared
 from trainshift.rewriting.ranks.choice import Choice
+from trainshift.rewriting.target import Target
 from trainshift.rewriting.tf1.estimators import Estimators
 from trainshift.rewriting.tf1.graphs import Graphs
 
@@ -120,6 +121,7 @@ class Wraps:
         # Where an optimizer is compiled that a tape uses in another mode; None if others may be there too.
         self._in_modes: dict[ast.Call, list[Compile | None]] = {}
         self._unnamed: list[Unnamed] = []
+        self._is_keras3 = program.fact(Target).is_keras3
 
     @property
     def unnamed(self) -> list[Unnamed]:
@@ -177,7 +179,7 @@ class Wraps:
 
     def _read_compile(self, compile: Compile) -> None:
         site, given = compile.site, compile.optimizer
-        if self._program.fact(Fits).may_have_own_tape_or_not(compile):
+        if self._program.fact(Fits).may_have_own_tape_or_not(compile) and not self._is_keras3:
             model = self._script.text(site.node.func, site).rpartition(".")[0]
             self._hide(
                 site,
@@ -225,6 +227,8 @@ class Wraps:
 
     def _read_use(self, use: _Use) -> None:
         made = reaching_calls(self._script, self._makers, *use.place)
+        if self._is_keras3 and use.module == KERAS and (made or self._strangers(use)):
+            return  # What it is compiled in averages.
         strange = next((site for site in made if site in self._strange_wrappers), None)
         if strange is not None:
             text = self._script.text(strange.node.func, strange)
@@ -363,6 +367,8 @@ class Wraps:
     @cached_property
     def classes(self) -> list[str]:
         """The canonical names of the classes that Horovod's wrap for Keras stands for in what it saves."""
+        if self._is_keras3:
+            return []
         made, named, _ = self.all
         sites = [wrap.site for wrap in made if wrap.module == KERAS]
         sites += [site for node, site in self._makers.items() if node in self._wrapped]

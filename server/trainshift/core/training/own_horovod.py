@@ -1,0 +1,118 @@
+"""Own parts: what a script writes itself of what Horovod has for Keras 2 alone, told by what it does.
+
+A callback may broadcast or average metrics, and a function may have a model's optimizer average the gradients
+that it is given (SPEC-TF 3).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.names.values import Class, UserInstance, Value
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Scope, Site, dotted
+from trainshift.core.training.horovod import Horovod
+
+BROADCAST = "BroadcastGlobalVariablesCallback"
+AVERAGE = "MetricAverageCallback"
+_BATCH_ENDS = ("on_train_batch_end", "on_batch_end")
+_EPOCH_ENDS = "on_epoch_end"
+
+
+class OwnHorovod:
+    """The callbacks of one script that do what Horovod's do, and its functions that distribute a model."""
+
+    def __init__(self, program: Program) -> None:
+        self._script = program.script
+        self._names = program.names
+        self._horovod = program.fact(Horovod)
+
+    def role(self, cls: Scope) -> str:
+        """The callback of Horovod's that a class stands in for: `BROADCAST`, `AVERAGE`; "" for neither."""
+        family = [each for each in self._names.ancestry(cls) if isinstance(each, Scope)]
+        if any(each in self._broadcasting for each in family):
+            return BROADCAST
+        return AVERAGE if any(each in self._averaging for each in family) else ""
+
+    def role_of(self, value: Value) -> str:
+        """The callback of Horovod's that an object stands in for."""
+        return self.role(value.scope) if isinstance(value, UserInstance) else ""
+
+    def distributes(self, function: Scope) -> bool:
+        """Whether a function has the optimizer of a model that it is given average."""
+        return function in self._distributors
+
+    @cached_property
+    def broadcasts(self) -> list[Site]:
+        """The calls that make a callback which broadcasts."""
+        names = {each.name for each in self._broadcasting}
+        return [
+            site
+            for site in (self._script.sites if names else ())
+            if any(
+                isinstance(value, Class) and self.role(value.scope) == BROADCAST
+                for value in self._names.callee(site)
+            )
+        ]
+
+    @cached_property
+    def distributed(self) -> list[tuple[Site, ast.expr]]:
+        """The calls that have a model's optimizer average its gradients, each with that model."""
+        found = []
+        for site in self._script.sites if self._distributors else ():
+            for function in self._names.called_functions(site):
+                for name in self._distributors.get(function, ()):
+                    given = self._names.argument(site, function, name)
+                    if given is not None:
+                        found.append((site, given))
+        return found
+
+    def is_distributed(self, model: ast.expr, site: Site) -> bool:
+        """Whether the script has the optimizer of a compiled model average, where it compiles it."""
+        function = site.scope.function()
+        return any(
+            call.scope.function() is function and dotted(given) == dotted(model) != ""
+            for call, given in self.distributed
+        )
+
+    @cached_property
+    def _broadcasting(self) -> set[Scope]:
+        calls = self._horovod.calls("broadcast_variables")
+        return {owner for site in calls for function, owner in _methods(site) if function.name in _BATCH_ENDS}
+
+    @cached_property
+    def _averaging(self) -> set[Scope]:
+        calls = self._horovod.calls("allreduce", "grouped_allreduce")
+        return {owner for site in calls for function, owner in _methods(site) if function.name == _EPOCH_ENDS}
+
+    @cached_property
+    def _distributors(self) -> dict[Scope, set[str]]:
+        """The functions that replace the `apply` of a parameter's optimizer by one that averages."""
+        averaging = {
+            each for site in self._horovod.calls("allreduce") for each in _functions_around(site.scope)
+        }
+        found: dict[Scope, set[str]] = {}
+        for each in self._script.attribute_bindings("apply") if averaging else ():
+            name, _, rest = dotted(each.base).partition(".")
+            function = each.binding.scope.function()
+            if rest == "optimizer" and function in averaging and function is not None:
+                found.setdefault(function, set()).add(name)
+        return found
+
+
+def _functions_around(scope: Scope) -> Iterator[Scope]:
+    """The function that code stands in, and those that this one stands in."""
+    function = scope.function()
+    while function is not None:
+        yield function
+        function = function.parent.function() if function.parent is not None else None
+
+
+def _methods(site: Site) -> Iterator[tuple[Scope, Scope]]:
+    """The methods that a call stands in, each with its class."""
+    for function in _functions_around(site.scope):
+        owner = function.owner()
+        if owner is not None:
+            yield function, owner

@@ -1,0 +1,63 @@
+"""Compiled models: those whose optimizers are to average for Keras 3, where they are compiled (SPEC-TF 3)."""
+
+from __future__ import annotations
+
+import ast
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.program import Program
+from trainshift.core.text.facts import dotted
+from trainshift.core.training.own_horovod import OwnHorovod
+from trainshift.rewriting.keras.fits import Compile, Fits
+from trainshift.rewriting.target import Target
+
+_XLA = "jit_compile"
+
+
+class Compiled:
+    """The `compile` calls of one program's fits."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+
+    @cached_property
+    def to_distribute(self) -> list[Compile]:
+        """Those after which the model's optimizer is still to be told to average."""
+        own = self._program.fact(OwnHorovod)
+        return [
+            each
+            for each in self._all
+            if self.averages(each) and not own.is_distributed(model_of(each), each.site)
+        ]
+
+    @cached_property
+    def to_run_without_xla(self) -> list[Compile]:
+        """Those of models whose own tape averages, after which XLA is still to be switched off."""
+        return [each for each in self._all if not self.averages(each) and not self._has_no_xla(each)]
+
+    def averages(self, compile: Compile) -> bool:
+        """Whether the optimizer averages, and not a tape of the model's own."""
+        return compile.own_tape is None or self._program.fact(Fits).may_have_own_tape_or_not(compile)
+
+    @cached_property
+    def _all(self) -> list[Compile]:
+        fits = self._program.fact(Fits)
+        own = [each for each in fits.own_compiles if each.own_tape is not None]
+        return [*fits.compiles, *own] if self._program.fact(Target).is_keras3 else []
+
+    def _has_no_xla(self, compile: Compile) -> bool:
+        model, function = dotted(model_of(compile)), compile.site.scope.function()
+        return any(
+            dotted(each.base) == model != ""
+            and each.binding.scope.function() is function
+            and isinstance(each.binding.value, ast.Constant)
+            and each.binding.value.value is False
+            for each in self._script.attribute_bindings(_XLA)
+        )
+
+
+def model_of(compile: Compile) -> ast.expr:
+    """The model that is compiled."""
+    assert isinstance(compile.site.node.func, ast.Attribute)
+    return compile.site.node.func.value

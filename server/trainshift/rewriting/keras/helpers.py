@@ -1,0 +1,110 @@
+"""Helpers: the few short definitions that a file gets for Keras 3, which Horovod's own wraps do not know.
+
+Each stands below the set-up of the file that uses it, and is recognised by what it does (SPEC-TF 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.program import Program
+from trainshift.core.training.own_horovod import AVERAGE, BROADCAST, OwnHorovod
+from trainshift.rewriting.keras.callbacks import CallbackLists
+from trainshift.rewriting.keras.compiled import Compiled
+from trainshift.rewriting.reductions import Form, Reductions
+from trainshift.rewriting.target import Target
+
+DISTRIBUTE = "hvd_distribute"
+_NAMES = {DISTRIBUTE: DISTRIBUTE, BROADCAST: "HvdBroadcast", AVERAGE: "HvdAverage"}
+_TEXTS = {
+    DISTRIBUTE: '''
+def {name}(model):
+    """Average the gradients over all ranks, and do without XLA, which knows no Horovod."""
+    model.jit_compile = False
+    apply = model.optimizer.apply
+
+    def distributed_apply(grads, trainable_variables=None):
+        grads = [None if grad is None else {hvd}.allreduce(grad{more}) for grad in grads]
+        return apply(grads, trainable_variables)
+
+    model.optimizer.apply = distributed_apply
+''',
+    BROADCAST: '''
+class {name}({tf}.keras.callbacks.Callback):
+    """Give all ranks the weights and the optimizers of rank 0 after the first batch."""
+
+    def on_train_begin(self, logs=None):
+        self.is_done = False
+
+    def on_train_batch_end(self, batch, logs=None):
+        if not self.is_done:
+            held = [*vars(self.model).values()]
+            for each in vars(self.model).values():
+                held += each.values() if isinstance(each, dict) else each if isinstance(each, list) else []
+            optimizers = [each for each in held if isinstance(each, {tf}.keras.optimizers.Optimizer)]
+            for variables in [self.model.weights, *(each.variables for each in optimizers)]:
+                {hvd}.broadcast_variables([v if isinstance(v, {tf}.Variable) else v.value \
+for v in variables], root_rank=0)
+            self.is_done = True
+''',
+    AVERAGE: '''
+class {name}({tf}.keras.callbacks.Callback):
+    """Replace each metric of an epoch by its average over all ranks."""
+
+    def on_epoch_end(self, epoch, logs=None):
+        for name in sorted(logs or {{}}):
+            logs[name] = {hvd}.allreduce({tf}.cast(logs[name], {tf}.float64)).numpy()
+''',
+}
+
+
+class Helpers:
+    """The helpers of one file of a program, by what they stand in for."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """What each helper that the file needs is called there."""
+        return {role: self._there.get(role) or self._script.fresh(_NAMES[role]) for role in self._needed}
+
+    def lines(self, tf: str, hvd: str, unit: str) -> list[str]:
+        """The definitions that the file lacks, each with two blank lines above, as they stand in a module."""
+        lines: list[str] = []
+        more = self._program.whole.fact(Reductions).given(Form.TAPE, hvd)
+        for role, name in self.names.items():
+            if role not in self._there:
+                text = _TEXTS[role].format(name=name, tf=tf, hvd=hvd, more=more)
+                lines += ["", *text.rstrip("\n").replace("    ", unit).split("\n")]
+        return lines and [*lines, ""]
+
+    @cached_property
+    def _needed(self) -> list[str]:
+        return list(dict.fromkeys(self._wanted()))
+
+    def _wanted(self) -> Iterator[str]:
+        whole = self._program.whole
+        if not whole.fact(Target).is_keras3:
+            return
+        if any(map(self._program.holds, (each.site for each in whole.fact(Compiled).to_distribute))):
+            yield DISTRIBUTE
+        lists = whole.fact(CallbackLists)
+        roles = [
+            each for own in lists.all if self._program.holds(own.fit.site) for each in lists.missing(own)
+        ]
+        yield from (each for each in (BROADCAST, AVERAGE) if each in roles)
+
+    @cached_property
+    def _there(self) -> dict[str, str]:
+        """The names of the helpers that the file has already, by what they stand in for."""
+        own, found = self._program.fact(OwnHorovod), dict[str, str]()
+        for name, bindings in self._script.module_bindings.items():
+            inner = bindings[0].inner if len(bindings) == 1 else None
+            if inner is not None:
+                role = own.role(inner) if inner.kind == "class" else own.distributes(inner) and DISTRIBUTE
+                if role:
+                    found.setdefault(role, name)
+        return found
