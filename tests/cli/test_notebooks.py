@@ -177,7 +177,7 @@ class TestConvert:
 
     def test_versions_that_a_project_asks_for_hold(self, nb: Path) -> None:
         (nb.parent / "requirements.txt").write_text("tensorflow==2.16.1\n")
-        result = run("convert", "nb.ipynb")
+        result = run("convert", "--keras=2", "nb.ipynb")
         assert result.exit_code == 1
         assert "requirements.txt:1" in result.stderr
         assert run("convert", "--ignore-versions", "nb.ipynb").exit_code == 0

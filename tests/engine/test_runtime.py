@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from textwrap import dedent
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trainshift.core.choices import Choices
 from trainshift.engine.conversion import Status, convert
 from trainshift.engine.versions.demands import is_declaration, read_demands
 from trainshift.engine.versions.runtime import Runtime, judge
@@ -388,18 +390,41 @@ def test_the_files_that_a_list_includes() -> None:
 class TestConvert:
     NEW = Runtime("requirements.txt:3 asks for tensorflow 2.17.1")
 
+    KERAS_2 = Choices(keras="2")
+
     def test_is_refused_where_it_would_convert(self) -> None:
-        result = convert(SCRIPT, runtime=self.NEW)
+        result = convert(SCRIPT, runtime=self.NEW, choices=self.KERAS_2)
         assert (result.status, result.text) == (Status.REFUSED, SCRIPT)
         assert result.reason == (
             "requirements.txt:3 asks for tensorflow 2.17.1; Horovod 0.28.1 works with TensorFlow 2.12 to "
             "2.15 (from 2.16 on, Keras 3 breaks its tape and its callbacks)"
         )
-        assert convert(SCRIPT, line=4, runtime=self.NEW).status is Status.REFUSED
+        assert convert(SCRIPT, line=4, runtime=self.NEW, choices=self.KERAS_2).status is Status.REFUSED
+
+    def test_is_written_for_the_keras_that_is_asked_for(self) -> None:
+        result = convert(SCRIPT, runtime=self.NEW)
+        assert "tf.Variable(False, trainable=False)" in result.text
+        (told,) = (each.text for each in result.decisions if each.rule == "HV01")
+        assert told == "written for Keras 3, because requirements.txt:3 asks for tensorflow 2.17.1"
+        legacy = replace(self.NEW, is_legacy=True)
+        assert (self.NEW.keras, FITS.keras, legacy.keras) == ("3", "2", "2")
+        assert replace(self.NEW, is_ignored=True).keras == ""
+        assert convert(SCRIPT, runtime=legacy).status is Status.REFUSED
+
+    def test_what_a_person_chose_or_the_versions_ask_for_is_before_the_signs(self) -> None:
+        signed = SCRIPT + "print(tf.keras.ops.zeros(1))\n"
+        assert "tf.Variable(False" in convert(signed).text
+        assert "tf.Variable(False" not in convert(signed, choices=self.KERAS_2).text
+        assert "tf.Variable(False" not in convert(signed, runtime=FITS).text
+        legacy = signed + "tf.keras.optimizers.legacy.Adam()\n"
+        assert "tf.Variable(False" not in convert(legacy).text
+        (doubt,) = (each.text for each in convert(legacy, choices=Choices(keras="3")).doubts)
+        assert doubt.startswith("written for Keras 3, but line ")
 
     def test_names_the_way_out(self) -> None:
         runtime = Runtime(self.NEW.too_new, "--force converts anyway")
-        assert convert(SCRIPT, runtime=runtime).reason.endswith("; --force converts anyway")
+        reason = convert(SCRIPT, runtime=runtime, choices=self.KERAS_2).reason
+        assert reason.endswith("; --force converts anyway")
 
     def test_a_fit_is_refused_also_where_versions_are_ignored(self) -> None:
         runtime = Runtime(self.NEW.too_new, asks="tensorflow 2.17.1", is_ignored=True)
@@ -407,7 +432,7 @@ class TestConvert:
             "; Horovod would train fit there without averaging, and not say so"
         )
         assert runtime.refusal() == ""
-        assert Runtime("x", asks="tf-keras 2.17.0", is_ignored=True).refusal(fit=True) == ""
+        assert replace(runtime, is_legacy=True).refusal(fit=True) == ""
         assert self.NEW.refusal(keras3=True) == ""
 
     @pytest.mark.parametrize("runtime", [None, FITS])
@@ -416,10 +441,10 @@ class TestConvert:
 
     def test_other_answers_stay(self) -> None:
         converted = convert(SCRIPT).text
-        assert convert(converted, runtime=self.NEW) == convert(converted)
+        assert convert(converted, runtime=self.NEW, choices=self.KERAS_2) == convert(converted)
         assert convert(converted).status is Status.ALREADY_DISTRIBUTED
         for text in ("x = 1\n", "x = (\n", SCRIPT + "tf.distribute.TPUStrategy()\n"):
-            assert convert(text, runtime=self.NEW) == convert(text)
+            assert convert(text, runtime=self.NEW, choices=self.KERAS_2) == convert(text)
 
     def test_says_what_becomes_of_an_estimator(self) -> None:
         assert self.NEW.refusal(estimator=True).endswith(

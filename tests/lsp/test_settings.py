@@ -56,6 +56,9 @@ def script(session: Session, folder: Path, text: str = TEXT, name: str = "train.
     return session.open(text, (folder / name).as_uri())
 
 
+KERAS_2 = 'keras = "2"\n'  # Whatever the project asks for.
+
+
 async def shown(session: Session, document: Document, *codes: str, **loud: types.DiagnosticSeverity) -> None:
     """Wait until exactly these codes are shown, some of them so loud."""
 
@@ -300,9 +303,23 @@ async def test_syntax_errors_are_shown_unless_another_tool_shows_them(tmp_path: 
             assert (answer["applied"], answer["status"]) == (False, "refused")
 
 
+async def test_a_script_is_written_for_the_keras_that_its_project_asks_for(tmp_path: Path) -> None:
+    folder = project(tmp_path / "here")
+    (folder / "requirements.txt").write_text("tensorflow==2.16.1\n", encoding="utf-8")
+    async with serve(able({"textDocument.diagnostic": {}}), folders=[folder]) as session:
+        document = script(session, folder, text_of(SCRIPTS / "mnist_tape" / "before.py"))
+        assert "TS04" not in {each.code for each in await session.pulled(document)}
+        answer = await session.run("trainshift.makeDistributed", {"uri": document.uri, "apply": False})
+        assert any(
+            each["text"] == "written for Keras 3, because requirements.txt:1 asks for tensorflow 2.16.1"
+            for each in answer["decisions"]
+        ), answer["decisions"]
+
+
 async def test_a_script_for_keras_3_is_refused_unless_versions_are_ignored(tmp_path: Path) -> None:
     folder = project(tmp_path / "here")
     (folder / "requirements.txt").write_text("tensorflow==2.16.1\n", encoding="utf-8")
+    (folder / "trainshift.toml").write_text(KERAS_2, encoding="utf-8")
     text = text_of(SCRIPTS / "mnist_tape" / "before.py")
     only = ["source.makeDistributed"]
     async with serve(
@@ -339,6 +356,7 @@ async def test_what_the_project_asks_for_is_told_at_the_import(tmp_path: Path) -
     folder = project(tmp_path / "here")
     requirements = folder / "requirements.txt"
     requirements.write_text("numpy\ntensorflow==2.16.1\n", encoding="utf-8")
+    (folder / "trainshift.toml").write_text(KERAS_2, encoding="utf-8")
     path = SCRIPTS / "mnist_tape" / "before.py"
     async with serve(able({"textDocument.diagnostic": {}}), folders=[folder]) as session:
         document = script(session, folder, text_of(path), name="train.py")

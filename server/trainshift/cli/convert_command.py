@@ -110,7 +110,8 @@ def convert(ctx: click.Context, /, **options: Any) -> None:
     A directory stands for every program that starts in it. It skips what .gitignore or --exclude names,
     hidden directories, virtual environments and symbolic links.
 
-    The result runs on TensorFlow 2.12 to 2.15. If your project requires a later one, FILE is refused.
+    The result runs on TensorFlow 2.12 to 2.15, or on 2.16 to 2.21 where your project or the script asks for
+    Keras 3.
 
     \b
     Examples:

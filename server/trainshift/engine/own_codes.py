@@ -101,11 +101,10 @@ Horovod 0.28.1 works with TensorFlow 2.12 to 2.15. From 2.16 on, Keras 3 breaks 
 
 ## What to do
 
-Ask for an older version in the file that is named, for example `tensorflow>=2.12,<2.16`. Until then `convert`
-leaves the scripts alone.
+Leave `keras` out of the settings, so that scripts are written for the Keras that the project asks for. Or ask
+for an older version in the file that is named, for example `tensorflow>=2.12,<2.16`.
 
-Loops with a GradientTape can be written for Keras 3: `trainshift convert --keras 3`, or `keras = "3"` in the
-settings.
+Where Keras 2 is chosen, or the project asks for `tf-keras`, its scripts are left alone.
 
 To convert anyway, use `--ignore-versions`, or the setting `trainshift.ignoreVersions` of your editor. A `fit`
 stays refused: on Keras 3 Horovod's optimizer averages nothing, and does not say so.

@@ -5,11 +5,13 @@ The set-up of Horovod has to come before the import of such a file (spec.md 7.2)
 
 from __future__ import annotations
 
+import ast
+
 from trainshift.core import tables
 from trainshift.core.names.script import Script
 from trainshift.core.names.values import Class, Function, Library, UserInstance
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Site, behind_main_guard
+from trainshift.core.text.facts import Site, Statement, behind_main_guard
 
 
 class ImportEffects:
@@ -59,3 +61,20 @@ def _at_import(script: Script) -> list[Site]:
         for site in script.sites
         if site.scope.function() is None and not behind_main_guard(site.statement)
     ]
+
+
+def imports_package(statement: Statement, package: str) -> bool:
+    """Whether the statement is an import of the package or from it."""
+    node = statement.node
+    if isinstance(node, ast.Import):
+        return any(alias.name.partition(".")[0] == package for alias in node.names)
+    return isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == package
+
+
+def is_import(statement: Statement) -> bool:
+    """Whether the statement is an import, or a test or an attempt around one."""
+    if isinstance(statement.node, ast.Import | ast.ImportFrom):
+        return True
+    return isinstance(statement.node, ast.If | ast.Try) and any(
+        is_import(each) for block in statement.branches.values() for each in block
+    )

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from trainshift.core.choices import KERAS_2, KERAS_3
 from trainshift.core.lazy import cached_property
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Site, argument
+from trainshift.core.text.facts import argument
+from trainshift.core.text.source import Span
 
 TENSORFLOW = "tensorflow"
 """The backend of Keras 3 that Horovod works with."""
@@ -64,21 +65,21 @@ class KerasSigns:
         return next((each for each in self._all if each.keras == KERAS_3), None)
 
     @cached_property
-    def backend(self) -> tuple[str, Site | None]:
-        """The backend of Keras 3 that the script sets, and the call or None; "" where it sets none."""
+    def backend(self) -> tuple[str, Span]:
+        """The backend of Keras 3 that the script sets, and where; "" where it sets none."""
         for statement in self._script.statements if self._has(_BACKEND) else ():
             node = statement.node
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
                 if any(_key(each) == _BACKEND for each in node.targets):
-                    return str(node.value.value), None
+                    return str(node.value.value), self._script.statement_span(statement)
         for site in self._script.sites_named(*_SETTING):
             of_config = site.name == "set_backend"
             key = argument(site.node, 0)
             given = key if of_config else argument(site.node, 1)
             if of_config or (isinstance(key, ast.Constant) and key.value == _BACKEND):
                 if isinstance(given, ast.Constant):
-                    return str(given.value), site
-        return "", None
+                    return str(given.value), self._script.span(site.node, site)
+        return "", Span(0, 0)
 
     @cached_property
     def _all(self) -> list[Sign]:

@@ -23,7 +23,7 @@ from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.steps import Steps
 from trainshift.rewriting.flags import SET, Flag, Flags
-from trainshift.rewriting.import_effects import ImportEffects
+from trainshift.rewriting.import_effects import ImportEffects, imports_package, is_import
 from trainshift.rewriting.keras.batch_norms import BatchNorms
 from trainshift.rewriting.keras.fits import Fits
 from trainshift.rewriting.keras.helpers import Helpers
@@ -141,7 +141,7 @@ class Prerequisites:
         if imports := self._missing_imports(said, starts, pinned):
             edits += self._insert_imports(imports)
         missing = [f"{name} = {value}" for name, value in flags if name not in self._script.module_bindings]
-        missing += self._helpers.lines(self.tf, self.hvd, self._layout.unit) if self._helpers.names else []
+        missing += self._helpers.lines(self.tf, self.hvd, self._layout.unit)
         if not starts:
             pinning = [] if pinned else self._pinning()
             edits += self._insert_block([f"{self.hvd}.init()", *pinning, *missing])
@@ -204,7 +204,7 @@ class Prerequisites:
     def _importing_tensorflow(self) -> list[Statement]:
         """The imports of TensorFlow, or else those of Keras by itself; before all work if there are such."""
         imports = [
-            [each for each in self._script.statements if _imports(each, package)]
+            [each for each in self._script.statements if imports_package(each, package)]
             for package in ("tensorflow", "keras")
         ]
         leading = [[each for each in found if self._top(each) in self._leading] for found in imports]
@@ -273,7 +273,7 @@ class Prerequisites:
         found = []
         for statement in self._leading:
             said = statement.node.value if isinstance(statement.node, ast.Expr) else None
-            if not (isinstance(said, ast.Constant) or _is_import(statement)):
+            if not (isinstance(said, ast.Constant) or is_import(statement)):
                 break
             found.append(statement)
         return found
@@ -307,7 +307,7 @@ class Prerequisites:
             if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
                 return False
             inner = [each for block in statement.branches.values() for each in block]
-            return any(self._is_work(each) for each in inner) or not any(map(_is_import, inner))
+            return any(self._is_work(each) for each in inner) or not any(map(is_import, inner))
         return not isinstance(node, _SIMPLE) or statement in self._work_sites
 
     def _imported(self, statement: Statement) -> Iterator[Script]:
@@ -391,7 +391,9 @@ class Prerequisites:
     @cached_property
     def _imported_below(self) -> Statement | None:
         """The import at the top of the script that others are inserted below."""
-        known = [s for s in self._script.statements if s.scope.kind == "module" and _imports(s, "horovod")]
+        known = [
+            s for s in self._script.statements if s.scope.kind == "module" and imports_package(s, "horovod")
+        ]
         known = [each for each in known if self._top(each) in self._leading]
         for anchor in reversed(known) if known else self._preferred(self._importing_tensorflow):
             top = self._top(anchor)
@@ -436,9 +438,9 @@ class Prerequisites:
 
     @cached_property
     def _last_import(self) -> Statement | None:
-        last = next((each for each in reversed(self._leading) if _is_import(each)), None)
+        last = next((each for each in reversed(self._leading) if is_import(each)), None)
         found = not self._program.is_whole or any(
-            _imports(s, "tensorflow") or _imports(s, "horovod") or _imports(s, "keras")
+            imports_package(s, "tensorflow") or imports_package(s, "horovod") or imports_package(s, "keras")
             for top in self._leading
             for s in (top, *(each for block in top.branches.values() for each in block))
         )
@@ -470,9 +472,11 @@ class Prerequisites:
         )
 
     def _below(self, statement: Statement, lines: list[str]) -> list[Edit]:
+        source, text = self._script.source, self._script.source.text
         edit = self._layout.after(statement, lines)
-        following = self._script.source.next_line(edit.start)
-        text = self._script.source.text
+        following = source.next_line(edit.start)
+        if not lines[-1] and not text[following : source.line_end(source.next_line(following))].strip():
+            edit = self._layout.after(statement, lines[:-1])
         if text[following : self._script.source.line_end(following)].strip():
             edit = replace(edit, text=edit.text + self._script.source.newline)
         return [*self._layout.isolate(statement), replace(edit, rank=1)]
@@ -485,19 +489,3 @@ class Prerequisites:
             first = self._script.top[index]
             return [*self._layout.isolate(first), self._layout.before(first, lines, rank - 10)]
         return [self._layout.after(leading[-1], lines)] if leading else []
-
-
-def _imports(statement: Statement, package: str) -> bool:
-    """Whether the statement is an import of the package or from it."""
-    node = statement.node
-    if isinstance(node, ast.Import):
-        return any(alias.name.partition(".")[0] == package for alias in node.names)
-    return isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == package
-
-
-def _is_import(statement: Statement) -> bool:
-    if isinstance(statement.node, ast.Import | ast.ImportFrom):
-        return True
-    return isinstance(statement.node, ast.If | ast.Try) and any(
-        _is_import(each) for block in statement.branches.values() for each in block
-    )

@@ -73,7 +73,8 @@ def _reason_against(step: Step) -> str:
         return "apply_gradients is in the head of a block; give it a statement of its own"
     if position in ("inside", "header") and not step.models:
         return "apply_gradients is part of a larger expression; give it a statement of its own"
-    if step.site.name == APPLY and not step.models and (step.variables is None or not is_plain(step.variables)):
+    applied = step.site.name == APPLY and not step.models
+    if applied and (step.variables is None or not is_plain(step.variables)):
         return "the variables of this step are not a plain name; assign them to a variable first"
     if step.pairs is None and not step.on_batch:
         return "the gradients and variables are hidden in * or ** arguments"

@@ -22,6 +22,8 @@ list. The order of your callbacks stays. An unknown one runs on every rank. What
 prints and writes is guarded inside it. With `warmup-epochs = 5` in the settings, Horovod's callback
 raises the rate over the first five epochs.
 
+For Keras 3 the broadcast and the average are two short classes below the set-up, as Horovod's do not know it.
+
 Keras draws its progress bars on every rank, so `evaluate`, `predict` and `Progbar` are silenced likewise. A
 `verbose` of your own stays as it is on rank 0.
 """

@@ -17,6 +17,9 @@ gradients, and you save one of two models.
 This is for every name that Keras accepts, for the default (`rmsprop`), and for an optimizer that is made
 among the arguments. A model whose `train_step` has its own tape gets a scaled optimizer that is not wrapped.
 
+For Keras 3 (TensorFlow 2.16 and later), where Horovod's optimizer averages nothing, `hvd_distribute(model)`
+follows `compile`: a function below the set-up that has the model's optimizer average, and switches XLA off.
+
 A name that is hidden in `**` arguments is refused. So is `jit_compile=True`, in which Horovod cannot
 average.
 """

@@ -144,7 +144,7 @@ class Steps:
             variables = None
             if site.name == APPLY:
                 pairs, variables = _applied_to(site)
-                owners = self._owners(variables, site.scope, site.statement) if variables is not None else None
+                owners = self._owners(variables, site.scope, site.statement) if variables else None
             else:
                 pairs = argument(site.node, 0, "grads_and_vars")
                 owners = self._models(site, pairs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -126,7 +125,7 @@ def _without_text(program: Program) -> Outlook | None:
     backend, setting = program.fact(KerasSigns).backend
     if backend not in ("", TENSORFLOW):
         reason = _BACKEND.format(backend=backend)
-        return _refused(program, setting, reason) if setting else Outlook(False, True, reason, code=_OF_LOOPS)
+        return Outlook(False, True, reason, setting, _OF_LOOPS)
     for site in program.script.sites_named(_STATELESS):
         return _refused(program, site, _APPLIED)
     for site in program.fact(Horovod).calls(*_FOR_KERAS_2):

@@ -1,7 +1,8 @@
 """Runtime: whether the versions that a workspace demands are ones that converted scripts run on.
 
-Horovod 0.28.1 works with TensorFlow 2.12 to 2.15.  A workspace is refused only where every version
-that it allows is too new; a range that includes older versions says nothing.
+Horovod 0.28.1 works with TensorFlow 2.12 to 2.15, and by what is written for Keras 3 with 2.16 to 2.21.
+A workspace asks for Keras 3 where every version that it allows has it; a range that includes older versions
+says nothing.
 """
 
 from __future__ import annotations
