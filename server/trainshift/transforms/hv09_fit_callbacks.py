@@ -34,11 +34,11 @@ import ast
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.core.ranks.work.own_horovod import BROADCAST
 from trainshift.core.text.edit import Change, Edit, Withheld
 from trainshift.core.text.facts import Site
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod
-from trainshift.core.training.own_horovod import BROADCAST
 from trainshift.rewriting.data.divided_data import DividedData
 from trainshift.rewriting.edits.list_edits import keep_to_root, left, placed, put_first, run, titled
 from trainshift.rewriting.edits.rank_guards import guard_changes, only_argument

@@ -12,12 +12,12 @@ from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.values import Function, UserInstance
 from trainshift.core.program import Program
 from trainshift.core.ranks.flaws import Flaw, at, reaching
+from trainshift.core.ranks.work.own_horovod import OwnHorovod
 from trainshift.core.text.facts import Scope, Site, Statement, argument
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Loop, Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.origins import Origins
-from trainshift.core.training.own_horovod import OwnHorovod
 from trainshift.core.training.steps import GRADIENT_METHODS, Step, Steps
 
 # What averages the gradients that it is given, or that the tape or the optimizer takes which it is given.

@@ -10,11 +10,11 @@ from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.values import Instance, Value
 from trainshift.core.program import Program
 from trainshift.core.ranks.flaws import Flaw, at, reaching
+from trainshift.core.ranks.work.own_horovod import OwnHorovod
 from trainshift.core.text.facts import Scope, Site, argument, arguments, last_name
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import GRAPH_PATTERNS, Pattern
 from trainshift.core.training.loops import Loops
-from trainshift.core.training.own_horovod import OwnHorovod
 from trainshift.core.training.steps import VARIABLE_LISTS, Steps
 
 _OF_SOME = "broadcast_variables"

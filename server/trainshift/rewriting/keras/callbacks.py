@@ -10,9 +10,9 @@ from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
 from trainshift.core.names.values import Instance, Unknown, UserInstance, Value
 from trainshift.core.ranks.list_members import Members
+from trainshift.core.ranks.work.own_horovod import AVERAGE, BROADCAST, OwnHorovod
 from trainshift.core.text.facts import Scope, argument
 from trainshift.core.training.horovod import Horovod
-from trainshift.core.training.own_horovod import AVERAGE, BROADCAST, OwnHorovod
 from trainshift.rewriting.keras.fits import Fit, Fits
 from trainshift.rewriting.list_roles import Listed, Lists, Member, Role
 from trainshift.rewriting.target import Target

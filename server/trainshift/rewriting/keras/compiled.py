@@ -6,8 +6,8 @@ import ast
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.program import Program
+from trainshift.core.ranks.work.own_horovod import OwnHorovod
 from trainshift.core.text.facts import dotted
-from trainshift.core.training.own_horovod import OwnHorovod
 from trainshift.rewriting.keras.fits import Compile, Fits
 from trainshift.rewriting.target import Target
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.program import Program
-from trainshift.core.training.own_horovod import AVERAGE, BROADCAST, OwnHorovod
+from trainshift.core.ranks.work.own_horovod import AVERAGE, BROADCAST, OwnHorovod
 from trainshift.rewriting.keras.callbacks import CallbackLists
 from trainshift.rewriting.keras.compiled import Compiled
 from trainshift.rewriting.reductions import Form, Reductions
