@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from trainshift.derivatives import Derived, Refused, derive
 from trainshift.derivatives.result import Mode
 
@@ -14,9 +16,22 @@ def scaled(xs, w):
     row *= w
     return np.sum(row * xs[0]) * xs[1]
 """
+STORED = """\
+import numpy as np
+
+
+def kept(v, items):
+    w = v * 2.0
+    items[0] = w
+    items[0] *= 3.0
+    return np.sum(w * w) + np.sum(items[0])
+"""
 TYPES = """\
+import math
+
+
 def total(x):
-    return x * dict(a=x)["a"] + sum({x, 2.0})
+    return x * math.gamma(x) + sum({x, 2.0})
 """
 
 
@@ -32,10 +47,18 @@ def test_what_may_be_part_of_an_array_is_asked_whether_it_is_a_number() -> None:
     assert (refusal.line, refusal.message) == (5, "two names for what is changed: row, xs (line 6)")
 
 
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_what_is_stored_is_asked_whether_an_array_copies_it(mode: Mode) -> None:
+    found = derive(STORED, "kept", mode)
+    assert isinstance(found, Derived)
+    said = "items and w are one array, which is changed"
+    assert f"assert hasattr(items, 'shape') or not np.ndim(items[0]), {said!r}" in found.text
+
+
 def test_all_that_has_no_derivative_is_told_at_once() -> None:
     found = derive(TYPES, "total")
     assert isinstance(found, Refused)
     assert [(each.line, each.message) for each in found.refusals] == [
-        (2, "no derivative of dict with a= is known"),
-        (2, "a set cannot be differentiated: it has no order"),
+        (5, "no derivative of math.gamma is known"),
+        (5, "a set cannot be differentiated: it has no order"),
     ]

@@ -6,7 +6,9 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from trainshift.core.text.lean import kind_of
+from trainshift.derivatives import terms
 from trainshift.derivatives.reading.analysis import Analysis
+from trainshift.derivatives.reading.expand import ORDERED
 from trainshift.derivatives.reading.function import Function, own_nodes
 from trainshift.derivatives.reading.nodes import Nodes, method
 from trainshift.derivatives.reading.reader import CHANGING, LOSING, READING, Reader, loses
@@ -157,7 +159,9 @@ class Checks:
             arguments.insert(0, node.func.value)
             if node.func.attr in ("reshape", "transpose"):
                 arguments = arguments[:2]
-        if dotted in ("builtins.max", "builtins.min") and not node.keywords:
+        if dotted in ORDERED and {each.arg for each in node.keywords} <= ORDERED[dotted]:
+            return
+        if dotted == "builtins.dict" and terms.entries(node):
             return
         if dotted in ("builtins.enumerate", "builtins.zip", "builtins.reversed"):
             return
@@ -199,8 +203,13 @@ class Checks:
         for each in sharing.conflicts() if sharing else ():
             names = each.shared.name, each.shared.other
             active = [function.active(name) for name in names]
-            wrong = any(active) if self.whole.reverse else each.whole and any(active) and not all(active)
-            if wrong and not each.shared.unsure:
+            wrong = any(active) and (self.whole.reverse or not all(active))
+            if not wrong or each.shared.unless is not None:
+                continue
+            if each.shared.twice is not None:
+                said = f"{names[0]} may have one thing in two places, which is changed (line {each.line})"
+                self.refuse(each.shared.node, said)
+            else:
                 said = f"two names for what is changed: {', '.join(names)} (line {each.line})"
                 self.refuse(each.shared.node, said)
 

@@ -167,6 +167,16 @@ def same(one: ast.expr, other: ast.expr) -> bool:
     return ast.dump(one) == ast.dump(other)
 
 
+def entries(node: ast.expr) -> list[tuple[ast.expr, ast.expr]] | None:
+    """The keys and values of a dict that an expression writes down: `{"a": x}` or `dict(a=x)`."""
+    match node:
+        case ast.Dict(keys, values):
+            return [(key, value) for key, value in zip(keys, values, strict=True) if key is not None]
+        case ast.Call(ast.Name("dict"), [], [_, *_]) if all(each.arg for each in node.keywords):
+            return [(ast.Constant(each.arg), each.value) for each in node.keywords]
+    return None
+
+
 def is_number(node: ast.expr, value: float | None = None) -> bool:
     """Whether an expression is a literal number (that one, if given)."""
     found = node.value if isinstance(node, ast.Constant) else None

@@ -22,7 +22,7 @@ class Forward(Values):
         sharing = self.function.whole.sharing(self.function)
         # An array that has another name must not become another array.
         found = sharing.conflicts() if sharing else ()
-        self.in_place = {id(each.node) for each in found if each.whole and not each.shared.unsure}
+        self.in_place = {id(each.node) for each in found if each.whole and each.shared.unless is None}
         if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
             body = body[1:]
         return self._block(body)
@@ -330,4 +330,4 @@ class Forward(Values):
 
 
 def _is_display(value: ast.expr) -> bool:
-    return isinstance(value, ast.List | ast.Tuple | ast.Dict)
+    return isinstance(value, ast.List | ast.Tuple) or terms.entries(value) is not None

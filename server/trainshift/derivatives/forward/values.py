@@ -168,8 +168,9 @@ class Values(Writer):
                 return ast.Call(ast.Attribute(base, node.expr.func.attr, ast.Load()), arguments, [])
             case "display":
                 parts = [self._tangent(child) for _, child in node.params]
-                if isinstance(node.expr, ast.Dict):
-                    return ast.Dict([terms.copied(each) for each in node.expr.keys if each], parts)
+                written = terms.entries(node.expr)
+                if written is not None:
+                    return ast.Dict([terms.copied(key) for key, _ in written], parts)
                 return (
                     ast.List(parts, ast.Load()) if isinstance(node.expr, ast.List) else terms.display(parts)
                 )
@@ -240,10 +241,10 @@ class Values(Writer):
             case ast.List() | ast.Tuple():
                 zeros = [self._zero(each) for each in expr.elts]
                 return ast.List(zeros, ast.Load()) if isinstance(expr, ast.List) else terms.display(zeros)
-            case ast.Dict():
+            case ast.Dict() | ast.Call(ast.Name("dict"), [], [_, *_]):
+                written = terms.entries(expr) or []
                 return ast.Dict(
-                    [terms.copied(each) for each in expr.keys if each],
-                    [self._zero(each) for each in expr.values],
+                    [terms.copied(key) for key, _ in written], [self._zero(each) for _, each in written]
                 )
         if self.is_function(expr):
             return terms.constant(None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.analysis import Analysis
@@ -11,6 +11,8 @@ from trainshift.derivatives.reading.function import Function, Shared, root_of
 from trainshift.derivatives.reading.reader import Reader
 
 FOLDED = frozenset(("builtins.max", "builtins.min"))
+# What takes elements by an order, with the keywords that are known: the order is worked out first.
+ORDERED = {"builtins.sorted": {"key", "reverse"}, "builtins.max": {"key"}, "builtins.min": {"key"}}
 
 
 def expand(whole: Analysis) -> None:
@@ -42,7 +44,9 @@ class Expander:
         self.asked: dict[int, list[ast.stmt]] = {}
         sharing = function.whole.sharing(function)
         for each in sharing.conflicts() if sharing else ():
-            if each.shared.unsure and (each.whole or function.whole.reverse):
+            active = [function.active(name) for name in (each.shared.name, each.shared.other)]
+            asks = function.whole.reverse or each.whole or (any(active) and not all(active))
+            if each.shared.unless and asks:
                 self.asked.setdefault(id(each.shared.node), []).append(_asking(each.shared))
 
     def block(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
@@ -69,7 +73,7 @@ class Expander:
                 made = ast.While(node.test, self.block(node.body), self.block(node.orelse))
                 return [ast.copy_location(made, node)]
             case ast.For():
-                source = node.iter if _is_view(node.iter) else self._value(self._sequence(node.iter))
+                source = self._source(self._sequence(node.iter))
                 target, begin = (node.target, []) if hasattr(node, "told") else self._target(node)
                 loop = ast.For(target, source, [*begin, *self.block(node.body)], self.block(node.orelse))
                 loop.told = True  # type: ignore[attr-defined]
@@ -92,7 +96,12 @@ class Expander:
                     ast.Assign([each], terms.name(place))
                     for place, each in zip(held, target.elts, strict=True)
                 ]
-                return [ast.copy_location(each, node) for each in (*swapped, *stores)]
+                asked = [
+                    self._part(place, each)
+                    for place, each in zip(held, value.elts, strict=True)
+                    if self._may_follow(each, target)
+                ]
+                return [ast.copy_location(each, node) for each in (*swapped, *asked, *stores)]
             case ast.Assign(targets=[ast.Name()], value=ast.Call(func=ast.Attribute(attr="pop"))):
                 return [node]
             case ast.AugAssign(ast.Name(name), ast.Add(), value) if self._lengthens(node.target):
@@ -110,6 +119,23 @@ class Expander:
                     if new is not node.value:
                         return [_with_value(node, new)]
         return [node]
+
+    def _may_follow(self, value: ast.expr, targets: ast.expr) -> bool:
+        """Whether a value may be a part of an array that a store into targets changes."""
+        whole, kind = self.function.whole, self.reader.kind(value)
+        if not (isinstance(value, ast.Subscript) and whole.arrays and whole.reverse) or whole.tensors:
+            return False
+        base = self.reader.kind(value.value)
+        roots = {root_of(each) for each in terms.leaves(targets) if isinstance(each, ast.Subscript)}
+        return root_of(value) in roots and not base.has("list", "dict") and not kind.has("list", "dict")
+
+    def _part(self, held: str, value: ast.expr) -> ast.stmt:
+        """Asks whether what was read is no part of an array, which the next store may change."""
+        assert isinstance(value, ast.Subscript)
+        array = terms.call("hasattr", terms.copied(value.value), terms.constant("shape"))
+        number = ast.UnaryOp(ast.Not(), terms.call("np.ndim", terms.name(held)))
+        said = f"{ast.unparse(value)} is a part of an array, which is changed"
+        return ast.Assert(ast.BoolOp(ast.Or(), [ast.UnaryOp(ast.Not(), array), number]), ast.Constant(said))
 
     def _lengthens(self, target: ast.expr) -> bool:
         kind = self.reader.kind(target)
@@ -141,20 +167,31 @@ class Expander:
         self.before.extend(self.block([terms.assign(held, value)]))
         return terms.name(held)
 
-    def _sequence(self, node: ast.expr) -> ast.expr:
+    def _sequence(self, node: ast.expr, backwards: bool = False) -> ast.expr:
         """What a loop goes through, with active values that are made there given names: their elements
         have adjoints."""
         match node:
-            case ast.Call(func=ast.Name("zip" | "enumerate" | "reversed" | "list" | "tuple")):
-                return ast.Call(node.func, [self._sequence(each) for each in node.args], node.keywords)
+            case ast.Call(func=ast.Name("zip" | "enumerate" | "reversed" | "list" | "tuple" as word)):
+                backwards = word == "reversed"
+                parts = [self._sequence(each, backwards) for each in node.args]
+                return ast.Call(node.func, parts, node.keywords)
             case ast.Call(func=ast.Attribute(attr="items" | "values" | "keys")):
                 return node
             case ast.List() | ast.Tuple() | ast.BinOp() | ast.Call() if self.reader.value(node):
                 return self._held(node)
-            case ast.Subscript(slice=ast.Slice(lower, _, step)) if self._copies(node):
+            case ast.Subscript(slice=ast.Slice(lower, upper, step)) if self._copies(node):
                 simple = step is None and (lower is None or terms.is_number(lower))
-                return node if simple else self._held(node)
+                return node if simple and not (backwards and upper) else self._held(node)
         return node
+
+    def _source(self, node: ast.expr) -> ast.expr:
+        """What a loop goes through: views and what goes in parallel stay, whatever is in them."""
+        match node:
+            case ast.Call(ast.Name("zip" | "enumerate" | "reversed" | "list" | "tuple")):
+                parts = [self._source(each) for each in node.args]
+                same = all(one is other for one, other in zip(parts, node.args, strict=True))
+                return node if same else ast.Call(node.func, parts, node.keywords)
+        return node if _is_view(node) else self._value(node)
 
     def _copies(self, node: ast.expr) -> bool:
         """Whether an expression is an active part of a list, which is a list of its own."""
@@ -221,6 +258,12 @@ class Expander:
                 self.function.local.add(name)
                 self.before.append(self._definition(name, node, ast.Pass()))
                 return terms.name(name)
+            case ast.Call(ast.Name("list" | "tuple"), [inner]) if (
+                self.reader.value(node) and (listed := self._listed(inner)) is not inner
+            ):
+                return self._children(ast.Call(node.func, [listed], []))
+            case ast.Call() if self._orders(node):
+                return self._in_order(node)
             case ast.Call() if self._folds(node):
                 first = node.args[0]
                 for each in node.args[1:]:
@@ -236,6 +279,53 @@ class Expander:
         if self.function.whole.module.dotted(node.func) not in FOLDED:
             return False
         return len(node.args) > 2 and not node.keywords and self.reader.value(node)
+
+    def _orders(self, node: ast.Call) -> bool:
+        """Whether a call takes active elements by an order that is no value of its own."""
+        dotted = self.function.whole.module.dotted(node.func) or ""
+        given = {each.arg for each in node.keywords}
+        ordered = dotted in ORDERED and given <= ORDERED[dotted] and bool(given or dotted not in FOLDED)
+        return ordered and self.reader.value(node)
+
+    def _in_order(self, node: ast.Call) -> ast.expr:
+        """The elements by their places: `xs[max(range(len(xs)), key=lambda i: f(xs[i]))]`."""
+        first = node.args[0] if len(node.args) == 1 else ast.List(node.args, ast.Load())
+        values = first if isinstance(first, ast.Name) else self._held(self._listed(first))
+        place = self.function.fresh("i")
+        element = ast.Subscript(values, terms.name(place), ast.Load())
+        others = [each for each in node.keywords if each.arg != "key"]
+        by: ast.expr = element
+        for each in node.keywords:
+            match each.value:
+                case ast.Lambda(ast.arguments(args=[ast.arg(name)]), body) if each.arg == "key":
+                    by = _renamed(body, {name: element})
+                case value if each.arg == "key":
+                    by = ast.Call(value, [element], [])
+        arguments = ast.arguments([], [ast.arg(place)], None, [], [], None, [])
+        order = ast.Call(
+            node.func,
+            [terms.call("range", terms.call("len", values))],
+            [*others, ast.keyword("key", ast.Lambda(arguments, by))],
+        )
+        if self.function.whole.module.dotted(node.func) in FOLDED:
+            return ast.Subscript(values, self._held(order), ast.Load())
+        through = ast.comprehension(ast.Name(place, ast.Store()), self._held(order), [], 0)
+        return self._loops(ast.ListComp(terms.copied(element), [through]))
+
+    def _listed(self, node: ast.expr) -> ast.expr:
+        """A list of what goes by itself only through a loop."""
+        match node:
+            case ast.Call(ast.Name("zip" | "enumerate" | "reversed")) | ast.Call(
+                ast.Attribute(attr="values")
+            ):
+                names = [self.function.fresh("each")]
+            case ast.Call(ast.Attribute(attr="items")):
+                names = [self.function.fresh("key"), self.function.fresh("each")]
+            case _:
+                return node
+        parts = [terms.name(each) for each in names]
+        item = terms.display(list(parts)) if len(parts) > 1 else parts[0]
+        return ast.ListComp(item, [ast.comprehension(terms.stored(item), node, [], 0)])
 
     def _functions(self, node: ast.expr) -> ast.expr:
         """A call that is given functions of libraries, each made a function of the file's own."""
@@ -347,18 +437,17 @@ def _asked(index: ast.expr) -> set[str]:
 
 
 def _asking(shared: Shared) -> ast.stmt:
-    """Asks whether a variable is a number, where as an array it would be a part of another one."""
-    test = ast.UnaryOp(ast.Not(), terms.call("np.ndim", terms.name(shared.name)))
-    said = f"{shared.name} and {shared.other} are one array, which is changed"
-    return ast.Assert(test, ast.Constant(said))
+    """Asks whether what may be one thing is two."""
+    assert shared.unless is not None
+    names = f"{shared.name} and {shared.other} are one array"
+    if shared.name == shared.other:
+        names = f"two parts of {shared.name} are one"
+    return ast.Assert(terms.copied(shared.unless), ast.Constant(f"{names}, which is changed"))
 
 
-def _renamed(node: ast.expr, names: dict[str, ast.Name]) -> ast.expr:
-    made = terms.copied(node)
-    for each in ast.walk(made):
-        if isinstance(each, ast.Name) and each.id in names:
-            each.id = names[each.id].id
-    return made
+def _renamed(node: ast.expr, names: Mapping[str, ast.expr]) -> ast.expr:
+    found = [each for each in ast.walk(node) if isinstance(each, ast.Name) and each.id in names]
+    return terms.rebuilt(node, {id(each): names[each.id] for each in found})
 
 
 def _with_value(node: ast.stmt, value: ast.expr) -> ast.stmt:

@@ -24,15 +24,16 @@ CHANGING_METHODS = frozenset(("append", "extend", "insert", "update", "pop"))
 class Shared:
     """Two names that may be one, by the statement that makes them so.
 
-    `unsure`: a number would not be. `stored`: the second was stored into the first, which copies it if
-    that is an array.
+    `unless`: what holds where they are not one; a number is not, for one. `stored`: the second was stored
+    into the first. `twice`: of what kind one thing is that a container (both names) may hold in two places.
     """
 
     node: ast.stmt
     name: str
     other: str
-    unsure: bool
+    unless: ast.expr | None = None
     stored: bool = False
+    twice: Kind | None = None
 
 
 @dataclass(frozen=True, slots=True)

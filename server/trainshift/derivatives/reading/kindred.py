@@ -38,6 +38,8 @@ class KindReader:
             base.tell("array")
             return base if any(isinstance(each, ast.Slice) for each in index.elts) else base.element()
         if isinstance(index, ast.Constant) and isinstance(index.value, int | str):
+            if isinstance(index.value, str):
+                base.tell("dict")
             return base.element(index.value)
         if isinstance(index, ast.UnaryOp) and isinstance(index.operand, ast.Constant):
             return base.element()
@@ -90,9 +92,9 @@ class KindReader:
                 for each in node.elts:
                     made.element(ANY).unify(self.kind(each))
                 return made
-            case ast.Dict():
+            case ast.Dict() | ast.Call(ast.Name("dict"), []):
                 made = Kind("dict")
-                for key, each in zip(node.keys, node.values, strict=True):
+                for key, each in terms.entries(node) or ():
                     at: Hashable = key.value if isinstance(key, ast.Constant) else ANY
                     made.element(at).unify(self.kind(each))
                 return made
@@ -184,8 +186,8 @@ class KindReader:
                 return made
             case "builtins.zip" | "builtins.enumerate" | "builtins.range":
                 return Kind("list")
-            case "builtins.sum" | "builtins.max" | "builtins.min" if (
-                len(node.args) == 1 and first is not None
+            case "builtins.sum" | "builtins.max" | "builtins.min" if first is not None and (
+                len(node.args) == 1 or dotted == "builtins.sum"
             ):
                 kind = self.kind(first)
                 kind.tell("box")

@@ -66,8 +66,8 @@ class Nodes:
                 return Node("row", expr, [("a", self.node(expr.operand))], row)
             case ast.Tuple() | ast.List():
                 return Node("display", expr, [(str(i), self.node(each)) for i, each in enumerate(expr.elts)])
-            case ast.Dict():
-                return Node("display", expr, [("", self.node(each)) for each in expr.values])
+            case ast.Dict() | ast.Call(ast.Name("dict"), [], [_, *_]):
+                return Node("display", expr, [("", self.node(each)) for _, each in terms.entries(expr) or ()])
             case ast.Attribute("T") | ast.Attribute(attr="T"):
                 turned = self.whole.rows["numpy.transpose.whole"]
                 return Node("row", expr, [("x", self.node(expr.value))], turned)
@@ -142,6 +142,10 @@ class Nodes:
         rows = self.whole.rows
         if len(arguments) == 1 and dotted in ("builtins.max", "builtins.min"):
             dotted += ".all"
+        if dotted == "builtins.sum" and len(arguments) + len(expr.keywords) == 2:
+            # Of numbers or arrays: a list at the start joins lists.
+            start = [*arguments, *(each.value for each in expr.keywords)][1]
+            dotted += "" if self.reader.kind(start).has("list", "tuple") else ".start"
         if dotted == "math.log" and len(arguments) == 2:
             dotted = "math.log2arguments"
         if dotted == "numpy.einsum" and isinstance(arguments[0], ast.Constant):

@@ -15,6 +15,7 @@ from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.live import Live
 from trainshift.derivatives.reading.nodes import Nodes
 from trainshift.derivatives.reading.reader import CHANGING, LOSING
+from trainshift.derivatives.reading.twice import Pairs, Twice
 
 # What gives a part of its first argument, or the same array in another shape.
 VIEWS = frozenset(
@@ -26,9 +27,6 @@ HOLDING = frozenset(["list", "tuple", "dict", "reversed", "sorted", "zip", "enum
 CONTAINERS = ("list", "tuple", "dict")
 # After a parameter's name: what it was given, whatever the name means later.
 GIVEN = " given"
-
-
-Pairs = dict[frozenset[str], Shared]
 
 
 class Sharing:
@@ -51,7 +49,8 @@ class Sharing:
             always |= terms.names_read(each.node)
         self.live = Live(function.body, always | {function.result})
         given = [(each, f"{each}{GIVEN}") for each in function.params]
-        start = Shared(ast.Pass(), "", "", True)
+        self.twice = Twice(self)
+        start = Shared(ast.Pass(), "", "", _number(""))
         self._block(function.body, {frozenset(pair): start for pair in given})
         self._captured()
         for pair in self.ever:
@@ -140,6 +139,10 @@ class Sharing:
                 return self._assigned(node, [node.target], node.value, pairs)
             case ast.AugAssign():
                 self._augmented(node, pairs)
+                if self.reader.kind(node.target).has("list") and (root := root_of(node.target)):
+                    doubled = self.twice.stored(node, root, node.value, pairs, self.reader.kind(node.target))
+                    pairs = self._with(pairs, node, root, self.sources(node.value), None, True)
+                    return self._doubled(pairs, node, root, doubled)
             case ast.Return(value=ast.expr()):
                 assert node.value is not None
                 self.returned |= self._with_partners(self.sources(node.value), pairs)
@@ -159,11 +162,15 @@ class Sharing:
     def _augmented(self, node: ast.AugAssign, pairs: Pairs) -> None:
         target = node.target
         kind = self.reader.kind(target)
+        itself = kind.has("list") or (self.arrayish(kind) and not self.whole.tensors)
         if isinstance(target, ast.Subscript):
-            self._change(node, target.value, self.reader.kind(target.value), pairs)
-        if kind.has("list") or (self._arrayish(kind) and not self.whole.tensors):
-            if isinstance(target, ast.Name) and not self.nodes.certain(target):
+            base = self.reader.kind(target.value)
+            # An array in a list is changed itself; a part of an array is stored like any other.
+            if itself and not base.has("array"):
                 self._change(node, target, kind, pairs, True)
+            self._change(node, target.value, base, pairs)
+        elif itself and not self.nodes.certain(target):
+            self._change(node, target, kind, pairs, True)
 
     def _calls(self, node: ast.stmt, pairs: Pairs) -> None:
         """What the calls in a statement change."""
@@ -183,7 +190,8 @@ class Sharing:
                 if kind.has("changed") and not kind.has("function"):
                     self.handed |= {root_of(argument) or ""}
                     self.grown |= {root_of(argument) or ""}
-                    self._change(node, argument, kind, pairs)
+                    self._change(node, argument, kind, pairs, deep=True)
+                    self._given(node, each, argument, kind, pairs)
 
     def _joined(self, node: ast.stmt, call: ast.Call, pairs: Pairs) -> Pairs:
         """A method or function that is called alone may put one of its arguments into another."""
@@ -192,26 +200,70 @@ class Sharing:
             parts.insert(0, call.func.value)
         if len(parts) < 2 or not any(self.reader.kind(each).has("changed") for each in parts):
             return pairs
+        doubled: Kind | None = None
+        root = root_of(parts[0]) if isinstance(call.func, ast.Attribute) else None
+        if root is not None and isinstance(call.func, ast.Attribute):
+            kind = self.reader.kind(parts[0])
+            kind = kind if call.func.attr in ("extend", "update") else kind.element()
+            doubled = self.twice.stored(node, root, parts[-1], pairs, kind)
         named = [self.sources(each) for each in parts]
         for place, some in enumerate(named):
             for other in named[place + 1 :]:
                 for name in some:
-                    pairs = self._with(pairs, node, name, other, False)
-        return pairs
+                    pairs = self._with(pairs, node, name, other, None, True)
+        return pairs if root is None else self._doubled(pairs, node, root, doubled)
 
     # Changes.
 
+    def _given(self, node: ast.stmt, call: ast.Call, changed: ast.expr, kind: Kind, pairs: Pairs) -> None:
+        """A function changes what it is given: its other arguments must be something else."""
+        for other in (*call.args, *(each.value for each in call.keywords)):
+            if other is changed or not self._reaches(self.reader.kind(other), kind):
+                continue
+            theirs = self.sources(other)
+            for name in self.sources(changed):
+                shared = next((pairs[p] for each in theirs if (p := frozenset((name, each))) in pairs), None)
+                if name in theirs:
+                    apart = self.twice.apart(changed, other)
+                    shared = None if apart is True else Shared(node, name, name, apart or None, False, kind)
+                if shared is not None:
+                    key = (id(shared.node), shared.name, shared.other)
+                    self.found.setdefault(key, Conflict(shared, node, False))
+
     def _change(
-        self, node: ast.stmt, changed: ast.expr, kind: Kind, pairs: Pairs, itself: bool = False
+        self,
+        node: ast.stmt,
+        changed: ast.expr,
+        kind: Kind,
+        pairs: Pairs,
+        itself: bool = False,
+        deep: bool = False,
     ) -> None:
-        """A change of what an expression means, a value of a kind; `itself`: by an augmented assignment."""
+        """A change of what an expression means, a value of a kind.
+
+        `itself`: by an augmented assignment; `deep`: perhaps of a part of a part.
+        """
         name = root_of(changed)
         if name is None:
             return
         self.changed.add(name)
         live = self.live.after(node)
         for pair, shared in pairs.items():
-            if name not in pair or (shared.stored and name == shared.name):
+            if name not in pair:
+                continue
+            if shared.twice is not None:
+                inside = deep or not isinstance(changed, ast.Name)
+                if inside and name in live and self._reaches(shared.twice, kind):
+                    self.found.setdefault((id(shared.node), name, name), Conflict(shared, node, itself))
+                continue
+            if (
+                shared.unless
+                and shared.stored
+                and name == shared.name
+                and isinstance(changed, ast.Name)
+                and not deep
+            ):
+                # A list gets another element then, and an array has a copy.
                 continue
             (other,) = pair - {name}
             if other.endswith(GIVEN) and self._partner_shows(pair, name, kind):
@@ -222,7 +274,7 @@ class Sharing:
 
     def _partner_shows(self, pair: frozenset[str], name: str, kind: Kind) -> bool:
         """Whether the other name of a pair shows a change of a value of a kind."""
-        (other,) = pair - {name}
+        other = next(iter(pair - {name}), name)
         return other != self.function.result and self._reaches(self._kind(other), kind)
 
     def _kind(self, name: str) -> Kind:
@@ -230,52 +282,78 @@ class Sharing:
 
     def _reaches(self, kind: Kind, wanted: Kind) -> bool:
         """Whether a value of a kind may be, or hold, one of another kind."""
-        arrays = self._arrayish(wanted)
+        arrays = self.arrayish(wanted)
         return any(
-            each is wanted.found() or (arrays and self._arrayish(each)) for each in kind.with_elements()
+            each is wanted.found() or (arrays and self.arrayish(each)) for each in kind.with_elements()
         )
 
-    def _arrayish(self, kind: Kind) -> bool:
+    def arrayish(self, kind: Kind) -> bool:
+        """Whether a value of a kind may be an array."""
         return self.whole.arrays and not kind.has(*CONTAINERS, "function")
 
     # What names are made of.
 
     def _bound(self, node: ast.stmt, target: ast.expr, value: ast.expr, pairs: Pairs, each: bool) -> Pairs:
         """The pairs after a target is given a value, or `each` element of it."""
-        new: list[tuple[str, set[str], bool]] = []
-        self._parts(target, value, each, new)
+        parts = list(self._parts(target, value, each))
+        new = [(leaf.id, part, maybe) for leaf, part, maybe in parts if isinstance(leaf, ast.Name)]
         names = {name for name, _, _ in new}
-        partners = {name: self._with_partners(found, pairs) - names - {name} for name, found, _ in new}
+        partners = {
+            name: self._with_partners(self.sources(part), pairs) - names - {name} for name, part, _ in new
+        }
+        doubled = {name: self.twice.held(part, pairs, self.function.kind(name)) for name, part, _ in new}
         pairs = {pair: shared for pair, shared in pairs.items() if not pair & names or pair <= names}
         if len(names) == 1:
             pairs = {pair: shared for pair, shared in pairs.items() if not pair & names}
-        for name, _, unsure in new:
-            pairs = self._with(pairs, node, name, partners[name], unsure)
-        if isinstance(target, ast.Subscript) and (root := root_of(target)):
-            base = self.reader.kind(target.value)
-            if not base.has("array"):
-                stored = self._arrayish(base)
-                pairs = self._with(pairs, node, root, self.sources(value), False, stored)
+        for name, _, maybe in new:
+            pairs = self._with(pairs, node, name, partners[name], _number(name) if maybe else None)
+            pairs = self._doubled(pairs, node, name, doubled[name])
+        for leaf, part, _ in parts:
+            if isinstance(leaf, ast.Subscript):
+                pairs = self._stored(node, leaf, part, pairs)
         return pairs
 
+    def _stored(self, node: ast.stmt, place: ast.Subscript, value: ast.expr, pairs: Pairs) -> Pairs:
+        root, base = root_of(place), self.reader.kind(place.value)
+        if root is None or base.has("array"):
+            return pairs
+        doubled = self.twice.stored(node, root, value, pairs, self.reader.kind(place))
+        unless: ast.expr | None = None
+        if not self.reader.kind(value).has("array", "box", *CONTAINERS):
+            unless = _number(place)
+        if self.arrayish(base):
+            # An array copies what is stored into it.
+            array = terms.call("hasattr", terms.copied(place.value), terms.constant("shape"))
+            unless = ast.BoolOp(ast.Or(), [array, _number(place)])
+        pairs = self._with(pairs, node, root, self.sources(value), unless, True)
+        return self._doubled(pairs, node, root, doubled, unless)
+
+    def _doubled(
+        self, pairs: Pairs, node: ast.stmt, name: str, kind: Kind | None, unless: ast.expr | None = None
+    ) -> Pairs:
+        """The pairs after a container has got something of a kind that it may hold already."""
+        if kind is None:
+            return pairs
+        return {**pairs, frozenset((name,)): Shared(node, name, name, unless, False, kind)}
+
     def _parts(
-        self, target: ast.expr, value: ast.expr, each: bool, new: list[tuple[str, set[str], bool]]
-    ) -> None:
-        if isinstance(target, ast.Tuple | ast.List):
-            inner: list[ast.expr] = [value] * len(target.elts)
-            part = True
-            match value:
-                case ast.Tuple(elts) | ast.List(elts) if not each and len(elts) == len(target.elts):
-                    inner, part = elts, False
-                case ast.Call(func=ast.Name("zip"), args=args) if each and len(args) == len(target.elts):
-                    inner = args
-                case ast.Call(func=ast.Name("enumerate"), args=[first, *_]) if each:
-                    inner = [ast.Constant(0), first]
-            for one, other in zip(target.elts, inner, strict=False):
-                self._parts(one, other, part or each, new)
-        elif isinstance(target, ast.Name):
-            unsure = each or isinstance(value, ast.Subscript | ast.Name)
-            new.append((target.id, self.sources(value), unsure))
+        self, target: ast.expr, value: ast.expr, each: bool
+    ) -> Iterator[tuple[ast.expr, ast.expr, bool]]:
+        """The names and places in a target with what each is given, and whether that may be but a number."""
+        if not isinstance(target, ast.Tuple | ast.List):
+            yield target, value, each or isinstance(value, ast.Subscript | ast.Name)
+            return
+        inner: list[ast.expr] = [value] * len(target.elts)
+        part = True
+        match value:
+            case ast.Tuple(elts) | ast.List(elts) if not each and len(elts) == len(target.elts):
+                inner, part = elts, False
+            case ast.Call(func=ast.Name("zip"), args=args) if each and len(args) == len(target.elts):
+                inner = args
+            case ast.Call(func=ast.Name("enumerate"), args=[first, *_]) if each:
+                inner = [ast.Constant(0), first]
+        for one, other in zip(target.elts, inner, strict=False):
+            yield from self._parts(one, other, part or each)
 
     def _with_partners(self, names: set[str], pairs: Pairs) -> set[str]:
         return names | {each for pair in pairs if pair & names for each in pair}
@@ -286,19 +364,20 @@ class Sharing:
         node: ast.stmt,
         name: str,
         others: set[str],
-        unsure: bool,
+        unless: ast.expr | None,
         stored: bool = False,
     ) -> Pairs:
         kind = self.function.kind(name)
         if kind.has("function") or self.nodes.certain(terms.name(name)):
             return pairs
-        unsure = unsure and not kind.has("array", "box", *CONTAINERS)
+        if not stored and kind.has("array", "box", *CONTAINERS):
+            unless = None
         pairs = dict(pairs)
         for other in others - {name}:
             if not self._meet(kind, self._kind(other)):
                 continue
             pair = frozenset((name, other))
-            pairs[pair] = Shared(node, name, other, unsure, stored)
+            pairs[pair] = Shared(node, name, other, unless, stored)
             if not other.endswith(GIVEN):
                 self.ever[pair] = pairs[pair]
         return pairs
@@ -309,7 +388,7 @@ class Sharing:
         for each in mine:
             if each in theirs and each.container:
                 return True
-        return any(map(self._arrayish, mine)) and any(map(self._arrayish, theirs))
+        return any(map(self.arrayish, mine)) and any(map(self.arrayish, theirs))
 
     def sources(self, node: ast.expr) -> set[str]:
         """The variables whose value, or a part of whose value, may be in that of an expression."""
@@ -374,3 +453,9 @@ def returned_by(function: Function) -> set[str]:
     """The parameters that may be, or be in, the value of a function."""
     known = function.whole.sharing(function)
     return known.returned & set(function.params) if known else set()
+
+
+def _number(value: ast.expr | str) -> ast.expr:
+    """Whether a variable, or what is at a place, is a number: no array, which may be a part of another."""
+    read = terms.name(value) if isinstance(value, str) else terms.copied(value)
+    return ast.UnaryOp(ast.Not(), terms.call("np.ndim", read))

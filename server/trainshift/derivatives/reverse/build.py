@@ -83,9 +83,10 @@ class Build(Analysis):
             self._finish(way, first is not None)
             reads, inside = _reads(way)
             inside = sharing.with_names(inside | way.lengths)
-            if reads <= kept and inside <= contents and way.idle_found <= idle:
+            if reads <= kept and inside <= contents and way.idle_found == idle:
                 break
-            kept, contents, idle = kept | reads, contents | inside, idle | way.idle_found
+            # A conditional without a way back may get one, once more is kept.
+            kept, contents, idle = kept | reads, contents | inside, way.idle_found
         else:
             raise RuntimeError("what the way back reads does not settle")
         self._check_changes(function, way)
@@ -137,6 +138,7 @@ class Build(Analysis):
                 bar = way.helper("_zeros", terms.name(name))
             elif outermost and way.boxlike(name) and not kind.has("linked", "array"):
                 bar = way.helper("_like", bar, terms.name(name))
+            way.lengths |= {name} & way.resized
             bars.append(bar)
         way.bars_back = terms.display(bars)  # type: ignore[attr-defined]
         if after:

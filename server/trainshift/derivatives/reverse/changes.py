@@ -342,9 +342,9 @@ class Changes(Lines):
                 place = self.place(terms.copied(owner)) or terms.name(self.bar(base))
                 bar = terms.name(self.bar(name)) if name in self.present else self.zero(name, known)
                 self.emit(_put_back(value, place, bar, keyed))
-            elif base not in self.contents:
+            if base not in self.contents:
                 self.resized.add(base)
-            if base in self.contents:
+            else:
                 self.emit(_put_back(value, owner, terms.name(name), keyed))
             self.present.discard(name)
             for each in backs:

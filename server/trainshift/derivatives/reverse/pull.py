@@ -217,10 +217,10 @@ class Pull(Writer):
 
     def _display(self, node: Node, bar: ast.expr) -> None:
         children = [child for _, child in node.params]
-        if isinstance(node.expr, ast.Dict):
+        written = terms.entries(node.expr)
+        if written is not None:
             bar = self.named(bar, "t")
-            for key, child in zip(node.expr.keys, children, strict=True):
-                assert key is not None
+            for (key, _), child in zip(written, children, strict=True):
                 self.push(child, terms.item(bar, key))
             return
         if isinstance(bar, ast.Tuple) and len(bar.elts) == len(children):

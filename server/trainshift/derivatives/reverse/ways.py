@@ -245,9 +245,7 @@ class Ways(Changes):
                 for each, inner in zip(target.elts, args, strict=False):
                     self._element(each, inner, at)
             case ast.Call(func=ast.Name("reversed"), args=[inner]):
-                last = ast.BinOp(ast.UnaryOp(ast.Not(), terms.name(at())), ast.Add(), terms.constant(0))
                 self._element_at(target, inner, ast.UnaryOp(ast.Invert(), terms.name(at())))
-                del last
             case ast.Call(func=ast.Name("list" | "tuple"), args=[inner]):
                 self._element(target, inner, at)
             case ast.Call(func=ast.Attribute(value=inner, attr="items")) if isinstance(target, ast.Tuple):
@@ -264,9 +262,16 @@ class Ways(Changes):
         at()
 
     def _element_at(self, target: ast.expr, source: ast.expr, index: ast.expr) -> None:
-        if isinstance(source, ast.Subscript) and isinstance(source.slice, ast.Slice):
-            start = source.slice.lower
-            if source.slice.step is None and (start is None or terms.is_number(start)):
+        part = source.slice if isinstance(source, ast.Subscript) else None
+        if isinstance(index, ast.UnaryOp) and isinstance(part, ast.Slice) and part.upper is None:
+            # From the last one on, a part that ends where the whole does is found as in the whole.
+            assert isinstance(source, ast.Subscript)
+            self._element_at(target, source.value, index)
+            return
+        if isinstance(part, ast.Slice) and not isinstance(index, ast.UnaryOp):
+            assert isinstance(source, ast.Subscript)
+            start = part.lower
+            if part.step is None and (start is None or terms.is_number(start)):
                 shift = start.value if start is not None else 0  # type: ignore[attr-defined]
                 if shift >= 0:
                     moved = ast.BinOp(index, ast.Add(), terms.constant(shift)) if shift else index

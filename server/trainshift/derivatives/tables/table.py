@@ -119,6 +119,13 @@ OF_MATH = (
     slope("builtins.max", "a b", {"a": "d if a >= b else 0.0", "b": "0.0 if a >= b else d"}),
     slope("builtins.min", "a b", {"a": "d if a <= b else 0.0", "b": "0.0 if a <= b else d"}),
     Row("builtins.sum", ("x",), {"x": "[d for _ in x]"}, {"x": "sum(d)"}, False),
+    Row(
+        "builtins.sum.start",
+        ("x", "start"),
+        {"x": "[d for _ in x]", "start": "d"},
+        {"x": "sum(d)", "start": "d"},
+        False,
+    ),
     Row("math.fsum", ("x",), {"x": "[d for _ in x]"}, {"x": "math.fsum(d)"}, False),
     Row(
         "math.prod",

@@ -1,0 +1,149 @@
+"""Whether a container may hold one thing in two places: a change of it is seen in both (SPEC-AD AD37)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Protocol
+
+from trainshift.derivatives import terms
+from trainshift.derivatives.reading.function import Shared
+from trainshift.derivatives.reading.kinds import ANY, Kind
+from trainshift.derivatives.reading.nodes import Nodes
+
+Pairs = dict[frozenset[str], Shared]
+
+
+class Names(Protocol):
+    """What is asked of the names of a function."""
+
+    nodes: Nodes
+
+    def sources(self, node: ast.expr) -> set[str]:
+        """The variables whose value may be in that of an expression."""
+
+    def arrayish(self, kind: Kind) -> bool:
+        """Whether a value of a kind may be an array."""
+
+
+class Twice:
+    """Tells of what kind a thing is that a value may hold twice: None, where there is no such thing."""
+
+    def __init__(self, sharing: Names) -> None:
+        self.sharing = sharing
+        self.reader = sharing.nodes.reader
+        self.moving = _moves(sharing.nodes.function.body)
+
+    def held(self, value: ast.expr, pairs: Pairs, kind: Kind) -> Kind | None:
+        """What a value of a kind may hold in two places."""
+        match value:
+            case ast.Tuple(elts) | ast.List(elts) | ast.Dict(values=elts):
+                for one, other in combinations(elts, 2):
+                    if self._one(one, other, pairs) and (found := self._changeable(one)):
+                        return found
+                keys: list[object] = list(range(len(elts)))
+                if isinstance(value, ast.Dict):
+                    keys = [getattr(each, "value", ANY) for each in value.keys]
+                for key, each in zip(keys, elts, strict=True):
+                    if found := self.held(each, pairs, kind.element(key)):
+                        return found
+                return None
+            case ast.BinOp(left, ast.Mult(), right):
+                for each in (left, right):
+                    if isinstance(each, ast.List) and any(map(self._changeable, each.elts)):
+                        return kind.element()
+                return None
+            case ast.BinOp(left, ast.Add(), right) if self.reader.kind(value).has("list", "tuple"):
+                if self._one(left, right, pairs):
+                    return self._changeable(ast.Subscript(left, terms.constant(0), ast.Load()))
+                lists = [each.elts for each in (left, right) if isinstance(each, ast.List)]
+                joined = [each for some in lists for each in some]
+                found = self.held(ast.List(joined, ast.Load()), pairs, kind)
+                return found or self.held(left, pairs, kind) or self.held(right, pairs, kind)
+            case ast.ListComp(elt, generators) | ast.GeneratorExp(elt, generators):
+                own = terms.names_bound([each.target for each in generators])
+                again = isinstance(elt, ast.Name | ast.Subscript) and not terms.names_read(elt) & own
+                return self._changeable(elt) if again else None
+        for name in sorted(self.sharing.sources(value)):
+            shared = pairs.get(frozenset((name,)))
+            if shared is not None:
+                return shared.twice
+        return None
+
+    def stored(self, node: ast.stmt, root: str, value: ast.expr, pairs: Pairs, kind: Kind) -> Kind | None:
+        """What a container may hold twice once a value of a kind is put into it."""
+        for name in sorted(self.sharing.sources(value)):
+            shared = pairs.get(frozenset((name, root)))
+            before = name == root or (shared is not None and shared.name == root)
+            if before and id(node) not in self.moving and not _popped(value):
+                found = self._changeable(value)
+                if found is not None:
+                    return found
+        return self.held(value, pairs, kind)
+
+    def apart(self, one: ast.expr, other: ast.expr) -> ast.expr | bool:
+        """Whether two parts of one variable are different ones; what tells it, where that are the indices."""
+        if not (isinstance(one, ast.Subscript) and isinstance(other, ast.Subscript)):
+            return False
+        indices = one.slice, other.slice
+        if not terms.same(one.value, other.value) or terms.same(*indices):
+            return False
+        if all(isinstance(each, ast.Constant) for each in indices):
+            return True
+        if not all(isinstance(each, ast.Name | ast.Constant | ast.BinOp) for each in indices):
+            return False
+        return ast.Compare(terms.copied(one.slice), [ast.NotEq()], [terms.copied(other.slice)])
+
+    def _one(self, one: ast.expr, other: ast.expr, pairs: Pairs) -> bool:
+        if not isinstance(one, ast.Name | ast.Subscript):
+            return False
+        if isinstance(one, ast.Name) and isinstance(other, ast.Name) and one.id != other.id:
+            return frozenset((one.id, other.id)) in pairs
+        return terms.same(one, other)
+
+    def _changeable(self, value: ast.expr) -> Kind | None:
+        """The kind of a value that may be changed in place: of no number."""
+        if isinstance(value, ast.Constant) or self.sharing.nodes.certain(value):
+            return None
+        kind = self.reader.kind(value)
+        return kind if kind.container or self.sharing.arrayish(kind) else None
+
+
+def _popped(value: ast.expr) -> bool:
+    """Whether a value was taken out of what it is put into."""
+    return isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "pop"
+
+
+def _moves(statements: Sequence[ast.stmt]) -> set[int]:
+    """The stores that move elements: each puts one where another one was just taken from."""
+    found: set[int] = set()
+    for node in statements:
+        for each in ast.walk(node):
+            for field in ("body", "orelse"):
+                inner = getattr(each, field, None)
+                if isinstance(inner, list):
+                    found |= _moved(inner)
+    return found | _moved(statements)
+
+
+def _moved(statements: Sequence[ast.stmt]) -> set[int]:
+    found: set[int] = set()
+    for first, second, third in zip(statements, statements[1:], statements[2:], strict=False):
+        match first, second, third:
+            case (
+                ast.Assign([ast.Name(held)], ast.Subscript() as one),
+                ast.Assign([ast.Subscript() as one_again], ast.Subscript() as other),
+                ast.Assign([ast.Subscript() as other_again], ast.Name(held_again)),
+            ) if held == held_again and _same(one, one_again) and _same(other, other_again):
+                found |= {id(second), id(third)}
+    for node in statements:
+        match node:
+            case ast.Assign([ast.Tuple(targets)], ast.Tuple(values)) if len(targets) == len(values):
+                if sorted(map(ast.unparse, targets)) == sorted(map(ast.unparse, values)):
+                    found.add(id(node))
+    return found
+
+
+def _same(one: ast.expr, other: ast.expr) -> bool:
+    return ast.unparse(one) == ast.unparse(other)
