@@ -39,6 +39,7 @@ _GENERATORS = frozenset({"numpy.random.default_rng", "numpy.random.RandomState",
 _UNORDERED = frozenset({"builtins.len", "builtins.max", "builtins.min", "builtins.sorted", "builtins.sum"})
 _UNLESS_TOLD = ("KFold", "StratifiedKFold")
 _BY_NUMPY = "numpy.random"
+_BY_TENSORFLOW = "tensorflow.random"
 _SEEDS = "tensorflow.keras.utils.set_random_seed"
 # The libraries that draw, and what fixes all that they do.
 _SEEDING = {
@@ -133,9 +134,13 @@ class Draws:
     def _draws_numbers(self, site: Site) -> bool:
         if site.name in _NUMBERS and self._is_of_own_generator(site):
             return True
+        if site.name not in _NUMBERS:
+            return False
         names = self._names.full_names(site.node.func, site.scope, site.statement)
-        drawn = any(name.startswith(f"{_BY_NUMPY}.") for name in names)
-        return drawn and site.name in _NUMBERS and not self.is_seeded(_BY_NUMPY)
+        return any(
+            any(name.startswith(f"{library}.") for name in names) and not self.is_seeded(library)
+            for library in (_BY_NUMPY, _BY_TENSORFLOW)
+        )
 
     def _parts_behind(self, at: Occurrence) -> list[ast.expr]:
         """All expressions that an expression is made of, through names and the script's functions."""

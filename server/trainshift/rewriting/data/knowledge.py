@@ -90,6 +90,11 @@ class Knowledge:
             return unordered(drawn)
         return next(filter(None, map(self.unordered, node.inputs)), "")
 
+    def _is_drawn(self, node: Node) -> bool:
+        """Whether each rank has a source of its own, or one in an order of its own."""
+        given = arguments(node.site.node) if node.is_source and node.site is not None else []
+        return bool(self._drawn_for(node)) or any(self._draws.choosing(node.at.part(each)) for each in given)
+
     def _drawn_for(self, node: Node) -> list[Draw]:
         """The draws of what the source of a dataset is made of."""
         given = arguments(node.site.node) if node.is_source and node.site is not None else []
@@ -117,7 +122,7 @@ class Knowledge:
 
         `node` alone is looked at, and what its elements are drawn by; not what it is made of.
         """
-        if node.unseen or node.operation in UNCOUNTED or self._drawn_for(node):
+        if node.unseen or node.operation in UNCOUNTED or self._is_drawn(node):
             return False
         if node.is_source and node.operation not in COUNTED:
             return False
