@@ -29,6 +29,7 @@ BASE = "hvd_broadcast_done"
 PAIRS_KEY = "[0][1].ref()"
 _TAKING_ANY = ("tensorflow.keras.optimizers.legacy.Optimizer", *api.TF1_OPTIMIZER)
 SET = "set()"
+_COUNT = ".iterations"  # How often an optimizer has stepped.
 _OURS = re.compile(rf"{BASE}(_\d+)?")
 _BROADCASTS = ("broadcast_variables", "broadcast_global_variables", "broadcast_object", "broadcast_")
 
@@ -37,12 +38,19 @@ _BROADCASTS = ("broadcast_variables", "broadcast_global_variables", "broadcast_o
 class Flag:
     """The flag of one step: `key` is the code of what the set holds, None for a Boolean.
 
-    `PAIRS_KEY` stands for the first variable of the step's pairs.
+    `PAIRS_KEY` stands for the first variable of the step's pairs.  `first` is the code of its first value, ""
+    where no flag is needed.
     """
 
     name: str
     step: Step
     key: str | None
+    first: str
+
+    @property
+    def counts(self) -> bool:
+        """Whether the number of the optimizer's own steps tells, instead of a flag."""
+        return not self.first
 
 
 class Flags:
@@ -108,7 +116,16 @@ class Flags:
             elif site not in reached:
                 next(free)
             elif not self.is_covered(by_site[site]):
-                yield Flag(next(free), by_site[site], self._key(by_site[site]))
+                step = by_site[site]
+                key = self._key(step)
+                yield Flag(next(free), step, key, self._first(step, key))
+
+    def _first(self, step: Step, key: str | None) -> str:
+        """The code of a flag's first value; that of a variable names TensorFlow by `{tf}`."""
+        if key is None:
+            return self._target.flag("{tf}")
+        # A trace of Keras 3 must ask a variable, which it cannot make: it asks the one of the optimizer.
+        return "" if self._target.is_keras3 and step.traced else SET
 
     def _is_ours(self, name: str, script: Script) -> bool:
         """Whether the name is a flag that an earlier rewrite defined for a step still to come."""
@@ -175,16 +192,14 @@ class Flags:
             return None
         test = node.test
         name = None
-        if (
-            isinstance(test, ast.UnaryOp)
-            and isinstance(test.op, ast.Not)
-            and isinstance(test.operand, ast.Name)
-        ):
-            name = test.operand.id
+        inside = any(statement in site.statement.path() for site in self._horovod.calls(*_BROADCASTS))
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            name = test.operand.id if isinstance(test.operand, ast.Name) else None
         elif isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.NotIn):
             if isinstance(test.comparators[0], ast.Name):
                 name = test.comparators[0].id
-        inside = any(statement in site.statement.path() for site in self._horovod.calls(*_BROADCASTS))
+        elif isinstance(test, ast.Compare) and dotted(test.left).endswith(_COUNT):
+            return dotted(test.left) if inside else None
         last = ast.dump(node.body[-1])
         return name if name and inside and f"'{name}'" in last else None
 

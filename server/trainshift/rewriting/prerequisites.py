@@ -22,7 +22,7 @@ from trainshift.core.training.horovod import KERAS, TENSORFLOW, Horovod
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.steps import Steps
-from trainshift.rewriting.flags import SET, Flag, Flags
+from trainshift.rewriting.flags import Flag, Flags
 from trainshift.rewriting.import_effects import ImportEffects, imports_package, is_import
 from trainshift.rewriting.keras.batch_norms import BatchNorms
 from trainshift.rewriting.keras.fits import Fits
@@ -134,8 +134,7 @@ class Prerequisites:
         `said` are the words of all code that changes insert into the file: what none of them names is not
         imported.  None where the file is all of the program.
         """
-        boolean = self._whole.fact(Target).flag(self.tf) if self._flags else ""
-        flags = [(each.name, boolean if each.key is None else SET) for each in self._flags]
+        flags = [(each.name, each.first.replace("{tf}", self.tf)) for each in self._flags if each.first]
         starts, pinned = self._starts, self._pinned
         edits: list[Edit] = []
         if imports := self._missing_imports(said, starts, pinned):

@@ -85,8 +85,10 @@ def _reason_on_keras3(program: Program, flag: Flag) -> str:
     """What a flag that is a variable cannot do."""
     if not program.fact(Target).is_keras3:
         return ""
-    if flag.key == PAIRS_KEY or (flag.key is not None and flag.step.traced):
-        return "for Keras 3 a step must serve one optimizer, made in the file that is started"
+    if flag.key == PAIRS_KEY:
+        return "for Keras 3 the variables of a step must be those of a model, or a list that is made once"
+    if flag.counts and next(program.script.sites_named("restore", "restore_or_initialize"), None) is not None:
+        return "for Keras 3 a step of a script that restores variables must serve one optimizer"
     if not program.fact(Executions).has_autograph(flag.step.site.scope):
         return "for Keras 3 the broadcast needs AutoGraph; remove autograph=False"
     return ""
@@ -136,6 +138,9 @@ def _block(program: Program, flag: Flag, variables: list[str]) -> list[str]:
     names = program.at(flag.step.site).fact(Prerequisites)
     hvd, unit = names.hvd, program.fact(Layout).unit_at(flag.step.statement)
     calls = [f"{hvd}.broadcast_variables({each}, root_rank=0)" for each in variables]
+    if flag.counts:
+        receiver = program.script.text(flag.step.receiver, flag.step.site)
+        return [f"if {receiver}.iterations == 1:", *(unit + call for call in calls)]
     if program.fact(Target).is_keras3 and flag.key is None:
         return [f"if not {flag.name}:", *(unit + call for call in calls), f"{unit}{flag.name}.assign(True)"]
     if flag.step.site.scope.function() is not None and not program.fact(Target).is_keras3:

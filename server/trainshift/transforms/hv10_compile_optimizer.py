@@ -40,7 +40,7 @@ from trainshift.core.text.facts import Site
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import is_plain
 from trainshift.rewriting.keras.compiled import Compiled, model_of
-from trainshift.rewriting.keras.fits import Compile, Fits, method_argument
+from trainshift.rewriting.keras.fits import Compile, Fit, Fits, method_argument
 from trainshift.rewriting.keras.helpers import DISTRIBUTE, Helpers
 from trainshift.rewriting.keras.wraps import Named, Unnamed, Wrap, Wraps
 from trainshift.rewriting.prerequisites import Prerequisites
@@ -73,6 +73,8 @@ def propose(program: Program) -> Proposals:
             yield _after(program, compile, f"{helper}({{model}})", _TITLE_3)
         for compile in program.fact(Compiled).to_run_without_xla:
             yield _after(program, compile, "{model}.jit_compile = False", _TITLE_XLA)
+        for fit in program.fact(Compiled).loaded:
+            yield _before_fit(program, fit)
         return
     for compile in program.fact(Fits).compiles:
         compiled = method_argument(compile.site, "jit_compile")
@@ -123,6 +125,16 @@ def _after(program: Program, compile: Compile, line: str, title: str) -> Change 
         if not (isinstance(given, ast.Constant) and given.value in (False, "auto")):
             decisions.append("jit_compile is switched off, since XLA knows no Horovod")
     return Change("HV10", title, target, edits, layout.isolate(site.statement), decisions=tuple(decisions))
+
+
+def _before_fit(program: Program, fit: Fit) -> Change:
+    """For Keras 3, have a model average that is loaded with its optimizer, right before it is fitted."""
+    site, layout, script = fit.site, program.fact(Layout), program.script
+    helper = program.at(site).fact(Helpers).names[DISTRIBUTE]
+    edits = (layout.before(site.statement, [f"{helper}({script.text(fit.model, site)})"]),)
+    decision = "the learning rate of the loaded model stays as it was saved, and is not scaled"
+    target = script.statement_span(site.statement)
+    return Change("HV10", _TITLE_3, target, edits, layout.isolate(site.statement), decisions=(decision,))
 
 
 def _can_follow(program: Program, site: Site, optimizer: Site) -> bool:

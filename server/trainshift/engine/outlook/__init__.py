@@ -13,7 +13,7 @@ from trainshift.core.text.facts import Scope, Site, argument
 from trainshift.core.text.source import Span, one_line
 from trainshift.core.training.executions import is_of_one_branch
 from trainshift.core.training.horovod import Horovod
-from trainshift.core.training.loop_kinds import Pattern
+from trainshift.core.training.loop_kinds import GRAPH_PATTERNS, Pattern
 from trainshift.core.training.loops import LOOKED_FOR, Loops
 from trainshift.core.training.steps import Step, Steps
 from trainshift.core.training.what_trains import WhatTrains
@@ -60,7 +60,6 @@ _PERHAPS = {
 }
 
 
-_FOR_KERAS_3 = (Pattern.GRAD_TAPE, Pattern.OPTIMIZER)
 _NO_TEXT = "{name} cannot be converted for Keras 3 yet; use TensorFlow 2.15"
 # What Horovod has for Keras 2, and what its optimizer does on Keras 3 in silence.
 _FOR_KERAS_2 = ("DistributedOptimizer", "DistributedGradientTape", "BroadcastGlobalVariablesCallback")
@@ -131,7 +130,7 @@ def _without_text(program: Program) -> Outlook | None:
     for site in program.fact(Horovod).calls(*_FOR_KERAS_2):
         return _refused(program, site, _APART.format(name=site.name))
     loops = program.fact(Loops).own
-    other = next((loop for loop in loops if loop.pattern not in _FOR_KERAS_3), None)
+    other = next((loop for loop in loops if loop.pattern in GRAPH_PATTERNS), None)
     if other is not None:
         name = one_line(program.script.text(other.sites[0].node.func, other.sites[0]))
         return _refused(program, other.sites[0], _NO_TEXT.format(name=f"{name}(...)"))

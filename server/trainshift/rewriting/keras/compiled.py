@@ -8,7 +8,9 @@ from trainshift.core.lazy import cached_property
 from trainshift.core.program import Program
 from trainshift.core.ranks.work.own_horovod import OwnHorovod
 from trainshift.core.text.facts import dotted
-from trainshift.rewriting.keras.fits import Compile, Fits
+from trainshift.core.training.executions import in_loop
+from trainshift.core.training.steps import is_plain
+from trainshift.rewriting.keras.fits import Compile, Fit, Fits
 from trainshift.rewriting.target import Target
 
 _XLA = "jit_compile"
@@ -30,6 +32,25 @@ class Compiled:
             for each in self._all
             if self.averages(each) and not own.is_distributed(model_of(each), each.site)
         ]
+
+    @cached_property
+    def loaded(self) -> list[Fit]:
+        """The fits, outside of loops, of models that are loaded with an optimizer which is to average."""
+        fits, own = self._program.fact(Fits), self._program.fact(OwnHorovod)
+        return [
+            each
+            for each in (fits.fits if self._program.fact(Target).is_keras3 else ())
+            if fits.is_loaded_compiled(each)
+            and is_plain(each.model)
+            and not in_loop(each.site.statement)
+            and fits.own_tape(each.model, each.site) is None
+            and not own.is_distributed(each.model, each.site)
+        ]
+
+    def is_averaged_loaded(self, fit: Fit) -> bool:
+        """Whether a model that is loaded with its optimizer averages, or is made to, where it is fitted."""
+        own = self._program.fact(OwnHorovod).is_distributed(fit.model, fit.site)
+        return self._program.fact(Target).is_keras3 and (own or fit in self.loaded)
 
     @cached_property
     def to_run_without_xla(self) -> list[Compile]:

@@ -176,6 +176,10 @@ class Fits:
 
     def is_loaded_compiled(self, fit: Fit) -> bool:
         """Whether the model may be one that `load_model` gives with its optimizer, not compiled again."""
+        return bool(self.loads_of(fit))
+
+    def loads_of(self, fit: Fit) -> list[Site]:
+        """The calls of `load_model` that may give the fitted model, with its optimizer."""
         made = self._identity(fit.model, fit.site)
         compiled = [
             self._identity(each.site.node.func.value, each.site)
@@ -184,13 +188,14 @@ class Fits:
         ]
         calls = self._script.code.sites_by_node
         loading = (calls.get(node) for node in made if isinstance(node, ast.Call))
-        return any(
-            site is not None
+        return [
+            site
+            for site in loading
+            if site is not None
             and not any(site.node in identity for identity in compiled)
             and self._names.calls(site, "tensorflow.keras.models.load_model")
             and not any(word.arg == "compile" for word in site.node.keywords)
-            for site in loading
-        )
+        ]
 
     def own_tape(self, model: ast.expr, site: Site) -> Scope | None:
         """The class of a model, if the step of its own applies gradients of its own tape."""

@@ -89,7 +89,9 @@ class Helpers:
         whole = self._program.whole
         if not whole.fact(Target).is_keras3:
             return
-        if any(map(self._program.holds, (each.site for each in whole.fact(Compiled).to_distribute))):
+        compiled = whole.fact(Compiled)
+        sites = [each.site for each in compiled.to_distribute] + [each.site for each in compiled.loaded]
+        if any(map(self._program.holds, sites)):
             yield DISTRIBUTE
         lists = whole.fact(CallbackLists)
         roles = [

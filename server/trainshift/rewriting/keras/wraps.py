@@ -20,6 +20,7 @@ from trainshift.core.text.expressions import does_more
 from trainshift.core.text.facts import Scope, Site, Statement, arguments, dotted
 from trainshift.core.training.horovod import KERAS, TENSORFLOW, Horovod
 from trainshift.core.training.steps import is_plain
+from trainshift.rewriting.keras.compiled import Compiled
 from trainshift.rewriting.keras.fits import DEFAULT_OPTIMIZER, Compile, Fit, Fits, hides
 from trainshift.rewriting.keras.shared import InMode, Shared
 from trainshift.rewriting.ranks.choice import Choice
@@ -135,6 +136,8 @@ class Wraps:
         for fit in (*keras.fits, *keras.batches):
             model = self._script.text(fit.model, fit.site)
             known = keras.compiles_of(fit) or keras.own_tape(fit.model, fit.site)
+            if self._program.fact(Compiled).is_averaged_loaded(fit):
+                continue
             if keras.is_loaded_compiled(fit):
                 self._hide(
                     fit.site,
