@@ -103,6 +103,11 @@ class Checks:
             match node:
                 case ast.Call():
                     self._call(function, reader, nodes, node)
+                case ast.FunctionDef(args=arguments) | ast.Lambda(args=arguments):
+                    for each in (*arguments.defaults, *arguments.kw_defaults):
+                        if each is not None and reader.value(each):
+                            said = f"the default {ast.unparse(each)} depends on the parameters"
+                            self.refuse(each, f"{said}: give it as an argument")
                 case ast.Set() | ast.SetComp() if reader.value(node):
                     self.refuse(node, "a set cannot be differentiated: it has no order")
         for value in _values(function.body):

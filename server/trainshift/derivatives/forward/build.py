@@ -30,9 +30,9 @@ class Tangents(Analysis):
         return self._signature(function), set()
 
     def _signature(self, function: Function) -> list[str]:
-        own = [each for each in function.params if not function.kind(each).has("function")]
         if function.escapes:
-            return own
+            return function.handed()
+        own = [each for each in function.params if not function.kind(each).has("function")]
         active = [each for each in own if function.active(each)]
         if function is not self.start:
             return active
@@ -77,8 +77,15 @@ class Tangents(Analysis):
         optional = {each.arg for each in places[len(places) - len(arguments.defaults) :]}
         optional |= {each.arg for each in arguments.kwonlyargs}
         if function.escapes and function is not self.start:
-            arguments.args = [*arguments.args, *(ast.arg(each) for each in dots)]
-            arguments.defaults = [*arguments.defaults, *(terms.constant(0.0) for _ in dots)]
+            # Who has but its name gives the values and then their tangents; the rest by name.
+            first, rest = arguments.args[: function.required], arguments.args[function.required :]
+            asked = [way.dot(each.arg) for each in first if each.arg in given]
+            others = [each for each in dots if each not in asked]
+            arguments.args = [*first, *(ast.arg(each) for each in asked)]
+            arguments.kwonlyargs = [*rest, *arguments.kwonlyargs, *(ast.arg(each) for each in others)]
+            zeros = [terms.constant(0.0) for _ in others]
+            arguments.kw_defaults = [*arguments.defaults, *arguments.kw_defaults, *zeros]
+            arguments.defaults = [terms.constant(0.0) for _ in asked]
         else:
             arguments.kwonlyargs = [*arguments.kwonlyargs, *(ast.arg(each) for each in dots)]
             defaults: list[ast.expr | None] = [

@@ -103,6 +103,11 @@ class Values(Writer):
             dots = [self._tangent(child) for child in given]
             return ast.Call(self.plain(expr.func), [*arguments, *dots], keywords)
         target = node.target
+        if target.escapes:
+            # What has a default is given by name.
+            late = zip(target.params[target.required :], arguments[target.required :], strict=False)
+            keywords = [*(ast.keyword(param, each) for param, each in late), *keywords]
+            arguments = arguments[: target.required]
         given_params = dict(node.params)
         for param in self.whole.signature(target)[0]:
             if param in given_params:

@@ -262,6 +262,8 @@ class Expander:
                 self.reader.value(node) and (listed := self._listed(inner)) is not inner
             ):
                 return self._children(ast.Call(node.func, [listed], []))
+            case ast.Call(ast.Call() as made) if self.reader.value(node):
+                return self._value(ast.Call(self._held(made), node.args, node.keywords))
             case ast.Call() if self._orders(node):
                 return self._in_order(node)
             case ast.Call() if self._folds(node):
@@ -269,10 +271,12 @@ class Expander:
                 for each in node.args[1:]:
                     first = ast.Call(node.func, [first, each], [])
                 return self._children(first)
+            case ast.Name() | ast.Attribute() if self._is_library(node):
+                return self._named_function(node)
             case ast.Name() | ast.Constant() | ast.Compare() | ast.BoolOp() | ast.JoinedStr():
                 return node
             case ast.Call():
-                return self._functions(self._children(node))
+                return self._children(node)
         return self._children(node)
 
     def _folds(self, node: ast.Call) -> bool:
@@ -327,27 +331,14 @@ class Expander:
         item = terms.display(list(parts)) if len(parts) > 1 else parts[0]
         return ast.ListComp(item, [ast.comprehension(terms.stored(item), node, [], 0)])
 
-    def _functions(self, node: ast.expr) -> ast.expr:
-        """A call that is given functions of libraries, each made a function of the file's own."""
-        assert isinstance(node, ast.Call)
-        named = self.reader.target(node)
-        if named is None:
-            return node
-        made = [self._named_function(each) for each in node.args]
-        same = all(one is other for one, other in zip(made, node.args, strict=True))
-        return node if same else ast.Call(node.func, made, node.keywords)
+    def _is_library(self, node: ast.expr) -> bool:
+        """Whether an expression is a function of a library that has a derivative."""
+        return self.function.whole.module.dotted(node) in self.function.whole.rows
 
     def _named_function(self, node: ast.expr) -> ast.expr:
         """A function of a library that is used as a value, made a function of the file's own."""
-        if isinstance(node, ast.List | ast.Tuple):
-            parts = [self._named_function(each) for each in node.elts]
-            if all(one is other for one, other in zip(parts, node.elts, strict=True)):
-                return node
-            return ast.List(parts, ast.Load()) if isinstance(node, ast.List) else terms.display(parts)
-        dotted = self.function.whole.module.dotted(node)
-        row = self.function.whole.rows.get(dotted or "")
-        if dotted is None or row is None or not isinstance(node, ast.Name | ast.Attribute):
-            return node
+        dotted = self.function.whole.module.dotted(node) or ""
+        row = self.function.whole.rows[dotted]
         name = self.function.fresh(dotted.rpartition(".")[2])
         arguments = ast.arguments([], [ast.arg(each) for each in row.params], None, [], [], None, [])
         call = ast.Call(terms.copied(node), [terms.name(each) for each in row.params], [])
@@ -362,7 +353,8 @@ class Expander:
         fields: dict[str, object] = {}
         for field, old in ast.iter_fields(node):
             new: object = old
-            if isinstance(old, ast.expr):
+            called = field == "func" and isinstance(old, ast.Name | ast.Attribute) and self._is_library(old)
+            if isinstance(old, ast.expr) and not called:
                 new = self._value(old)
                 changed |= new is not old
             elif isinstance(old, list):

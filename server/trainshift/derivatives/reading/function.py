@@ -183,6 +183,24 @@ class Function:
         owner = self.owner(name) or self
         return owner.kinds.setdefault(name, Kind())
 
+    @property
+    def gives_functions(self) -> bool:
+        """Whether its value is a function, or holds some."""
+        return any(each.has("function") for each in self.value.with_elements())
+
+    @property
+    def required(self) -> int:
+        """How many of its parameters have no default."""
+        arguments = self.node.args
+        return len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
+
+    def handed(self) -> list[str]:
+        """The parameters that have a derivative where it is called by who has it as a value: all that it must
+        be given, and what else is active."""
+        own = [each for each in self.params if not self.kind(each).has("function")]
+        required = self.params[: self.required]
+        return [each for each in own if each in required or self.active(each)]
+
     def active(self, name: str) -> bool:
         """Whether a variable is active."""
         owner = self.owner(name)

@@ -87,7 +87,9 @@ class Nodes:
         use."""
         if not self.reader.value(expr):
             return False
-        return not (isinstance(expr, ast.Name) and not self.function.active(expr.id))
+        if isinstance(expr, ast.Name):
+            return self.function.active(expr.id) and not self.function.kind(expr.id).has("function")
+        return True
 
     def _operation(self, expr: ast.BinOp) -> Node:
         left, right = self.node(expr.left), self.node(expr.right)

@@ -357,10 +357,10 @@ class Reader(KindReader):
         self.kind(node.func).tell("function")
         found = any(actives) or self.value(node.func)
         for inner in self.whole.escaping():
-            if len(inner.params) < len(node.args):
+            if not inner.required <= len(node.args) <= len(inner.params):
                 continue
             if any(actives):
-                inner.varied.update(inner.params)
+                inner.varied.update(inner.params[: len(node.args)])
             for param, each in zip(inner.params, node.args, strict=False):
                 inner.kind(param).unify(self.kind(each))
             self._effects(inner, node)

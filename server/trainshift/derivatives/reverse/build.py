@@ -40,9 +40,9 @@ class Build(Analysis):
     def signature(self, function: Function) -> tuple[list[str], set[str]]:
         """The parameters whose adjoints a pullback gives back, and those whose adjoints so far it is
         given."""
-        own = [each for each in function.params if not function.kind(each).has("function")]
         if function.escapes:
-            return own, set()
+            return function.handed(), set()
+        own = [each for each in function.params if not function.kind(each).has("function")]
         active = [each for each in own if function.active(each)]
         carried = {
             each for each in active if function.kind(each).has("box", "changed", "list", "dict", "tuple")
@@ -152,7 +152,12 @@ class Build(Analysis):
             if owner is not function:
                 continue
             container = function.kind(name).container
-            if container and not function.value.has("function") and name not in way.begun:
+            carried = not outermost and name in self.signature(function)[1]
+            if container and carried and not function.gives_functions:
+                # The pullback is given what is added to.
+                plain.append(terms.stored(terms.name(cell)))
+                continue
+            if container and not function.gives_functions and name not in way.begun:
                 # Only at the end of the way forward it is as long as the way back finds it.
                 way.out.insert(0, terms.assign(cell, way.helper("_cells", terms.name(name))))
                 if name not in way.defined:
@@ -313,8 +318,19 @@ class Build(Analysis):
         if not function.value.has("function"):
             params.append(way.bar(function.result))
         _, carried = self.signature(function)
-        params += [way.bar(each) for each in self.signature(function)[0] if each in carried]
-        inner_body: list[ast.stmt] = [*way.out, ast.Return(way.bars_back)]  # type: ignore[attr-defined]
+        starts: list[ast.stmt] = []
+        for each in [each for each in self.signature(function)[0] if each in carried]:
+            bar = given = way.bar(each)
+            if (function, each) in self.captured_bars:
+                # Functions inside add to the adjoint, too.
+                given = function.fresh(bar)
+                value: ast.expr = terms.name(given)
+                if function.gives_functions:
+                    self.helpers.add("_add")
+                    value = terms.call("_add", terms.name(bar), value)
+                starts.append(terms.assign(bar, value))
+            params.append(given)
+        inner_body: list[ast.stmt] = [*starts, *way.out, ast.Return(way.bars_back)]  # type: ignore[attr-defined]
         ahead = terms.names_bound(way.forward) | set(function.params)
         ahead |= {bar for (_, _), bar in self.captured_bars.items()}
         outer = function.parent

@@ -32,7 +32,7 @@ class Calls(Pull):
         return False
 
     def _has_effects(self, node: Node) -> bool:
-        if node.target is None or node.target.value.has("function"):
+        if node.target is None or node.target.gives_functions:
             return True
         for each in (node.target, *self.whole.inside(node.target)):
             if each.changes_outside:

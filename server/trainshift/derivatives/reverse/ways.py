@@ -299,7 +299,7 @@ class Ways(Changes):
         for (owner, name), bar in list(self.whole.captured_bars.items()):
             if owner is not self.function or name in self.begun or not self.function.kind(name).container:
                 continue
-            if self.function.value.has("function"):
+            if self.function.gives_functions:
                 # Who has the function calls its pullback before that of this one.
                 if name in self.defined and name not in self.function.params and not self.depth:
                     self.begun.add(name)
