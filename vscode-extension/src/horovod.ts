@@ -10,7 +10,7 @@ import { nameOf } from "./documents";
 import { Probe, probe } from "./installation";
 import { Interpreter, Interpreters } from "./interpreter";
 import { Server } from "./server";
-import { askForLaunch, RUN_WITH_HOROVOD } from "./launch";
+import { askForLaunch, Command, Purpose, RUN_WITH_HOROVOD } from "./launch";
 import { runInTerminal } from "./terminal";
 
 const LAUNCHER = "horovodrun";
@@ -32,14 +32,18 @@ export async function runWithHorovod(
   if (launcher === undefined || !(await isReady(server, converter, document))) {
     return;
   }
-  const given = await askForLaunch(document.uri, context.workspaceState, RUN_WITH_HOROVOD);
-  if (given === undefined || !(await document.save()) || !(await savedModules())) {
+  const given = await preparedLaunch(document, context.workspaceState, RUN_WITH_HOROVOD);
+  if (given === undefined) {
     return;
   }
-  const script = document.uri.fsPath;
-  const cwd = vscode.workspace.getWorkspaceFolder(document.uri)?.uri.fsPath ?? dirname(script);
-  const command = [launcher, ...given.options, ...interpreter.command, script, ...given.parameters] as const;
-  await runInTerminal(`${LAUNCHER} ${nameOf(document.uri)}`, [command], cwd);
+  const command = [
+    launcher,
+    ...given.options,
+    ...interpreter.command,
+    given.script,
+    ...given.parameters,
+  ] as const;
+  await runInTerminal(`${LAUNCHER} ${nameOf(document.uri)}`, [command], given.cwd);
 }
 
 /** The script at `uri`, else the one in front; tells why it cannot be run, and gives none then. */
@@ -68,8 +72,23 @@ export async function scriptToRun(uri: unknown): Promise<vscode.TextDocument | u
   return document;
 }
 
+/** Ask how a script is to be launched and save it; where it is, and the folder that it is started in. */
+export async function preparedLaunch(
+  document: vscode.TextDocument,
+  state: vscode.Memento,
+  purpose: Purpose,
+): Promise<(Command & { script: string; cwd: string }) | undefined> {
+  const given = await askForLaunch(document.uri, state, purpose);
+  if (given === undefined || !(await document.save()) || !(await savedModules())) {
+    return undefined;
+  }
+  const script = document.uri.fsPath;
+  const cwd = vscode.workspace.getWorkspaceFolder(document.uri)?.uri.fsPath ?? dirname(script);
+  return { ...given, script, cwd };
+}
+
 /** Save what the script may import; a conversion has left it unsaved. */
-export async function savedModules(): Promise<boolean> {
+async function savedModules(): Promise<boolean> {
   const unsaved = vscode.workspace.textDocuments.filter(
     (document) => document.isDirty && document.languageId === "python" && document.uri.scheme === "file",
   );

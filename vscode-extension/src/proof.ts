@@ -6,9 +6,9 @@ import { dirname, join } from "node:path";
 import * as vscode from "vscode";
 
 import { nameOf } from "./documents";
-import { pythonOf, savedModules, scriptToRun } from "./horovod";
+import { preparedLaunch, pythonOf, scriptToRun } from "./horovod";
 import { Interpreters } from "./interpreter";
-import { askForLaunch, PROVE_WITH_RANKS } from "./launch";
+import { PROVE_WITH_RANKS } from "./launch";
 import { EXPLAIN, OPEN_LINE } from "./protocol";
 import { Server } from "./server";
 import { runInTerminal } from "./terminal";
@@ -32,26 +32,24 @@ export async function prove(
   if (python === undefined) {
     return;
   }
-  const given = await askForLaunch(document.uri, context.workspaceState, PROVE_WITH_RANKS);
-  if (given === undefined || !(await document.save()) || !(await savedModules())) {
+  const given = await preparedLaunch(document, context.workspaceState, PROVE_WITH_RANKS);
+  if (given === undefined) {
     return;
   }
   const folder = context.globalStorageUri.fsPath;
   const page = join(folder, PAGE);
   await mkdir(folder, { recursive: true });
   await rm(page, { force: true });
-  const script = document.uri.fsPath;
-  const cwd = vscode.workspace.getWorkspaceFolder(document.uri)?.uri.fsPath ?? dirname(script);
   const options = ["--yes", "--python", python.executable, "--html", page, ...given.options];
   const parameters = given.parameters.length > 0 ? ["--", ...given.parameters] : [];
   await runInTerminal(
     `prove ${nameOf(document.uri)}`,
-    [[...tool.command, "-m", "trainshift", "prove", ...options, script, ...parameters]],
-    cwd,
+    [[...tool.command, "-m", "trainshift", "prove", ...options, given.script, ...parameters]],
+    given.cwd,
   );
   const text = await readFile(page, "utf8").catch(() => undefined);
   if (text !== undefined) {
-    show(`Proof of ${nameOf(document.uri)}`, text, dirname(script));
+    show(`Proof of ${nameOf(document.uri)}`, text, dirname(given.script));
   }
 }
 

@@ -1,0 +1,210 @@
+"""What the observer writes down is what a script measures itself; a mistake in the observer is noticed.
+
+Each script keeps, without any hook, the gradients that it applies and the weights that they make.  The
+mistakes are made in a copy of the package.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+
+from proof.forks import forked
+from proof.harness import ENVIRONMENT
+from proof.zygote import PACKAGE
+from trainshift.proving.judging.runs import read_run
+from trainshift.proving.launch import PACKAGE as OURS
+from trainshift.proving.launch import Launch, wait
+from trainshift.proving.observed.data import VARIABLE as DATA
+from trainshift.proving.observed.digests import digest
+from trainshift.proving.observed.main import SETTINGS
+
+pytestmark = pytest.mark.proof
+
+STEPS = 6
+TAPE = """import os
+
+import horovod.tensorflow as hvd
+import numpy as np
+import tensorflow as tf
+
+hvd.init()
+x = np.arange(96, dtype="float32").reshape(48, 2) / 96
+rates = tf.keras.optimizers.schedules.ExponentialDecay(0.5, 1, 0.9)
+optimizer = tf.keras.optimizers.SGD(rates, momentum=0.5)
+weights = tf.Variable(tf.random.normal([2, 3]), name="weights")
+gradients, values = [], []
+
+
+@tf.function
+def train_step(rows):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.square(rows @ weights - 1))
+    tape = hvd.DistributedGradientTape(tape)
+    found = tape.gradient(loss, [weights])
+    optimizer.apply_gradients(zip(found, [weights]))
+    return found[0]
+
+
+for rows in tf.data.Dataset.from_tensor_slices(x).batch(8):
+    gradients.append(train_step(rows).numpy())
+    values.append(weights.numpy())
+    if len(values) == 1:
+        hvd.broadcast_variables([weights], root_rank=0)
+print("trained")
+open(os.environ["ELSEWHERE"], "w").close()
+np.savez("own.npz", gradients=gradients, values=values)
+"""
+SESSION = """import os
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+tf.disable_v2_behavior()
+import horovod.tensorflow as hvd
+
+hvd.init()
+x = np.arange(96, dtype="float32").reshape(48, 2) / 96
+rows = tf.placeholder(tf.float32, [None, 2])
+weights = tf.get_variable("weights", [2, 3])
+loss = tf.reduce_mean(tf.square(rows @ weights - 1))
+step = tf.train.get_or_create_global_step()
+optimizer = tf.train.MomentumOptimizer(tf.train.exponential_decay(0.5, step, 1, 0.9), 0.5)
+(pair,) = hvd.DistributedOptimizer(optimizer).compute_gradients(loss, [weights])
+train = optimizer.apply_gradients([pair], global_step=step)
+gradients, values = [], []
+with tf.Session() as session:
+    session.run(tf.global_variables_initializer())
+    session.run(hvd.broadcast_global_variables(0))
+    for begin in range(0, 48, 8):
+        gradients.append(session.run([pair[0], train], {rows: x[begin : begin + 8]})[0])
+        values.append(session.run(weights))
+print("trained")
+open(os.environ["ELSEWHERE"], "w").close()
+np.savez("own.npz", gradients=gradients, values=values)
+"""
+SCRIPTS = {"tape": TAPE, "session": SESSION}
+AFTER = """                result = original(optimizer, pairs, *args, **kwargs)
+                self.observe(after_update, state())
+"""
+BEFORE = """                self.observe(after_update, state())
+                result = original(optimizer, pairs, *args, **kwargs)
+"""
+# What is done wrong, in which script it shows, and the change: a file, a text in it, and what is put there.
+MISTAKES = {
+    "no-optimizer": ("tape", "observer", "observer.hook_optimizer(", "(lambda _: 0)("),
+    "no-tape": ("tape", "observer", "    observer.hook_tape()\n", ""),
+    "no-horovod": ("tape", "observer", "observer.hook_horovod(", "(lambda _: 0)("),
+    "no-reductions": ("tape", "distribution", "        self.hook_reductions(hvd)\n", ""),
+    "no-files": ("tape", "main", "    observer.hook_files(directory.parent)\n", ""),
+    "no-rows": ("tape", "data", "max(sizes, key=sizes.count) if sizes else 0", "0"),
+    "no-broadcast-noted": ("tape", "distribution", "self.broadcast.update(numbers)", "pass"),
+    "before-the-step": ("tape", "steps", AFTER, BEFORE),
+    "next-rate": ("tape", "values", "optimizer.iterations - 1", "optimizer.iterations"),
+    "a-step-less": (
+        "tape",
+        "steps",
+        "if not watch.loss_scaled:\n                    watch.record.rates.append(float(rate))",
+        f"watch.record.rates[:] = [*watch.record.rates, float(rate)][:{STEPS - 1}]",
+    ),
+    "other-digests": ("tape", "digests", "hashlib.blake2b(digest_size=8)", "hashlib.blake2b(digest_size=4)"),
+    "no-local-sample": ("tape", "details", "self.local.append((signature(gradients), sample))", "pass"),
+    "no-sessions": ("session", "observer", "    observer.hook_sessions()\n", ""),
+    "no-graph-gradients": ("session", "observer", "    observer.hook_compute_gradients()\n", ""),
+    "read-before-the-run": (
+        "session",
+        "steps",
+        "            values = session.run(reads)\n",
+        "            values = {number: self.session_values.get(number, 0) for number in reads}"
+        " | self.session_values | dict.fromkeys(set(reads) - set(self.session_values), self.np.zeros(1))\n",
+    ),
+}  # fmt: skip
+
+
+def differences(folder: Path, script: str, package: Path = OURS) -> list[str]:
+    """What of a script's own measurements was not written down."""
+    record = folder / "record"
+    for name in ("work", "record", "tmp"):
+        (folder / name).mkdir(parents=True)
+    (folder / "work" / "train.py").write_text(script, encoding="utf-8")
+    elsewhere = str(folder.parent / "elsewhere")
+    environment = {
+        **os.environ,
+        **ENVIRONMENT,
+        DATA: "1",
+        SETTINGS: json.dumps({"limit": 0, "start": "work"}),
+        "ELSEWHERE": elsewhere,
+        "TMPDIR": str(folder / "tmp"),
+        PACKAGE: str(package),
+    }
+    launch = Launch(
+        [str(record), "0", "train.py"],
+        folder / "work",
+        {name: value for name, value in environment.items() if not name.startswith("PYTHON")},
+        record / "stdout.txt",
+        record / "native.txt",
+    )
+    process = forked(launch, 0)
+    wait([process], 120)
+    run = read_run(folder, process.poll() or 0, {}, ("work",))
+    assert run.exit_code == 0, run.record
+    assert run.record
+    with numpy.load(folder / "work" / "own.npz") as archive:
+        own = dict(archive)
+    return compared(run.record, own, dict(numpy.load(record / "details.npz")), elsewhere)
+
+
+def compared(record: Any, own: dict[str, Any], samples: dict[str, Any], elsewhere: str) -> list[str]:
+    """The names of what was written down otherwise than the script measured it."""
+    if len(record.optimizers) != 1:
+        return ["optimizers"]
+    (optimizer,) = record.optimizers
+    gradients = [each.astype("f4").ravel() for each in own["gradients"]]
+
+    def sampled(kind: str) -> bool:
+        found = [samples.get(f"{optimizer.number}/{kind}/{step}") for step in range(STEPS)]
+        return all(
+            each is not None and (each == own).all() for each, own in zip(found, gradients, strict=True)
+        )
+
+    wanted: dict[str, Callable[[], bool]] = {
+        "rates": lambda: numpy.allclose(optimizer.rates, [0.5 * 0.9**step for step in range(STEPS)]),
+        "gradients": lambda: optimizer.gradients == [digest([each]) for each in own["gradients"]],
+        "weights": lambda: optimizer.weights == [digest([each]) for each in own["values"]],
+        "final": lambda: optimizer.final == [digest([own["values"][-1]])],
+        "broadcast": lambda: len(record.broadcasts) == 1 and not optimizer.unbroadcast_variables,
+        "wraps": lambda: record.wraps > 0,
+        "reduced": lambda: record.reduced == ["average"],
+        "local": lambda: sampled("local"),
+        "reached": lambda: sampled("gradients"),
+        "rows": lambda: record.rows == [8] * STEPS,
+        "data": lambda: len(record.data) == STEPS,
+        "elsewhere": lambda: record.written_elsewhere == [elsewhere],
+        "printed": lambda: [*record.printed_at.values()] == ["trained"],
+    }
+    shapes = len(optimizer.rates) == len(optimizer.weights) == STEPS
+    return [name for name, holds in wanted.items() if not (shapes and holds())]
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_what_is_written_down_is_what_the_script_measures(name: str, tmp_path: Path) -> None:
+    assert differences(tmp_path / "run", SCRIPTS[name]) == []
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_of_the_observer_is_noticed(name: str, tmp_path: Path) -> None:
+    script, module, old, new = MISTAKES[name]
+    package = tmp_path / "package"
+    shutil.copytree(OURS / "proving", package / "proving", ignore=shutil.ignore_patterns("__pycache__"))
+    path = package / "proving" / "observed" / f"{module}.py"
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+    assert differences(tmp_path / "run", SCRIPTS[script], package) != []
