@@ -71,7 +71,7 @@ def arrays(factors: Sequence[float], noise: float = 0.0) -> list[dict[str, Any]]
 
 def judged(ranks: Sequence[Run], samples: Sequence[Any] = ()) -> dict[str, Claim]:
     """The claims on a training by so many ranks, by their ids."""
-    before = record(0, rates=[0.1] * STEPS * RANKS, gpus=["0"])
+    before = record(0, rates=[0.1] * STEPS * RANKS, gpus=["0"], losses=[1.1, 0.9, 0.8])
     return {claim.id: claim for claim in claims(Seen(run(before), ranks, arrays=samples, limit=STEPS))}
 
 
@@ -107,6 +107,12 @@ def test_what_reached_the_optimizer(
     factors: list[float], noise: float, reduced: list[str], verdict: str
 ) -> None:
     assert judged(pair(reduced=reduced), arrays(factors, noise))["averaged"].verdict == verdict
+
+
+def test_a_sum_of_losses_that_are_divided_may_be_an_average() -> None:
+    for losses, verdict in (([1.0, 0.9], "fails"), ([0.5, 0.44], "not seen"), ([], "fails")):
+        ranks = pair(reduced=["sum"], losses=losses)
+        assert judged(ranks, arrays([2.0] * STEPS))["averaged"].verdict == verdict
 
 
 def test_what_is_never_compared_does_not_hold_by_a_wrap() -> None:

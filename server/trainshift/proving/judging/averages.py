@@ -11,6 +11,8 @@ from trainshift.proving.observed.record import Record
 
 # How far the direction may be off: gradients may be compressed to half precision on their way.
 SLACK = 0.02
+# How far first losses may be off a share of the original's, on other data, and of how many steps they are.
+LOSS_SLACK, FIRST_LOSSES = 0.3, 3
 
 
 class Averaging(Enum):
@@ -76,6 +78,16 @@ def averaging(number: int, records: Sequence[Record], arrays: Sequence[Any]) -> 
         if near and (not others or summed):
             return Result(kind, len(near), float(numpy.median(near)))
     return Result(Averaging.UNKNOWN, len(factors), float(numpy.median(factors)))
+
+
+def shares_loss(before: Record, records: Sequence[Record]) -> bool:
+    """Whether the losses that ranks begin with may be the original's, divided by the number of ranks."""
+    losses = [record.losses[:FIRST_LOSSES] for record in (before, *records)]
+    if not all(losses) or not sum(losses[0]):
+        return False
+    theirs, *ours = (sum(each) / len(each) for each in losses)
+    share = sum(ours) / len(ours) / theirs * len(records)
+    return abs(share - 1) <= LOSS_SLACK
 
 
 def unknown_reduction(records: Sequence[Record]) -> str:

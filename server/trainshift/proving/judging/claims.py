@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from trainshift.proving.judging import judge
-from trainshift.proving.judging.averages import Averaging, averaging, unknown_reduction
+from trainshift.proving.judging.averages import Averaging, averaging, shares_loss, unknown_reduction
 from trainshift.proving.judging.broadcasts import in_vain, without_made_equal
 from trainshift.proving.judging.seen import Claim, Found, Seen, sentences
 from trainshift.proving.judging.shares import are_divided, judge_shares
@@ -230,7 +230,12 @@ def averaged(seen: Seen) -> Found:
             return found
     count = min((len(record.optimizers) for record in seen.records), default=0)
     results = [averaging(number, seen.records, seen.arrays) for number in range(count)]
+    shared = any(result.kind is Averaging.SUMMED for result in results) and shares_loss(
+        seen.before, seen.records
+    )
     for optimizer, result in zip(first.optimizers, results):
+        if result.kind is Averaging.SUMMED and shared:
+            continue
         if result.kind is Averaging.SUMMED:
             found.fails.append(
                 f"The gradients of {optimizer.kind} are summed: {result.factor:.3g} times their mean."
@@ -250,6 +255,11 @@ def averaged(seen: Seen) -> Found:
         found.places.append((first.optimizers[0].applied_at, "", 0))
     if not others or not differ_by_seed(seen) or not first.optimizers:
         found.unseen = "All ranks computed equal gradients: nothing shows that they are averaged."
+    elif shared:
+        found.unseen = (
+            f"The gradients are summed, and the losses are about 1/{seen.size} of the original's: that is an "
+            "average only if the script divides its loss by hvd.size()."
+        )
     elif any(result.kind is Averaging.UNKNOWN for result in results):
         found.unseen = unknown_reduction(seen.records)
     compared = [result.steps for result in results if result.kind is Averaging.MEAN]
