@@ -4,6 +4,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BENCH := .venv-bench
+PADDLE := .venv-paddle
 BIN := $(VENV)/bin
 SAMPLE := fixtures/scripts/mnist_tape/before.py
 
@@ -21,14 +22,14 @@ demo: $(VENV)/.tool  ## Install the tool alone and convert a sample script.
 
 # What `make test` does once the environment is there, two parts at a time: the proof, which Horovod is built
 # for first, beside all others.  It gives way to them, since theirs are the tests that measure time.
-PARTS := proof lint tests extension editors
+PARTS := proof paddle lint tests extension editors
 TIMES := $(VENV)/.times
 BEGAN := $(shell date +%s)
 SIDE_BY_SIDE = $(MAKE) --no-print-directory --output-sync=target
 
 test: $(VENV)/bin/python  ## Set up everything, Horovod and editors included, and run every test.
 	@rm -f $(TIMES)
-	@$(SIDE_BY_SIDE) -j 3 $(VENV)/.tensorflow $(VENV)/.editors $(VENV)/.vscode
+	@$(SIDE_BY_SIDE) -j 3 $(VENV)/.tensorflow $(VENV)/.editors $(VENV)/.vscode $(PADDLE)/.done
 	@echo "set-up $$(($$(date +%s) - $(BEGAN))) 0" >> $(TIMES)
 	@echo "Each part tells all when it is done: $(PARTS)"
 	@$(SIDE_BY_SIDE) -j 2 -k $(PARTS:%=test-%) PACKAGES="universal $(filter $(HERE),$(PACKAGES))"; status=$$?; \
@@ -44,7 +45,10 @@ endef
 
 .PHONY: $(PARTS:%=test-%)
 test-proof: $(VENV)/.proof
-	$(call part,nice -n 10 $(BIN)/pytest -m proof -n 2)
+	$(call part,nice -n 10 $(BIN)/pytest -m "proof and not paddle" -n 2)
+
+test-paddle: $(VENV)/.dev $(PADDLE)/.done
+	$(call part,nice -n 10 $(BIN)/pytest -m paddle -n 2)
 
 test-lint: $(VENV)/.dev
 	$(call part,$(LINT))
@@ -114,7 +118,7 @@ ecosystem: $(VENV)/.dev  ## Check and convert any public scripts, and compare wi
 	@PYTHONPATH=tests $(BIN)/python -m ecosystem "$(DIR)" $(OPTIONS)
 
 clean:  ## Remove the environment and every cache.
-	rm -rf $(VENV) $(BENCH) build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(BENCH) $(PADDLE) build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	cd $(EXTENSION) && rm -rf bundled dist wheels *.vsix node_modules test/out test/artifacts test/code-server/node_modules
 
 $(VENV)/bin/python:
@@ -138,6 +142,12 @@ $(VENV)/.site: $(VENV)/bin/python pyproject.toml
 $(BENCH)/.done: pyproject.toml
 	test -x $(BENCH)/bin/python || $(PYTHON) -m venv $(BENCH)
 	$(BENCH)/bin/pip install -q -e '.[bench]'
+	touch $@
+
+# The proof of the static graphs runs its snippets in Paddle, which would decide what NumPy all others get.
+$(PADDLE)/.done: pyproject.toml
+	test -x $(PADDLE)/bin/python || $(PYTHON) -m venv $(PADDLE)
+	$(PADDLE)/bin/pip install -q -e '.[paddle]'
 	touch $@
 
 $(VENV)/.tensorflow: $(VENV)/bin/python pyproject.toml

@@ -28,6 +28,7 @@ class FindingCase:
     `script` is the ```` ```python ```` block; `others` are further files of its workspace, by path (blocks
     that begin ```` ```python helpers/train.py ````).  `findings` and `fixed` are what is expected: the
     findings of the file's own code, and the text after all of its fixes (empty if there are none).
+    `run` are statements that use a static function (```` ```run ````), with how they end on real Paddle.
     """
 
     path: Path
@@ -36,11 +37,17 @@ class FindingCase:
     others: dict[str, str]
     findings: str
     fixed: str
+    run: str = ""
 
     @property
     def name(self) -> str:
         """What pytest calls the case."""
         return f"{self.code}: {self.heading}"
+
+    @property
+    def ended(self) -> dict[str, str]:
+        """How `run` ends on Paddle beside dygraph, by mode; in the mode `written` its decorators decide."""
+        return dict(re.findall(r"^# (\w+): (\w+)", self.run, re.M))
 
     @property
     def code(self) -> str:
@@ -61,9 +68,9 @@ def finding_cases(path: Path) -> list[FindingCase]:
         if "python" not in blocks:
             raise ValueError(f"{path}: no ```python block under {example.heading!r}")
         script, findings = blocks.pop("python"), blocks.pop("findings", "")
-        fixed = blocks.pop("python fixed", "")
+        fixed, run = blocks.pop("python fixed", ""), blocks.pop("run", "")
         others = {kind.removeprefix("python "): body for kind, body in blocks.items()}
-        found.append(FindingCase(path, example.heading, script, others, findings, fixed))
+        found.append(FindingCase(path, example.heading, script, others, findings, fixed, run))
     return found
 
 
@@ -131,6 +138,14 @@ def rewrite_case(case: FindingCase, findings: str, fixed_text: str) -> None:
     if end < len(text):
         new += "\n"
     case.path.write_text(text[:start] + new + text[end:], encoding="utf-8")
+
+
+def rewrite_run(case: FindingCase, run: str) -> None:
+    """Replace the case's statements, with how they end, in its file."""
+    text = case.path.read_text(encoding="utf-8")
+    start, end = section_of(text, case.heading)
+    section = text[start:end].replace(f"```run\n{case.run}```\n", f"```run\n{run}```\n")
+    case.path.write_text(text[:start] + section + text[end:], encoding="utf-8")
 
 
 STATIC_CASES = [case for path in STATIC_FILES for case in finding_cases(path)]

@@ -57,6 +57,42 @@ def convert(*args: str, input: str | None = None) -> Result:
     return CliRunner().invoke(cli, ["convert", *args], input=input)
 
 
+@pytest.mark.parametrize(("asked", "found"), [("==2.6.2", ["PD09"]), ("==3.0.0", ["PD06", "PD09"])])
+def test_codes_that_came_with_paddle_3_are_off_for_an_older_one(
+    project: Path, asked: str, found: list[str]
+) -> None:
+    put(project / "requirements.txt", f"{OLD}paddlepaddle{asked}\n")
+    put(
+        project / "model.py",
+        """\
+import paddle
+
+@paddle.jit.to_static(full_graph=True)
+def step(x):
+    for i in range(3):
+        for j in range(3):
+            if j == 1:
+                break
+            x = x + 1
+    else:
+        x = x * 2
+    return x
+""",
+    )
+    result = CliRunner().invoke(cli, ["check", "--format", "json", "model.py"])
+    codes = {each["code"] for each in json.loads(result.stdout)["files"][0]["diagnostics"]}
+    assert codes >= {"PD09"}
+    assert sorted(codes & {"PD06", "PD09"}) == found
+
+
+def test_what_a_directory_says_of_paddle_decides_nothing_of_tensorflow(project: Path) -> None:
+    put(project / "requirements.txt", NEW)
+    put(project / "src" / "requirements.txt", "paddlepaddle==2.6.2\n")
+    runtime = Declarations().of("src/app/train.py")
+    assert runtime is not None
+    assert (runtime.is_paddle2, bool(runtime.too_new)) == (True, True)
+
+
 @pytest.mark.parametrize(
     ("files", "expected"),
     [

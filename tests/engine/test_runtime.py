@@ -45,6 +45,25 @@ def asked(requirement: str) -> str | None:
 
 
 @pytest.mark.parametrize(
+    ("requirements", "is_paddle2"),
+    [
+        ("paddlepaddle==2.6.2", True),
+        ("paddlepaddle-gpu~=2.5", True),
+        ("paddlepaddle>=2.4,<3.0", True),
+        ("tensorflow==2.15.1\npaddlepaddle==2.6.2", True),
+        ("tensorflow==2.17.1\npaddlepaddle==2.6.2", True),
+        ("paddlepaddle>=2.4", False),
+        ("paddlepaddle==3.0.0", False),
+        ("tensorflow==2.15.1", False),
+    ],
+)
+def test_projects_that_allow_no_paddle_3(requirements: str, is_paddle2: bool) -> None:
+    runtime = judge(read_demands("requirements.txt", f"{requirements}\n").demands)
+    assert is_paddle2 is (runtime is not None and runtime.is_paddle2)
+    assert runtime is None or runtime.is_open is ("tensorflow" not in requirements)
+
+
+@pytest.mark.parametrize(
     ("requirement", "shown"),
     [
         ("tensorflow==2.17.1", "tensorflow 2.17.1"),

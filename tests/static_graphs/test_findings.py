@@ -31,6 +31,23 @@ def test_every_code_has_a_case_of_what_is_wrong_and_of_what_is_right(each: Stati
     assert {"ok", "violated"} <= kinds
 
 
+# That an `input_spec` has no effect shows in no result.
+WITHOUT_EFFECT = ("PD26: a spec without effect", "PD26: a spec that would stand in the way")
+
+
+@pytest.mark.parametrize("case", STATIC_CASES, ids=lambda case: case.name)
+def test_what_is_found_is_what_paddle_does(case: FindingCase) -> None:
+    """How each case ends is seen by the proof (`tests/static_proof`)."""
+    is_full = "full_graph=True" in case.script or "jit.save" in case.script
+    now = case.ended.get("written") or case.ended["full" if is_full else "sot"]
+    if "violated" in case.verdicts:
+        assert now != "agrees" or case.name in WITHOUT_EFFECT
+    elif "harmless" in case.verdicts:
+        assert (now, case.ended.get("full") == "agrees") == ("agrees", False)
+    elif not case.verdicts:
+        assert now == "agrees"
+
+
 def test_files_and_codes_have_one_name() -> None:
     names = {f"{each.code.lower()}_{each.name.replace('-', '_')}" for each in STATIC_CODES}
     assert {path.stem for path in STATIC_FILES} == names

@@ -295,6 +295,8 @@ def judge(
     asked = codes.intersection(
         (*(RESTRICTION_CODES if trains else ()), *(GRAPH_CODES if is_of_paddle else ()))
     )
+    if asked & static_graphs.OF_PADDLE_3 and (runtime := demanded()) is not None and runtime.is_paddle2:
+        asked -= static_graphs.OF_PADDLE_3
     result = Judgement(())
     if not _HAZARDS.isdisjoint(codes) and (uses_horovod(program) or _is_used_with_horovod(program, files)):
         # What starts the script, and what mends it, is asked only where Horovod is used.

@@ -39,9 +39,19 @@ class Declarations:
         """
         directory = os.path.dirname(os.path.abspath(path))
         if directory not in self._of_scripts:
-            found = (self._in(each) for each in _project(directory))
-            self._of_scripts[directory] = next((each for each in found if each is not None), None)
+            self._of_scripts[directory] = self._decided(_project(directory))
         return self._of_scripts[directory]
+
+    def _decided(self, directories: list[str]) -> Runtime | None:
+        """What the nearest that decides says; one that only speaks of Paddle decides that, and no more."""
+        is_paddle2 = False
+        for each in directories:
+            runtime = self._in(each)
+            if runtime is not None:
+                is_paddle2 |= runtime.is_paddle2
+                if not runtime.is_open:
+                    return replace(runtime, is_paddle2=is_paddle2)
+        return Runtime(is_paddle2=True, is_open=True) if is_paddle2 else None
 
     def _in(self, directory: str) -> Runtime | None:
         if directory not in self._of_directories:

@@ -19,11 +19,14 @@ _SIGN = "paddle"
 class StaticCode:
     """What Paddle's conversion may fail on or get wrong: its code, and its name in kebab-case.
 
+    `since` is the major version of Paddle that it came with.
+
     Its module has the function `check`; the docstring is its page, whose first sentence is its title.
     """
 
     code: str
     name: str
+    since: int = 2
 
     def check(self, program: Program) -> Iterator[Finding]:
         """What is found in the static functions of a program's file."""
@@ -57,7 +60,7 @@ STATIC_CODES: tuple[StaticCode, ...] = (
     StaticCode("PD03", "tensor-to-numpy"),
     StaticCode("PD04", "tensor-recursion"),
     StaticCode("PD05", "tensor-exit"),
-    StaticCode("PD06", "inner-break"),
+    StaticCode("PD06", "inner-break", since=3),
     StaticCode("PD07", "ignored-break"),
     StaticCode("PD08", "loop-variable"),
     StaticCode("PD09", "loop-else"),
@@ -73,10 +76,13 @@ STATIC_CODES: tuple[StaticCode, ...] = (
     StaticCode("PD19", "effect-at-conversion"),
     StaticCode("PD20", "outer-name-in-branch"),
     StaticCode("PD21", "dropped-in-place"),
-    StaticCode("PD22", "shared-tensor"),
+    StaticCode("PD22", "shared-tensor", since=3),
     StaticCode("PD23", "tensor-type-test"),
     StaticCode("PD24", "frozen-value"),
     StaticCode("PD25", "container-in-graph"),
     StaticCode("PD26", "static-options"),
-    StaticCode("PD27", "no-gradient"),
+    StaticCode("PD27", "no-gradient", since=3),
 )
+
+OF_PADDLE_3 = frozenset(each.code for each in STATIC_CODES if each.since == 3)
+"""The codes that are off where a project demands an older Paddle."""

@@ -13,6 +13,7 @@ from trainshift.core.text.edit import Change, Edit
 from trainshift.core.text.facts import Statement
 from trainshift.core.text.source import Span
 from trainshift.static_graphs.reading.function import Mode, StaticFunction
+from trainshift.static_graphs.reading.kinds import OPEN_SIZES
 from trainshift.static_graphs.reading.liveness import own_parts
 from trainshift.static_graphs.reading.reading import Reading
 
@@ -133,6 +134,22 @@ def exits(loop: Statement, *kinds: type[ast.stmt]) -> list[Statement]:
 
     collect(loop.branches.get("body", []), is_inner=False)
     return found
+
+
+def may_be_unrolled(function: StaticFunction, loop: Statement) -> bool:
+    """Whether a loop goes through the rows of a tensor whose number Paddle may know.
+
+    It then runs in Python while the graph is built, turn after turn, and is no part of it.
+    """
+    if not isinstance(loop.node, ast.For):
+        return False
+    rows = loop.node.iter
+    if is_call_of(function, rows, "builtins.enumerate") and isinstance(rows, ast.Call) and rows.args:
+        rows = rows.args[0]
+    known = function.kind(rows).tensor
+    if known is None or is_call_of(function, rows, "builtins.range"):
+        return False
+    return (known.shape[0] if known.shape else known.loose) not in OPEN_SIZES
 
 
 def calls(statement: Statement) -> Iterator[ast.Call]:

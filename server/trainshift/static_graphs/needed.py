@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from trainshift.core.text.facts import Statement
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
-from trainshift.static_graphs.reading.kinds import Dim, Value
+from trainshift.static_graphs.reading.kinds import OPEN_SIZES, Dim, Value
 from trainshift.static_graphs.reading.liveness import own_parts
 
 _COMPARING = ("max", "min", "round", "sorted", "any", "all")
@@ -63,7 +63,7 @@ def _needed(function: StaticFunction, node: ast.AST) -> Iterator[tuple[ast.expr,
         case ast.Starred():
             value = kind(node.value)
             if value.is_tensor and value.tensor is not None and value.tensor.shape:
-                if value.tensor.shape[0] in (Dim.SPEC, Dim.DATA):
+                if value.tensor.shape[0] in OPEN_SIZES:
                     yield node.value, "the number of elements of `*`"
         case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
             for part in node.generators:

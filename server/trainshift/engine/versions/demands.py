@@ -1,4 +1,4 @@
-"""Demands: what the files of a workspace that declare dependencies ask of TensorFlow and Keras.
+"""Demands: what the files of a workspace that declare dependencies ask of TensorFlow, Keras and Paddle.
 
 Every reader turns one kind of file into entries (a name, a constraint as it is written, a line);
 one function makes demands of those that matter.  `packaging` is imported only for these.
@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 
 TENSORFLOW = "tensorflow"
 KERAS = "keras"
+PADDLE = "paddle"
 PRODUCTS: Mapping[str, str] = {
     **dict.fromkeys(
         (
@@ -36,6 +37,7 @@ PRODUCTS: Mapping[str, str] = {
         TENSORFLOW,
     ),
     "keras": KERAS,
+    **dict.fromkeys(("paddlepaddle", "paddlepaddle-gpu", "paddlepaddle-xpu", "paddlepaddle-npu"), PADDLE),
 }
 """What each package, by its normalised name (PEP 503), is a distribution of."""
 
@@ -86,7 +88,8 @@ class _Include:
 _Read = Callable[[str], Iterator[_Entry | _Include]]
 
 _RELEVANT = re.compile(
-    r"tensorflow|keras|tf[-_.]+nightly|^[ \t]*(?:-[ \t]+)?(?:-r|-c|--requirement|--constraint)", re.I | re.M
+    r"tensorflow|keras|paddlepaddle|tf[-_.]+nightly|^[ \t]*(?:-[ \t]+)?(?:-r|-c|--requirement|--constraint)",
+    re.I | re.M,
 )
 _REQUIREMENT = re.compile(r"([A-Za-z0-9][\w.-]*)\s*(?:\[[^\]]*\])?")
 _INCLUDE = re.compile(r"(?:-r|-c|--requirement|--constraint)(?:\s+|=|(?<=-[rc]))(\S+)")

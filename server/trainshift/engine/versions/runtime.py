@@ -14,10 +14,12 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from trainshift.core.choices import KERAS_2, KERAS_3, KERAS_AUTO, Choices
-from trainshift.engine.versions.demands import KERAS, PRODUCTS, TENSORFLOW, Demand
+from trainshift.engine.versions.demands import KERAS, PADDLE, PRODUCTS, TENSORFLOW, Demand
 
 # The first release of each product that is too new.
 _TOO_NEW = {TENSORFLOW: (2, 16), KERAS: (3, 0)}
+# Paddle 3 brought some of the codes of static graphs; no version is too new.
+_LIMITS = {**_TOO_NEW, PADDLE: (3, 0)}
 # Packages of which an index has the newest versions only.
 _ROLLING = ("tf-nightly",)
 SUPPORTED = "Horovod 0.28.1 works with TensorFlow 2.12 to 2.15"
@@ -36,7 +38,8 @@ class Runtime:
     `too_new` names the declaration of a version that is too new, and is empty where the declared
     versions fit.  `way_out` says how to convert all the same.  The declaration is at a `line`, from 1, of the
     file at `path`, and `asks` for a version.  `is_ignored` tells that somebody wants it ignored, `is_legacy`
-    that `tf-keras` is asked for too: Keras 2 on these versions.
+    that `tf-keras` is asked for too: Keras 2 on these versions.  `is_paddle2` tells that every version of
+    Paddle that is allowed is below 3, `is_open` that nothing is said of TensorFlow and Keras.
     """
 
     too_new: str = ""
@@ -46,11 +49,13 @@ class Runtime:
     asks: str = field(default="", compare=False)
     is_ignored: bool = False
     is_legacy: bool = field(default=False, compare=False)
+    is_paddle2: bool = False
+    is_open: bool = False
 
     @property
     def keras(self) -> str:
         """The Keras that scripts are to be written for; "" where that is open."""
-        if self.is_ignored:
+        if self.is_ignored or self.is_open:
             return ""
         return KERAS_3 if self.too_new and not self.is_legacy else KERAS_2
 
@@ -90,6 +95,7 @@ def judge(demands: Iterable[Demand]) -> Runtime | None:
     """
     decided = False
     listed = tuple(demands)
+    is_paddle2 = _is_paddle2(listed)
     for product in _TOO_NEW:
         own = [demand for demand in listed if PRODUCTS[demand.package] == product]
         reaches = {demand: _reach(demand) for demand in [each for each in own if each.locked] or own}
@@ -101,12 +107,26 @@ def judge(demands: Iterable[Demand]) -> Runtime | None:
                 asks = _shown(demand)
                 too_new = f"{demand.path}:{demand.line} asks for {asks}"
                 legacy = any(each.package == _LEGACY for each in listed) and product == TENSORFLOW
-                return Runtime(too_new, path=demand.path, line=demand.line, asks=asks, is_legacy=legacy)
-    return Runtime() if decided else None
+                return Runtime(
+                    too_new,
+                    path=demand.path,
+                    line=demand.line,
+                    asks=asks,
+                    is_legacy=legacy,
+                    is_paddle2=is_paddle2,
+                )
+    return Runtime(is_paddle2=is_paddle2, is_open=not decided) if decided or is_paddle2 else None
+
+
+def _is_paddle2(listed: tuple[Demand, ...]) -> bool:
+    """Whether the demands allow no version of Paddle from 3 on; what a lock file holds decides."""
+    own = [demand for demand in listed if PRODUCTS[demand.package] == PADDLE]
+    deciding = [demand for demand in own if demand.locked] or own
+    return bool(deciding) and all(_reach(demand) is _Reach.FITTING for demand in deciding)
 
 
 def _reach(demand: Demand) -> _Reach:
-    limit = _TOO_NEW[PRODUCTS[demand.package]]
+    limit = _LIMITS[PRODUCTS[demand.package]]
     written = tuple(_written(demand))
     newer = _allows(demand, (each for each, release in written if release >= limit)) or _allows(
         demand, _versions(limit, (limit[0] + 2, 0))

@@ -25,7 +25,7 @@ from trainshift.static_graphs.expanding.words import GENERATED
 from trainshift.static_graphs.expanding.writing import Writer
 from trainshift.static_graphs.judging import name_of_paddle
 from trainshift.static_graphs.reading.function import StaticFunction
-from trainshift.static_graphs.reading.kinds import Dim
+from trainshift.static_graphs.reading.kinds import OPEN_SIZES
 from trainshift.static_graphs.reading.reading import Reading
 
 # Findings that the expansion itself puts right, or that do not concern it (SPEC-STATIC §5).
@@ -251,7 +251,7 @@ def _check_function(program: Program, function: StaticFunction, write: Expressio
 def _asks_for_unknown_sizes(function: StaticFunction) -> bool:
     """Whether a size is read that a graph surely does not know; others may be numbers everywhere."""
     tensors = (value.tensor for value in function.kinds.values() if value.tensor is not None)
-    return any(each.counts in (Dim.SPEC, Dim.DATA) for each in tensors)
+    return any(each.counts in OPEN_SIZES for each in tensors)
 
 
 def _needs_graph(function: StaticFunction, write: Expressions) -> bool:

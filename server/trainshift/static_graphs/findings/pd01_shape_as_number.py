@@ -13,7 +13,7 @@ Use Paddle's function (`paddle.maximum`, `paddle.sqrt`), or give the dimension i
 
 Numbers are needed by `math.*`, `max`, `min`, `round` and NumPy, by `[0] * n`, indices, keys and f-strings,
 by a comparison of shapes, a `range` in a comprehension, `list(range(n))` and `*x`. The dimensions of what
-was reshaped by a tensor, or selected by a mask, are tensors in both ways of conversion.
+was reshaped by a tensor are tensors in both ways of conversion.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from trainshift.static_graphs.reading.kinds import Dim
 
 _BECAUSE = {
     Dim.SPEC: "because of None in `input_spec`",
+    Dim.CHOSEN: "since it depends on the values of tensors",
     Dim.DATA: "since it depends on the values of tensors",
     Dim.ANY: "since it may depend on the values of tensors",
 }

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
-from trainshift.static_graphs.judging import Judge, calls, reached
+from trainshift.static_graphs.judging import Judge, calls, may_be_unrolled, reached
 
 
 def check(program: Program) -> Iterator[Finding]:
@@ -35,7 +35,8 @@ def check(program: Program) -> Iterator[Finding]:
                 given = [function.kind(each) for each in call.args]
                 holds = [each for each in (element, *given) if each is not None]
                 if "list" in base.python and any(each.python & {"list", "tuple"} for each in holds):
-                    if function.graph_around(statement):
+                    around = function.graph_around(statement)
+                    if around:
                         name = judge.code_of(call.func.value, statement)
                         yield from judge.say(
                             function,
@@ -43,4 +44,5 @@ def check(program: Program) -> Iterator[Finding]:
                             f"`{name}` becomes a TensorArray here, which holds tensors and no lists",
                             "Keep one list for each part.",
                             at=call,
+                            sure=not all(may_be_unrolled(function, each) for each in around),
                         )

@@ -8,6 +8,11 @@ source, so that what follows works on the tensor itself.
 ## What to do
 
 Use Paddle's function of that name: `paddle.sum(t)` for `np.sum(t)`.
+
+## More of it
+
+Some calls happen to work, such as `np.sum(t)`, which NumPy hands on to `t.sum()`: of these the verdict is
+unknown.
 """
 
 from __future__ import annotations
@@ -27,6 +32,10 @@ from trainshift.static_graphs.tables import api
 
 _SAME = frozenset(
     {"sum", "mean", "max", "min", "clip", "where", "concatenate", "stack", "exp", "sqrt", "abs"}
+)  # fmt: skip
+# NumPy hands these on to the method of that name, which a graph's tensors have as well.
+_HANDED_ON = frozenset(
+    {"sum", "mean", "clip", "argmax", "round", "prod", "cumsum", "any", "all", "squeeze", "dot"}
 )  # fmt: skip
 _RENAMED = {"concatenate": "concat"}
 _LEAVING = ("tolist", "__array__")
@@ -61,6 +70,7 @@ def _of_call(
             f"`{judge.code_of(given[0], statement)}`, which a graph has not",
             "Use Paddle's function.",
             at=call,
+            sure=names[0].removeprefix("numpy.") not in _HANDED_ON,
             fix=_fixed(judge, statement, call, names[0]),
         )
     elif isinstance(call.func, ast.Attribute) and call.func.attr in _LEAVING:

@@ -26,7 +26,7 @@ from trainshift.core.program import Program
 from trainshift.core.text.edit import Change
 from trainshift.core.text.expressions import handed_to
 from trainshift.core.text.facts import Statement
-from trainshift.static_graphs.judging import Judge, bound_in, loops, reached
+from trainshift.static_graphs.judging import Judge, bound_in, loops, may_be_unrolled, reached
 from trainshift.static_graphs.reading.function import Mode, StaticFunction, Truth
 from trainshift.static_graphs.reading.kinds import Env
 from trainshift.static_graphs.reading.liveness import read_in
@@ -113,12 +113,14 @@ def _shared(
     judge: Judge, function: StaticFunction, statement: Statement, name: str, other: str, binding: Statement
 ) -> Iterator[Finding]:
     alias = _alias(function, name, other)
+    is_sure = isinstance(statement.node, ast.If) or not may_be_unrolled(function, statement)
     yield from judge.say(
         function,
         statement,
         f"`{name}` and `{other}` share memory in the graph: what changes one changes the other",
         f"Bind `{name}` to `paddle.assign({other})`.",
         at=judge.between(statement, binding) if isinstance(statement.node, ast.If) else None,
+        sure=is_sure,
         related=[(alias[0].node, "the second name")] if alias is not None else [],
         fix=_copied(judge, *alias) if alias is not None else None,
     )

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Statement, dotted
-from trainshift.static_graphs.judging import Judge, bound_in, calls, loops, reached
+from trainshift.static_graphs.judging import Judge, bound_in, calls, loops, may_be_unrolled, reached
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
 
 _OTHER = frozenset({"insert", "extend", "pop", "remove", "sort", "reverse", "clear", "index", "count"})
@@ -27,7 +27,7 @@ _OTHER = frozenset({"insert", "extend", "pop", "remove", "sort", "reverse", "cle
 def check(program: Program) -> Iterator[Finding]:
     judge = Judge(program, "PD25")
     for function in judge.functions:
-        grown: set[str] = set()
+        grown: dict[str, bool] = {}
         for statement in reached(function):
             if function.graph_around(statement):
                 yield from _of_lists(judge, function, statement, grown)
@@ -43,6 +43,7 @@ def check(program: Program) -> Iterator[Finding]:
                         statement,
                         f"`{returned[0]}` is a TensorArray in the graph, and cannot be returned",
                         "Return `paddle.stack` of it.",
+                        sure=grown[returned[0]],
                     )
         for loop in loops(function):
             if function.truth(loop.node) is Truth.GRAPH:
@@ -50,8 +51,10 @@ def check(program: Program) -> Iterator[Finding]:
 
 
 def _of_lists(
-    judge: Judge, function: StaticFunction, statement: Statement, grown: set[str]
+    judge: Judge, function: StaticFunction, statement: Statement, grown: dict[str, bool]
 ) -> Iterator[Finding]:
+    """What is called of lists; `grown` are those that tensors are appended to, with whether that is seen."""
+    is_sure = not all(may_be_unrolled(function, each) for each in function.graph_around(statement))
     for call in calls(statement):
         if not isinstance(call.func, ast.Attribute):
             continue
@@ -69,9 +72,10 @@ def _of_lists(
                     f"`{name}` becomes a TensorArray here, and `{added}` is no tensor",
                     "Append a tensor.",
                     at=call,
+                    sure=is_sure,
                 )
             else:
-                grown.add(name)
+                grown[name] = grown.get(name, False) or is_sure
         elif call.func.attr in _OTHER:
             yield from judge.say(
                 function,
@@ -79,6 +83,7 @@ def _of_lists(
                 f"`{name}` is a TensorArray here, which only grows at its end",
                 "Append, or keep the list outside.",
                 at=call,
+                sure=is_sure,
             )
 
 
@@ -132,4 +137,5 @@ def _carried(judge: Judge, function: StaticFunction, loop: Statement) -> Iterato
             f"`{name}` begins as {what}, which a loop on a tensor cannot carry",
             "Begin with a tensor.",
             at=judge.between(loop, binding),
+            sure=not may_be_unrolled(function, loop),
         )

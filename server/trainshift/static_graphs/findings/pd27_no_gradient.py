@@ -11,7 +11,8 @@ Train without `full_graph=True`. Exporting the trained layer with `paddle.jit.sa
 
 ## More of it
 
-It is so for a loop over the rows of a tensor, a branch with two results of which one is computed from the
+It is so for a `while` on a tensor, a loop over a `range` of a tensor or over rows whose number the
+`InputSpec` leaves open, a branch with two results of which one is computed from the
 other, a branch in a branch that reads what that computed, and a tensor that a branch reads twice and that
 is read later.
 """
@@ -25,7 +26,7 @@ from collections.abc import Iterator
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Statement
-from trainshift.static_graphs.judging import Judge, bound_in, loops, reached
+from trainshift.static_graphs.judging import Judge, bound_in, loops, may_be_unrolled, reached
 from trainshift.static_graphs.reading.entries import SAVING
 from trainshift.static_graphs.reading.function import Mode, StaticFunction, Truth
 from trainshift.static_graphs.reading.liveness import own_parts, read_in
@@ -40,14 +41,10 @@ def check(program: Program) -> Iterator[Finding]:
     ]
     for function in run_full if run_full and _trains(program) else ():
         for loop in loops(function):
-            node = loop.node
-            if isinstance(node, ast.For) and function.kind(node.iter).is_tensor:
-                yield from judge.say(
-                    function,
-                    loop,
-                    f"A graph has no gradient of a loop over the rows of `{judge.code_of(node.iter, loop)}`",
-                    _DO,
-                )
+            carried = _carried(function, loop) if function.truth(loop.node) is Truth.GRAPH else ""
+            if carried:
+                what = f"A graph has no gradient of `{carried}`, which this loop changes"
+                yield from judge.say(function, loop, what, _DO, sure=not may_be_unrolled(function, loop))
         for statement in reached(function):
             if isinstance(statement.node, ast.If) and function.truth(statement.node) is Truth.GRAPH:
                 problem = _problem(function, statement)
@@ -58,6 +55,18 @@ def check(program: Program) -> Iterator[Finding]:
 def _trains(program: Program) -> bool:
     """Whether the program computes gradients somewhere."""
     return any(True for script in program.script.linked for _ in script.sites_named("backward", "fit"))
+
+
+def _carried(function: StaticFunction, loop: Statement) -> str:
+    """A name whose tensor, which may have a gradient, a loop changes for what follows; empty if none."""
+    before = function.before.get(loop, {})
+    live = function.live_after(loop)
+    for name in bound_in(loop.branches.get("body", [])):
+        value = before.get(name)
+        if name in live and value is not None and value.tensor is not None:
+            if not value.tensor.dtype.startswith(("int", "uint", "bool")):
+                return name
+    return ""
 
 
 def _is_saved_only(judge: Judge, function: StaticFunction) -> bool:

@@ -62,7 +62,7 @@ def sliced(base: Value, known: Tensor, node: ast.expr, index: Value) -> Value:
         elif value.tensor is not None:
             if value.tensor.dtype == "bool":
                 return replace(
-                    tensor(known.dtype, (Dim.DATA, *known.shape[value.tensor.rank or 1 :])),
+                    tensor(known.dtype, (Dim.CHOSEN, *known.shape[value.tensor.rank or 1 :])),
                     views=frozenset(),
                 )
             if value.tensor.shape is None:
@@ -91,4 +91,4 @@ def cut_out(base: Value, node: ast.Slice) -> tuple[Value, ...] | None:
 def length_of(node: ast.Slice, size: int | Dim) -> int | Dim:
     if node.lower is None and node.upper is None and node.step is None:
         return size
-    return size if isinstance(size, Dim) and size is Dim.DATA else Dim.ANY
+    return size if size in (Dim.DATA, Dim.CHOSEN) else Dim.ANY

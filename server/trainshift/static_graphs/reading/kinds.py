@@ -11,16 +11,20 @@ from trainshift.core.names.values import Value as Thing
 
 
 class Dim(Enum):
-    """A dimension that is no number: SPEC is None in an `InputSpec`, DATA depends on values of tensors.
+    """A dimension that is no number in a graph.
 
-    ANY may be a number, or one of these.
+    SPEC is None in an `InputSpec`, CHOSEN what a mask has left: without `full_graph` these are numbers.  DATA
+    is what a tensor has reshaped.  ANY may be a number, or one of these.
     """
 
     SPEC = "spec"
     DATA = "data"
+    CHOSEN = "chosen"
     ANY = "any"
 
 
+OPEN_SIZES = frozenset({Dim.SPEC, Dim.DATA, Dim.CHOSEN})
+"""What is a tensor in a graph that is made of a function's source."""
 Size: TypeAlias = "int | Dim"
 Shape: TypeAlias = tuple[Size, ...]
 MOST_SOURCES = 12
@@ -81,7 +85,7 @@ def common_dtype(one: str, other: str) -> str:
 def _common(one: Size, other: Size) -> Size:
     if one == other:
         return one
-    return Dim.DATA if {one, other} == {Dim.DATA, Dim.SPEC} else Dim.ANY
+    return Dim.CHOSEN if {one, other} <= OPEN_SIZES else Dim.ANY
 
 
 class _Nothing(Enum):

@@ -203,13 +203,16 @@ def _filled(shape: Shape, written: Sequence[int | None], x: Tensor) -> Shape:
         known: list[int] = [size for size in x.shape if isinstance(size, int)]
         if len(known) == len(x.shape) and 0 not in numbers:
             rest = _count(known) // _count(numbers)
-        elif Dim.DATA in x.shape:
-            rest = Dim.DATA
-        elif Dim.SPEC in x.shape:
-            rest = Dim.SPEC
-    elif Dim.DATA in others or Dim.SPEC in others:
-        rest = Dim.DATA if Dim.DATA in others else Dim.SPEC
+        else:
+            rest = _open_size(x.shape)
+    else:
+        rest = _open_size(others)
     return (*shape[:at], rest, *shape[at + 1 :])
+
+
+def _open_size(sizes: Sequence[Size]) -> Size:
+    """The size, of some, that decides whether what is computed from them is a number."""
+    return next((size for size in (Dim.DATA, Dim.CHOSEN, Dim.SPEC) if size in sizes), Dim.ANY)
 
 
 def _count(sizes: Sequence[int]) -> int:
@@ -287,8 +290,7 @@ def _concatenated(given: Given) -> Value:
     at = axis % len(shape)
     sizes = [each.shape[at] if each.shape is not None and len(each.shape) > at else Dim.ANY for each in parts]
     numbers = [size for size in sizes if isinstance(size, int)]
-    unknown = next((size for size in (Dim.DATA, Dim.SPEC) if size in sizes), Dim.ANY)
-    total: Size = sum(numbers) if is_whole and len(numbers) == len(sizes) else unknown
+    total: Size = sum(numbers) if is_whole and len(numbers) == len(sizes) else _open_size(sizes)
     return tensor(dtype, (*shape[:at], total, *shape[at + 1 :]))
 
 
@@ -334,7 +336,7 @@ def _multiplied(given: Given) -> Value:
 def _where(given: Given) -> Value:
     x, y = given.get("x"), given.get("y")
     if "condition" in given and y is None:
-        return python("tuple", element=tensor("int64", (Dim.DATA,)))
+        return python("tuple", element=tensor("int64", (Dim.CHOSEN,)))
     dtype = x.dtype if x is not None and y is not None and x.dtype == y.dtype else ""
     parts = [given[name].tensor for name in ("condition", "x", "y") if name in given and given[name].tensor]
     return tensor(dtype, broadcast(parts))
@@ -342,19 +344,19 @@ def _where(given: Given) -> Value:
 
 def _nonzero(given: Given) -> Value:
     if "as_tuple" in given and given["as_tuple"].constant is not False:
-        return python("tuple", element=tensor("int64", (Dim.DATA,)))
+        return python("tuple", element=tensor("int64", (Dim.CHOSEN,)))
     rank = _x(given).rank
-    return tensor("int64", (Dim.DATA, rank if rank is not None else Dim.ANY))
+    return tensor("int64", (Dim.CHOSEN, rank if rank is not None else Dim.ANY))
 
 
 def _selected(given: Given) -> Value:
-    return tensor(_x(given).dtype, (Dim.DATA,))
+    return tensor(_x(given).dtype, (Dim.CHOSEN,))
 
 
 def _unique(given: Given) -> Value:
     if any(name.startswith("return_") and given[name].constant is not False for name in given):
-        return python("tuple", element=tensor("", (Dim.DATA,)))
-    return tensor(_x(given).dtype, (Dim.DATA,))
+        return python("tuple", element=tensor("", (Dim.CHOSEN,)))
+    return tensor(_x(given).dtype, (Dim.CHOSEN,))
 
 
 def _item(given: Given) -> Value:

@@ -1,0 +1,92 @@
+"""Runs snippets on real Paddle, which has an environment of its own (`make test-paddle` sets it up)."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+PYTHON = ROOT / ".venv-paddle" / "bin" / "python"
+LIMIT = 30
+"""Seconds of the processor's time that a snippet may take in one mode."""
+HANGS = 4
+"""Such seconds after which one that is expected to hang does."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a snippet ended in a mode: with `values`, or as `how` says ("fails", "hangs", "dies") and `why`."""
+
+    values: Any
+    how: str
+    why: str
+
+
+def run(way: str, files: dict[str, str], code: str, modes: list[str], limit: int = LIMIT) -> dict[str, Ended]:
+    """Run ``main.py`` of some files in each mode, in a process of its own each.
+
+    `way` says what `code` is: "statements" or "calls", see `static_proof.observer`.
+    """
+    process = _observer()
+    assert process.stdin is not None
+    assert process.stdout is not None
+    request = {"way": way, "files": files, "run": code, "modes": modes, "limit": limit}
+    print(json.dumps(request), file=process.stdin, flush=True)
+    answer = process.stdout.readline()
+    assert answer, "what has Paddle imported has ended"
+    found = json.loads(answer)
+    return {
+        mode: Ended(told.get("values"), told.get("ended", ""), told.get("why", ""))
+        for mode, told in found.items()
+    }
+
+
+@cache
+def _observer() -> subprocess.Popen[str]:
+    """The process of this one that has Paddle imported; it ends with its standard input."""
+    environment = {
+        **os.environ,
+        "OPENBLAS_NUM_THREADS": "1",
+        "OMP_NUM_THREADS": "1",
+        "GLOG_minloglevel": "3",
+        # Without it sot runs what has fewer than ten operations as Python, as it would not in a program.
+        "MIN_GRAPH_SIZE": "0",
+        "PYTHONWARNINGS": "ignore",
+    }
+    environment.pop("PYTHONPATH", None)
+    process = subprocess.Popen(
+        [PYTHON, Path(__file__).with_name("observer.py")],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline(), "Paddle cannot be imported"
+    return process
+
+
+def agree(one: Any, other: Any) -> bool:
+    """Whether two results are the same, but for rounding; a number is a tensor without dimensions."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        if one.keys() != other.keys():
+            return False
+        if "array" in one:
+            return bool(one["shape"] == other["shape"]) and _near(one["array"], other["array"])
+        return all(agree(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(agree, one, other))
+    return bool(one == other)
+
+
+def _near(one: Any, other: Any) -> bool:
+    if isinstance(one, list):
+        return isinstance(other, list) and all(map(_near, one, other))
+    both_missing = math.isnan(one) and math.isnan(other)
+    return both_missing or math.isclose(one, other, rel_tol=1e-4, abs_tol=1e-5)
