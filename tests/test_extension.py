@@ -41,7 +41,7 @@ def test_the_server_takes_the_defaults_for_its_own() -> None:
     options, problems = read_options(defaults())
     assert problems == []
     usual = Options()
-    for name in ("enable", "hints", "code_lens", "ignore_versions", "syntax_errors"):
+    for name in ("enable", "hints", "code_lens", "static_hints", "ignore_versions", "syntax_errors"):
         assert getattr(options, name) == getattr(usual, name), name
     for name in ("ignore", "severity", "per_file_ignores", "exclude", "docs_url"):
         assert getattr(options.settings, name) == getattr(usual.settings, name), name
@@ -53,7 +53,7 @@ def test_the_server_takes_the_defaults_for_its_own() -> None:
 
 def test_every_setting_of_the_server_is_declared() -> None:
     """A setting that the documentation lists can be set in the editor's own settings."""
-    known = {"enable", "hints", "codeLens", "ignoreVersions", "syntaxErrors"}
+    known = {"enable", "hints", "codeLens", "staticHints", "ignoreVersions", "syntaxErrors"}
     known |= {"select", "ignore", "severity", "perFileIgnores", "exclude", "restrictions", "docsUrl"}
     known |= {re.sub(r"-(.)", lambda match: match[1].upper(), key) for key in CHOICES}
     declared = {name.removeprefix("trainshift.").split(".")[0] for name in PROPERTIES}

@@ -44,6 +44,31 @@ def energy(angle, speed):
 """
 
 
+# As above: before what is expanded stands what takes two units of UTF-16; the finding is Paddle's.
+HALVED = """\
+import paddle
+
+NAME = "\N{PARTY POPPER}"
+
+
+@paddle.jit.to_static(full_graph=True)
+def halve(x):
+    # until it is small
+    while x.max() > 1:
+        x = x / 2
+    else:
+        x = x + 1
+    return x
+
+
+@paddle.jit.to_static(full_graph=True)
+def grow(x):
+    while x.max() < 1:  # \N{PARTY POPPER}
+        x = x * 2
+    return x
+"""
+
+
 Edit = Callable[[bytes], Editor]
 
 
@@ -58,6 +83,12 @@ def differentiated(path: Path, mode: str) -> str:
     options = ["--quiet", "--mode", mode, "-o", "-", f"{path}:energy"]
     command = [str(TRAINSHIFT), "differentiate", *options]
     return subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout.decode()
+
+
+def in_graph_code(path: Path) -> str:
+    """What `trainshift static` makes of a file."""
+    command = [str(TRAINSHIFT), "static", "--quiet", "-o", "-", str(path)]
+    return subprocess.run(command, stdout=subprocess.PIPE, check=False).stdout.decode()
 
 
 def changes(path: Path) -> list[Shown]:
@@ -168,3 +199,10 @@ class Contract:
         editor.wait_for(Shown("TF03", 4))
         editor.apply(f"Trainshift: Differentiate ({mode} mode)", line_of(editor.path, "return 0.5"))
         editor.wait_for_text(differentiated(editor.path, mode))
+
+    def test_a_static_function_is_expanded(self, edit: Edit) -> None:
+        editor = edit(HALVED.encode())
+        editor.wait_for(Shown("PD09", line_of(editor.path, "while x.max() > 1")))
+        title = "Trainshift: Expand to static graph code (for reading): grow"
+        editor.apply(title, line_of(editor.path, "x = x * 2"))
+        editor.wait_for_text(in_graph_code(editor.path))

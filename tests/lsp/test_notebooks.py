@@ -491,3 +491,26 @@ async def test_a_refusal_names_the_line_of_the_cell(puller: Session) -> None:
     )
     assert action.disabled is not None
     assert action.disabled.reason.startswith("line 2 of its cell: try ")
+
+
+async def test_a_static_function_in_a_cell_is_expanded(puller: Session) -> None:
+    """The small functions stand above it, and the magic stays."""
+    loop = "    while x.sum() > 1:\n        x = x / 2\n    return x"
+    cells = [
+        ("python", "%matplotlib inline\nimport paddle"),
+        ("python", f"@paddle.jit.to_static\ndef f(x):\n{loop}"),
+        ("python", "f(paddle.ones([3]))"),
+    ]
+    book = Notebook(puller, cells)
+    given = {"uri": book.documents[1].uri, "function": "f", "apply": False}
+    told = await puller.run("trainshift.expandStatic", given)
+    texts = puller.texts_after(structured(told["edit"]))
+    assert set(texts) == {book.documents[1].uri}
+    (text,) = texts.values()
+    assert "def static_while(" in text
+    assert text.endswith("    (x,) = static_while(loop_cond, loop_body, (x,))\n    return x")
+    end = types.Range(types.Position(0, 0), types.Position(9, 0))
+    hints = await puller.client.text_document_inlay_hint_async(
+        types.InlayHintParams(book.documents[1].identifier, end)
+    )
+    assert [(each.position.line, each.label) for each in hints or ()] == [(2, "→ while_loop")]

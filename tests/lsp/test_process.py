@@ -24,6 +24,9 @@ KINDS = [
     "source.fixAll.trainshift",
     "refactor.rewrite.differentiate.forward.trainshift",
     "refactor.rewrite.differentiate.reverse.trainshift",
+    "refactor.rewrite.expandStatic.trainshift",
+    "source.expandStatic.trainshift",
+    "refactor.rewrite.makeStatic.trainshift",
 ]
 OPEN: Json = {
     "method": "textDocument/didOpen",
@@ -54,12 +57,15 @@ def test_a_client_that_says_nothing_gets_what_needs_nothing() -> None:
     assert said["codeActionProvider"] is False
     assert "diagnosticProvider" not in said
     assert said["hoverProvider"] is True
+    assert said["inlayHintProvider"] is True
     assert said["codeLensProvider"] == {"resolveProvider": False}
     assert said["executeCommandProvider"] == {
         "commands": [
             "trainshift.makeDistributed",
             "trainshift.differentiate",
+            "trainshift.expandStatic",
             "trainshift.explain",
+            "trainshift.makeStatic",
             "trainshift.openLine",
             "trainshift.showWarnings",
         ]

@@ -25,6 +25,7 @@ REQUESTS = (
     "textDocument/codeAction",
     "codeAction/resolve",
     "textDocument/codeLens",
+    "textDocument/inlayHint",
     "textDocument/diagnostic",
     "workspace/diagnostic",
     "workspace/executeCommand",

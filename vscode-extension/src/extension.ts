@@ -12,9 +12,20 @@ import { LoopStatus } from "./loops";
 import { explain } from "./pages";
 import { APPLY, DISCARD, Preview, REVEAL } from "./preview";
 import { prove } from "./proof";
-import { DIFFERENTIATE, EXPLAIN, MAKE_DISTRIBUTED, OPEN_LINE, PROVE, RUN, SHOW_WARNINGS } from "./protocol";
+import {
+  DIFFERENTIATE,
+  EXPAND_STATIC,
+  EXPLAIN,
+  MAKE_DISTRIBUTED,
+  MAKE_STATIC,
+  OPEN_LINE,
+  PROVE,
+  RUN,
+  SHOW_WARNINGS,
+} from "./protocol";
 import { Scripts } from "./scripts";
 import { Server } from "./server";
+import { rewriteStatic } from "./statics";
 import { serverStatus } from "./status";
 import { Summary } from "./summary";
 import { WorkspaceCheck } from "./workspaceCheck";
@@ -46,6 +57,8 @@ export function activate(context: vscode.ExtensionContext): void {
     [OPEN_LINE]: (uri, line) => reveal(vscode.Uri.parse(String(uri)), Number(line)),
     "trainshift.makeStatementDistributed": () => makeStatementDistributed(running),
     [DIFFERENTIATE]: () => differentiate(running),
+    [EXPAND_STATIC]: () => rewriteStatic(running, preview, EXPAND_STATIC),
+    [MAKE_STATIC]: () => rewriteStatic(running, preview, MAKE_STATIC),
     "trainshift.checkWorkspace": () => check.run(),
     [SHOW_WARNINGS]: () => vscode.commands.executeCommand("workbench.actions.view.problems"),
     [EXPLAIN]: (code) => explain(running, code),

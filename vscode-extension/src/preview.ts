@@ -10,8 +10,10 @@ import { counted } from "./words";
 const VIEW = "trainshift.preview";
 const CONTEXT = "trainshift.isPreviewing";
 const SCHEME = "trainshift-preview";
-/** What the titles of all diffs end with. */
-const TITLE = " ↔ made distributed";
+/** What the titles of diffs end with. */
+const MADE_DISTRIBUTED = " ↔ made distributed";
+export const GRAPH_CODE = " ↔ graph code, for reading";
+export const MADE_STATIC = " ↔ made static";
 
 export const APPLY = "trainshift.applyPreview";
 export const DISCARD = "trainshift.discardPreview";
@@ -78,7 +80,7 @@ export class Preview
     const options = { treeDataProvider: this, showCollapseAll: true, manageCheckboxStateManually: true };
     this.view = vscode.window.createTreeView(VIEW, options);
     // Of a diff of an earlier session the right side is lost.
-    void vscode.window.tabGroups.close(tabsOf(TITLE));
+    void vscode.window.tabGroups.close([MADE_DISTRIBUTED, GRAPH_CODE, MADE_STATIC].flatMap(tabsOf));
     this.disposables = [
       this.rowsChanged,
       this.textChanged,
@@ -114,11 +116,21 @@ export class Preview
     return [...(row?.rows ?? this.rows)];
   }
 
-  /** What the person wants of a conversion of what is called `name`, if anything; closing the diff says no. */
-  ask(name: string, proposal: Proposal, rules: readonly Rule[], renew: Renew): Promise<Proposal | undefined> {
+  /**
+   * What the person wants of a conversion of what is called `name`, if anything; closing the diff says no.
+   *
+   * The title of the diff is the name with an `ending`.
+   */
+  ask(
+    name: string,
+    proposal: Proposal,
+    rules: readonly Rule[],
+    renew: Renew,
+    ending = MADE_DISTRIBUTED,
+  ): Promise<Proposal | undefined> {
     this.shown?.decide(false);
     const turn = ++this.turn;
-    const mine = this.last.then(() => this.run(turn, name, proposal, rules, renew));
+    const mine = this.last.then(() => this.run(turn, name, ending, proposal, rules, renew));
     this.last = mine.catch(() => undefined);
     return mine;
   }
@@ -143,6 +155,7 @@ export class Preview
   private async run(
     turn: number,
     name: string,
+    ending: string,
     proposal: Proposal,
     rules: readonly Rule[],
     renew: Renew,
@@ -151,7 +164,7 @@ export class Preview
     if (turn !== this.turn) {
       return undefined;
     }
-    const title = `${name}${TITLE}`;
+    const title = `${name}${ending}`;
     let shown: Shown | undefined;
     const decided = new Promise<boolean>((decide) => {
       shown = { title, renew, rules, decide, proposal, pairs, texts: textsOf(pairs), leftOut: [] };

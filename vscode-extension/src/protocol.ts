@@ -9,6 +9,9 @@ export const MAKE_DISTRIBUTED = "trainshift.makeDistributed";
 export const NOT_DISTRIBUTABLE = "cannot be made distributed";
 /** The command that differentiates a function. */
 export const DIFFERENTIATE = "trainshift.differentiate";
+/** The commands that rewrite functions which Paddle turns into a static graph. */
+export const EXPAND_STATIC = "trainshift.expandStatic";
+export const MAKE_STATIC = "trainshift.makeStatic";
 /** The commands that lines and lenses lead to; the last two take a URI, and a line's number from 1. */
 export const EXPLAIN = "trainshift.explain";
 export const RUN = "trainshift.runWithHorovod";
@@ -44,6 +47,13 @@ export interface Conversion {
   readonly decisions: readonly Note[];
   readonly doubts: readonly Note[];
   readonly withheld: readonly Note[];
+}
+
+/** What becomes of a static function (of all of the file where `function` is ""), told as a conversion is. */
+export interface StaticResult extends Conversion {
+  readonly function: string;
+  /** The rules of its changes. */
+  readonly rules: readonly Rule[];
 }
 
 /** The derivative of a function, or why there is none (`reason`, with no `edit`). */

@@ -28,6 +28,7 @@ _SWITCHES = {
     "enable": "enable",
     "hints": "hints",
     "codeLens": "code_lens",
+    "staticHints": "static_hints",
     "ignoreVersions": "ignore_versions",
     "syntaxErrors": "syntax_errors",
 }
@@ -39,7 +40,8 @@ class Options:
     """The section `trainshift` of an editor's settings.
 
     `enable`: whether anything is reported.  `hints`: whether statements that could be made distributed
-    are marked.  `code_lens`: whether training loops are.  `ignore_versions`: whether a script is converted
+    are marked.  `code_lens`: whether training loops are.  `static_hints`: whether the `if`s and loops of
+    Paddle's static functions are.  `ignore_versions`: whether a script is converted
     for a TensorFlow that Horovod does not work with.  `syntax_errors`: whether errors of syntax are reported
     where no setting of their severity says so.  `settings`: what is checked.
     """
@@ -47,6 +49,7 @@ class Options:
     enable: bool = True
     hints: bool = True
     code_lens: bool = True
+    static_hints: bool = True
     ignore_versions: bool = False
     syntax_errors: bool = True
     settings: Settings = field(default_factory=Settings)
@@ -123,6 +126,7 @@ class Rules:
     enable: bool = True
     hints: bool = True
     code_lens: bool = True
+    static_hints: bool = True
     ignores_versions: bool = False
     files: object = None
     source_of: Callable[[str], Source | None] = field(default=lambda path: None, compare=False)

@@ -122,6 +122,7 @@ class Project:
             enable=options.enable and not (path and chosen.excludes(path)),
             hints=options.hints,
             code_lens=options.code_lens,
+            static_hints=options.static_hints,
             ignores_versions=options.ignore_versions,
             files=self._configurations,
             source_of=self.source_of,

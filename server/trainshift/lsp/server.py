@@ -31,7 +31,9 @@ from trainshift.lsp.text.notebooks import Notebook, change_of
 from trainshift.lsp.wire.capabilities import (
     CONVERT,
     DIFFERENTIATE,
+    EXPAND_STATIC,
     EXPLAIN,
+    MAKE,
     OPEN,
     OUTLINE,
     RULES,
@@ -336,6 +338,7 @@ class Server:
             types.CODE_ACTION_RESOLVE: self.answers.resolve,
             types.TEXT_DOCUMENT_CODE_LENS: self.answers.lenses,
             types.TEXT_DOCUMENT_HOVER: self.answers.hover,
+            types.TEXT_DOCUMENT_INLAY_HINT: self.answers.hints,
             OUTLINE: self.answers.outline,
             RULES: self.answers.rules,
             SCRIPTS: self.answers.scripts,
@@ -344,6 +347,8 @@ class Server:
             self.endpoint.feature(method)(_function(handler))
         self.endpoint.command(CONVERT)(_function(self.answers.convert))
         self.endpoint.command(DIFFERENTIATE)(_function(self.answers.differentiate))
+        self.endpoint.command(EXPAND_STATIC)(_function(self.answers.expand_static))
+        self.endpoint.command(MAKE)(_function(self.answers.make_static))
         self.endpoint.command(EXPLAIN)(_function(self.answers.explain))
         self.endpoint.command(OPEN)(_function(self.answers.open))
         self.endpoint.command(WARNINGS)(_function(self.answers.show_warnings))

@@ -41,6 +41,8 @@ from trainshift.lsp.wire.capabilities import (
 from trainshift.lsp.wire.client import Client
 from trainshift.lsp.wire.uris import uri_of
 
+STATIC = "static"
+"""What the data of an action say that is done with a static function of Paddle's."""
 _OWN = frozenset(each.code for each in OWN_CODES)
 _MOST_NAMED = 3
 _QUICK = "quickfix"

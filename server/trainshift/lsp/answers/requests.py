@@ -15,10 +15,12 @@ from trainshift.lsp.diagnostics import SOURCE, place_of
 from trainshift.lsp.session import Session
 from trainshift.lsp.wire.protocol import plain_json
 from trainshift.lsp.wire.uris import path_of
+from trainshift.static_graphs.codes import has_signs
 
 if TYPE_CHECKING:
     from trainshift.lsp.answers.derivatives import Derivatives
     from trainshift.lsp.answers.scripts import Scripts
+    from trainshift.lsp.answers.statics import Statics
 
 _ACTIONS = {"do", "uri", "version", "round", "span", "code"}
 _SINCE = "the document or a file of its program has changed; ask for the actions again"
@@ -33,6 +35,7 @@ class Answers:
         self._session = session
         self._scripts: Scripts | None = None
         self._known_derivatives: Derivatives | None = None
+        self._known_statics: Statics | None = None
         self._searching = asyncio.Lock()
 
     async def actions(self, params: types.CodeActionParams) -> list[types.CodeAction] | None:
@@ -56,6 +59,8 @@ class Answers:
         wanted = Wanted(part, span, program.round, only, is_hinted)
         actions = menu(state, wanted, self._session.client)
         actions += await self._derivatives.offered(program, state.paper, wanted, is_alone=not actions)
+        if has_signs(state.paper.text):
+            actions += await self._statics.offered(program, state.paper, wanted)
         if not self._session.client.resolves_edits:
             return [each for each in actions if await self._fill(program, each)]
         return actions
@@ -67,6 +72,14 @@ class Answers:
 
         self._known_derivatives = self._known_derivatives or Derivatives(self._session)
         return self._known_derivatives
+
+    @property
+    def _statics(self) -> Statics:
+        """What functions come to that Paddle turns into a static graph."""
+        from trainshift.lsp.answers.statics import Statics
+
+        self._known_statics = self._known_statics or Statics(self._session)
+        return self._known_statics
 
     async def _fill(self, program: OpenProgram, action: types.CodeAction) -> bool:
         """Give an action its edit; False where it has none after all."""
@@ -107,11 +120,13 @@ class Answers:
 
     async def _edit(self, program: OpenProgram, data: dict[str, Any]) -> types.WorkspaceEdit:
         """The edit behind what an action says of itself; raises NotPossible, or Outdated."""
-        from trainshift.lsp.answers.actions import carried_out
+        from trainshift.lsp.answers.actions import STATIC, carried_out
         from trainshift.lsp.answers.derivatives import DO
 
         if data["do"] == DO:
             return await self._derivatives.edit(program, data)
+        if data["do"] == STATIC:
+            return await self._statics.edit(program, data)
         return await carried_out(self._session, program, data)
 
     async def _in_its_program(self, program: OpenProgram) -> State:
@@ -219,6 +234,62 @@ class Answers:
             return {**told, "edit": None, "reason": reason}
         problem = await self._apply(edit, "Differentiate")
         return {**told, "edit": None, "applied": not problem, "reason": problem}
+
+    async def expand_static(self, *arguments: Any) -> dict[str, Any]:
+        """The command that expands static functions: an object with its `uri`, and `function` or `position`.
+
+        Without both all functions are expanded.  Unless `apply` is true or left out, the edit is answered,
+        and the user is told nothing.
+        """
+        return await self._of_static("expand", "Expand", "expanded", *arguments)
+
+    async def make_static(self, *arguments: Any) -> dict[str, Any]:
+        """The command that makes a function static: its arguments are those of the one before."""
+        return await self._of_static("make", "Make static", "made static", *arguments)
+
+    async def _of_static(self, what: str, label: str, done: str, *arguments: Any) -> dict[str, Any]:
+        from trainshift.lsp.answers.statics import NOTHING
+
+        given = plain_json(arguments[0]) if arguments else None
+        given = given if isinstance(given, dict) else {"uri": given}
+        uri = given.get("uri")
+        program = self._session.program_of(uri) if isinstance(uri, str) else None
+        if program is None or not isinstance(uri, str):
+            raise JsonRpcInvalidParams(message=f"{uri} is not an open Python document")
+        part = program.paper.part_of(uri) or program.paper.part_at(0)
+        try:
+            told = await self._statics.command(program, part, what, given)
+        except Outdated:
+            told = {**NOTHING, "reason": _CHANGED}
+        except (TypeError, ValueError, KeyError) as error:
+            raise JsonRpcInvalidParams(message=f"this cannot be {done}: {error}") from None
+        if given.get("apply", True) is False:
+            return told
+        edit = told["edit"]
+        if edit is None or not self._session.client.applies_edits:
+            reason = told["reason"] or _NO_EDITS
+            self._say(types.MessageType.Warning, f"Not {done}: {reason}")
+            return {**told, "edit": None, "reason": reason}
+        problem = await self._apply(edit, label)
+        return {**told, "edit": None, "applied": not problem, "reason": problem}
+
+    async def hints(self, params: types.InlayHintParams) -> list[types.InlayHint] | None:
+        """What the `if`s and loops of static functions become, at the ends of their headers."""
+        program = self._session.program_of(params.text_document.uri)
+        if program is None or not has_signs(program.paper.text):
+            return None
+        # While somebody types, nothing is read for this.
+        state = await self._or_modified(program, lambda state: state.is_full)
+        part = state.paper.part_of(params.text_document.uri)
+        if part is None or not program.rules.enable or not program.rules.static_hints:
+            return None
+        first, last = (
+            part.offset((each.line, each.character)) for each in (params.range.start, params.range.end)
+        )
+        try:
+            return await self._statics.hints(program, part, Span(first, last))
+        except Outdated:
+            raise JsonRpcContentModified(message=_CHANGED) from None
 
     async def _apply(self, edit: types.WorkspaceEdit, label: str) -> str:
         """Have the editor apply an edit; why it did not, or nothing."""
@@ -333,6 +404,7 @@ class Answers:
         made = await self._of_made(program, params.text_document.uri, place)
         if made is not None:
             return made
+        told = await self._of_static_word(program, params.text_document.uri, place)
         found = None
         # What a name of Horovod's is for is known last.
         for is_enough in (lambda state: True, lambda state: state.is_settled):
@@ -343,9 +415,14 @@ class Answers:
                 if part is not None
                 else None
             )
-            if found is not None or state.is_settled:
+            if found is not None or state.is_settled or told:
                 break
-        return found
+        if not told:
+            return found
+        texts = [told]
+        if found is not None and isinstance(found.contents, types.MarkupContent):
+            texts.append(found.contents.value)
+        return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, "\n\n---\n\n".join(texts)))
 
     async def _of_made(self, program: OpenProgram, uri: str, place: tuple[int, int]) -> types.Hover | None:
         """What there is to say of the comment of a made function at a place."""
@@ -358,3 +435,13 @@ class Answers:
             raise JsonRpcContentModified(message=_CHANGED) from None
         content = types.MarkupContent(types.MarkupKind.Markdown, text)
         return types.Hover(content) if text else None
+
+    async def _of_static_word(self, program: OpenProgram, uri: str, place: tuple[int, int]) -> str:
+        """What there is to say of a word of a static function at a place."""
+        part = program.paper.part_of(uri)
+        if part is None or not has_signs(program.paper.text):
+            return ""
+        try:
+            return await self._statics.hover(program, program.paper, part.offset(place))
+        except Outdated:
+            raise JsonRpcContentModified(message=_CHANGED) from None

@@ -16,11 +16,16 @@ CONVERT_NOTEBOOK = "notebook.source.makeDistributed.trainshift"
 FIX_ALL = "source.fixAll.trainshift"
 FORWARD = "refactor.rewrite.differentiate.forward.trainshift"
 REVERSE = "refactor.rewrite.differentiate.reverse.trainshift"
+EXPAND = "refactor.rewrite.expandStatic.trainshift"
+EXPAND_FILE = "source.expandStatic.trainshift"
+MAKE_STATIC = "refactor.rewrite.makeStatic.trainshift"
 """The kinds of code actions."""
 
 CONVERT = "trainshift.makeDistributed"
 DIFFERENTIATE = "trainshift.differentiate"
+EXPAND_STATIC = "trainshift.expandStatic"
 EXPLAIN = "trainshift.explain"
+MAKE = "trainshift.makeStatic"
 OPEN = "trainshift.openLine"
 WARNINGS = "trainshift.showWarnings"
 """The commands."""
@@ -52,6 +57,9 @@ def initialize_result(client: Client) -> dict[str, Any]:
                 FIX_ALL,
                 FORWARD,
                 REVERSE,
+                EXPAND,
+                EXPAND_FILE,
+                MAKE_STATIC,
             ],
             "resolveProvider": True,
         }
@@ -59,7 +67,10 @@ def initialize_result(client: Client) -> dict[str, Any]:
         else False,
         "codeLensProvider": {"resolveProvider": False},
         "hoverProvider": True,
-        "executeCommandProvider": {"commands": [CONVERT, DIFFERENTIATE, EXPLAIN, OPEN, WARNINGS]},
+        "inlayHintProvider": True,
+        "executeCommandProvider": {
+            "commands": [CONVERT, DIFFERENTIATE, EXPAND_STATIC, EXPLAIN, MAKE, OPEN, WARNINGS]
+        },
         "workspace": {"workspaceFolders": {"supported": True, "changeNotifications": True}},
     }
     if client.pulls:

@@ -183,7 +183,7 @@ def _edits_of(
             raise CannotExpand(function.node, "write the body of this function on lines of its own")
         return None
     last = builder.last_line(block)
-    end = source.next_line(source.line_starts[last - 1])
+    end = source.line_end(source.line_starts[last - 1])
     forms = builder.block(block, source.line_of(start), last + 1)
     if not write.rules or (write.rules.keys() == {"PS11"} and not _asks_for_unknown_sizes(function)):
         return None
@@ -198,8 +198,6 @@ def _edits_of(
         depth = len(each) - len(each.lstrip("\1"))
         lines.append(each if each in writer.raw else f"{margin}{unit * depth}{each[depth:]}" if each else "")
     text = source.newline.join(lines)
-    if source.text[:end].endswith(("\n", "\r")):
-        text += source.newline
     if text == source.text[start:end]:
         return None
     offsets = [
