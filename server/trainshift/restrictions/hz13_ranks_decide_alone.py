@@ -37,6 +37,7 @@ from trainshift.core.ranks.collectives import Collectives
 from trainshift.core.ranks.dependence import COLLECTIVE, tests_around
 from trainshift.core.ranks.list_members import members
 from trainshift.core.ranks.together import Together
+from trainshift.core.ranks.work.own_horovod import OwnHorovod
 from trainshift.core.ranks.work.trails import Trails
 from trainshift.core.text.edit import Change, Edit
 from trainshift.core.text.facts import Site, Statement, argument, expression_path, last_name
@@ -71,8 +72,10 @@ def _of_callbacks(program: Program, loop: Loop) -> Iterator[Finding]:
     branches = program.fact(Branches)
     averaged = False
     for element in members(program.script, given, site.scope, site.statement).elements:
-        values = [each for each in program.names.values(*element[:3]) if isinstance(each, Instance)]
+        found = program.names.values(*element[:3])
+        values = [each for each in found if isinstance(each, Instance)]
         kinds = {each.cls.rpartition(".")[2] for each in values}
+        kinds.update(map(program.fact(OwnHorovod).role_of, found))
         branch = branches.of(element)
         if branch is None and element.site is not None:
             branch = branches.of_call(element.site)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from trainshift.core.choices import KERAS_2, KERAS_3
 from trainshift.core.lazy import cached_property
 from trainshift.core.program import Program
+from trainshift.core.ranks.work.own_horovod import OwnHorovod
 from trainshift.core.text.facts import argument
 from trainshift.core.text.source import Span
 
@@ -53,6 +54,7 @@ class KerasSigns:
     def __init__(self, program: Program) -> None:
         self._script = program.script
         self._names = program.names
+        self._own = program.fact(OwnHorovod)
 
     @cached_property
     def of_2(self) -> Sign | None:
@@ -83,7 +85,8 @@ class KerasSigns:
 
     @cached_property
     def _all(self) -> list[Sign]:
-        return [each for each in (*self._imported, *self._called, *self._set) if each is not None]
+        found = (*self._imported, *self._called, *self._set, *self._distributed)
+        return [each for each in found if each is not None]
 
     @property
     def _imported(self) -> list[Sign | None]:
@@ -117,6 +120,12 @@ class KerasSigns:
             if self._has(word):
                 found.append(self._sign(which, word, self._script.source.text.index(word)))
         return found
+
+    @property
+    def _distributed(self) -> list[Sign]:
+        """What an earlier conversion has written for Keras 3 alone."""
+        calls = (site for site, _ in self._own.distributed)
+        return [self._sign(KERAS_3, site.name, self._script.span(site.node, site).start) for site in calls]
 
     def _has(self, word: str) -> bool:
         return word in self._script.source.text

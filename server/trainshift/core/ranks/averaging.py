@@ -119,15 +119,15 @@ class Averaging:
     def is_distributed(self, loop: Loop) -> bool:
         """Whether the script has the fitted model's optimizer average wherever it is compiled."""
         own = self._program.fact(OwnHorovod)
-        if not own.distributed:
-            return False
-        compiles = list(self.compiles(loop)) or [
-            each for each in self._script.sites_named("compile") if isinstance(each.node.func, ast.Attribute)
-        ]
-        return all(
-            isinstance(each.node.func, ast.Attribute) and own.is_distributed(each.node.func.value, each)
-            for each in compiles
-        )
+        if not own.distributed or any(own.is_distributed(each.node, loop.sites[0]) for each in loop.models):
+            return bool(own.distributed)
+        compiles = list(self.compiles(loop)) or list(self._script.sites_named("compile"))
+        of_models = [each for each in compiles if isinstance(each.node.func, ast.Attribute)]
+        return bool(of_models) and all(map(self._is_distributed_at, of_models))
+
+    def _is_distributed_at(self, compile: Site) -> bool:
+        assert isinstance(compile.node.func, ast.Attribute)
+        return self._program.fact(OwnHorovod).is_distributed(compile.node.func.value, compile)
 
     def compiles(self, loop: Loop) -> Iterator[Site]:
         """The calls of `compile` that a fitted model gets its optimizer by."""

@@ -18,6 +18,7 @@ from trainshift.core.ranks.collectives import Collectives
 from trainshift.core.ranks.course import Course
 from trainshift.core.ranks.dependence import Dependence
 from trainshift.core.ranks.together import Together
+from trainshift.core.ranks.work.own_horovod import OwnHorovod
 from trainshift.core.text.facts import Site, argument
 from trainshift.core.training.horovod import Horovod
 
@@ -83,7 +84,8 @@ class Restores:
         for each in places.values():
             if spoiled.isdisjoint(each) and any(order.get(site, -1) > order[load] for site in each):
                 return True
-        if horovod.calls(*_AT_BEGIN) and not spoiled:
+        begins = horovod.calls(*_AT_BEGIN) or self._program.fact(OwnHorovod).broadcasts
+        if begins and not spoiled:
             unbegun = {flaw.site for flaw in self._program.fact(Beginning).flaws()}
             return not any(
                 site in unbegun for loop in self._program.fact(Together).averaged for site in loop.sites

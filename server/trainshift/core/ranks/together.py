@@ -263,7 +263,7 @@ class Together:
         for loop in self.loops:
             if loop.pattern is not Pattern.OPTIMIZER or averaging.has_own_step(loop):
                 continue
-            if any(map(averaging.averages, loop.models)):
+            if any(map(averaging.averages, loop.models)) or averaging.is_distributed(loop):
                 continue
             compiles = list(averaging.compiles(loop))
             if not compiles:

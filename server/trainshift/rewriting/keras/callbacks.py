@@ -15,7 +15,6 @@ from trainshift.core.text.facts import Scope, argument
 from trainshift.core.training.horovod import Horovod
 from trainshift.rewriting.keras.fits import Fit, Fits
 from trainshift.rewriting.list_roles import Listed, Lists, Member, Role
-from trainshift.rewriting.target import Target
 
 
 @dataclass(eq=False, slots=True)
@@ -96,8 +95,7 @@ class CallbackLists(Lists):
         return replace(member, reads_metrics=reads, stops_in_epoch=stops)
 
     def _stands_in_for(self, value: Value) -> str:
-        is_keras3 = self._program.fact(Target).is_keras3
-        return self._program.fact(OwnHorovod).role_of(value) if is_keras3 else ""
+        return self._program.fact(OwnHorovod).role_of(value)
 
     def _steers(self, name: str) -> bool:
         return name in tables.STEERING_CALLBACKS

@@ -221,7 +221,8 @@ class Fits:
         family = self._names.ancestry(value.scope)
         steps = self._program.fact(Steps).steps
         own = any(
-            each.gradients and self._program.fact(Executions).custom_model(each.site.scope) in family
+            (each.gradients or each.reduced)
+            and self._program.fact(Executions).custom_model(each.site.scope) in family
             for each in steps
         )
         return value.scope if own else None
