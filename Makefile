@@ -20,9 +20,9 @@ help:  ## Show this list.
 demo: $(VENV)/.tool  ## Install the tool alone and convert a sample script.
 	$(BIN)/trainshift convert $(SAMPLE)
 
-# What `make test` does once the environment is there, two parts at a time: the proof, which Horovod is built
-# for first, beside all others.  It gives way to them, since theirs are the tests that measure time.
-PARTS := proof paddle lint tests extension editors
+# What `make test` does once the environment is there, two parts at a time, the longest first.  What proves
+# gives way to the others, since theirs are the tests that measure time.
+PARTS := proof tests extension paddle editors lint
 TIMES := $(VENV)/.times
 BEGAN := $(shell date +%s)
 SIDE_BY_SIDE = $(MAKE) --no-print-directory --output-sync=target
