@@ -21,8 +21,23 @@ RIGHT = {each.heading: each.blocks["python"] for each in read_examples(ROOT / "h
 CASES = [case for case in FINDING_CASES if case.code in HAZARD_CODES]
 CONVERTED = {folder.name: (folder / "after.py").read_text(encoding="utf-8-sig") for folder in SCRIPTS}
 CONVERTED |= {case.name: case.expected.get("python after", "") for case in TRANSFORM_CASES}
-# Of what is converted: what its original does as well, and what rules leave as it is.
-LEFT = {"HZ05", "HZ13", "HZ14", "HZ15", "HZ17", "HZ18", "HZ20", "HZ21"}
+# Data of some fixtures are so small, or made so, that all ranks read the same (HZ15).
+OF_DATA = {"HZ15"}
+# What rules leave as it is, or their originals have as well; their reports tell of each.
+LEFT = {
+    "session_convnet": {"HZ17"},
+    "hv02_scale_learning_rate: one of several optimizers": {"HZ05"},
+    "hv02_scale_learning_rate: a rate that Horovod's wrap stops": {"HZ05"},
+    "hv06_divide_steps: left by a rank's own values": {"HZ13"},
+    "hv08_write_on_root: a path that is bound": {"HZ20"},
+    "hv09_fit_callbacks: bound where it is listed": {"HZ20"},
+    "hv09_fit_callbacks: one that may be nothing": {"HZ20"},
+    "hv09_fit_callbacks: one that writes or not": {"HZ20"},
+    "hv11_drop_visible_devices: a limit of memory before the last import": {"HZ17"},
+    "hv15_divide_data: arrays divided by hand": {"HZ14"},
+    "hv15_divide_data: arrays that are shuffled": {"HZ17"},
+    "hv15_divide_data: divided by hand": {"HZ14"},
+}
 
 
 def violated(text: str, others: dict[str, str] | None = None) -> Counter[str]:
@@ -45,8 +60,8 @@ def test_one_mistake_is_told_as_one(case: FindingCase) -> None:
 
 
 def test_a_conversion_brings_no_hazard_that_its_original_has_not() -> None:
-    found = {name: set(violated(text)) - LEFT for name, text in CONVERTED.items() if text}
-    assert {name: codes for name, codes in found.items() if codes} == {}
+    found = {name: set(violated(text)) - OF_DATA for name, text in CONVERTED.items() if text}
+    assert {name: codes for name, codes in found.items() if codes} == LEFT
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

@@ -16,7 +16,7 @@ from trainshift.core.ranks.dependence import Dependence
 from trainshift.core.ranks.list_members import members
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.work.trails import Trails
-from trainshift.core.text.facts import Site, argument, arguments, last_name
+from trainshift.core.text.facts import Site, argument, arguments, hides_arguments, last_name
 from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.steps import Steps
 from trainshift.core.training.what_trains import WhatTrains
@@ -197,8 +197,7 @@ class Writes:
     def _bars(self) -> Iterator[Site]:
         for loop in self._together.loops:
             site = loop.sites[0]
-            hides = any(word.arg is None for word in site.node.keywords)
-            if site.name not in ("fit", "fit_generator") or hides:
+            if site.name not in ("fit", "fit_generator") or hides_arguments(site.node):
                 continue
             given = argument(site.node, 4 if site.name == "fit" else None, "verbose")
             if given is None or not self._is_quiet(given, site):
