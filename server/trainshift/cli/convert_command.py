@@ -13,6 +13,7 @@ from trainshift.cli.options import (
     STANDARD_STREAM,
     SectionedCommand,
     announce_standard_input,
+    as_json,
     check_patterns,
     choosing,
     color,
@@ -86,14 +87,7 @@ class _ConvertCommand(SectionedCommand):
 @click.option("--config", metavar="FILE", help="Use these settings for every script.")
 @click.option("--isolated", is_flag=True, help="Ignore settings files.")
 @choosing
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="json: one document instead of the diff and the report.",
-)
+@as_json
 @color
 @click.option("-q", "--quiet", is_flag=True, help="Report only errors and what was not converted.")
 @click.option("-v", "--verbose", is_flag=True, help="List every change.")

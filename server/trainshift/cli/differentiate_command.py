@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trainshift.cli.options import STANDARD_STREAM, SectionedCommand, color
+from trainshift.cli.options import STANDARD_STREAM, SectionedCommand, Wanted, as_json, color, quiet
 
 if TYPE_CHECKING:
     from trainshift.derivatives import Derived, Mode, Refused
@@ -105,16 +105,9 @@ class _DifferentiateCommand(SectionedCommand):
     is_flag=True,
     help="Write nothing; exit with status 1 unless FILE has the very function that would be made.",
 )
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="json: one document instead of the diff and the report.",
-)
+@as_json
 @color
-@click.option("-q", "--quiet", is_flag=True, help="Report only errors and what was refused.")
+@quiet
 @click.pass_context
 def differentiate(ctx: click.Context, /, **options: Any) -> None:
     """Write the derivative of a function below it, as readable Python.
@@ -155,34 +148,23 @@ def differentiate(ctx: click.Context, /, **options: Any) -> None:
 
 
 @dataclass(frozen=True)
-class _Options:
+class _Options(Wanted):
     """What stands on the command line, by the names of the parameters."""
 
     target: tuple[str, str]
     mode: Mode
     wrt: tuple[str, ...] | None
     name: str | None
-    write: bool
-    output: str | None
-    check: bool
-    format_: str
-    color: str
-    quiet: bool
 
     @property
     def path(self) -> str:
         """The file as it was named."""
         return self.target[0]
 
-    @property
-    def is_shown(self) -> bool:
-        """Whether a diff is all that comes of it."""
-        return not (self.write or self.check or self.output is not None)
-
 
 def _differentiate(given: _Options) -> int:
     """Check that the options go together, then make the derivative; returns the exit status."""
-    _check_usage(given)
+    given.check_usage()
     from trainshift.cli.diff import unified_diff
     from trainshift.cli.terminal import describe_defect
     from trainshift.derivatives import Derived, NotFound, derive
@@ -205,16 +187,6 @@ def _differentiate(given: _Options) -> int:
     except Exception as error:
         return report.failed(describe_defect(error), status=1)
     return report.derived(found, diff, file.encoding, written=written)
-
-
-def _check_usage(given: _Options) -> None:
-    """Raise click's UsageError for options that contradict each other or the input."""
-    if given.write + given.check + (given.output is not None) > 1:
-        raise click.UsageError("--write, --output and --check exclude each other.")
-    if given.output == "":
-        raise click.UsageError("--output needs the name of a file.")
-    if given.format_ == "json" and given.output == STANDARD_STREAM:
-        raise click.UsageError("--format json and the new text both want standard output.")
 
 
 def _deliver(file: SourceFile, found: Derived, given: _Options) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -45,6 +46,42 @@ color = click.option(
     show_default=True,
     help="auto: on a terminal, unless NO_COLOR is set; FORCE_COLOR forces it.",
 )
+
+as_json = click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="json: one document instead of the diff and the report.",
+)
+quiet = click.option("-q", "--quiet", is_flag=True, help="Report only errors and what was refused.")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be done with a new text, and how it is told, by the names of the parameters."""
+
+    write: bool
+    output: str | None
+    check: bool
+    format_: str
+    color: str
+    quiet: bool
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether a diff is all that comes of it."""
+        return not (self.write or self.check or self.output is not None)
+
+    def check_usage(self) -> None:
+        """Raise click's UsageError for options that contradict each other."""
+        if self.write + self.check + (self.output is not None) > 1:
+            raise click.UsageError("--write, --output and --check exclude each other.")
+        if self.output == "":
+            raise click.UsageError("--output needs the name of a file.")
+        if self.format_ == "json" and self.output == STANDARD_STREAM:
+            raise click.UsageError("--format json and the new text both want standard output.")
 
 
 def choosing(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -13,10 +13,13 @@ import click
 from trainshift.cli.options import (
     STANDARD_STREAM,
     SectionedCommand,
+    Wanted,
     announce_standard_input,
+    as_json,
     check_patterns,
     color,
     exclude,
+    quiet,
 )
 
 if TYPE_CHECKING:
@@ -66,16 +69,9 @@ class _StaticCommand(SectionedCommand):
 )
 @click.option("--show", is_flag=True, help="Expand nothing; list what each statement becomes.")
 @exclude
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="json: one document instead of the diff and the report.",
-)
+@as_json
 @color
-@click.option("-q", "--quiet", is_flag=True, help="Report only errors and what was refused.")
+@quiet
 @click.pass_context
 def static(ctx: click.Context, /, **options: Any) -> None:
     """Write out the graph code that Paddle makes of static functions, for reading.
@@ -106,26 +102,15 @@ def static(ctx: click.Context, /, **options: Any) -> None:
 
 
 @dataclass(frozen=True)
-class _Options:
+class _Options(Wanted):
     """What stands on the command line, by the names of the parameters."""
 
     paths: tuple[str, ...]
-    write: bool
-    output: str | None
-    check: bool
     at: int | None
     function: str
     show: bool
     make: bool
     exclude: tuple[str, ...]
-    format_: str
-    color: str
-    quiet: bool
-
-    @property
-    def is_shown(self) -> bool:
-        """Whether a diff is all that comes of it."""
-        return not (self.write or self.check or self.output is not None)
 
 
 @dataclass
@@ -197,18 +182,13 @@ def _static(given: _Options) -> int:
 
 def _check_usage(given: _Options) -> None:
     """Raise click's UsageError for options that contradict each other or the input."""
-    if given.write + given.check + (given.output is not None) > 1:
-        raise click.UsageError("--write, --output and --check exclude each other.")
-    if given.show and (given.write or given.check or given.output is not None):
+    given.check_usage()
+    if given.show and not given.is_shown:
         raise click.UsageError("--show expands nothing; leave out --write, --output and --check.")
     if given.make and given.show:
         raise click.UsageError("--make and --show exclude each other.")
     if given.make and not (given.function or given.at):
         raise click.UsageError("--make needs --function NAME or --at LINE.")
-    if given.output == "":
-        raise click.UsageError("--output needs the name of a file.")
-    if given.format_ == "json" and given.output == STANDARD_STREAM:
-        raise click.UsageError("--format json and the new text both want standard output.")
 
 
 def _processed(item: Input, given: _Options, files: ParsedFiles) -> _Outcome:
