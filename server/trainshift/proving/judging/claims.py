@@ -411,7 +411,9 @@ def data(seen: Seen) -> Found:
 def output(seen: Seen) -> Found:
     """What each rank printed and wrote, and which lines of the script did."""
     found = Found(do="Put it under: if hvd.rank() == 0:")
-    faults = [*judge.printed(seen.original, seen.ranks), *judge.wrote(seen.original, seen.ranks)]
+    # What a process that could not even be finished left on standard error is not the script's.
+    ranks = [run if run.record else replace(run, native="", stderr="") for run in seen.ranks]
+    faults = [*judge.printed(seen.original, ranks), *judge.wrote(seen.original, ranks)]
     if seen.is_cut or not seen.before.optimizers or any(map(is_failed, seen.ranks)):
         faults = [fault for fault in faults if not fault.startswith("rank0-")]
     found.fails = sentences(faults)
