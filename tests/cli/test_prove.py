@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -15,6 +16,7 @@ from trainshift.cli.proof_report import show
 from trainshift.proving.interpreter import Interpreter
 from trainshift.proving.observed.links import Links
 from trainshift.proving.project import Copier, Project, as_module, top_of
+from trainshift.proving.prove import Watch, tell_launcher
 
 SCRIPT = """import tensorflow as tf
 model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
@@ -163,6 +165,27 @@ def test_a_script_of_a_package_is_run_as_a_module(tmp_path: Path) -> None:
     assert as_module(str(tmp_path / "train.py"), "import train\n") is None
     project = Project(str(tmp_path), str(tmp_path), ("-m", "vision.jobs.train", "--x"))
     assert project.arguments == ("-m", "vision.jobs.train", "--x")
+
+
+def test_what_a_launcher_has_started_is_not_taken_for_idle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trainshift.proving.prove.IDLE_LIMIT", -1.0)
+    process = SimpleNamespace(pid=os.getpid(), poll=lambda: None)
+    ranks = [tmp_path / "rank0", tmp_path / "rank1"]
+    assert not Watch(ranks, [process], 300.0).is_over()
+    assert Watch(ranks, [process, process], 300.0).is_over()
+
+
+def test_what_a_launcher_says_explains_a_rank_that_says_nothing(tmp_path: Path) -> None:
+    ranks = [tmp_path / "rank0", tmp_path / "rank1"]
+    for rank in ranks:
+        (rank / "record").mkdir(parents=True)
+    (ranks[0] / "record" / "record.json").write_text("{}")
+    (tmp_path / "launcher.txt").write_text("ssh: unknown host\n")
+    tell_launcher(tmp_path / "launcher.txt", ranks)
+    assert not (ranks[0] / "record" / "noise.txt").exists()
+    assert (ranks[1] / "record" / "noise.txt").read_text() == "ssh: unknown host\n"
 
 
 def test_a_result_is_a_table_in_plain_words(capsys: pytest.CaptureFixture[str]) -> None:

@@ -36,6 +36,8 @@ IDLE = 0.25
 IDLE_LIMIT = 45.0
 # Marks all that a run has started, in its environment.
 MARK = "TRAINSHIFT_PROVE_SCRATCH"
+# What Horovod's launcher says.
+LAUNCHER = "launcher.txt"
 
 Start = Callable[[Launch, str], Started]
 """Starts a process in a Python."""
@@ -168,6 +170,7 @@ def run(
             ]
     if len(result.statuses) < ranks:
         result.statuses = result.statuses * ranks
+        tell_launcher(folder / name / LAUNCHER, directories)
     return result
 
 
@@ -233,7 +236,7 @@ def launched(request: Request, project: Project, folder: Path, environment: Mapp
     command += [] if request.interpreter.has_gloo else ["--mpi"]
     code = bootstrap("trainshift.proving.observed.main")
     command += [request.interpreter.path, "-c", code, str(folder), "-", *project.arguments]
-    with (folder / "launcher.txt").open("wb") as log:
+    with (folder / LAUNCHER).open("wb") as log:
         return subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -242,6 +245,14 @@ def launched(request: Request, project: Project, folder: Path, environment: Mapp
             env=dict(environment),
             start_new_session=True,
         )
+
+
+def tell_launcher(log: Path, directories: Sequence[Path]) -> None:
+    """Put what Horovod's launcher said into the log of each rank that wrote nothing down."""
+    for record in (directory / "record" for directory in directories):
+        if not (record / "record.json").exists():
+            with (record / "noise.txt").open("ab") as file:
+                file.write(log.read_bytes())
 
 
 class Watch:
@@ -277,7 +288,9 @@ class Watch:
             self.cpu, self.looked = used, now
         if now > self.deadline:
             return True
-        if now - max(self.last_step, self.last_busy) > IDLE_LIMIT:
+        # What a launcher has started, perhaps on other hosts, is not seen to compute.
+        sees_all = len(self.processes) >= len(self.files)
+        if sees_all and now - max(self.last_step, self.last_busy) > IDLE_LIMIT:
             self.stuck = f"nothing has moved for {IDLE_LIMIT:.0f} s"
         elif now - self.last_step > self.limit:
             self.stuck = f"no step was taken for {self.limit:.0f} s"
