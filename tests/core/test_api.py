@@ -14,7 +14,7 @@ SCHEDULES = "tensorflow.keras.optimizers.schedules."
 FAMILIES = {
     name: value
     for name, value in vars(api).items()
-    if name.isupper() and name not in {"PATH", "MIRRORS", "TENSORFLOW_1"}
+    if name.isupper() and name not in {"PATH", "KERAS_3_PATH", "MIRRORS", "TENSORFLOW_1"}
 }
 
 
@@ -298,3 +298,12 @@ def test_differences() -> None:
     old = {"functions": {"a": "x", "b": "x"}, "methods": {"C": {"m": "x"}}}
     new = {"functions": {"b": "y", "c": "x"}, "methods": {"C": {"m": "x"}}}
     assert list(generate_api.differences(old, new)) == ["- functions a", "~ functions b", "+ functions c"]
+
+
+def test_what_keras_3_has_beside_the_keras_of_tensorflow_2_15() -> None:
+    assert api.keras_optimizer("muon") == "tensorflow.keras.optimizers.Muon"
+    assert api.is_subclass("keras.optimizers.Lamb", *api.OPTIMIZERS)
+    assert api.is_subclass("keras.callbacks.SwapEMAWeights", *api.CALLBACK)
+    signature = api.constructor("keras.optimizers.ScheduleFreeAdamW")
+    assert signature is not None
+    assert [each.default for each in signature.parameters if each.name == "learning_rate"] == ["0.0025"]

@@ -147,6 +147,7 @@ WRITING_CALLBACKS = frozenset(
         "tensorflow.keras.callbacks.ProgbarLogger",
         "tensorflow.keras.callbacks.RemoteMonitor",
         "tensorflow.keras.callbacks.SidecarEvaluatorModelExport",
+        "tensorflow.keras.callbacks.OrbaxCheckpoint",
         "tensorflow.keras.callbacks.TensorBoard",
         "tensorflow.compat.v1.keras.callbacks.TensorBoard",
         "tensorflow_docs.modeling.EpochDots",
@@ -164,7 +165,7 @@ STEERING_CALLBACKS = frozenset(
     f"tensorflow.keras.callbacks.{name}"
     for name in (
         "EarlyStopping", "History", "LambdaCallback", "LearningRateScheduler", "ReduceLROnPlateau",
-        "TerminateOnNaN", "BaseLogger",
+        "TerminateOnNaN", "BaseLogger", "SwapEMAWeights",
     )
 )  # fmt: skip
 
@@ -180,6 +181,7 @@ BLIND_CALLBACKS = frozenset(
         "BackupAndRestore",
         "experimental.BackupAndRestore",
         "LearningRateScheduler",
+        "SwapEMAWeights",
     )
 )
 

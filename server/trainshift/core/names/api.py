@@ -1,8 +1,9 @@
 """TensorFlow's public classes, functions and signatures, without TensorFlow.
 
-The data is `tensorflow_api.json`, written by `python -m trainshift.dev.generate_api` from the
-installed package; this module reads it once, at the first question.  Names go in in any spelling a
-script may resolve to (`keras.optimizers.Adam`, `tensorflow.train.AdamOptimizer`) and come out in one.
+The data is `tensorflow_api.json`, written by `python -m trainshift.dev.generate_api` from the installed
+TensorFlow 2.15, and `keras3_api.json`, what Keras 3 has beside it, by `trainshift.dev.generate_keras3_api`.
+This module reads both once, at the first question.  Names go in in any spelling a script may resolve to
+(`keras.optimizers.Adam`, `tensorflow.train.AdamOptimizer`) and come out in one.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Literal, TypedDict
 
 PATH = Path(__file__).with_name("tensorflow_api.json")
+KERAS_3_PATH = Path(__file__).with_name("keras3_api.json")
 
 # The families of classes that rules ask about: `is_subclass(name, *DATASET)`.  A family has as many
 # roots as TensorFlow has unrelated base classes for the one idea.
@@ -230,6 +232,9 @@ def _spellings(name: str) -> Iterator[str]:
 @cache
 def _data() -> Data:
     data: Data = json.loads(PATH.read_text(encoding="utf-8"))
+    newer: Data = json.loads(KERAS_3_PATH.read_text(encoding="utf-8"))
+    data["classes"].update(newer["classes"])
+    data["constructors"].update(newer["constructors"])
     return data
 
 
