@@ -1,0 +1,53 @@
+"""The fixtures of expanding as data: a script, and calls of its static functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from fixtures import ROOT
+from trainshift.core.names.script import Script, read_script
+from trainshift.core.program import Program
+from trainshift.dev.examples import read_examples
+from trainshift.static_graphs.expanding.door import Expansion, expand
+
+
+@dataclass(frozen=True)
+class ExpansionCase:
+    """One ``## heading`` of a file of `fixtures/expansions`.
+
+    `run` are calls, one a line, whose arguments are values of Python or NumPy's arrays; ``ROWS`` are the
+    numbers from 0 to 11 in four rows, and ``array(...)`` is one of float32.  `refused` is why it is
+    not expanded, with the code before it; without calls it is refused.
+    """
+
+    path: Path
+    heading: str
+    script: str
+    run: str
+    refused: str
+
+    @property
+    def name(self) -> str:
+        """What pytest calls the case."""
+        return f"{self.path.stem}: {self.heading}"
+
+
+def expansion(text: str) -> Expansion:
+    """What expanding a script gives."""
+    script = read_script(text)
+    assert isinstance(script, Script)
+    return expand(Program(script))
+
+
+EXPANSION_CASES = [
+    ExpansionCase(
+        path,
+        example.heading,
+        example.blocks["python"],
+        example.blocks.get("run", ""),
+        example.blocks.get("refused", ""),
+    )
+    for path in sorted((ROOT / "expansions").glob("*.md"))
+    for example in read_examples(path)
+]

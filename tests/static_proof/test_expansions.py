@@ -1,0 +1,26 @@
+"""Static functions that were expanded, on real Paddle: they give what the source gives in dygraph."""
+
+from __future__ import annotations
+
+import pytest
+
+from expansion_fixtures import EXPANSION_CASES, ExpansionCase, expansion
+from static_proof.real_paddle import agree, run
+
+pytestmark = [pytest.mark.proof, pytest.mark.paddle]
+MODES = ["dygraph", "full", "sot", "program", "unknown"]
+"""The last two build a program by hand, with known and with unknown sizes of its inputs."""
+
+
+@pytest.mark.parametrize("case", [case for case in EXPANSION_CASES if case.run], ids=lambda case: case.name)
+def test_expansion_gives_what_its_source_gives(case: ExpansionCase) -> None:
+    source = run("calls", {"main.py": case.script}, case.run, ["dygraph"])["dygraph"]
+    assert not source.how, source
+    ended = run("calls", {"main.py": expansion(case.script).result}, case.run, MODES)
+    for mode in MODES:
+        assert not ended[mode].how, (mode, ended[mode])
+        for expected, found in zip(source.values, ended[mode].values, strict=True):
+            assert agree(expected["result"], found["result"]), (mode, expected, found)
+            assert agree(expected["given"], found["given"]), (mode, "an argument was written to")
+    gradients = [[each["gradients"] for each in way.values] for way in (source, ended["dygraph"])]
+    assert agree(*gradients)
