@@ -23,6 +23,7 @@ import types
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -196,7 +197,7 @@ def calls(request: dict[str, Any], mode: str) -> list[Value]:
         given = [eval(ast.unparse(each), names) for each in node.value.args]
         run = in_program if mode in ("program", "unknown") else in_dygraph
         copies = [np.copy(each) if is_array(each) else each for each in given]
-        told.append(run(lambda of=node.value.func: eval(ast.unparse(of), defined), copies, mode))
+        told.append(run(partial(eval, ast.unparse(node.value.func), defined), copies, mode))
     return told
 
 

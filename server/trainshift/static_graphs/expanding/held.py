@@ -178,7 +178,9 @@ class Held:
             if isinstance(node, ast.Call) and "layer" in self.function.kind(node.func).python:
                 return '"float32"'
             if isinstance(node, ast.Name):
-                if self._is_tensor_before(node.id, display):
+                # A counter may be a number; what it is part of has another dtype, or that would be known.
+                is_counter = self.function.kind(node).dtype.startswith("int")
+                if not is_counter and self._is_tensor_before(node.id, display):
                     return f"{node.id}.dtype"
                 bindings = self.function.scope.bindings.get(node.id, ())
                 given = [each.value for each in bindings if each.value is not None]
