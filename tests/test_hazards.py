@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 
 import pytest
@@ -133,6 +135,16 @@ def test_a_file_without_horovod_is_judged_with_the_one_that_uses_it() -> None:
     assert told["/p/data.py"] == []
     plain = files_in_memory(paths | {"/p/train.py": start.replace("horovod.tensorflow.keras", "other")})
     assert check(network, settings, "/p/network.py", plain).diagnostics == ()
+
+
+def test_nothing_of_hazards_is_loaded_without_horovod() -> None:
+    ask = (
+        "import sys\nfrom trainshift.engine.checking import check\n"
+        "check('import tensorflow as tf\\nmodel = tf.keras.Sequential()\\nmodel.fit(x, y)\\n')\n"
+        "print([name for name in sys.modules if '.restrictions.hz' in name or '.ranks.together' in name])"
+    )
+    told = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
+    assert told.stdout == "[]\n"
 
 
 def test_waste_is_information_and_all_else_a_warning() -> None:

@@ -28,6 +28,13 @@ def test_hazards_are_listed_and_not_called_distributed() -> None:
     assert "distributed" not in conversion.reason
 
 
+def test_what_a_comment_ignores_is_not_listed() -> None:
+    right = (SCRIPTS[0].parent / "root_only_model.py").read_text()
+    text = right.replace("if hvd.rank() == 0:", "if hvd.rank == 0:  # trainshift: ignore[HZ25]")
+    conversion = convert(text)
+    assert (conversion.text, conversion.hazards) == (text, ())
+
+
 def test_what_a_conversion_mends_is_no_hazard_of_its_result() -> None:
     text = (SCRIPTS[0].parent / "lr_keyword.py").read_text()
     bare = text.replace(

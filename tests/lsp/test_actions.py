@@ -226,6 +226,18 @@ async def test_all_fixes_are_those_of_the_command_line(puller: Session) -> None:
     assert await puller.actions(document, 0, only=[FIX_ALL]) == []
 
 
+async def test_hazards_are_told_and_fixed_as_other_findings_are(puller: Session) -> None:
+    text = "import horovod.tensorflow as hvd\n\nhvd.init()\nif hvd.rank == 0:\n    print('root')\n"
+    document = puller.open(text)
+    (told,) = (each for each in await puller.pulled(document) if each.code == "HZ25")
+    assert told.severity is types.DiagnosticSeverity.Warning
+    mended = text.replace("hvd.rank ==", "hvd.rank() ==")
+    quick = titled(await puller.menu(document, told.range), "Trainshift: Call hvd.rank", "quickfix")
+    assert await puller.result(quick, document) == mended
+    every = titled(await puller.actions(document, 0, only=[FIX_ALL]), "Trainshift: Fix all", FIX_ALL)
+    assert await puller.result(every, document) == mended == fix(text).text
+
+
 async def test_all_findings_of_one_code_are_fixed(puller: Session) -> None:
     document = puller.open(FIXABLE_TWICE)
     menu = await puller.actions(document, document.line("keras = "))

@@ -24,6 +24,7 @@ from trainshift.engine.edited import edited, forget_edited
 from trainshift.engine.findings import ON_LOOPS, find
 from trainshift.engine.guards import GUARDING, guarded
 from trainshift.engine.outlook import Outlook, look
+from trainshift.engine.suppressions import read_suppressions, suppress
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.ranks.choice import Choice
 from trainshift.rewriting.strategies.leaving import Leaving
@@ -67,8 +68,18 @@ class Analysis:
 
     @cached_property
     def hazards(self) -> tuple[Finding, ...]:
-        """What is violated in the text that all changes together come to, of a program that uses Horovod."""
-        return hazards_left(self.program, self.changes)
+        """What is violated in the text that all changes together come to, of a program that uses Horovod.
+
+        Without what a comment of the original ignores.
+        """
+        found = hazards_left(self.program, self.changes)
+        return tuple(each for each in found if not self._is_ignored(each))
+
+    def _is_ignored(self, hazard: Finding) -> bool:
+        """Whether a comment of its file silences a hazard."""
+        script, span = self.place(hazard.span)
+        there = replace(hazard, span=span, related=(), fix=None)
+        return not suppress(script, [there], read_suppressions(script.source)).kept
 
     @property
     def programs(self) -> tuple[Program, ...]:

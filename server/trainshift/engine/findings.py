@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 from trainshift.core.finding import Finding, Verdict
 from trainshift.core.joined import Joined
 from trainshift.core.program import Program
-from trainshift.core.ranks.by_hand import ByHand
-from trainshift.core.ranks.dependence import Dependence
 from trainshift.core.text.edit import Change
 from trainshift.core.text.source import Span
 from trainshift.restrictions import HAZARDS, RESTRICTIONS
@@ -73,6 +71,9 @@ def find(
 
 def _by_hand(whole: Program, hazards: Judgement) -> str:
     """How a program was distributed by hand, with the number of its mistakes."""
+    from trainshift.core.ranks.by_hand import ByHand
+    from trainshift.core.ranks.dependence import Dependence
+
     if not whole.fact(Dependence).is_judged or hazards.defects:
         return ""
     done = whole.fact(ByHand).text
@@ -95,6 +96,8 @@ def hazards_of(
     pause: Callable[[], None] = lambda: None,
 ) -> Judgement:
     """The hazards of a whole program, whose text their places are of; none without Horovod."""
+    from trainshift.core.ranks.dependence import Dependence
+
     if not program.fact(Dependence).is_judged:
         return Judgement(())
     return _asked([rule for rule in HAZARDS if rule.code in codes], program, pause)

@@ -29,7 +29,7 @@ from trainshift.core.ranks.dependence import COLLECTIVE, RANK, SIZE
 from trainshift.core.text.facts import Site
 from trainshift.core.training.horovod import Horovod
 from trainshift.restrictions.facts.places import hazard, text_of
-from trainshift.restrictions.restriction import Findings, Hazard
+from trainshift.restrictions.restriction import Findings
 
 _STARTING = ("init", "setup", "set_up", "hvd", "horovod", "distribut")
 
@@ -72,6 +72,3 @@ def _is_asked_first(site: Site) -> bool:
     tests = [each.node.test for each in site.statement.path() if isinstance(each.node, ast.If)]
     tests += [each for each in ast.walk(site.statement.node) if isinstance(each, ast.IfExp)]
     return any("is_initialized" in ast.unparse(each) for each in tests)
-
-
-RULE = Hazard("HZ01", "horovod-not-started", check, "C", ("HV01",))

@@ -27,7 +27,7 @@ from trainshift.core.ranks.gpus import By, Gpus
 from trainshift.core.ranks.together import Together
 from trainshift.core.training.horovod import Horovod
 from trainshift.restrictions.facts.places import hazard
-from trainshift.restrictions.restriction import Findings, Hazard
+from trainshift.restrictions.restriction import Findings
 
 _WHY = "Every rank uses all GPUs of its machine, and trains on the first."
 
@@ -54,6 +54,3 @@ def check(program: Program) -> Findings:
         if verdict is Verdict.UNKNOWN:
             message = "If there are GPUs, every rank uses all of its machine. Choose one by hvd.local_rank()."
         yield hazard(program, "HZ02", verdict, starts[0], message)
-
-
-RULE = Hazard("HZ02", "gpu-not-pinned", check, "C", ("HV01", "HV13"))

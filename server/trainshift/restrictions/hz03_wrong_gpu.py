@@ -28,7 +28,7 @@ from trainshift.core.ranks.together import Together
 from trainshift.core.text.edit import Change
 from trainshift.core.training.horovod import Horovod
 from trainshift.restrictions.facts.places import hazard, replaced
-from trainshift.restrictions.restriction import Findings, Hazard
+from trainshift.restrictions.restriction import Findings
 
 
 def check(program: Program) -> Findings:
@@ -54,6 +54,3 @@ def _fix(program: Program, choice: Choice) -> Change | None:
                 text = program.script.text(node.func.value, choice.at.scope)
                 return replaced(program, "HZ03", "Use local_rank", at, f"{text}.local_rank")
     return None
-
-
-RULE = Hazard("HZ03", "wrong-gpu", check, "C", ("HV11",))

@@ -28,7 +28,7 @@ from trainshift.core.ranks.course import Course
 from trainshift.core.ranks.strangers import Strangers
 from trainshift.core.text.facts import Site
 from trainshift.restrictions.facts.places import beside, hazard
-from trainshift.restrictions.restriction import Findings, Hazard
+from trainshift.restrictions.restriction import Findings
 
 _CLASSES = (*api.MODEL, *api.OPTIMIZERS, *api.METRIC, *api.VARIABLE, *api.DATASET)
 _TENSORS = frozenset(
@@ -84,6 +84,3 @@ def _starts(program: Program, site: Site) -> bool:
         if name.startswith(_RANDOM) and not name.endswith(_SEEDS):
             return True
     return False
-
-
-RULE = Hazard("HZ04", "pinned-too-late", check, "C")

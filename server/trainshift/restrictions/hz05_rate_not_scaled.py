@@ -27,7 +27,7 @@ from trainshift.core.ranks.work.feeds import Feeds
 from trainshift.core.ranks.work.rates import Rates
 from trainshift.core.text.facts import Site
 from trainshift.restrictions.facts.places import hazard
-from trainshift.restrictions.restriction import Findings, Hazard
+from trainshift.restrictions.restriction import Findings
 
 
 def check(program: Program) -> Findings:
@@ -65,6 +65,3 @@ def _judge(program: Program, site: Site) -> Verdict | None:
 def _keeps_global_batch(program: Program) -> bool:
     feeds = program.fact(Feeds)
     return any(feeds.keeps_global_batch(feeds.of(loop)) for loop in program.fact(Together).loops)
-
-
-RULE = Hazard("HZ05", "rate-not-scaled", check, "W", ("HV02",))

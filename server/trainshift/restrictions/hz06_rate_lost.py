@@ -38,7 +38,7 @@ from trainshift.core.text.edit import Change, Edit
 from trainshift.core.text.facts import Scope, Site, argument
 from trainshift.core.training.horovod import Horovod
 from trainshift.restrictions.facts.places import appended, beside, hazard, horovod_name, replaced, text_of
-from trainshift.restrictions.restriction import Findings, Hazard
+from trainshift.restrictions.restriction import Findings
 
 
 def check(program: Program) -> Findings:
@@ -204,6 +204,3 @@ def _is_new(cls: str) -> bool:
         and ".legacy." not in cls
         and not api.is_subclass(cls, "tensorflow.keras.optimizers.legacy.Optimizer")
     )
-
-
-RULE = Hazard("HZ06", "rate-lost", check, "D")

@@ -29,7 +29,7 @@ from trainshift.core.text.edit import Change
 from trainshift.core.text.facts import Site
 from trainshift.core.training.horovod import KERAS
 from trainshift.restrictions.facts.places import beside, hazard, horovod_name, replaced
-from trainshift.restrictions.restriction import Findings, Hazard
+from trainshift.restrictions.restriction import Findings
 
 _NOT = "Gradients are not averaged: the ranks train apart."
 
@@ -53,6 +53,3 @@ def _loaded_by_horovod(program: Program, site: Site) -> Change | None:
     name = horovod_name(program, site, KERAS)
     at = Occurrence(site.node.func, site.scope, site.statement)
     return replaced(program, "HZ07", "Load by Horovod", at, f"{name}.load_model") if name else None
-
-
-RULE = Hazard("HZ07", "optimizer-not-distributed", check, "D", ("HV03", "HV10", "HV12"))

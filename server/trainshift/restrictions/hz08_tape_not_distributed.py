@@ -27,7 +27,7 @@ from trainshift.core.finding import Related, Verdict
 from trainshift.core.program import Program
 from trainshift.core.ranks.together import Together
 from trainshift.restrictions.facts.places import beside, hazard, text_of
-from trainshift.restrictions.restriction import Findings, Hazard
+from trainshift.restrictions.restriction import Findings
 
 
 def check(program: Program) -> Findings:
@@ -40,6 +40,3 @@ def check(program: Program) -> Findings:
             message += " The distributed tape is not the one that is used."
             related = (beside(program, plain.unused, "the distributed tape"),)
         yield hazard(program, "HZ08", Verdict.VIOLATED, plain.site, message, related)
-
-
-RULE = Hazard("HZ08", "tape-not-distributed", check, "D", ("HV04",))

@@ -34,7 +34,7 @@ from trainshift.core.training.executions import in_loop
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import Steps
 from trainshift.restrictions.facts.places import beside, hazard, replaced
-from trainshift.restrictions.restriction import Findings, Hazard
+from trainshift.restrictions.restriction import Findings
 
 _DEEPEST = 40
 
@@ -159,6 +159,3 @@ def _both(program: Program) -> Findings:
                 "as it is."
             )
             yield hazard(program, "HZ09", Verdict.HARMLESS, wraps[0], message)
-
-
-RULE = Hazard("HZ09", "distributed-twice", check, "CD")

@@ -32,7 +32,7 @@ from trainshift.core.ranks.together import Together
 from trainshift.core.text.facts import Site, argument
 from trainshift.core.training.horovod import Horovod
 from trainshift.restrictions.facts.places import beside, hazard
-from trainshift.restrictions.restriction import Findings, Hazard
+from trainshift.restrictions.restriction import Findings
 
 _WHY = "The ranks start with different weights and keep the difference."
 
@@ -77,6 +77,3 @@ def _is_alike(program: Program, site: Site) -> bool:
         program.fact(Broadcasts).loads_for_all(load, site)
         for load in program.script.sites_named("load_weights", "load_model")
     )
-
-
-RULE = Hazard("HZ10", "not-broadcast", check, "D", ("HV05", "HV09", "HV12", "HV13", "HV14"))

@@ -27,7 +27,7 @@ from trainshift.core.program import Program
 from trainshift.core.ranks.broadcasts import Broadcasts
 from trainshift.core.ranks.together import Together
 from trainshift.restrictions.facts.places import beside, hazard
-from trainshift.restrictions.restriction import Findings, Hazard
+from trainshift.restrictions.restriction import Findings
 
 
 def check(program: Program) -> Findings:
@@ -38,6 +38,3 @@ def check(program: Program) -> Findings:
     for spoiled in program.fact(Broadcasts).spoiled:
         related = () if spoiled.other is None else (beside(program, spoiled.other, "the other place"),)
         yield hazard(program, "HZ11", Verdict.VIOLATED, spoiled.site, spoiled.reason, related)
-
-
-RULE = Hazard("HZ11", "broadcast-without-effect", check, "D", ("HV05",))

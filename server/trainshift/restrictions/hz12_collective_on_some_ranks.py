@@ -36,7 +36,7 @@ from trainshift.core.ranks.together import Together
 from trainshift.core.text.facts import Scope, Statement, argument
 from trainshift.core.training.leaving import Leaving
 from trainshift.restrictions.facts.places import beside, hazard
-from trainshift.restrictions.restriction import Findings, Hazard
+from trainshift.restrictions.restriction import Findings
 
 _SHARED = ("MetricAverageCallback", "BroadcastGlobalVariablesCallback", "BestModelCheckpoint")
 
@@ -133,6 +133,3 @@ def _lists_twin(program: Program, branch: Branch, values: object) -> bool:
         if any(site.statement in inside for site in program.script.sites_named(*names)):
             return True
     return False
-
-
-RULE = Hazard("HZ12", "collective-on-some-ranks", check, "H")

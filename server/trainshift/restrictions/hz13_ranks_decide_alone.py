@@ -45,7 +45,7 @@ from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.horovod import KERAS, Horovod
 from trainshift.core.training.loop_kinds import Loop, Pattern
 from trainshift.restrictions.facts.places import hazard, horovod_name
-from trainshift.restrictions.restriction import Findings, Hazard
+from trainshift.restrictions.restriction import Findings
 
 _STEERING = {"EarlyStopping": "val_loss", "ReduceLROnPlateau": "val_loss", "TerminateOnNaN": "loss"}
 _AVERAGING = "MetricAverageCallback"
@@ -255,6 +255,3 @@ def _losses(program: Program, loop: Loop) -> set[ast.AST]:
         if site.name == "gradient":
             found |= {each.node for each in _of_argument(program, site, "target")}
     return found
-
-
-RULE = Hazard("HZ13", "ranks-decide-alone", check, "DH")

@@ -26,7 +26,7 @@ from trainshift.core.program import Program
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.work.shares import Shares
 from trainshift.restrictions.facts.places import beside, hazard
-from trainshift.restrictions.restriction import Findings, Hazard
+from trainshift.restrictions.restriction import Findings
 
 
 def check(program: Program) -> Findings:
@@ -47,6 +47,3 @@ def check(program: Program) -> Findings:
                 message = "If the files differ in length, a rank with more batches waits for the others."
             verdict = Verdict.VIOLATED if is_seen else Verdict.UNKNOWN
             yield hazard(program, "HZ14", verdict, uneven.at, message, related)
-
-
-RULE = Hazard("HZ14", "unequal-batches", check, "H")

@@ -29,7 +29,7 @@ from trainshift.core.ranks.work.feeds import Feeds
 from trainshift.core.ranks.work.seeds import Order
 from trainshift.core.text.edit import Change
 from trainshift.restrictions.facts.places import appended, hazard, horovod_name
-from trainshift.restrictions.restriction import Findings, Hazard
+from trainshift.restrictions.restriction import Findings
 
 
 def check(program: Program) -> Findings:
@@ -60,6 +60,3 @@ def _by_rank(program: Program, seeds: list[Occurrence]) -> Change | None:
     if not name or not isinstance(seeds[0].node, ast.Constant | ast.Name):
         return None
     return appended(program, "HZ15", "Add the rank to the seed", seeds[0], f" + {name}.rank()")
-
-
-RULE = Hazard("HZ15", "same-batches", check, "D", ("HV16",))

@@ -30,7 +30,7 @@ from trainshift.core.text.edit import Change, Edit
 from trainshift.core.text.facts import Site
 from trainshift.core.training.horovod import Horovod
 from trainshift.restrictions.facts.places import beside, hazard, replaced
-from trainshift.restrictions.restriction import Findings, Hazard
+from trainshift.restrictions.restriction import Findings
 
 
 def check(program: Program) -> Findings:
@@ -75,6 +75,3 @@ def _by_rank(program: Program, part: Occurrence) -> Change | None:
                 text = program.script.text(node.func.value, part.scope)
                 return replaced(program, "HZ16", "Use rank()", at, f"{text}.rank")
     return None
-
-
-RULE = Hazard("HZ16", "overlapping-shards", check, "D")

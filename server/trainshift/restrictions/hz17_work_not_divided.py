@@ -24,7 +24,7 @@ from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.work.feeds import Feed, Feeds
 from trainshift.core.ranks.work.seeds import Order
 from trainshift.restrictions.facts.places import hazard
-from trainshift.restrictions.restriction import Findings, Hazard
+from trainshift.restrictions.restriction import Findings
 
 
 def check(program: Program) -> Findings:
@@ -49,6 +49,3 @@ def check(program: Program) -> Findings:
 def _is_same(feeds: Feeds, feed: Feed) -> bool:
     """Whether another hazard has told of it: all ranks take the same batches."""
     return feeds.order(feed) is Order.SAME
-
-
-RULE = Hazard("HZ17", "work-not-divided", check, "W", ("HV06", "HV15"))

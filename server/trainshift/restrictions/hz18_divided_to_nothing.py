@@ -32,7 +32,7 @@ from trainshift.core.ranks.work.feeds import Feeds
 from trainshift.core.text.edit import Change, Edit
 from trainshift.core.text.facts import last_name
 from trainshift.restrictions.facts.places import hazard, text_of
-from trainshift.restrictions.restriction import Findings, Hazard
+from trainshift.restrictions.restriction import Findings
 
 # So many ranks are usual that fewer steps may be divided to nothing.
 _FEW = 16
@@ -98,6 +98,3 @@ def _fix(program: Program, at: Occurrence, text: str) -> Change:
     span = program.script.span(at.node, at.scope)
     edits = (Edit(span.start, span.start, "max(1, "), Edit(span.end, span.end, ")"))
     return Change("HZ18", f"Write max(1, {text})", span, edits)
-
-
-RULE = Hazard("HZ18", "divided-to-nothing", check, "D")

@@ -29,7 +29,7 @@ from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.work.feeds import Feeds
 from trainshift.core.text.edit import Change
 from trainshift.restrictions.facts.places import hazard, replaced, text_of
-from trainshift.restrictions.restriction import Findings, Hazard
+from trainshift.restrictions.restriction import Findings
 
 
 def check(program: Program) -> Findings:
@@ -63,6 +63,3 @@ def _without_factor(program: Program, batch: Occurrence) -> Change | None:
             text = program.script.text(other, batch.scope)
             return replaced(program, "HZ19", "Drop the factor", batch, text)
     return None
-
-
-RULE = Hazard("HZ19", "batch-multiplied", check, "W")

@@ -24,7 +24,7 @@ from trainshift.core.program import Program
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.writes import Writes
 from trainshift.restrictions.facts.places import hazard, text_of
-from trainshift.restrictions.restriction import Findings, Hazard
+from trainshift.restrictions.restriction import Findings
 
 
 def check(program: Program) -> Findings:
@@ -35,6 +35,3 @@ def check(program: Program) -> Findings:
         name = text_of(program, at.node.func, at.scope)  # type: ignore[attr-defined]
         message = f"Every rank runs {name}(...) and writes the same file. Keep it to rank 0."
         yield hazard(program, "HZ20", Verdict.VIOLATED, at, message)
-
-
-RULE = Hazard("HZ20", "written-by-every-rank", check, "C", ("HV08", "HV09", "HV12", "HV14"))

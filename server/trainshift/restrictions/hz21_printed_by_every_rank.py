@@ -23,7 +23,7 @@ from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
 from trainshift.core.ranks.writes import Writes
 from trainshift.restrictions.facts.places import hazard
-from trainshift.restrictions.restriction import Findings, Hazard
+from trainshift.restrictions.restriction import Findings
 
 
 def check(program: Program) -> Findings:
@@ -33,6 +33,3 @@ def check(program: Program) -> Findings:
         if site.name.startswith("fit"):
             message = "Every rank shows a progress bar. Pass verbose=1 if hvd.rank() == 0 else 0."
         yield hazard(program, "HZ21", Verdict.VIOLATED, site, message)
-
-
-RULE = Hazard("HZ21", "printed-by-every-rank", check, "W", ("HV07", "HV09"))

@@ -27,7 +27,7 @@ from trainshift.core.program import Program
 from trainshift.core.ranks.restores import Restores
 from trainshift.core.ranks.together import Together
 from trainshift.restrictions.facts.places import beside, hazard
-from trainshift.restrictions.restriction import Findings, Hazard
+from trainshift.restrictions.restriction import Findings
 
 
 def check(program: Program) -> Findings:
@@ -48,6 +48,3 @@ def check(program: Program) -> Findings:
             "Ranks begin at different epochs, and those with more die waiting. Use hvd.broadcast_object."
         )
         yield hazard(program, "HZ22", Verdict.VIOLATED, at, message)
-
-
-RULE = Hazard("HZ22", "restored-on-some-ranks", check, "DH")

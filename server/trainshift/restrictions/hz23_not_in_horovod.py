@@ -30,7 +30,7 @@ from trainshift.core.ranks.strangers import Stranger, Strangers
 from trainshift.core.ranks.work.rates import Rates
 from trainshift.core.text.edit import Change, Edit
 from trainshift.restrictions.facts.places import hazard
-from trainshift.restrictions.restriction import Findings, Hazard
+from trainshift.restrictions.restriction import Findings
 
 _NUMBERS = (ast.Constant, ast.Name, ast.Attribute, ast.BinOp, ast.Call)
 
@@ -79,6 +79,3 @@ def _rate(program: Program, at: Occurrence) -> str:
 
 def _parts(node: ast.expr) -> list[ast.AST]:
     return [each for each in ast.walk(node) if isinstance(each, ast.expr)]
-
-
-RULE = Hazard("HZ23", "not-in-horovod", check, "C")

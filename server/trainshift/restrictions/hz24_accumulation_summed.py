@@ -33,7 +33,7 @@ from trainshift.core.text.edit import Change, Edit
 from trainshift.core.text.facts import Site, argument
 from trainshift.core.training.horovod import Horovod
 from trainshift.restrictions.facts.places import hazard, text_of
-from trainshift.restrictions.restriction import Findings, Hazard
+from trainshift.restrictions.restriction import Findings
 
 _PASSES, _AVERAGED = "backward_passes_per_step", "average_aggregated_gradients"
 _WRAPS = ("DistributedOptimizer", "PartialDistributedOptimizer")
@@ -84,6 +84,3 @@ def _fix(program: Program, site: Site, averaged: ast.expr | None) -> Change:
         last = program.script.span(site.node.keywords[-1], site)
         edit = Edit(last.end, last.end, f", {_AVERAGED}=True")
     return Change("HZ24", "Average the accumulated gradients", span, (edit,))
-
-
-RULE = Hazard("HZ24", "accumulation-summed", check, "D")

@@ -29,7 +29,7 @@ from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import RANK, SIZE, Dependence
 from trainshift.core.text.facts import last_name
 from trainshift.restrictions.facts.places import appended, hazard, text_of
-from trainshift.restrictions.restriction import Findings, Hazard
+from trainshift.restrictions.restriction import Findings
 
 _TELLING = frozenset({*RANK, *SIZE})
 
@@ -81,6 +81,3 @@ def _parts(node: ast.expr) -> list[ast.expr]:
             return [left, right]
         case _:
             return []
-
-
-RULE = Hazard("HZ25", "rank-not-called", check, "D")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TypeAlias
 
 from trainshift.core.finding import Finding
@@ -41,12 +41,27 @@ class Restriction:
     @property
     def doc(self) -> str:
         """The restriction's page: the docstring of its module, Markdown."""
-        return (sys.modules[self.check.__module__].__doc__ or "").strip() + "\n"
+        module = self.check.module if isinstance(self.check, Later) else self.check.__module__
+        return (import_module(module).__doc__ or "").strip() + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """The `check` of a module that is loaded when it is first asked."""
+
+    module: str
+
+    def __call__(self, program: Program) -> Findings:
+        """What the module's `check` finds."""
+        found: Findings = import_module(self.module).check(program)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
 class Hazard(Restriction):
     """A mistake of a script that uses Horovod already (spec-hazards 2); `check` is asked of a whole program.
+
+    Scripts without Horovod load nothing of it.
 
     `kind` has letters for what follows from it: D for ranks that train apart, or a wrong result, H for a
     hang, C for a crash, W for wasted work.  `mended_by` are the rules of a conversion that mend it, if any
@@ -55,6 +70,12 @@ class Hazard(Restriction):
 
     kind: str = "D"
     mended_by: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, code: str, name: str, kind: str, mended_by: tuple[str, ...] = ()) -> Hazard:
+        """The hazard whose `check` is in the module that its code and name tell."""
+        module = f"{__package__}.{code.lower()}_{name.replace('-', '_')}"
+        return cls(code, name, Later(module), kind, mended_by)
 
     @property
     def is_serious(self) -> bool:
