@@ -177,6 +177,17 @@ def test_what_a_launcher_has_started_is_not_taken_for_idle(
     assert Watch(ranks, [process, process], 300.0).is_over()
 
 
+@pytest.mark.parametrize("load", [0.5, 1e6])
+def test_who_gets_little_of_a_busy_machine_is_not_idle(
+    load: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.getloadavg", lambda: (load, load, load))
+    monkeypatch.setattr("trainshift.proving.prove.processor_time", lambda _: 10.0)
+    watch = Watch([tmp_path], [SimpleNamespace(pid=1, poll=lambda: None)], 300.0)
+    watch.looked, watch.last_step, watch.last_busy = (watch.looked - 100 for _ in range(3))
+    assert watch.is_over() == (load < 1)
+
+
 def test_what_a_launcher_says_explains_a_rank_that_says_nothing(tmp_path: Path) -> None:
     ranks = [tmp_path / "rank0", tmp_path / "rank1"]
     for rank in ranks:

@@ -30,8 +30,9 @@ from trainshift.proving.observed.main import SETTINGS
 from trainshift.proving.project import Copier, Project
 
 TOPS = ("work", "here", "tmp")
-# All processes of a run wait for something if each computes for less than this part of so many seconds.  What
-# Horovod's own thread spends in the kernel, asking again and again, is no computing.
+# All processes of a run wait for something if they compute for less than this part of so many seconds, less
+# still where others use the processors, too.  What Horovod's own thread spends in the kernel, asking again
+# and again, is no computing.
 IDLE = 0.25
 IDLE_LIMIT = 45.0
 # Marks all that a run has started, in its environment.
@@ -283,7 +284,7 @@ class Watch:
             self.deadline = min(self.deadline, now + GRACE)
         if now - self.looked >= 1:
             used = sum(processor_time(process.pid) for process in running)
-            if used - self.cpu > IDLE * (now - self.looked) or used < self.cpu:
+            if used - self.cpu > IDLE * share_of_processors() * (now - self.looked) or used < self.cpu:
                 self.last_busy = now
             self.cpu, self.looked = used, now
         if now > self.deadline:
@@ -312,6 +313,13 @@ def processor_time(pid: int) -> float:
         return int(fields[11]) / os.sysconf("SC_CLK_TCK")
     except (OSError, IndexError, ValueError):
         return time.monotonic()
+
+
+def share_of_processors() -> float:
+    """The part of a processor that a process gets which computes all the time, among all that run here."""
+    with suppress(OSError):
+        return min(1.0, (os.cpu_count() or 1) / max(os.getloadavg()[0], 1.0))
+    return 1.0
 
 
 def end_strays(folder: Path) -> None:
