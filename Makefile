@@ -5,6 +5,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BENCH := .venv-bench
 PADDLE := .venv-paddle
+KERAS3 := .venv-keras3
 BIN := $(VENV)/bin
 SAMPLE := fixtures/scripts/mnist_tape/before.py
 
@@ -65,6 +66,10 @@ test-editors: $(VENV)/.dev $(VENV)/.editors $(VENV)/.vscode $(VENV)/.site vsix
 check: $(VENV)/.dev  ## The quick loop: format, lint, types and the tests that need no TensorFlow.
 	@$(SIDE_BY_SIDE) -j 2 -k lint quick-tests
 
+.PHONY: proof-keras3
+proof-keras3: $(VENV)/.dev
+	$(BIN)/python tests/proof/keras3.py $(KERAS3)
+
 .PHONY: quick-tests
 quick-tests: $(VENV)/.dev
 	$(BIN)/pytest -q -m "not proof and not editors" -n auto --quick
@@ -118,7 +123,7 @@ ecosystem: $(VENV)/.dev  ## Check and convert any public scripts, and compare wi
 	@PYTHONPATH=tests $(BIN)/python -m ecosystem "$(DIR)" $(OPTIONS)
 
 clean:  ## Remove the environment and every cache.
-	rm -rf $(VENV) $(BENCH) $(PADDLE) build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(BENCH) $(PADDLE) $(KERAS3) build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	cd $(EXTENSION) && rm -rf bundled dist wheels *.vsix node_modules test/out test/artifacts test/code-server/node_modules
 
 $(VENV)/bin/python:
