@@ -303,6 +303,7 @@ def test_a_dict_goes_from_turn_to_turn_as_a_whole() -> None:
 @pytest.mark.parametrize(
     ("code", "said"),
     [
+        ("l = []\n    for i in range(n):\n        l.append(n * load())\n    return l[0]", "PD25"),
         ("l = []\n    for i in range(n):\n        l.append(x)\n    return l", "needs a list"),
         ("l = []\n    for i in range(n):\n        l.append(x)\n    return paddle.add_n(l)", "needs a list"),
         (
@@ -329,3 +330,37 @@ def test_a_dict_goes_from_turn_to_turn_as_a_whole() -> None:
 )
 def test_containers_that_no_graph_has_are_refused(code: str, said: str) -> None:
     assert said in reason(f"def f(x, n: paddle.Tensor):\n    x = paddle.exp(x)\n    {code}\n")
+
+
+def test_two_lists_of_one_statement_both_grow() -> None:
+    found = body_of(
+        """\
+        def f(x, n: paddle.Tensor):
+            x = paddle.exp(x)
+            a, b = [], []
+            for i in range(n):
+                a.append(x * i)
+                b.append(paddle.exp(x))
+            return paddle.stack(a), paddle.stack(b)
+        """
+    )
+    assert "a, b = paddle.tensor.create_array((x * 1).dtype), paddle.tensor.create_array(" in found
+    assert "def loop_body(i, a, b):" in found
+
+
+def test_what_is_expanded_is_not_refused_for_what_it_writes_to() -> None:
+    """Whether the container is the function's own is no longer seen in what has been expanded."""
+    text = """\
+    import paddle
+
+    @paddle.jit.to_static
+    def f(x):
+        x = paddle.exp(x)
+        slots = [x, x * 2]
+        if x.sum() > 5:
+            slots[0] = slots[1]
+        slots[1] = slots[1] - 1
+        return slots[0] + slots[1]
+    """
+    again = expanded(expanded(text).result)
+    assert (again.edits, again.refused) == ([], [])

@@ -17,6 +17,11 @@ export function differentiated(folder: string, target: string, ...options: strin
   return written(folder, "differentiate", target, ...options);
 }
 
+/** What `trainshift static FILE -o OUT` writes, which is run in that folder. */
+export function inGraphCode(folder: string, file: string, ...options: string[]): Promise<string> {
+  return written(folder, "static", file, ...options);
+}
+
 async function written(folder: string, command: string, what: string, ...options: string[]): Promise<string> {
   const out = join(tmpdir(), `trainshift-${String(process.pid)}-${what.replaceAll(/[/:]/g, "-")}`);
   try {

@@ -142,6 +142,8 @@ def _expanded(
         knowledge = Knowledge(function)
         write = Expressions(knowledge, program.script, paddle)
         write.pinned = pinned
+        if _is_expanded(function) and not _needs_graph(function, write):
+            return None
         try:
             return _edits_of(program, function, write, comments, wanted)
         except MustBeTensors as told:
@@ -149,6 +151,13 @@ def _expanded(
                 raise CannotExpand(function.node, f"`{told}` would have to be a tensor") from told
             pinned |= told.names
     raise CannotExpand(function.node, "too many numbers would have to be tensors")
+
+
+def _is_expanded(function: StaticFunction) -> bool:
+    """Whether functions that an expansion makes stand in a function."""
+    return any(
+        isinstance(each, ast.FunctionDef) and each.name in GENERATED for each in ast.walk(function.node)
+    )
 
 
 def _statements_at(program: Program, function: StaticFunction, line: int | None) -> set[Statement] | None:

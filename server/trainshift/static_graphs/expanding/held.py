@@ -38,6 +38,13 @@ def written(statement: Statement) -> str:
     return ""
 
 
+_DEPTH = 6
+_SAME_DTYPE = frozenset(
+    {"max", "min", "reshape", "transpose", "unsqueeze", "squeeze", "flatten", "detach", "clone"}
+)
+_REDUCING = frozenset({"sum", "mean"})
+
+
 class Held:
     """The containers of one function that a graph carries.
 
@@ -169,37 +176,109 @@ class Held:
         return True
 
     def _dtype(self, display: ast.expr, first: ast.expr, name: str) -> str:
-        """The dtype of what is appended first, as text: as it is known, or that of a tensor it is made of."""
+        """The dtype of what is appended first, as text.
+
+        It is as it is known, or that of an expression which has the same: Paddle casts to it without a word.
+        """
         known = self.function.kind(first).dtype
         if known and known != NUMBER:
             return f'"{known}"'
-        waiting: list[ast.AST] = [first]
-        for node in waiting:
-            if isinstance(node, ast.Call) and "layer" in self.function.kind(node.func).python:
-                return '"float32"'
-            if isinstance(node, ast.Name):
-                # A counter may be a number; what it is part of has another dtype, or that would be known.
-                is_counter = self.function.kind(node).dtype.startswith("int")
-                if not is_counter and self._is_tensor_before(node.id, display):
-                    return f"{node.id}.dtype"
-                bindings = self.function.scope.bindings.get(node.id, ())
-                given = [each.value for each in bindings if each.value is not None]
-                waiting += [each for each in given if each not in waiting]
-            waiting += ast.iter_child_nodes(node)
-        if known == NUMBER:
-            return '"float32"'
-        raise CannotExpand(
-            first, f"Trainshift cannot tell the dtype of what `{name}` holds; write `.astype(...)`", "PD25"
-        )
+        alike = self._alike(first, display, 0)
+        if not alike:
+            what = f"Trainshift cannot tell the dtype of what `{name}` holds; write `.astype(...)`"
+            raise CannotExpand(first, what, "PD25")
+        return alike if alike.startswith('"') else f"{alike}.dtype"
 
-    def _is_tensor_before(self, name: str, display: ast.expr) -> bool:
-        """Whether a name is bound before a display, and a tensor wherever it is read from there on."""
-        bindings = self.function.scope.bindings.get(name, ())
-        known = [each.statement.node.lineno if each.statement is not None else 0 for each in bindings]
-        if min(known, default=display.lineno) >= display.lineno:
+    def _alike(self, node: ast.expr, display: ast.expr, depth: int) -> str:
+        """An expression before a display that has the dtype of another one; empty where there is none."""
+        kind = self.function.kind(node)
+        if depth > _DEPTH or not kind.is_tensor:
+            return ""
+        if kind.dtype and kind.dtype != NUMBER:
+            return f'"{kind.dtype}"'
+        match node:
+            case ast.Name():
+                return self._alike_name(node, display, depth)
+            case ast.Subscript():
+                return self._alike(self._element(node) or node.value, display, depth + 1)
+            case ast.BinOp(op=ast.Add() | ast.Sub() | ast.Mult() | ast.Div()):
+                return self._alike_sum(node, display, depth)
+            case ast.Call():
+                return self._alike_call(node, display, depth)
+        return ""
+
+    def _element(self, node: ast.Subscript) -> ast.expr | None:
+        """What a dict begins with under a key."""
+        key = self.function.kind(node.slice).constant
+        for binding in self.function.scope.bindings.get(getattr(node.value, "id", ""), ()):
+            if isinstance(binding.value, ast.Dict):
+                for at, value in zip(binding.value.keys, binding.value.values, strict=True):
+                    if isinstance(at, ast.Constant) and at.value == key:
+                        return value
+        return None
+
+    def _alike_sum(self, node: ast.BinOp, display: ast.expr, depth: int) -> str:
+        sides = (node.left, node.right)
+        numbers = [each for each in sides if self._is_whole(each) or self.function.kind(each).among("float")]
+        found = {self._alike(each, display, depth + 1) for each in sides if each not in numbers}
+        if len(found) != 1 or "" in found:
+            return ""
+        alike = found.pop()
+        if alike.startswith('"float') or (not numbers and not isinstance(node.op, ast.Div)):
+            return alike
+        if alike.startswith('"'):
+            return ""
+        sign = "/" if isinstance(node.op, ast.Div) else "*"
+        return f"({alike} {sign} {1.0 if any(not self._is_whole(each) for each in numbers) else 1})"
+
+    def _is_whole(self, node: ast.expr) -> bool:
+        """Whether it is a whole number, also where that is a tensor in the graph."""
+        kind = self.function.kind(node)
+        if kind.unknown or not kind.python <= {"int"} or kind.array:
             return False
-        later = [each for each in self._uses(name) if each.lineno >= display.lineno]
-        return bool(later) and all(self.function.kind(each).is_tensor for each in later)
+        tensor = kind.tensor
+        return tensor is None or (tensor.dtype.startswith("int") and tensor.rank == 0)
+
+    def _alike_call(self, node: ast.Call, display: ast.expr, depth: int) -> str:
+        func, names = node.func, self.function.named.get(node, frozenset())
+        if "layer" in self.function.kind(func).python and self.function.kind(node).dtype == NUMBER:
+            return '"float32"'
+        if not isinstance(func, ast.Attribute) or not names:
+            return ""
+        if self._joins(node) and isinstance(node.args[0], ast.Name):
+            grown = [each for each in self.function.statements if appended(each) == node.args[0].id]
+            first = grown[0].node.value.args[0] if grown else None  # type: ignore[attr-defined]
+            return self._alike(first, display, depth + 1) if first is not None else ""
+        if all(each.startswith("paddle.Tensor.") for each in names):
+            alike = self._alike(func.value, display, depth + 1)
+            if func.attr in _SAME_DTYPE or (func.attr in _REDUCING and alike.startswith('"float')):
+                return alike
+            return f"{alike}.{func.attr}()" if func.attr in _REDUCING and alike[:1] not in ("", '"') else ""
+        if len(node.args) == 1 and not node.keywords and all(each.startswith("paddle.") for each in names):
+            alike = self._alike(node.args[0], display, depth + 1)
+            if alike and not alike.startswith('"') and isinstance(func.value, ast.Name | ast.Attribute):
+                return f"{ast.unparse(func)}({alike})"
+        return ""
+
+    def _alike_name(self, node: ast.Name, display: ast.expr, depth: int) -> str:
+        """As `_alike`, of a name: itself if it has a value before the display, else what it is bound to."""
+        bindings = self.function.scope.bindings.get(node.id, ())
+        later = [each for each in bindings if each.statement is not None]
+        later = [each for each in later if each.statement and each.statement.node.lineno >= display.lineno]
+        if len(later) < len(bindings):
+            in_loops = all(
+                any(around in self._graph and not isinstance(around.node, ast.If) for around in around_all)
+                for around_all in (list(each.statement.ancestors()) for each in later if each.statement)
+            )
+            reads = [each for each in self._uses(node.id) if each.lineno >= display.lineno]
+            is_tensor = all(self.function.kind(each).is_tensor for each in reads)
+            return node.id if in_loops and is_tensor else ""
+        only = later[0] if len(later) == 1 else None
+        if only is None or only.value is None or only.path:
+            return ""
+        if only.kind == "value" or (only.kind == "element" and isinstance(only.value, ast.Name)):
+            return self._alike(only.value, display, depth + 1)
+        return ""
 
     # Containers that keep their size
 
@@ -266,11 +345,12 @@ class Held:
         declared: Names = self.function.scope.declared_global | self.function.scope.declared_nonlocal
         for binding in self.function.scope.bindings.get(name, ()):
             node = binding.statement.node if binding.statement is not None else None
-            if isinstance(node, ast.Assign) and len(node.targets) == 1 and binding.kind == "value":
-                if isinstance(node.value, kinds) or _is_empty_list(node.value):
-                    found.append(node.value)
+            given = binding.taken if binding.kind == "value" else None
+            if isinstance(node, ast.Assign) and len(node.targets) == 1 and given is not None:
+                if isinstance(given, kinds) or _is_empty_list(given):
+                    found.append(given)
                     continue
-                if self.function.kind(node.value).is_tensor:
+                if self.function.kind(given).is_tensor:
                     continue
             place = node if node is not None else self.function.node
             raise CannotExpand(place, f"Trainshift cannot tell which container `{name}` is", "PD25")

@@ -206,10 +206,12 @@ class Knowledge:
         is_alias = isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(
             value, ast.Name | ast.Attribute | ast.Subscript | ast.IfExp | ast.Tuple
         )
-        held = self.held.kind_of(value) if value is not None else ""
+        given = _given(node)
         for each in own_parts(node):
             if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
-                info = replace(info_of(self.kind(each)), is_alias=is_alias, unbound=False, held=held)
+                info = replace(info_of(self.kind(each)), is_alias=is_alias, unbound=False)
+                if each in given:
+                    info = replace(info, held=self.held.kind_of(given[each]))
                 augmented = isinstance(node, ast.AugAssign) and each.id in self.became_tensors
                 if info.number and value is not None and (augmented or self.changes(value)):
                     info = replace(info, tensor=True)
@@ -246,6 +248,18 @@ class Knowledge:
     def before(self, statement: Statement) -> Env:
         """The names before a compound statement."""
         return {name: info_of(value) for name, value in self.function.before.get(statement, {}).items()}
+
+
+def _given(node: ast.stmt) -> dict[ast.AST, ast.expr]:
+    """What an assignment gives each of its names, as far as that stands there."""
+    found: dict[ast.AST, ast.expr] = {}
+    if isinstance(node, ast.Assign):
+        for target in node.targets:
+            if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                found.update(zip(target.elts, node.value.elts, strict=False))
+            else:
+                found[target] = node.value
+    return found
 
 
 def _is_identity(node: ast.AST) -> bool:
