@@ -11,11 +11,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from cli import dying_worker
 from cli.test_process import on_a_terminal
 from trainshift.cli.checks import check
 from trainshift.cli.checks.check import MANY_FILES
+from trainshift.cli.main import cli
 from trainshift.host.walk import Input
 
 COMMAND = [sys.executable, "-m", "trainshift"]
@@ -165,3 +167,16 @@ class TestTerminal:
         assert status == 2
         assert "Checking" in shown
         assert "not checked" in shown.rpartition("Checking")[2]
+
+
+def test_findings_of_static_graphs_ask_for_no_programs(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr(check, "_shared_programs", lambda: asked.append(None))
+    script = here / "model.py"
+    script.write_text(
+        "import paddle\n\n\n@paddle.jit.to_static(full_graph=True)\ndef step(x):\n"
+        "    for i in range(3):\n        x = x + i\n    else:\n        x = x * 2\n    return x\n"
+    )
+    result = CliRunner().invoke(cli, ["check", "--select", "PD", "model.py"])
+    assert "PD09" in result.stdout
+    assert asked == []

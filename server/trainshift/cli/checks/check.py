@@ -26,7 +26,7 @@ from trainshift.cli.terminal import ProgressBar, describe_defect
 from trainshift.engine import checking
 from trainshift.engine.cells import Spot
 from trainshift.engine.programs import Programs
-from trainshift.engine.settings import LETTER, Settings, Severity
+from trainshift.engine.settings import GRAPH_CODES, LETTER, Settings, Severity
 from trainshift.engine.workspace import ParsedFiles
 from trainshift.host.configuration import Configurations
 from trainshift.host.disk import absolute, files_on_disk
@@ -265,7 +265,9 @@ def _checked(document: Document, job: Job, result: FileCheck) -> FileCheck:
 
     if job.action is Action.NONE:
         report = checking.check(document.text, job.settings, path, linked, demanded)
-        if report.diagnostics and linked is not None and is_script(job.item):
+        # What starts a script is nothing to how Paddle reads its functions, and asks many files.
+        is_asked = any(each.code not in GRAPH_CODES for each in report.diagnostics)
+        if is_asked and linked is not None and is_script(job.item):
             starts = _shared_programs().starts(home(job.item.path))
             result = replace(result, programs=() if path in starts else tuple(map(shown_path, starts)))
         return _with_report(result, path, document, report)
