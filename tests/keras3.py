@@ -15,7 +15,7 @@ _BROADCAST = re.compile(r"hvd\.broadcast_variables\(.*, root_rank=0\)")
 _MISTAKES = (
     ("not averaged", re.compile(r"hvd\.allreduce\((grad)\)"), r"\1"),
     ("not broadcast", _BROADCAST, "pass"),
-    ("broadcast of nothing", _BROADCAST, "hvd.broadcast_variables([tf.Variable(0.0)], root_rank=0)"),
+    ("broadcast of nothing", _BROADCAST, "hvd.broadcast_variables([], root_rank=0)"),
     (
         "flag that a trace sets",
         re.compile(r"if (not hvd_broadcast_done(?:_\d+)?|optimizer\.iterations == 1):"),
