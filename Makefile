@@ -30,7 +30,7 @@ SIDE_BY_SIDE = $(MAKE) --no-print-directory --output-sync=target
 
 test: $(VENV)/bin/python  ## Set up everything, Horovod and editors included, and run every test.
 	@rm -f $(TIMES)
-	@$(SIDE_BY_SIDE) -j 3 $(VENV)/.tensorflow $(VENV)/.editors $(VENV)/.vscode $(PADDLE)/.done
+	@$(SIDE_BY_SIDE) -j 3 $(VENV)/.tensorflow $(VENV)/peers/.done $(VENV)/.editors $(VENV)/.vscode $(PADDLE)/.done
 	@echo "set-up $$(($$(date +%s) - $(BEGAN))) 0" >> $(TIMES)
 	@echo "Each part tells all when it is done: $(PARTS)"
 	@$(SIDE_BY_SIDE) -j 2 -k $(PARTS:%=test-%) PACKAGES="universal $(filter $(HERE),$(PACKAGES))"; status=$$?; \
@@ -161,7 +161,14 @@ $(VENV)/.tensorflow: $(VENV)/bin/python pyproject.toml
 	$(BIN)/pip install -q -e '.[dev,proof]'
 	touch $@ $(VENV)/.dev $(VENV)/.tool
 
-$(VENV)/.proof: $(VENV)/.tensorflow
+# What gradients are compared with, in a folder of its own: TensorFlow would load JAX whenever it starts.
+PEERS := jax==0.4.30 jaxlib==0.4.30 autograd==1.7.0 scipy==1.13.1 opt-einsum==3.3.0
+
+$(VENV)/peers/.done: $(VENV)/bin/python
+	$(BIN)/pip install -q --target $(VENV)/peers --upgrade --no-deps $(PEERS)
+	touch $@
+
+$(VENV)/.proof: $(VENV)/.tensorflow $(VENV)/peers/.done
 	nice -n 10 $(BIN)/python tests/proof/install_horovod.py 0.28.1
 	$(BIN)/horovodrun --check-build
 	touch $@

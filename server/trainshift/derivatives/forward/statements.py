@@ -190,7 +190,8 @@ class Forward(Values):
             line = node
         else:
             line = ast.copy_location(ast.AugAssign(node.target, node.op, value), node)
-        if isinstance(node.op, ast.Add | ast.Sub) and not self.whole.arrays:
+        in_place = id(node) in self.in_place
+        if isinstance(node.op, ast.Add | ast.Sub) and (in_place or not self.whole.arrays):
             if right.active:
                 tangent = self._tangent(right)
                 if isinstance(node.op, ast.Sub):
@@ -204,7 +205,7 @@ class Forward(Values):
         else:
             tangent = self._tangent(root)
             place = self._dots_of(node.target)
-            if id(node) in self.in_place:
+            if in_place:
                 place = ast.Subscript(place, terms.constant(...), ast.Load())
             dot = terms.assign(place, tangent)
             read = terms.names_read(tangent)

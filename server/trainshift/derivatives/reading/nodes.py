@@ -148,6 +148,8 @@ class Nodes:
             # Of numbers or arrays: a list at the start joins lists.
             start = [*arguments, *(each.value for each in expr.keywords)][1]
             dotted += "" if self.reader.kind(start).has("list", "tuple") else ".start"
+        if dotted.startswith("builtins.sum") and self.whole.arrays and f"{dotted}.arrays" in rows:
+            dotted += ".arrays"
         if dotted == "math.log" and len(arguments) == 2:
             dotted = "math.log2arguments"
         if dotted == "numpy.einsum" and isinstance(arguments[0], ast.Constant):

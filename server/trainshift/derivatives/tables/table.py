@@ -126,6 +126,20 @@ OF_MATH = (
         {"x": "sum(d)", "start": "d"},
         False,
     ),
+    Row(
+        "builtins.sum.arrays",
+        ("x",),
+        {"x": "[_unbroadcast(d, each) for each in x]"},
+        {"x": "sum(d)"},
+        False,
+    ),
+    Row(
+        "builtins.sum.start.arrays",
+        ("x", "start"),
+        {"x": "[_unbroadcast(d, each) for each in x]", "start": "_unbroadcast(d, start)"},
+        {"x": "sum(d)", "start": "d"},
+        False,
+    ),
     Row("math.fsum", ("x",), {"x": "[d for _ in x]"}, {"x": "math.fsum(d)"}, False),
     Row(
         "math.prod",
