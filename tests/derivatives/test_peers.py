@@ -23,7 +23,17 @@ LAYERS = ["X", "W1", "b1", "W2", "b2"]
 # What stores into arrays, or chooses by values: these the peer cannot do (the latter where JAX compiles).
 BEYOND = {
     "jax": {"diffusion2d", "aug2d", "aug2d_swap", "ema", "inplace_relu", "clipnorm", "ifexp"},
-    "autograd": {"diffusion2d", "aug2d", "aug2d_swap", "ema", "inplace_relu", "mha", "momentum", "padconv"},
+    "autograd": {
+        "diffusion2d",
+        "aug2d",
+        "aug2d_swap",
+        "ema",
+        "inplace_relu",
+        "mha",
+        "momentum",
+        "padconv",
+        "poly",
+    },
 }
 NAMES = [each for each in names_of(BATCHES) if f"def {each}(X, W1, b1, W2, b2, Y)" in BATCHES]
 pytestmark = pytest.mark.proof

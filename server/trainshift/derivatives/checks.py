@@ -50,7 +50,7 @@ class Checks:
         start = self.whole.start
         for each in start.params:
             if start.kind(each).has("function"):
-                for node in ast.walk(start.node):
+                for node in terms.walk(start.node):
                     if (
                         isinstance(node, ast.Call)
                         and isinstance(node.func, ast.Name)
@@ -69,7 +69,7 @@ class Checks:
         self.found.setdefault((line, column, message), Refusal(line, len(text) + 1, message))
 
     def _syntax(self, function: Function) -> None:
-        for node in ast.walk(function.node):
+        for node in terms.walk(function.node):
             if kind_of(node) in _STATEMENTS or type(node).__name__ == "TryStar":
                 self.refuse(node, _STATEMENTS.get(kind_of(node), _STATEMENTS[ast.Try]))
             match node:
@@ -225,7 +225,7 @@ class Checks:
                 and isinstance(node.iter, ast.Name)
                 and function.active(node.iter.id)
             ):
-                for inner in ast.walk(node):
+                for inner in terms.walk(node):
                     if (
                         isinstance(inner, ast.Call)
                         and isinstance(inner.func, ast.Attribute)

@@ -19,6 +19,7 @@ from trainshift.derivatives.result import Derived, Impossible, Mode, NotFound, R
 from trainshift.derivatives.reverse.build import Build
 from trainshift.derivatives.tables.helpers import closed, is_of_tensors, text_of, text_of_variant, variant_of
 from trainshift.derivatives.tables.rows import rows
+from trainshift.derivatives.terms import walk
 
 SUFFIX = {"reverse": "grad", "forward": "jvp"}
 # How a module that a derivative asks for is imported, by the name that the table has for it.
@@ -115,7 +116,7 @@ def _at(node: ast.stmt, said: str) -> Impossible:
 def _taken(module: Module, helpers: Iterable[str]) -> tuple[Refusal, ...]:
     """The places where the file gives something of its own the name of a helper that it needs."""
     found = []
-    for node in ast.walk(module.tree):
+    for node in walk(module.tree):
         match node:
             case ast.FunctionDef(name=name) | ast.ClassDef(name=name) if name not in module.helpers:
                 pass

@@ -23,7 +23,7 @@ def name(text: str) -> ast.Name:
 def stored(target: ast.expr) -> ast.expr:
     """A copy of an expression as a target of an assignment."""
     made = copied(target)
-    for node in ast.walk(made):
+    for node in walk(made):
         if isinstance(node, ast.Subscript | ast.Attribute):
             node.ctx = ast.Load()
     for node in leaves(made):
@@ -85,16 +85,14 @@ def filled(template: str, values: Mapping[str, ast.expr]) -> ast.expr:
 def substituted(node: ast.expr, values: Mapping[str, ast.expr]) -> ast.expr:
     """A copy of an expression with names replaced, except those that it binds itself."""
     made = copied(node)
-    bound = {
-        each.id for each in ast.walk(made) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
-    }
+    bound = {each.id for each in walk(made) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
     return _replaced(made, {key: value for key, value in values.items() if key not in bound})
 
 
 def _replaced(node: ast.expr, values: Mapping[str, ast.expr]) -> ast.expr:
     if isinstance(node, ast.Name):
         return copied(values[node.id]) if node.id in values else node
-    for parent in list(ast.walk(node)):
+    for parent in list(walk(node)):
         for field, old in ast.iter_fields(parent):
             if isinstance(old, ast.Name) and old.id in values:
                 setattr(parent, field, copied(values[old.id]))
@@ -112,11 +110,41 @@ def template_names(template: str) -> frozenset[str]:
     return frozenset(names_read(_parsed(template)))
 
 
+def walk(node: ast.AST) -> list[ast.AST]:
+    """What `ast.walk` gives, in its order, but for contexts and operators: these are two nodes in five."""
+    found = [node]
+    for each in found:
+        found += children(each)
+    return found
+
+
+def children(node: ast.AST) -> list[ast.AST]:
+    """The nodes right below a node, but for contexts and operators."""
+    found: list[ast.AST] = []
+    for field in _inside(type(node)):
+        value = getattr(node, field, None)
+        if type(value) is list:
+            found += [part for part in value if isinstance(part, ast.AST)]
+        elif isinstance(value, ast.AST):
+            found.append(value)
+    return found
+
+
+def _inside(kind: type[ast.AST]) -> tuple[str, ...]:
+    """The fields of a class of nodes in which `children` are."""
+    found = _FIELDS.get(kind)
+    if found is None:
+        no_nodes = ("ctx", "op", "ops", "attr", "arg", "kind", "name", "names", "type_comment", "simple")
+        found = _FIELDS[kind] = tuple(each for each in kind._fields if each not in no_nodes)
+    return found
+
+
+_FIELDS: dict[type[ast.AST], tuple[str, ...]] = {}
+
+
 def names_read(node: ast.AST) -> set[str]:
     """All names that are read anywhere in a node."""
-    return {
-        each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)
-    }
+    return {each.id for each in walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)}
 
 
 def names_bound(nodes: Iterable[ast.AST]) -> set[str]:
@@ -132,7 +160,7 @@ def names_bound(nodes: Iterable[ast.AST]) -> set[str]:
             continue
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             found.add(node.id)
-        waiting.extend(ast.iter_child_nodes(node))
+        waiting.extend(children(node))
     return found
 
 
@@ -154,7 +182,7 @@ def counted(statements: Iterable[ast.AST]) -> tuple[Counter[str], Counter[str]]:
     loads: Counter[str] = Counter()
     stores: Counter[str] = Counter()
     for statement in statements:
-        for node in ast.walk(statement):
+        for node in walk(statement):
             if isinstance(node, ast.Name):
                 (stores if isinstance(node.ctx, ast.Store) else loads)[node.id] += 1
             elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
@@ -272,7 +300,7 @@ def added(target: str | ast.expr, value: ast.expr, sign: bool = True) -> ast.stm
 def statement(text: str, **values: ast.expr) -> ast.stmt:
     """A statement written out, names replaced."""
     node = ast.parse(text).body[0]
-    for parent in ast.walk(node):
+    for parent in walk(node):
         for field, old in ast.iter_fields(parent):
             if isinstance(old, ast.Name) and old.id in values:
                 new = values[old.id]

@@ -118,7 +118,7 @@ class Values(Writer):
     def plain(self, expr: ast.expr) -> ast.expr:
         """An expression without tangent: functions inside give a tangent too, which is left."""
         new: dict[int, ast.expr] = {}
-        for each in ast.walk(expr):
+        for each in terms.walk(expr):
             if isinstance(each, ast.Call) and isinstance(each.func, ast.Name):
                 owner = self.function.owner(each.func.id)
                 if owner is not None and owner.kind(each.func.id).has("function"):

@@ -230,7 +230,7 @@ class Expander:
         """Whether a loop's body may change what the loop goes through."""
         sharing = self.function.whole.sharing(self.function)
         given = terms.names_read(node.iter) & (sharing.changed if sharing else set())
-        for each in (part for line in node.body for part in ast.walk(line)) if given else ():
+        for each in (part for line in node.body for part in terms.walk(line)) if given else ():
             if isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Store) and root_of(each) in given:
                 return True
             if isinstance(each, ast.Call) and terms.names_read(each) & given:
@@ -398,11 +398,11 @@ class Expander:
 
     def _elsewhere(self, node: ast.expr) -> set[str]:
         """The names that the function uses outside a comprehension."""
-        inside = {id(each) for each in ast.walk(node)}
+        inside = {id(each) for each in terms.walk(node)}
         found = {
             each.id
             for statement in self.function.body
-            for each in ast.walk(statement)
+            for each in terms.walk(statement)
             if isinstance(each, ast.Name) and id(each) not in inside
         }
         found |= self.looped | set(self.function.params)
@@ -420,7 +420,7 @@ def _is_view(node: ast.expr) -> bool:
 def _asked(index: ast.expr) -> set[str]:
     """The variables whose elements an index asks for: not those whose length it reads."""
     found = terms.names_read(index)
-    for each in ast.walk(index):
+    for each in terms.walk(index):
         if isinstance(each, ast.Call) and isinstance(each.func, ast.Name) and each.func.id == "len":
             found -= terms.names_read(each)
         elif isinstance(each, ast.Attribute):
@@ -437,9 +437,24 @@ def _asking(shared: Shared) -> ast.stmt:
     return ast.Assert(terms.copied(shared.unless), ast.Constant(f"{names}, which is changed"))
 
 
+class _Renaming(ast.NodeTransformer):
+    """Puts expressions in the place of variables."""
+
+    def __init__(self, names: Mapping[str, ast.expr]) -> None:
+        self.names = names
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        """A name of what it stands for now; where it is assigned, only another name can be."""
+        new = self.names.get(node.id, node)
+        if isinstance(node.ctx, ast.Store):
+            return terms.stored(new) if isinstance(new, ast.Name) else node
+        return terms.copied(new)
+
+
 def _renamed(node: ast.expr, names: Mapping[str, ast.expr]) -> ast.expr:
-    found = [each for each in ast.walk(node) if isinstance(each, ast.Name) and each.id in names]
-    return terms.rebuilt(node, {id(each): names[each.id] for each in found})
+    made = _Renaming(names).visit(terms.copied(node))
+    assert isinstance(made, ast.expr)
+    return made
 
 
 def _with_value(node: ast.stmt, value: ast.expr) -> ast.stmt:

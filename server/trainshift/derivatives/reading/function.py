@@ -13,7 +13,7 @@ from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.module import Module
 from trainshift.derivatives.reading.normal import OneExit
 from trainshift.derivatives.tables import table
-from trainshift.derivatives.terms import names_bound
+from trainshift.derivatives.terms import children, names_bound, walk
 
 Rows = Mapping[str, table.Row]
 # Methods of containers that change it.
@@ -225,7 +225,7 @@ class Function:
         if self.parent is None:
             return []
         places: dict[str, tuple[int, int]] = {}
-        for each in ast.walk(self.node):
+        for each in walk(self.node):
             if isinstance(each, ast.Name) and each.id not in self.local and self.owner(each.id):
                 place = (getattr(each, "lineno", 0), getattr(each, "col_offset", 0))
                 places[each.id] = min(place, places.get(each.id, place))
@@ -236,7 +236,7 @@ class Function:
 def _identifiers(node: ast.AST) -> set[str]:
     """All names in a function."""
     found: set[str] = set()
-    for each in ast.walk(node):
+    for each in walk(node):
         match each:
             case ast.Name(name) | ast.arg(name) | ast.FunctionDef(name=name):
                 found.add(name)
@@ -250,7 +250,7 @@ def own_nodes(statements: Iterable[ast.stmt]) -> Iterator[ast.AST]:
         node = waiting.pop()
         yield node
         if not isinstance(node, ast.FunctionDef | ast.Lambda):
-            waiting.extend(ast.iter_child_nodes(node))
+            waiting.extend(children(node))
 
 
 def root_of(node: ast.expr) -> str | None:

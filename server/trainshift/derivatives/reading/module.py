@@ -15,6 +15,7 @@ from trainshift.derivatives.result import NotFound
 from trainshift.derivatives.tables.helpers import helper_of
 from trainshift.derivatives.tables.table_helpers import CONSTANTS
 from trainshift.derivatives.tables.table_helpers import ROWS as OF_HELPERS
+from trainshift.derivatives.terms import walk
 
 MADE = "# Made by trainshift differentiate "
 
@@ -43,7 +44,7 @@ class Module:
             name: each for name, each in self.all_functions.items() if self.helpers.get(name) not in known
         }
         self.imports: dict[str, str] = {}
-        for node in ast.walk(self.tree):
+        for node in walk(self.tree):
             if isinstance(node, ast.Import):
                 for each in node.names:
                     full = each.name if each.asname else each.name.partition(".")[0]
@@ -51,7 +52,7 @@ class Module:
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 for each in node.names:
                     self.imports[each.asname or each.name] = f"{node.module}.{each.name}"
-        for node in ast.walk(self.tree):
+        for node in walk(self.tree):
             if isinstance(node, ast.stmt) and not isinstance(node, ast.FunctionDef):
                 node.as_is = True  # type: ignore[attr-defined]
 
@@ -78,7 +79,7 @@ class Module:
         found.update(self.imports, dir(builtins))
         for statement in self.tree.body:
             if not isinstance(statement, ast.FunctionDef | ast.ClassDef):
-                found.update(each.id for each in ast.walk(statement) if isinstance(each, ast.Name))
+                found.update(each.id for each in walk(statement) if isinstance(each, ast.Name))
         return found
 
     def function(self, name: str) -> ast.FunctionDef:

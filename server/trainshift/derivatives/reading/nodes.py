@@ -211,7 +211,7 @@ class Nodes:
         }
         assigned: dict[str, list[ast.expr | None]] = {}
         for statement in self.function.body:
-            for node in ast.walk(statement):
+            for node in terms.walk(statement):
                 match node:
                     case ast.Assign(targets=[ast.Name(name)]):
                         assigned.setdefault(name, []).append(node.value)
@@ -223,7 +223,7 @@ class Nodes:
                         assigned.setdefault(name, [])
         counts: dict[str, int] = {}
         for statement in self.function.body:
-            for node in ast.walk(statement):
+            for node in terms.walk(statement):
                 if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                     counts[node.id] = counts.get(node.id, 0) + 1
         self._known = annotated | {
@@ -310,7 +310,7 @@ def literal_power(exponent: float) -> table.Row:
 
 def cheap(expr: ast.expr) -> bool:
     """Whether an expression may be worked out again: names, literals, arithmetic and elements."""
-    for each in ast.walk(expr):
+    for each in terms.walk(expr):
         if isinstance(each, ast.Call):
             if not (isinstance(each.func, ast.Name) and each.func.id in CHEAP):
                 return False

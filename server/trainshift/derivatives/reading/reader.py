@@ -110,7 +110,7 @@ class Reader(KindReader):
             self._use(node)
 
     def _tested(self, test: ast.expr) -> None:
-        for node in ast.walk(test):
+        for node in terms.walk(test):
             if isinstance(node, ast.Compare) and isinstance(node.left, ast.Name):
                 if any(isinstance(each, ast.Constant) and each.value is None for each in node.comparators):
                     self.function.kind(node.left.id).tell("optional")
@@ -173,7 +173,7 @@ class Reader(KindReader):
         kind = self.kind(source)
         if kind.has("list", "tuple", "array", "dict") or not isinstance(target, ast.Name):
             return
-        for each in (part for node in body for part in ast.walk(node)):
+        for each in (part for node in body for part in terms.walk(node)):
             if isinstance(each, ast.Subscript) and isinstance(each.slice, ast.Name):
                 if each.slice.id == target.id and terms.same(terms.copied(each.value), terms.copied(source)):
                     kind.tell("dict", "box")
@@ -211,14 +211,14 @@ class Reader(KindReader):
 
     def _use(self, node: ast.expr) -> None:
         """What an expression reads is useful, since the expression is."""
-        for each in ast.walk(node):
+        for each in terms.walk(node):
             if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load):
                 owner = self.function.owner(each.id)
                 if owner is not None:
                     owner.useful.add(each.id)
                     if each.id in owner.nested:
                         inner = owner.nested[each.id]
-                        for free in ast.walk(inner.node):
+                        for free in terms.walk(inner.node):
                             if isinstance(free, ast.Name):
                                 holder = inner.owner(free.id)
                                 if holder is not None and holder is not inner:
@@ -295,7 +295,7 @@ class Reader(KindReader):
         """Whether a function has to be differentiated: it captures or is given what varies."""
         if inner.varied & set(inner.params) or inner.returns:
             return True
-        for each in ast.walk(inner.node):
+        for each in terms.walk(inner.node):
             if isinstance(each, ast.Name):
                 owner = inner.owner(each.id)
                 if owner is not None and owner is not inner and each.id in owner.varied:

@@ -174,7 +174,7 @@ class Sharing:
 
     def _calls(self, node: ast.stmt, pairs: Pairs) -> None:
         """What the calls in a statement change."""
-        for each in ast.walk(node):
+        for each in terms.walk(node):
             if not isinstance(each, ast.Call):
                 continue
             if isinstance(each.func, ast.Attribute):
@@ -206,11 +206,16 @@ class Sharing:
             kind = self.reader.kind(parts[0])
             kind = kind if call.func.attr in ("extend", "update") else kind.element()
             doubled = self.twice.stored(node, root, parts[-1], pairs, kind)
+        unless: ast.expr | None = None
+        last = parts[-1]
+        if root is not None and isinstance(last, ast.Name) and self.whole.reverse:
+            # In forward mode the tangents share what the values share.
+            unless = None if self.reader.kind(last).has("array", "box", *CONTAINERS) else _number(last)
         named = [self.sources(each) for each in parts]
         for place, some in enumerate(named):
             for other in named[place + 1 :]:
                 for name in some:
-                    pairs = self._with(pairs, node, name, other, None, True)
+                    pairs = self._with(pairs, node, name, other, unless, True)
         return pairs if root is None else self._doubled(pairs, node, root, doubled)
 
     # Changes.

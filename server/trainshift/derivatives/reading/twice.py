@@ -119,7 +119,7 @@ def _moves(statements: Sequence[ast.stmt]) -> set[int]:
     """The stores that move elements: each puts one where another one was just taken from."""
     found: set[int] = set()
     for node in statements:
-        for each in ast.walk(node):
+        for each in terms.walk(node):
             for field in ("body", "orelse"):
                 inner = getattr(each, field, None)
                 if isinstance(inner, list):

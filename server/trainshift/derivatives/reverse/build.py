@@ -101,7 +101,7 @@ class Build(Analysis):
             node
             for each in (function, *self.inside(function))
             for part in each.body
-            for node in ast.walk(part)
+            for node in terms.walk(part)
         ]
         alone = {id(node.value) for node in nodes if isinstance(node, ast.Assign | ast.Expr)}
         for node in nodes:
@@ -378,7 +378,7 @@ def _reads(way: Ways) -> tuple[set[str], set[str]]:
     inside: set[str] = set()
     waiting: list[ast.AST] = [*way.out, way.bars_back]  # type: ignore[attr-defined]
     for each in way.forward:
-        for inner in ast.walk(each):
+        for inner in terms.walk(each):
             if isinstance(inner, ast.FunctionDef) and inner.name.startswith("pullback"):
                 waiting.extend(inner.body)
     while waiting:
@@ -408,7 +408,7 @@ def _reads(way: Ways) -> tuple[set[str], set[str]]:
             reads |= terms.names_read(node.value)
             waiting.append(node.slice)
             continue
-        waiting.extend(ast.iter_child_nodes(node))
+        waiting.extend(terms.children(node))
     return reads, inside
 
 

@@ -114,7 +114,7 @@ class Pull(Writer):
         """An expression without derivative: functions inside stand for themselves no more, but have a
         pullback."""
         new: dict[int, ast.expr] = {}
-        for each in ast.walk(expr):
+        for each in terms.walk(expr):
             if isinstance(each, ast.Call) and isinstance(each.func, ast.Name):
                 if self.turned(each.func.id):
                     call = ast.Call(self.plain(each.func), [self.plain(a) for a in each.args], each.keywords)
@@ -445,4 +445,4 @@ def as_value(index: ast.expr) -> ast.expr:
 
 
 def _count(template: str) -> int:
-    return sum(isinstance(each, ast.Name) and each.id == "d" for each in ast.walk(ast.parse(template)))
+    return sum(isinstance(each, ast.Name) and each.id == "d" for each in terms.walk(ast.parse(template)))

@@ -72,7 +72,7 @@ class Ways(Changes):
         """Whether the way back may ask the same: nothing that the test reads is assigned in the branches."""
         read = terms.names_read(node.test)
         changed = frozenset[str]().union(*map(terms.bound_in, [*node.body, *node.orelse]))
-        for each in ast.walk(node.test):
+        for each in terms.walk(node.test):
             if isinstance(each, ast.Call) and not (isinstance(each.func, ast.Name) and each.func.id in AGAIN):
                 return False
         return not read & changed and not any(
@@ -327,7 +327,7 @@ def _ranged(source: ast.expr) -> bool:
 
 def _plain_source(source: ast.expr) -> bool:
     """Whether a loop's sequence may be asked for again: names, elements, and views of them."""
-    for each in ast.walk(source):
+    for each in terms.walk(source):
         if isinstance(each, ast.Call):
             known = ("range", "enumerate", "zip", "reversed", "list", "tuple", "len")
             if isinstance(each.func, ast.Name) and each.func.id in known:
