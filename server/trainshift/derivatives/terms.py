@@ -121,7 +121,7 @@ def walk(node: ast.AST) -> list[ast.AST]:
 def children(node: ast.AST) -> list[ast.AST]:
     """The nodes right below a node, but for contexts and operators."""
     found: list[ast.AST] = []
-    for field in _inside(type(node)):
+    for field in _inside(kind_of(node)):
         value = getattr(node, field, None)
         if type(value) is list:
             found += [part for part in value if isinstance(part, ast.AST)]
