@@ -123,7 +123,7 @@ def children(node: ast.AST) -> list[ast.AST]:
     found: list[ast.AST] = []
     for field in _inside(kind_of(node)):
         value = getattr(node, field, None)
-        if type(value) is list:
+        if isinstance(value, list):
             found += [part for part in value if isinstance(part, ast.AST)]
         elif isinstance(value, ast.AST):
             found.append(value)
