@@ -62,3 +62,20 @@ def test_all_that_has_no_derivative_is_told_at_once() -> None:
         (5, "no derivative of math.gamma is known"),
         (5, "a set cannot be differentiated: it has no order"),
     ]
+
+
+@pytest.mark.parametrize(
+    "made", ["np.array([x, 2.0 * x], dtype=object)", "np.asarray(x, complex)", "np.full(2, x, np.complex64)"]
+)
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_arrays_of_other_things_than_real_numbers_are_refused(made: str, mode: Mode) -> None:
+    found = derive(
+        f"import numpy as np\n\n\ndef f(x):\n    a = {made}\n    return np.sum(a * a)\n", "f", mode
+    )
+    assert isinstance(found, Refused)
+    assert (5, True) in [(each.line, "no array of real numbers" in each.message) for each in found.refusals]
+
+
+def test_a_type_that_is_asked_for_makes_no_array() -> None:
+    text = "def f(x):\n    if isinstance(x, complex):\n        return x\n    return x * 3.0\n"
+    assert isinstance(derive(text, "f"), Derived)

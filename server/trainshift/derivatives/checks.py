@@ -31,6 +31,13 @@ _STATEMENTS: dict[type[ast.AST], str] = {
     ast.NamedExpr: ":= cannot be differentiated: assign on a line of its own",
 }
 _ASSIGNING = frozenset(("assign", "assign_add", "assign_sub"))
+# What the elements of an array are that are no real numbers.
+_NO_NUMBERS = frozenset(
+    {
+        "builtins.complex", "builtins.object", "numpy.cdouble", "numpy.complex128", "numpy.complex64",
+        "numpy.csingle", "numpy.object_", "tensorflow.complex128", "tensorflow.complex64",
+    }
+)  # fmt: skip
 
 
 class Checks:
@@ -155,6 +162,11 @@ class Checks:
             and (function.owner(node.func.id) or node.func.id in module.functions)
         ) or not isinstance(node.func, ast.Name | ast.Attribute):
             return
+        for given in (*node.args, *(each.value for each in node.keywords)):
+            made = (module.dotted(node.func) or "numpy").startswith(("numpy", "tensorflow"))
+            if made and module.dotted(given) in _NO_NUMBERS:
+                text = ast.unparse(node.func)
+                self.refuse(node, f"{text} makes no array of real numbers: {ast.unparse(given)}")
         if not reader.value(node):
             return
         dotted = module.dotted(node.func)
