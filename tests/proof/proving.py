@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,11 @@ from trainshift.proving.launch import Launch, Started
 from trainshift.proving.project import Project
 from trainshift.proving.prove import MARK, Request, prove
 
-HERE = Interpreter(sys.executable, (3, 11, 0), version("tensorflow-cpu"), version("horovod"), True, True)
+
+@cache
+def here() -> Interpreter:
+    """The Python of the tests, which other tests may collect before it has Horovod."""
+    return Interpreter(sys.executable, (3, 11, 0), version("tensorflow-cpu"), version("horovod"), True, True)
 
 
 def proven(folder: Path, before: str, after: str | None = None, **options: Any) -> dict[str, Any]:
@@ -24,7 +29,7 @@ def proven(folder: Path, before: str, after: str | None = None, **options: Any) 
     one = Project(str(folder), str(folder), command)
     texts = {} if after is None else {"train.py": after.encode()}
     several = Project(str(folder), str(folder), command, texts)
-    return prove(Request(one, several, HERE, **options), lambda *_: None, begin)
+    return prove(Request(one, several, here(), **options), lambda *_: None, begin)
 
 
 def begin(launch: Launch, _: str) -> Started:

@@ -207,8 +207,7 @@ class DividedData:
         counts = self._program.fact(StepCounts)
         sites = {node.site for node in nodes} | {getattr(pipeline.iteration.fit, "site", None)}
         own = [each for each in (*counts.taken, *counts.given) if each.site in sites]
-        divided = self._program.fact(Horovod).divided
-        if any(stays(each.node) or divided(each.node, each.site.scope, each.site.statement) for each in own):
+        if any(stays(each.node) for each in own):
             return False
         return all(map(self._knowledge.is_alike, nodes))
 
