@@ -54,7 +54,7 @@ export const suites: UiSuite[] = [
         const rows = workbench.page.locator(".settings-editor .settings-count-widget");
         await until("settings are counted", async () => /\d+ Settings Found/.test(await rows.innerText()));
         await workbench.screenshot("settings");
-        assert.match(await rows.innerText(), /^22 /);
+        assert.match(await rows.innerText(), /^24 /);
       });
 
       it("has a page among the extensions", async () => {
