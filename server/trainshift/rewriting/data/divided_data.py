@@ -209,6 +209,9 @@ class DividedData:
         own = [each for each in (*counts.taken, *counts.given) if each.site in sites]
         if any(stays(each.node) for each in own):
             return False
+        # HV16 leaves the seed of an order that is split as it is, whatever is chosen.
+        if any(node.operation == "skip" for node in nodes) and any(map(self._knowledge.draws, nodes)):
+            return False
         return all(map(self._knowledge.is_alike, nodes))
 
     def _counts_steps(self, pipeline: _Pipeline) -> bool:
