@@ -144,12 +144,13 @@ class ParsedFiles:
 
     def is_used_beside(self, path: str, module: str) -> bool:
         """Whether a file that may import the one at `path`, from however far, imports a module as well."""
-        waiting = [path]
+        waiting, seen = [path], {path}
         for each in waiting:
             for other in self.naming(each):
                 if module in self._imported_words(other):
                     return True
-                if other not in waiting:
+                if other not in seen:
+                    seen.add(other)
                     waiting.append(other)
         return False
 

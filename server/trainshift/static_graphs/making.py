@@ -14,7 +14,7 @@ from trainshift.core.text.facts import Scope
 from trainshift.static_graphs.codes import STATIC_CODES
 from trainshift.static_graphs.judging import name_of_paddle
 from trainshift.static_graphs.reading.entries import TO_STATIC, is_excluded, is_layer, no_place
-from trainshift.static_graphs.reading.function import StaticFunction
+from trainshift.static_graphs.reading.function import StaticFunction, title_of
 from trainshift.static_graphs.reading.kinds import NUMBER, Dim, Size, Tensor
 from trainshift.static_graphs.reading.reading import Reading
 
@@ -79,9 +79,9 @@ def named(script: Script, name: str) -> Scope | None:
     """The function of a name: ``f``, ``Net.forward``, or ``Net`` for the `forward` of a layer."""
     for scope in script.scopes:
         if scope.kind in ("function", "class") and isinstance(scope.node, ast.stmt):
-            owner = scope.owner()
-            title = f"{owner.name}.{scope.name}" if owner is not None else scope.name
-            if name in (scope.name, title) and (scope.kind == "function" or is_layer(script, scope)):
+            if name in (scope.name, title_of(scope)) and (
+                scope.kind == "function" or is_layer(script, scope)
+            ):
                 return _function_of(script, scope)
     return None
 
@@ -97,8 +97,7 @@ def make_static(program: Program, function: Scope, read: Callable[[str], Program
     """Make a function of a program's file static; `read` gives the program of another text of this file."""
     script = program.script
     made = Made(script.code.source.text)
-    owner = function.owner()
-    made.function = f"{owner.name}.{function.name}" if owner is not None else function.name
+    made.function = title_of(function)
     made.offset = script.span(function.node or ast.Pass(), function.parent or function).start
     if any(each.function is function and not each.is_saved for each in program.fact(Reading).entries):
         return made
@@ -274,8 +273,7 @@ def _given(function: Scope, plain: Program) -> list[Tensor]:
 
 def _same(function: Scope, program: Program) -> StaticFunction | None:
     """The function as another text of its file has it."""
-    owner = function.owner()
-    title = f"{owner.name}.{function.name}" if owner is not None else function.name
+    title = title_of(function)
     return next((each for each in program.fact(Reading).functions if each.title == title), None)
 
 

@@ -76,6 +76,18 @@ class Wanted:
         """Whether a kind was asked for by a name that is no other action's."""
         return self.only is not None and self.wants(kind) and "" not in self.only
 
+    def data(self, do: str, paper: Paper, span: Span | None = None, code: str = "") -> dict[str, Any]:
+        """What an action says of itself, by which its edit is worked out; of the stretch, if of no `span`."""
+        span = span or self.span
+        return {
+            "do": do,
+            "uri": self.part.uri,
+            "version": paper.version,
+            "round": self.round,
+            "span": [span.start, span.end],
+            "code": code,
+        }
+
 
 def menu(state: State, wanted: Wanted, client: Client) -> list[types.CodeAction]:
     """The actions for a place: first what makes it distributed, then what mends it, last what silences it."""
@@ -211,14 +223,7 @@ def _action(
 ) -> types.CodeAction:
     """An action whose edit is still to be worked out, from what `data` says."""
     span = wanted.span if diagnostic is None else place_of(state.paper, diagnostic)
-    data: dict[str, Any] = {
-        "do": do,
-        "uri": wanted.part.uri,
-        "version": state.paper.version,
-        "round": wanted.round,
-        "span": [span.start, span.end],
-        "code": diagnostic.code if diagnostic else "",
-    }
+    data = wanted.data(do, state.paper, span, diagnostic.code if diagnostic else "")
     action = types.CodeAction(_titled(title), kind=kind, data=data)
     if diagnostic is not None:
         action.diagnostics = [_shown(state, diagnostic)]

@@ -173,15 +173,8 @@ class Derivatives:
                 return None
             action.disabled = types.CodeActionDisabled(reason)
         else:
-            action.data = {
-                "do": DO,
-                "uri": wanted.part.uri,
-                "version": paper.version,
-                "round": wanted.round,
-                "span": [wanted.span.start, wanted.span.end],
-                "code": "",
-                "wish": [wish.function, wish.mode, wish.wrt, wish.name],
-            }
+            said = [wish.function, wish.mode, wish.wrt, wish.name]
+            action.data = {**wanted.data(DO, paper), "wish": said}
         return action
 
     # What is behind it

@@ -225,15 +225,7 @@ class Answers:
             told = {**NOTHING, "reason": _CHANGED}
         except (TypeError, ValueError, KeyError) as error:
             raise JsonRpcInvalidParams(message=f"this cannot be differentiated: {error}") from None
-        edit = told["edit"]
-        if given.get("apply", True) is False:
-            return told
-        if edit is None or not self._session.client.applies_edits:
-            reason = told["reason"] or _NO_EDITS
-            self._say(types.MessageType.Warning, f"Not differentiated: {reason}")
-            return {**told, "edit": None, "reason": reason}
-        problem = await self._apply(edit, "Differentiate")
-        return {**told, "edit": None, "applied": not problem, "reason": problem}
+        return await self._carried_out(told, given, "Differentiate", "differentiated")
 
     async def expand_static(self, *arguments: Any) -> dict[str, Any]:
         """The command that expands static functions: an object with its `uri`, and `function` or `position`.
@@ -263,6 +255,12 @@ class Answers:
             told = {**NOTHING, "reason": _CHANGED}
         except (TypeError, ValueError, KeyError) as error:
             raise JsonRpcInvalidParams(message=f"this cannot be {done}: {error}") from None
+        return await self._carried_out(told, given, label, done)
+
+    async def _carried_out(
+        self, told: dict[str, Any], given: dict[str, Any], label: str, done: str
+    ) -> dict[str, Any]:
+        """What a command answers once its edit is applied, or told alone where `apply` is false."""
         if given.get("apply", True) is False:
             return told
         edit = told["edit"]

@@ -30,7 +30,7 @@ from trainshift.static_graphs.expanding.door import Expansion, expand
 from trainshift.static_graphs.expanding.rules import RULES
 from trainshift.static_graphs.expanding.shown import Told, headers, told_at
 from trainshift.static_graphs.making import Made, make_static, makeable, named
-from trainshift.static_graphs.reading.function import Mode
+from trainshift.static_graphs.reading.function import Mode, title_of
 from trainshift.static_graphs.reading.reading import Reading
 
 log = logging.getLogger(__name__)
@@ -115,8 +115,8 @@ class _Reading:
             owner = function.owner()
             is_forward = owner is not None and function.name == "forward"
             if is_forward or owner is None:
-                title = f"{owner.name}.{function.name}" if owner is not None else function.name
-                found.append((f"Make static: {function.name}", MAKE_STATIC, Wish("make", title)))
+                wish = Wish("make", title_of(function))
+                found.append((f"Make static: {function.name}", MAKE_STATIC, wish))
         return found
 
     def edits(self, wish: Wish) -> list[Edit]:
@@ -224,15 +224,7 @@ class Statics:
             return action
         if wish.what == "make" and wish in reading.reasons:
             action.title = f"Trainshift: {reading.made(wish).title}"
-        action.data = {
-            "do": STATIC,
-            "uri": wanted.part.uri,
-            "version": paper.version,
-            "round": wanted.round,
-            "span": [wanted.span.start, wanted.span.end],
-            "code": "",
-            "wish": list(wish),
-        }
+        action.data = {**wanted.data(STATIC, paper), "wish": list(wish)}
         return action
 
     # What is behind it
@@ -273,8 +265,7 @@ class Statics:
         program = reading.facts()
         if line is not None and program is not None:
             found = makeable(program.script, line)
-            owner = found.owner() if found is not None else None
-            function = f"{owner.name}.{found.name}" if found and owner else found.name if found else ""
+            function = title_of(found) if found is not None else ""
         if program is None or (not function and what == "make"):
             reason = "the text is not Python" if program is None else "there is no function at this place"
             return {**NOTHING, "reason": reason}

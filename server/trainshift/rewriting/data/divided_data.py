@@ -196,8 +196,13 @@ class DividedData:
     @cached_property
     def _settled(self) -> list[LoopData]:
         """The loops of which the steps are divided, and whose ranks have orders of their own."""
-        found = [each for each in self._read if self._counts_steps(each) and not self._is_alike(each)]
-        return [LoopData(each.iteration, How.STEPS) for each in found]
+        stepped = [each for each in self._read if each.iteration in self._stepped]
+        return [LoopData(each.iteration, How.STEPS) for each in stepped if not self._is_alike(each)]
+
+    @cached_property
+    def _stepped(self) -> set[Iteration]:
+        """The loops over datasets whose number of steps is divided."""
+        return {each.iteration for each in self._read if self._counts_steps(each)}
 
     def _is_alike(self, pipeline: _Pipeline) -> bool:
         """Whether all ranks would begin with the same part of the data, if only their steps were divided."""
@@ -236,9 +241,8 @@ class DividedData:
     @cached_property
     def _divided(self) -> list[LoopData]:
         """The other loops, each with its steps if these are divided too."""
-        stepped = {each.iteration for each in self._read if self._counts_steps(each)}
         return [
-            replace(each, how=How.STEPS, is_alike=True) if each.iteration in stepped else each
+            replace(each, how=How.STEPS, is_alike=True) if each.iteration in self._stepped else each
             for each in self._cuts
         ]
 
@@ -267,7 +271,7 @@ class DividedData:
         allowed = {id(node.at.node) for node in nodes}
         found = []
         for each in pipelines:
-            cutting = _Cutting(self._program, allowed, self._counts_steps(each))
+            cutting = _Cutting(self._program, allowed, each.iteration in self._stepped)
             cut = cutting.of(each.root, batched=False, chained=False)
             if isinstance(cut, str):
                 found.append(LoopData(each.iteration, How.WHOLE, reason=cut))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 
+from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
 from trainshift.core.text.facts import arguments, hides_arguments
 from trainshift.rewriting.data.draws import Draw, Draws, Remedy
@@ -92,13 +93,11 @@ class Knowledge:
 
     def _is_drawn(self, node: Node) -> bool:
         """Whether each rank has a source of its own, or one in an order of its own."""
-        given = arguments(node.site.node) if node.is_source and node.site is not None else []
-        return bool(self._drawn_for(node)) or any(self._draws.choosing(node.at.part(each)) for each in given)
+        return bool(self._drawn_for(node)) or any(map(self._draws.choosing, _given(node)))
 
     def _drawn_for(self, node: Node) -> list[Draw]:
         """The draws of what the source of a dataset is made of."""
-        given = arguments(node.site.node) if node.is_source and node.site is not None else []
-        return [draw for each in given for draw in self._draws.behind(node.at.part(each))]
+        return [draw for each in _given(node) for draw in self._draws.behind(each)]
 
     def free_draws(self, node: Node) -> list[Draw]:
         """The draws of a node itself that all ranks must make alike, if it is to be divided behind them."""
@@ -154,6 +153,12 @@ class Knowledge:
     @property
     def _leaves_order_to_chance(self) -> bool:
         return any(True for name in _CHANCE for _ in self._program.script.attribute_bindings(name))
+
+
+def _given(node: Node) -> list[Occurrence]:
+    """What the source of a dataset is made of; nothing for what is no source."""
+    made = node.site.node if node.is_source and node.site is not None else None
+    return list(map(node.at.part, arguments(made))) if made is not None else []
 
 
 def unordered(draw: Draw) -> str:

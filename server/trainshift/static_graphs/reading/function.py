@@ -86,8 +86,7 @@ class StaticFunction:
     @property
     def title(self) -> str:
         """The function's name, with that of its class."""
-        owner = self.scope.owner()
-        return f"{owner.name}.{self.name}" if owner is not None else self.name
+        return title_of(self.scope)
 
     @cached_property
     def block(self) -> list[Statement]:
@@ -140,3 +139,9 @@ class StaticFunction:
                 found.append(each)
             below = each
         return found
+
+
+def title_of(function: Scope) -> str:
+    """A function's name, with that of its class; a lambda has none."""
+    owner, name = function.owner(), function.name or "lambda"
+    return f"{owner.name}.{name}" if owner is not None else name
