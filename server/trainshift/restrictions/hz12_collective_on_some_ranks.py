@@ -26,15 +26,15 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Verdict
 from trainshift.core.names.occurrence import Occurrence, of_call
-from trainshift.core.names.values import Instance
+from trainshift.core.names.values import Instance, UserInstance, Value
 from trainshift.core.program import Program
 from trainshift.core.ranks.branches import Branch, Branches
 from trainshift.core.ranks.collectives import Collectives
 from trainshift.core.ranks.dependence import RANK, Dependence
-from trainshift.core.ranks.list_members import members
+from trainshift.core.ranks.list_members import callbacks
 from trainshift.core.ranks.together import Together
 from trainshift.core.text.edit import Change, Edit
-from trainshift.core.text.facts import Scope, Statement, argument
+from trainshift.core.text.facts import Scope, Statement
 from trainshift.core.training.leaving import Leaving
 from trainshift.restrictions.facts.places import beside, hazard
 from trainshift.restrictions.restriction import Findings
@@ -132,21 +132,22 @@ def _callbacks(program: Program) -> Iterator[tuple[Occurrence, Branch]]:
     """The callbacks that all ranks need, where they enter a list on some ranks only."""
     branches = program.fact(Branches)
     for loop in program.fact(Together).loops:
-        site = loop.sites[0]
-        given = argument(site.node, 5 if site.name == "fit" else None, "callbacks")
-        if given is None:
-            continue
-        for element in members(program.script, given, site.scope, site.statement).elements:
+        for element in callbacks(program.script, loop.sites[0]):
             values = program.names.values(*element[:3])
-            if not any(isinstance(each, Instance) and each.cls.endswith(_SHARED) for each in values):
-                continue
-            if any(not (isinstance(each, Instance) and each.cls.startswith("horovod.")) for each in values):
+            if not values or not all(_waits(program, each) for each in values):
                 continue
             branch = branches.of(element)
             if branch is None and element.site is not None:
                 branch = branches.of_call(element.site)
             if branch is not None and not _lists_twin(program, branch, values):
                 yield element, branch
+
+
+def _waits(program: Program, value: Value) -> bool:
+    """Whether a callback waits for all ranks: one of Horovod's, or one of the script whose methods do."""
+    if isinstance(value, UserInstance):
+        return any(each.owner() is value.scope for each in program.fact(Collectives).functions)
+    return isinstance(value, Instance) and value.cls.startswith("horovod.") and value.cls.endswith(_SHARED)
 
 
 def _lists_twin(program: Program, branch: Branch, values: object) -> bool:

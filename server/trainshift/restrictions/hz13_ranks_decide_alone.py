@@ -35,7 +35,7 @@ from trainshift.core.ranks.averaging import Averaging
 from trainshift.core.ranks.branches import Branches
 from trainshift.core.ranks.collectives import Collectives
 from trainshift.core.ranks.dependence import COLLECTIVE, tests_around
-from trainshift.core.ranks.list_members import members
+from trainshift.core.ranks.list_members import callbacks
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.work.own_horovod import OwnHorovod
 from trainshift.core.ranks.work.trails import Trails
@@ -66,12 +66,9 @@ def check(program: Program) -> Findings:
 
 def _of_callbacks(program: Program, loop: Loop) -> Iterator[Finding]:
     site = loop.sites[0]
-    given = argument(site.node, 5 if site.name == "fit" else None, "callbacks")
-    if given is None:
-        return
     branches = program.fact(Branches)
     averaged = False
-    for element in members(program.script, given, site.scope, site.statement).elements:
+    for element in callbacks(program.script, site):
         found = program.names.values(*element[:3])
         values = [each for each in found if isinstance(each, Instance)]
         kinds = {each.cls.rpartition(".")[2] for each in values}

@@ -16,7 +16,7 @@ from trainshift.core.names.linked import LinkedScript
 from trainshift.core.names.memo import Memo
 from trainshift.core.names.occurrence import UNSEEN, Occurrence, Step, joined, unseen_in
 from trainshift.core.names.values import Class, Display, Module, UserInstance, Values
-from trainshift.core.text.facts import Binding, Scope, Site, alternatives, dotted
+from trainshift.core.text.facts import Binding, Scope, Site, alternatives, argument, dotted
 
 # A tuple, since this is asked very often: a union would be made anew each time.
 _NAMED = (ast.Name, ast.Attribute)
@@ -123,6 +123,21 @@ class StepsBack(Containers):
             assert isinstance(spread, ast.Starred)
             ways.append(self._spread(spread.value, index - starred, site))
         return _either([*ways, self.given_by_key(site, name)])
+
+    def given(self, site: Site, position: int | None, *names: str) -> tuple[Occurrence, ...]:
+        """What a call is given at a position or under one of some names, also by a dictionary after ``**``.
+
+        Where that cannot be seen, it is the dictionary itself, or the sequence after ``*``.
+        """
+        node = argument(site.node, position, *names)
+        if node is not None:
+            return (Occurrence(node, site.scope, site.statement),)
+        step = joined(self.given_by_key(site, name).step for name in names)
+        spread = [
+            each.value for each in site.node.args if isinstance(each, ast.Starred) and position is not None
+        ]
+        hidden = [Occurrence(each, site.scope, site.statement, site) for each in spread]
+        return (*step.sources, *step.within, *hidden)
 
     def given_by_key(self, site: Site, name: str) -> Handed:
         """What the ``**`` arguments of a call hand to the keyword `name`."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import Instance, Value
+from trainshift.core.names.values import Instance, UserInstance, Value
 from trainshift.core.program import Program
 from trainshift.core.ranks.flaws import Flaw, at, reaching
 from trainshift.core.ranks.work.own_horovod import OwnHorovod
@@ -163,6 +163,8 @@ class Beginning:
     def _words_of(self, of: Occurrence, depth: int = 0) -> frozenset[str]:
         """The words of variables, through names, pairs with gradients, and lists."""
         node = of.node
+        if depth and isinstance(node, ast.Call) and self._makes(of):
+            return frozenset()  # How an object is made does not tell it apart.
         own = _words(node)
         if depth > _DEEPEST:
             return own
@@ -172,11 +174,21 @@ class Beginning:
             return own | self._words_of(of.part(node.args[1]), depth + 1)
         if isinstance(node, ast.Call) and last_name(node.func) in ("list", "tuple") and node.args:
             return own | self._words_of(of.part(node.args[0]), depth + 1)
+        if isinstance(node, ast.Attribute) and node.attr in VARIABLE_LISTS:
+            return own | self._words_of(of.part(node.value), depth + 1)
         if isinstance(node, ast.Name):
             step = self._names.steps_back(of)
             sources = step.sources if step is not None else ()
             return own.union(*(self._words_of(each, depth + 1) for each in sources))
         return own
+
+    def _makes(self, of: Occurrence) -> bool:
+        """Whether a call makes an object, a library's or one of the script's own."""
+        values = self._names.values(*of[:3])
+        return any(
+            isinstance(each, Instance | UserInstance) and getattr(each, "node", None) is of.node
+            for each in values
+        )
 
     def _sets_weights(self, site: Site) -> bool:
         """Whether what a call broadcasts becomes the weights of something."""
@@ -191,7 +203,9 @@ class Beginning:
     def _trained(self) -> dict[Site, frozenset[str]]:
         """The words of what each step trains; of its optimizer where the models cannot be seen."""
         return {
-            step.site: frozenset().union(*map(_words, step.models or (step.receiver,)))
+            step.site: frozenset().union(
+                *(self._words_of(at(each, step.site)) for each in step.models or (step.receiver,))
+            )
             for step in self._program.fact(Steps).steps
         }
 

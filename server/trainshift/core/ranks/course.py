@@ -65,11 +65,10 @@ class Course:
                 yield from self._statement(each, script)
 
     def _call(self, site: Site) -> Iterator[Site]:
-        if not site.deferred or not isinstance(site.parent, ast.Lambda):
-            yield site
+        yield site
         functions = list(self._names.called_functions(site))
         for given in arguments(site.node):
-            if isinstance(given, ast.Name | ast.Attribute):
+            if isinstance(given, ast.Name | ast.Attribute | ast.Lambda):
                 values = self._names.site_values(given, site)
                 functions += [each.scope for each in values if isinstance(each, Function)]
         for function in (*functions, *started_mains(self._script, site)):
@@ -77,6 +76,8 @@ class Course:
                 continue
             self._entered.add(function)
             home = self._script.home(function)
+            for inner in self._of_lambdas.get(function, ()):
+                yield from self._call(inner)
             for statement in self._bodies.get(function, ()):
                 yield from self._statement(statement, home)
 
@@ -84,9 +85,20 @@ class Course:
     def _sites(self) -> dict[Statement, list[Site]]:
         found: dict[Statement, list[Site]] = {}
         for site in self._script.sites:
-            found.setdefault(site.statement, []).append(site)
+            if _lambda_of(site) is None:
+                found.setdefault(site.statement, []).append(site)
         for sites in found.values():
-            sites.sort(key=lambda each: (each.node.end_lineno or 0, each.node.end_col_offset or 0))
+            sites.sort(key=_end)
+        return found
+
+    @cached_property
+    def _of_lambdas(self) -> dict[Scope, list[Site]]:
+        """The calls in each lambda, which run where that is called."""
+        found: dict[Scope, list[Site]] = {}
+        for site in sorted(self._script.sites, key=_end):
+            function = _lambda_of(site)
+            if function is not None:
+                found.setdefault(function, []).append(site)
         return found
 
     @cached_property
@@ -117,6 +129,16 @@ def started_mains(script: Script, site: Site) -> Iterator[Scope]:
         for binding in script.scripts[0].module_bindings.get("main", ()):
             if binding.inner is not None and binding.kind == "function":
                 yield binding.inner
+
+
+def _lambda_of(site: Site) -> Scope | None:
+    """The lambda that a call stands in, if it does."""
+    function = site.scope.function() if site.deferred else None
+    return function if function is not None and isinstance(function.node, ast.Lambda) else None
+
+
+def _end(site: Site) -> tuple[int, int]:
+    return site.node.end_lineno or 0, site.node.end_col_offset or 0
 
 
 def _is_guard(statement: Statement) -> bool:

@@ -42,6 +42,12 @@ def members(script: Script, node: ast.expr, scope: Scope, statement: Statement |
     return reader.found
 
 
+def callbacks(script: Script, site: Site) -> list[Occurrence]:
+    """What the callbacks of a `fit` are, in their order."""
+    given = script.names.given(site, 5 if site.name == "fit" else None, "callbacks")
+    return [each for at in given for each in members(script, *at[:3]).elements]
+
+
 class _Reader:
     def __init__(self, script: Script) -> None:
         self._script = script

@@ -13,10 +13,10 @@ from trainshift.core.names.values import Function, Instance, Library, Literal, M
 from trainshift.core.program import Program
 from trainshift.core.ranks.branches import Branches
 from trainshift.core.ranks.dependence import Dependence
-from trainshift.core.ranks.list_members import members
+from trainshift.core.ranks.list_members import callbacks
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.work.trails import Trails
-from trainshift.core.text.facts import Site, argument, arguments, hides_arguments, last_name
+from trainshift.core.text.facts import Scope, Site, argument, arguments, last_name
 from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.steps import Steps
 from trainshift.core.training.what_trains import WhatTrains
@@ -48,6 +48,7 @@ class Writes:
         self._branches = program.fact(Branches)
         self._dependence = program.fact(Dependence)
         self._together = program.fact(Together)
+        self._in_training: dict[Scope, bool] = {}
 
     @cached_property
     def by_all(self) -> list[Occurrence]:
@@ -113,11 +114,7 @@ class Writes:
     def _callbacks(self) -> Iterator[Occurrence]:
         """The callbacks that only write, where they are made, of a `fit` that all ranks make."""
         for loop in self._together.loops:
-            site = loop.sites[0]
-            given = argument(site.node, 5 if site.name == "fit" else None, "callbacks")
-            if given is None:
-                continue
-            for element in members(self._script, given, site.scope, site.statement).elements:
+            for element in callbacks(self._script, loop.sites[0]):
                 if self._branches.of(element) is not None or self._on_some(element):
                     continue
                 for value in self._names.values(element.node, element.scope, element.statement):
@@ -190,24 +187,29 @@ class Writes:
         ):
             return True
         function = site.scope.function()
-        return function is not None and any(
-            function is each.site.scope.function() for each in self._program.fact(Steps).steps
-        )
+        if function is None:
+            return False
+        if any(function is each.site.scope.function() for each in self._program.fact(Steps).steps):
+            return True
+        if function not in self._in_training:
+            self._in_training[function] = False
+            callers = self._names.callers(function)[0]
+            self._in_training[function] = any(map(self._is_in_training, callers))
+        return self._in_training[function]
 
     def _bars(self) -> Iterator[Site]:
         for loop in self._together.loops:
             site = loop.sites[0]
-            if site.name not in ("fit", "fit_generator") or hides_arguments(site.node):
+            if site.name not in ("fit", "fit_generator"):
                 continue
-            given = argument(site.node, 4 if site.name == "fit" else None, "verbose")
-            if given is None or not self._is_quiet(given, site):
+            given = self._names.given(site, 4 if site.name == "fit" else None, "verbose")
+            if not given or not all(map(self._is_quiet, given)):
                 yield site
 
-    def _is_quiet(self, given: ast.expr, site: Site) -> bool:
-        if isinstance(given, ast.Constant):
-            return given.value == 0
-        at = Occurrence(given, site.scope, site.statement)
-        values = self._names.site_values(given, site)
+    def _is_quiet(self, at: Occurrence) -> bool:
+        if isinstance(at.node, ast.Constant):
+            return bool(at.node.value == 0)
+        values = self._names.values(*at[:3])
         if values and all(isinstance(each, Literal) and each.value == 0 for each in values):
             return True
         return self._dependence.on_rank(at) or any(isinstance(each, Unknown) for each in values)

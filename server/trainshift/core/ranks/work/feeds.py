@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
-from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.names.occurrence import Occurrence, leading_to
 from trainshift.core.names.values import Function, Unknown, UserInstance
 from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import RANK, SIZE, Dependence
@@ -84,8 +84,8 @@ class Feeds:
         feed = Feed(loop, site, loop.is_call and loop.pattern is Pattern.OPTIMIZER)
         around = list(self._around(site))
         if feed.is_fit:
-            given = (argument(site.node, position, name) for name, position in _GIVEN)
-            feed.data = [self._at(each, site) for each in given if each is not None and not _is_none(each)]
+            for name, data in _GIVEN:
+                self._add(feed.data, site, data, name)
             self._add(feed.steps, site, None, "steps_per_epoch", "samples_per_epoch")
             position = 3 if site.name == "fit" else None
             self._add(feed.epochs, site, position, "epochs", "nb_epoch")
@@ -146,9 +146,8 @@ class Feeds:
         return Occurrence(node, site.scope, site.statement)
 
     def _add(self, found: list[Occurrence], site: Site, position: int | None, *names: str) -> None:
-        given = argument(site.node, position, *names)
-        if given is not None and not _is_none(given):
-            found.append(self._at(given, site))
+        given = self._names.given(site, position, *names)
+        found += [each for each in given if not _is_none(each.node)]
 
     # Loops of the script's own
 
@@ -349,8 +348,8 @@ class Feeds:
         values = self._names.values(*data[:3])
         if self._names.may_be(values, *api.DATASET) or self._is_generator(data):
             return Order.SAME
-        shuffle = argument(feed.site.node, 7 if feed.site.name == "fit" else None, "shuffle")
-        if isinstance(shuffle, ast.Constant) and not shuffle.value:
+        shuffle = self._names.given(feed.site, 7 if feed.site.name == "fit" else None, "shuffle")
+        if any(isinstance(each.node, ast.Constant) and not each.node.value for each in shuffle):
             return Order.SAME
         if any(call.name in _READING for call in feed.calls):
             return Order.SAME
@@ -390,7 +389,16 @@ class Feeds:
 
     def keeps_global_batch(self, feed: Feed) -> bool:
         """Whether the batch of each rank is a part of one batch for all."""
-        return any(self._divides(at) for batch in feed.batches for at in self._trails.behind(batch))
+        return any(
+            self._divides(at) for batch in feed.batches for at in leading_to(batch, self._computed_from)
+        )
+
+    def _computed_from(self, at: Occurrence) -> Iterable[Occurrence]:
+        """What a number is computed from: not the code of objects that it is an attribute of."""
+        step = self._names.steps_back(at)
+        if step is not None:
+            return step.sources
+        return (at.part(part) for part in ast.iter_child_nodes(at.node) if isinstance(part, ast.expr))
 
     def _divides(self, at: Occurrence) -> bool:
         node = at.node
