@@ -26,8 +26,8 @@ that is drawn there is sent by rank 0; `train_test_split` gets a seed. A loop wh
 random, or ask for the next of an endless shuffled dataset, is given fewer turns.
 
 Evaluations, previews and statistics see all data. Where HV06 divides the steps, data that nothing shuffles,
-or that one seed shuffles alike on all ranks, are divided too: else the ranks would all take the first part.
-Where the length is not known, as for `from_generator` and `filter`, every rank goes through all data, and the
+or that one seed shuffles alike on all ranks, are divided too, and so is a generator that never ends: else the
+ranks would all take the first part. Where that cannot be done the report says so. Where the length is not known, as for `from_generator` and `filter`, every rank goes through all data, and the
 report says so. `divide-data = false`, or `--no-divide-data`, leaves all data whole.
 """
 
@@ -43,8 +43,8 @@ from trainshift.core.text.expressions import ITERATED, Frame, Level, handed_to, 
 from trainshift.core.text.facts import Statement, dotted
 from trainshift.core.text.source import one_line
 from trainshift.rewriting.data.divided_data import DividedData, Form, LoopData, Place
-from trainshift.rewriting.data.draws import Draw, Remedy
 from trainshift.rewriting.data.pace import ALL_TURNS, Pace
+from trainshift.rewriting.datasets.draws import Draw, Remedy
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.transforms.rule import Guard, Proposals, Transform
 

@@ -11,8 +11,8 @@ from trainshift.core.names.values import Display, Values
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Site, hides_arguments
 from trainshift.core.training.steps import is_plain
-from trainshift.rewriting.data.draws import Draw, Draws
-from trainshift.rewriting.data.knowledge import unordered
+from trainshift.rewriting.datasets.draws import Draw, Draws
+from trainshift.rewriting.datasets.knowledge import unordered
 from trainshift.rewriting.keras.fits import Fit
 
 _GIVEN = ("x", "y", "sample_weight")

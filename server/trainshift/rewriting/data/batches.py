@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Scope, Site, Statement, argument, last_name
-from trainshift.rewriting.data.draws import Draws
-from trainshift.rewriting.data.knowledge import Knowledge
-from trainshift.rewriting.data.pipelines import Pipelines
+from trainshift.rewriting.datasets.draws import Draws
+from trainshift.rewriting.datasets.knowledge import Knowledge
+from trainshift.rewriting.datasets.pipelines import Pipelines
 
 # Methods of data that hand out batches in an order of their own, which they draw.
 _HANDING_OUT = ("next_batch",)

@@ -15,18 +15,19 @@ from trainshift.core.lazy import cached_property
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.values import UNKNOWN
 from trainshift.core.program import Program
+from trainshift.core.ranks.work.seeds import Order
 from trainshift.core.text.facts import Site, Statement
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod
 from trainshift.rewriting.data.arrays import read_arrays
-from trainshift.rewriting.data.draws import Draw
 from trainshift.rewriting.data.index_loops import IndexLoop, read_index_loop
 from trainshift.rewriting.data.iterated import Iterated, Iteration
-from trainshift.rewriting.data.knowledge import Knowledge
-from trainshift.rewriting.data.operations import BATCHING, JOINING, PASSABLE, SHUFFLING
-from trainshift.rewriting.data.pipelines import Node, Pipelines
-from trainshift.rewriting.data.readers import Readers
 from trainshift.rewriting.data.step_counts import StepCounts, stays
+from trainshift.rewriting.datasets.draws import Draw
+from trainshift.rewriting.datasets.knowledge import Knowledge
+from trainshift.rewriting.datasets.operations import BATCHING, JOINING, PASSABLE, SHUFFLING
+from trainshift.rewriting.datasets.pipelines import Node, Pipelines
+from trainshift.rewriting.datasets.readers import Readers
 from trainshift.rewriting.keras.fits import Fit
 
 
@@ -86,7 +87,7 @@ class LoopData:
     """How the data of one training loop are divided, and where; else why they are not.
 
     `agreeing` are the calls that draw an order before the division, whose seed must be the same on all ranks.
-    `is_alike` tells that nothing gives the ranks orders of their own.
+    `is_alike` tells that it is seen that all ranks would begin with the same.
     """
 
     iteration: Iteration
@@ -117,11 +118,13 @@ class LoopData:
         if self.how is How.WHOLE:
             return f"every rank goes through all of {data}: {self.reason}"
         if self.how is How.STEPS and self.reason:
+            where = "and all of them" if self.is_alike else "perhaps all of them"
+            remedy = ", or shuffle" if ";" in self.reason else "; shuffle"
             return (
-                "each rank takes 1/hvd.size() of the steps, and all of them through the same part of "
-                f"{data}: {self.reason}; shuffle it without a seed"
+                f"each rank takes 1/hvd.size() of the steps, {where} through the same part of {data}: "
+                f"{self.reason}{remedy} it without a seed"
             )
-        if self.how is How.STEPS and self.is_alike:
+        if self.how is How.STEPS and self.places:
             return f"each rank takes 1/hvd.size() of the steps, through its own share of {data}"
         if self.how is How.STEPS:
             return f"each rank takes 1/hvd.size() of the steps, through {data} in an order of its own"
@@ -196,16 +199,16 @@ class DividedData:
     @cached_property
     def _settled(self) -> list[LoopData]:
         """The loops of which the steps are divided, and whose ranks have orders of their own."""
-        stepped = [each for each in self._read if each.iteration in self._stepped]
-        return [LoopData(each.iteration, How.STEPS) for each in stepped if not self._is_alike(each)]
+        found = [each for each in self._stepped.values() if not self._may_be_alike(each)]
+        return [LoopData(each.iteration, How.STEPS) for each in found]
 
     @cached_property
-    def _stepped(self) -> set[Iteration]:
+    def _stepped(self) -> dict[Iteration, _Pipeline]:
         """The loops over datasets whose number of steps is divided."""
-        return {each.iteration for each in self._read if self._counts_steps(each)}
+        return {each.iteration: each for each in self._read if self._counts_steps(each)}
 
-    def _is_alike(self, pipeline: _Pipeline) -> bool:
-        """Whether all ranks would begin with the same part of the data, if only their steps were divided."""
+    def _may_be_alike(self, pipeline: _Pipeline) -> bool:
+        """Whether all ranks may begin with the same part of the data, if only their steps are divided."""
         nodes = list(self._nodes(pipeline))
         if self._divides_epochs(pipeline.iteration) or any(node.is_share for node in nodes):
             return False
@@ -217,7 +220,7 @@ class DividedData:
         # HV16 leaves the seed of an order that is split as it is, whatever is chosen.
         if any(node.operation == "skip" for node in nodes) and any(map(self._knowledge.draws, nodes)):
             return False
-        return all(map(self._knowledge.is_alike, nodes))
+        return all(self._knowledge.likeness(node) is not Order.OWN for node in nodes)
 
     def _counts_steps(self, pipeline: _Pipeline) -> bool:
         """Whether a loop is given the number of its steps, which HV06 divides."""
@@ -242,9 +245,15 @@ class DividedData:
     def _divided(self) -> list[LoopData]:
         """The other loops, each with its steps if these are divided too."""
         return [
-            replace(each, how=How.STEPS, is_alike=True) if each.iteration in self._stepped else each
+            replace(each, how=How.STEPS, is_alike=self._is_alike(self._stepped[each.iteration]))
+            if each.iteration in self._stepped
+            else each
             for each in self._cuts
         ]
+
+    def _is_alike(self, pipeline: _Pipeline) -> bool:
+        """Whether it is seen that all ranks would begin with the same part of the data."""
+        return all(self._knowledge.likeness(node) is Order.SAME for node in self._nodes(pipeline))
 
     @cached_property
     def _cuts(self) -> list[LoopData]:
@@ -392,7 +401,7 @@ class _Cutting:
         deeper = self._deeper(node, batched)
         if isinstance(deeper, str):
             if any(map(self._is_divided, self._pipelines.upstream(node))):
-                return deeper or f"`{node.operation}` comes after `take`"
+                return deeper or self._knowledge.unordered(node) or f"`{node.operation}` comes after `take`"
             if not node.is_dataset and deeper:
                 return deeper
             return self._obstacle(node, batched) or [node]

@@ -15,9 +15,9 @@ from trainshift.core.text.expressions import does_more
 from trainshift.core.text.facts import Statement, expression_path, last_name
 from trainshift.core.training.effects import Effect, Effects
 from trainshift.rewriting.data.batches import draws_batches
-from trainshift.rewriting.data.draws import Draw, Draws
 from trainshift.rewriting.data.iterated import Iteration
-from trainshift.rewriting.data.knowledge import unordered
+from trainshift.rewriting.datasets.draws import Draw, Draws
+from trainshift.rewriting.datasets.knowledge import unordered
 
 _LISTS = frozenset({"numpy.array_split", "numpy.split"})
 _RANGE = "builtins.range"

@@ -13,8 +13,8 @@ from trainshift.core.names.values import Instance
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Binding, Scope, Site, argument, arguments
 from trainshift.core.training.horovod import Horovod
-from trainshift.rewriting.data.dry_runs import DryRuns
-from trainshift.rewriting.data.operations import METHODS, SOURCES, WRAPPERS
+from trainshift.rewriting.datasets.dry_runs import DryRuns
+from trainshift.rewriting.datasets.operations import METHODS, SOURCES, WRAPPERS
 
 
 @dataclass(eq=False, slots=True)

@@ -6,16 +6,28 @@ An answer is the obstacle, in words that follow "because"; it is empty where the
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
+from trainshift.core.ranks.work.seeds import Order
 from trainshift.core.text.facts import arguments, hides_arguments
-from trainshift.rewriting.data.draws import Draw, Draws, Remedy
-from trainshift.rewriting.data.operations import COUNTED, DRAWING, ENDLESS, SHUFFLING, UNCOUNTED
-from trainshift.rewriting.data.pipelines import Node
+from trainshift.rewriting.datasets.draws import Draw, Draws, Remedy
+from trainshift.rewriting.datasets.generators import Generators
+from trainshift.rewriting.datasets.operations import (
+    COUNTED,
+    DRAWING,
+    ENDLESS,
+    FILES,
+    MIXING,
+    SHUFFLING,
+    UNCOUNTED,
+)
+from trainshift.rewriting.datasets.pipelines import Node, Pipelines
 
 _TELL = "tell it with `.apply(tf.data.experimental.assert_cardinality(n))`"
 _COUNTS = "assert_cardinality"
+_FROM_GENERATOR = "from_generator"
 # How options allow the order of elements to be left to chance.
 _CHANCE = ("deterministic", "experimental_deterministic")
 
@@ -64,6 +76,8 @@ class Knowledge:
         """Whether a dataset comes to an end, as far as is seen."""
         if node.operation in ENDLESS or self._repeats_endlessly(node):
             return False
+        if node.operation == _FROM_GENERATOR:
+            return not any(map(self._program.fact(Generators).never_ends, _given(node)))
         if node.operation == "take":
             return True
         some = [self.ends(each) for each in node.inputs]
@@ -116,19 +130,31 @@ class Knowledge:
         """Whether the order is drawn here, and by no seed that is the same on all ranks."""
         return self.draws(node) and not self._is_seeded(node)
 
-    def is_alike(self, node: Node) -> bool:
-        """Whether it is seen that a dataset has the same elements in the same order on all ranks.
+    def likeness(self, node: Node) -> Order:
+        """Whether a dataset has the same elements in the same order on all ranks, as far as is seen.
 
         `node` alone is looked at, and what its elements are drawn by; not what it is made of.
         """
-        if node.unseen or node.operation in UNCOUNTED or self._is_drawn(node):
-            return False
-        if node.is_source and node.operation not in COUNTED:
-            return False
-        if not self.draws(node):
-            return True
-        by_rank = self._program.choices.seed_by_rank or self._draws.seeds_by_rank
-        return not by_rank and (self._is_seeded(node) or self._draws.is_seeded("tensorflow.random"))
+        if self._is_drawn(node) or node.operation == "RandomDataset":
+            return Order.OWN
+        if node.operation == _FROM_GENERATOR:
+            generators = self._program.fact(Generators)
+            found = {generators.likeness(each) for each in _given(node) if generators.run_by(each)}
+            return found.pop() if len(found) == 1 else Order.UNKNOWN
+        if self.draws(node) or (FILES.get(node.operation) and not _is_off(node.given("shuffle"))):
+            by_rank = self._program.choices.seed_by_rank or self._draws.seeds_by_rank
+            seeded = self._is_seeded(node) or self._draws.is_seeded("tensorflow.random")
+            return Order.SAME if seeded and not by_rank else Order.OWN
+        if any(self.likeness(up) is Order.OWN for up in self._read_by(node)):
+            return Order.OWN
+        known = not node.is_source or node.operation in COUNTED or node.operation in FILES
+        return Order.SAME if known and not node.unseen and node.operation not in MIXING else Order.UNKNOWN
+
+    def _read_by(self, node: Node) -> Iterator[Node]:
+        """The datasets, of the names of files say, that the source of one is given."""
+        pipelines = self._program.fact(Pipelines)
+        for each in _given(node) if node.operation in FILES else ():
+            yield from pipelines.upstream(pipelines.read(each))
 
     def _can_be_seeded(self, node: Node) -> bool:
         """Whether a seed can be given to what draws here.
@@ -166,6 +192,10 @@ def unordered(draw: Draw) -> str:
     if draw.site.name == "set":
         return "a `set` has another order on each rank; sort it"
     return f"`{draw.site.name}` orders the data differently on each rank; give it a seed"
+
+
+def _is_off(given: ast.expr | None) -> bool:
+    return isinstance(given, ast.Constant) and not given.value
 
 
 def _short(name: str) -> str:

@@ -38,6 +38,15 @@ COUNTED = frozenset(
         "timeseries_dataset_from_array", *_DIRECTORIES,
     }
 )  # fmt: skip
+# Functions that read files, one after the other, and whether they shuffle unless they are told not to.
+FILES = {
+    **dict.fromkeys(
+        ("CsvDataset", "FixedLengthRecordDataset", "SqlDataset", "TFRecordDataset", "TextLineDataset"), False
+    ),
+    **dict.fromkeys(("make_batched_features_dataset", "make_csv_dataset"), True),
+}
+# What mixes datasets by chance.
+MIXING = frozenset({"choose_from_datasets", "rejection_resample", "sample_from_datasets"})
 ENDLESS = frozenset({"Counter", "counter", "random", "RandomDataset"})
 SOURCES = frozenset(
     {

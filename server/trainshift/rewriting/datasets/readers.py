@@ -10,7 +10,7 @@ from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
 from trainshift.core.readings import parts_of
 from trainshift.core.text.facts import Binding, Facts, Scope, last_name
-from trainshift.rewriting.data.pipelines import Node
+from trainshift.rewriting.datasets.pipelines import Node
 
 # What asks a dataset without reading its elements.
 _ASKING = ("len", "cardinality", "print", "type", "isinstance", "id", "options")

@@ -1,0 +1,108 @@
+"""Generators: what Python's generators yield: whether that ends, and whether it is the same on all ranks."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.names.values import Function, UserInstance
+from trainshift.core.program import Program
+from trainshift.core.ranks.dependence import Dependence
+from trainshift.core.ranks.work.seeds import Order, Seeds
+from trainshift.core.ranks.work.trails import Trails
+from trainshift.core.text.facts import Scope, Site, Statement
+from trainshift.core.training.executions import LOOPS
+
+_ENDLESS = frozenset({"itertools.count", "itertools.cycle", "itertools.repeat"})
+
+
+class Generators:
+    """The generators of one program."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+
+    def run_by(self, at: Occurrence) -> list[Scope]:
+        """The generator functions of the script whose code yields what an expression gives.
+
+        It may be a call of them, a name for what they gave, or what makes such a call when it is called
+        itself, as `from_generator` does.
+        """
+        return list(dict.fromkeys(self._run_by(at, frozenset())))
+
+    def _run_by(self, at: Occurrence, seen: frozenset[int]) -> Iterator[Scope]:
+        if id(at.node) in seen:
+            return
+        seen |= {id(at.node)}
+        if isinstance(at.node, ast.Lambda):
+            inner = at.scope.facts.scope_of[at.node]
+            yield from self._run_by(Occurrence(at.node.body, inner, at.statement), seen)
+            return
+        if isinstance(at.node, ast.Call):
+            functions = self._names.called_functions(self._script.site_of(at.node))
+        else:
+            functions = [value.scope for value in self._names.values(*at[:3]) if isinstance(value, Function)]
+        functions += [
+            method
+            for value in self._names.values(*at[:3])
+            if isinstance(value, UserInstance)
+            for name in ("__call__", "__iter__")
+            if (method := self._names.function_named(value.scope, name)) is not None
+        ]
+        yield from (each for each in functions if each.is_generator)
+        step = self._names.steps_back(at)
+        for each in step.sources if step is not None else ():
+            yield from self._run_by(each, seen)
+
+    def never_ends(self, at: Occurrence) -> bool:
+        """Whether all that yields what an expression gives goes on for ever, as far as is seen."""
+        functions = self.run_by(at)
+        return bool(functions) and all(map(self._goes_on, functions))
+
+    def _goes_on(self, function: Scope) -> bool:
+        body = function.statement.branches.get("body", ()) if function.statement is not None else ()
+        return any(self._is_endless(each) and not _is_left(each) for each in body)
+
+    def _is_endless(self, statement: Statement) -> bool:
+        node = statement.node
+        if isinstance(node, ast.While):
+            return isinstance(node.test, ast.Constant) and bool(node.test.value)
+        if isinstance(node, ast.For) and isinstance(node.iter, ast.Call):
+            called = self._names.full_names(node.iter.func, statement.scope, statement)
+            return bool(called & _ENDLESS) and len(node.iter.args) < 2
+        return False
+
+    def draws(self, at: Occurrence) -> list[Site]:
+        """The calls that draw the order or the numbers of what is yielded."""
+        seeds, trails = self._program.fact(Seeds), self._program.fact(Trails)
+        calls = trails.calls(trails.behind(at, True))
+        return [each for each in calls if seeds.shuffles(each) or seeds.is_draw(each)]
+
+    def likeness(self, at: Occurrence) -> Order:
+        """Whether the same is yielded on all ranks, as far as the draws tell; `seed-by-rank` is asked too."""
+        seeds, dependence = self._program.fact(Seeds), self._program.fact(Dependence)
+        behind = self._program.fact(Trails).behind(at, True)
+        if any(
+            isinstance(each.node, ast.Call | ast.Subscript) and dependence.on_rank(each) for each in behind
+        ):
+            return Order.OWN
+        draws = self.draws(at)
+        found = {seeds.order(each) for each in draws}
+        if Order.OWN in found or (draws and self._program.choices.seed_by_rank):
+            return Order.OWN
+        return Order.UNKNOWN if Order.UNKNOWN in found else Order.SAME
+
+
+def _is_left(loop: Statement) -> bool:
+    """Whether a loop may be left from inside."""
+    for each in loop.walk():
+        if isinstance(each.node, ast.Return) and each.scope is loop.scope:
+            return True
+        if isinstance(each.node, ast.Break):
+            inner = next(above for above in each.ancestors() if isinstance(above.node, LOOPS))
+            if inner is loop:
+                return True
+    return False
