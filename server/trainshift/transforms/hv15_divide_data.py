@@ -28,7 +28,9 @@ random, or ask for the next of an endless shuffled dataset, is given fewer turns
 Evaluations, previews and statistics see all data. Where HV06 divides the steps, data that nothing shuffles,
 or that one seed shuffles alike on all ranks, are divided too, and so is a generator that never ends: else the
 ranks would all take the first part. Where the length is not known, as for `filter`, every rank goes through
-all data. The report says what is not divided. `divide-data = false`, or `--no-divide-data`, leaves all data whole.
+all data. The report says what is not divided.
+
+`divide-data = false`, or `--no-divide-data`, leaves all data whole.
 """
 
 from __future__ import annotations
