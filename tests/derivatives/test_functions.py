@@ -252,6 +252,9 @@ FURTHER: dict[str, dict[str, Any]] = {
     "summed_twice": {"xs": [0.5, 0.7]},
     "popped_unread": {"x": 0.4},
     "chained_unread": {"x": 0.4, "y": 0.7},
+    "called_by_name": {"a": 0.3, "x": 0.7},
+    "named_in_containers": {"a": 0.3, "x": 0.7},
+    "named_elsewhere": {"a": 0.3, "x": 0.7},
 }
 
 
@@ -262,6 +265,7 @@ def test_of_containers_and_closures(name: str) -> None:
     trial = Trial(text, name, FURTHER[name], fixed)
     trial.forward()
     trial.reverse()
+    trial.twice()
 
 
 CHANGED = (FOLDER / "changed.py").read_text(encoding="utf-8")

@@ -6,7 +6,8 @@ import ast
 
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Function, Whole
-from trainshift.derivatives.reading.nodes import Nodes
+from trainshift.derivatives.reading.nodes import Node, Nodes
+from trainshift.derivatives.terms import rebuilt
 
 
 class Writer:
@@ -34,8 +35,44 @@ class Writer:
                 self.helpers.add(each)
 
     def plain(self, expr: ast.expr) -> ast.expr:
-        """An expression of which no derivative is asked."""
-        raise NotImplementedError
+        """An expression of which no derivative is asked: functions as values are their derivatives there,
+        which give the value first."""
+        new: dict[int, ast.expr] = {}
+        originals: set[int] = set()
+        for each in terms.walk(expr):
+            match each:
+                case ast.Call() if self._of_value(each.func):
+                    arguments = [self.plain(argument) for argument in each.args]
+                    call = ast.Call(self.plain(each.func), arguments, self.still(each))
+                    new[id(each)] = ast.Subscript(call, terms.constant(0), ast.Load())
+                case ast.Call():
+                    # What is no value, and what is called without derivative, has to do with originals.
+                    originals |= {id(part) for part in (each.func, *each.args)}
+                case ast.Name(ctx=ast.Load()):
+                    owner = self.function.owner(each.id)
+                    if owner is not None and each.id in owner.nested:
+                        new[id(each)] = terms.name(self.whole.made_name(owner.nested[each.id]))
+                    elif owner is None and id(each) not in originals and self.is_function(each):
+                        new[id(each)] = self.as_function(each)
+        return rebuilt(expr, new)
+
+    def _of_value(self, func: ast.expr) -> bool:
+        """Whether a call is one of a function that is a value."""
+        if isinstance(func, ast.Name):
+            return self.function.owner(func.id) is not None and self.is_function(func)
+        return not isinstance(func, ast.Attribute)
+
+    def still(self, call: ast.Call) -> list[ast.keyword]:
+        """The keywords of a call of which no derivative is asked."""
+        return [ast.keyword(each.arg, self.plain(each.value)) for each in call.keywords]
+
+    def made_function(self, node: Node) -> ast.expr:
+        """The derivative of the function that a call means."""
+        expr = node.expr
+        assert isinstance(expr, ast.Call)
+        if node.target is None or self.nodes.reader.target(expr) is None:
+            return self.plain(expr.func)
+        return terms.name(self.whole.made_name(node.target))
 
     def is_function(self, expr: ast.expr) -> bool:
         """Whether an expression names a function that is differentiated."""

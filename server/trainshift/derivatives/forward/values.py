@@ -101,7 +101,7 @@ class Values(Writer):
         if node.target is None:
             given = [child for _, child in node.params if not self.is_function(child.expr)]
             dots = [self._tangent(child) for child in given]
-            return ast.Call(self.plain(expr.func), [*arguments, *dots], keywords)
+            return ast.Call(self.made_function(node), [*arguments, *dots], keywords)
         target = node.target
         if target.escapes:
             # What has a default is given by name.
@@ -113,28 +113,11 @@ class Values(Writer):
             if param in given_params:
                 name = Values(target).dot(param)
                 keywords.append(ast.keyword(name, self._tangent(given_params[param])))
-        return ast.Call(terms.name(self.whole.made_name(target)), arguments, keywords)
+        return ast.Call(self.made_function(node), arguments, keywords)
 
-    def plain(self, expr: ast.expr) -> ast.expr:
-        """An expression without tangent: functions inside give a tangent too, which is left."""
-        new: dict[int, ast.expr] = {}
-        for each in terms.walk(expr):
-            if isinstance(each, ast.Call) and isinstance(each.func, ast.Name):
-                owner = self.function.owner(each.func.id)
-                if owner is not None and owner.kind(each.func.id).has("function"):
-                    call = ast.Call(
-                        self.plain(each.func), [self.plain(a) for a in each.args], self._still(each)
-                    )
-                    new[id(each)] = ast.Subscript(call, terms.constant(0), ast.Load())
-            elif isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load):
-                owner = self.function.owner(each.id)
-                if owner is not None and each.id in owner.nested:
-                    new[id(each)] = terms.name(self.whole.made_name(owner.nested[each.id]))
-        return rebuilt(expr, new)
-
-    def _still(self, call: ast.Call) -> list[ast.keyword]:
+    def still(self, call: ast.Call) -> list[ast.keyword]:
         """The keywords of a call whose tangent is not asked for."""
-        given = [ast.keyword(each.arg, self.plain(each.value)) for each in call.keywords]
+        given = super().still(call)
         target = self.nodes.reader.target(call)
         if target is None:
             return given

@@ -194,6 +194,16 @@ class Function:
         arguments = self.node.args
         return len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
 
+    def takes(self, call: ast.Call) -> bool:
+        """Whether it can be called with the arguments of a call."""
+        named = all(each.arg in self.params for each in call.keywords)
+        return named and self.required <= len(call.args) + len(call.keywords) <= len(self.params)
+
+    def takes_by_place(self, call: ast.Call) -> bool:
+        """Whether a call gives it all that has a derivative by place, so that its name need not be known."""
+        given = [each for each in self.params[: len(call.args)] if not self.kind(each).has("function")]
+        return not call.keywords and self.required == len(call.args) and given == self.handed()
+
     def handed(self) -> list[str]:
         """The parameters that have a derivative where it is called by who has it as a value: all that it must
         be given, and what else is active."""

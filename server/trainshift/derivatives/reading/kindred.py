@@ -60,7 +60,7 @@ class KindReader:
         match node:
             case ast.Name(name):
                 if self.function.owner(name) is None:
-                    return Kind("function") if name in self.module.functions else Kind()
+                    return self._global(name)
                 return self.function.kind(name)
             case ast.Constant():
                 return Kind("scalar") if terms.is_number(node) else Kind()
@@ -152,10 +152,7 @@ class KindReader:
         if target is not None:
             return target.value
         if isinstance(node.func, ast.Name) and self.function.owner(node.func.id):
-            for inner in self.whole.escaping():
-                if len(inner.params) >= len(node.args):
-                    return inner.value
-            return Kind()
+            return self._value_of(node)
         dotted = self.module.dotted(node.func)
         first = node.args[0] if node.args else None
         if dotted is None and isinstance(node.func, ast.Attribute):
@@ -202,6 +199,31 @@ class KindReader:
                 self.kind(each).tell("number")
             return Kind("number")
         return Kind("number") if dotted in ("builtins.float", "builtins.int", "builtins.len") else Kind()
+
+    def _global(self, name: str) -> Kind:
+        """The kind of what a name of the file means."""
+        if name not in self.module.functions:
+            return Kind()
+        made = Kind("function")
+        if name in self.whole.functions:
+            made.tell_function(self.whole.functions[name])
+        return made
+
+    def _value_of(self, node: ast.Call) -> Kind:
+        """The kind of what a call of a function gives that is a value."""
+        known = self.known(node)
+        for each in known[1:]:
+            known[0].value.unify(each.value)
+        return known[0].value if known else Kind()
+
+    def known(self, node: ast.Call) -> list[Function]:
+        """The functions that a called value is known to be."""
+        known = self.kind(node.func).functions
+        return [each for each in self.whole.escaping() if each in known and each.takes(node)]
+
+    def possible(self, node: ast.Call) -> list[Function]:
+        """The functions that a called value may be: all that take its arguments, where none is known."""
+        return self.known(node) or [each for each in self.whole.escaping() if each.takes(node)]
 
 
 def _new_list(*parts: Kind) -> Kind:

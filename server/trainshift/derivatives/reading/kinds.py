@@ -15,16 +15,15 @@ class Kind:
     """What is known of a value: a set of words, and the kinds of its elements by key.
 
     The words: `number` (a number or array that is calculated with), `array`, `box` (its elements are asked
-    for),
-    `list`, `tuple`, `dict`, `function`, `linked` (compared with None and unpacked: a node of a linked
-    structure),
-    `changed` (its elements are assigned).
+    for), `list`, `tuple`, `dict`, `function`, `linked` (compared with None and unpacked: a node of a linked
+    structure), `changed` (its elements are assigned).
     """
 
-    __slots__ = ("_elements", "_told", "_words")
+    __slots__ = ("_elements", "_functions", "_told", "_words")
 
     def __init__(self, *words: str) -> None:
         self._words = set(words)
+        self._functions: set[Hashable] = set()
         self._elements: dict[Hashable, Kind] = {}
         self._told: Kind | None = None
 
@@ -47,6 +46,16 @@ class Kind:
     def tell(self, *words: str) -> None:
         """Adds words."""
         self.found()._words.update(words)
+
+    @property
+    def functions(self) -> set[Hashable]:
+        """The functions of the file that the value may be, as far as they are known."""
+        return self.found()._functions
+
+    def tell_function(self, function: Hashable) -> None:
+        """Adds a function that the value may be."""
+        self.tell("function")
+        self.functions.add(function)
 
     def element(self, key: Hashable = ANY) -> Kind:
         """The kind of the element at a key, of all elements if the key is not known."""
@@ -73,6 +82,7 @@ class Kind:
                 continue
             two._told = one
             one._words |= two._words
+            one._functions |= two._functions
             theirs = two._elements
             two._elements = {}
             if not one._elements:

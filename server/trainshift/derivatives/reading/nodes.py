@@ -77,9 +77,13 @@ class Nodes:
 
     def unknown(self, expr: ast.expr) -> Impossible:
         """The refusal of an expression that nothing is known to do with."""
-        text = self.module.lines[getattr(expr, "lineno", 1) - 1].encode()[: getattr(expr, "col_offset", 0)]
-        said = f"no derivative of {ast.unparse(expr)} is known"
-        refusal = Refusal(getattr(expr, "lineno", 1), len(text.decode(errors="replace")) + 1, said)
+        return self.refused(expr, f"no derivative of {ast.unparse(expr)} is known")
+
+    def refused(self, expr: ast.expr, said: str) -> Impossible:
+        """The refusal of an expression."""
+        line = getattr(expr, "lineno", self.function.node.lineno)
+        text = self.module.lines[line - 1].encode()[: getattr(expr, "col_offset", 0)]
+        refusal = Refusal(line, len(text.decode(errors="replace")) + 1, said)
         return Impossible((refusal,))
 
     def _active(self, expr: ast.expr) -> bool:
@@ -121,7 +125,7 @@ class Nodes:
             )
         is_local = isinstance(expr.func, ast.Name) and self.function.owner(expr.func.id)
         if is_local or not isinstance(expr.func, ast.Name | ast.Attribute):
-            return Node("call", expr, [(f"argument{i}", self.node(each)) for i, each in enumerate(expr.args)])
+            return self._call_of_value(expr)
         dotted = self.module.dotted(expr.func)
         arguments = list(expr.args)
         if dotted is None and isinstance(expr.func, ast.Attribute):
@@ -138,6 +142,17 @@ class Nodes:
             (each.arg, self.node(each.value)) for each in expr.keywords if each.arg
         ]
         return Node("row", expr, params, row)
+
+    def _call_of_value(self, expr: ast.Call) -> Node:
+        """A call of a function that is a value: by place, or by the names of the one that it must be."""
+        possible = self.reader.possible(expr)
+        if all(each.takes_by_place(expr) for each in possible):
+            return Node("call", expr, [(f"argument{i}", self.node(each)) for i, each in enumerate(expr.args)])
+        if len(possible) == 1:
+            given = [(param, self.node(each)) for param, each in bound(possible[0], expr)]
+            return Node("call", expr, given, target=possible[0])
+        said = f"{ast.unparse(expr.func)} may be one of several functions"
+        raise self.refused(expr, f"{said}: write them without defaults, and give arguments by place")
 
     def row(self, dotted: str, arguments: list[ast.expr], expr: ast.Call) -> table.Row | None:
         """The row of the table for a call."""

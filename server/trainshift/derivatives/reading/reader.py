@@ -79,7 +79,7 @@ class Reader(KindReader):
             case ast.FunctionDef():
                 if node.name not in self.function.nested:
                     self.function.nested[node.name] = Function(node, self.function, self.whole)
-                self.function.kind(node.name).tell("function")
+                self.function.kind(node.name).tell_function(self.function.nested[node.name])
             case ast.Expr(value=ast.Call()):
                 self._called(node.value)
             case _:
@@ -233,11 +233,10 @@ class Reader(KindReader):
             case ast.Name(name):
                 owner = self.function.owner(name)
                 if owner is None:
-                    if name in self.module.functions and name in self.whole.functions:
-                        return False
+                    self._function_value(node)
                     return False
                 if name in owner.nested:
-                    self._escape(owner.nested[name])
+                    owner.nested[name].escapes = True
                     return self._function_varied(owner.nested[name])
                 return name in owner.varied
             case ast.Constant() | ast.JoinedStr():
@@ -343,25 +342,24 @@ class Reader(KindReader):
         if owner is not None:
             inner = owner.nested.get(node.id)
             if inner is not None:
-                self._escape(inner)
+                inner.escapes = True
             return inner is not None or owner.kind(node.id).has("function")
         if node.id in self.module.functions:
-            self._escape(self.whole.function(node.id))
+            self.whole.function(node.id).escapes = True
             return True
         return False
-
-    def _escape(self, inner: Function) -> None:
-        inner.escapes = True
 
     def _unknown_function(self, node: ast.Call, actives: list[bool]) -> bool:
         self.kind(node.func).tell("function")
         found = any(actives) or self.value(node.func)
+        known = self.known(node)
         for inner in self.whole.escaping():
-            if not inner.required <= len(node.args) <= len(inner.params):
+            if not inner.takes(node):
                 continue
+            given = bound(inner, node)
             if any(actives):
-                inner.varied.update(inner.params[: len(node.args)])
-            for param, each in zip(inner.params, node.args, strict=False):
+                inner.varied.update(param for param, _ in given)
+            for param, each in given if inner in known else ():
                 inner.kind(param).unify(self.kind(each))
             self._effects(inner, node)
             found = found or inner.returns

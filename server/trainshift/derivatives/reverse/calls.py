@@ -91,13 +91,9 @@ class Calls(Pull):
                     child.held = made.id
             if made is not child.expr:
                 new[id(child.expr)] = made
-        if node.target is not None:
-            function: ast.expr = terms.name(self.whole.made_name(node.target))
-        else:
-            function = self.plain(expr.func)
         arguments = [rebuilt(each, new) for each in expr.args]
         keywords = [ast.keyword(each.arg, rebuilt(each.value, new)) for each in expr.keywords]
-        return ast.Call(function, arguments, keywords)
+        return ast.Call(self.made_function(node), arguments, keywords)
 
     def _call_back(self, node: Node, bar: ast.expr | None) -> None:
         """The call of a pullback, its results added to the adjoints of the arguments."""

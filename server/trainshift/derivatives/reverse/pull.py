@@ -110,26 +110,6 @@ class Pull(Writer):
         """The text of a call of a function that has a pullback."""
         raise NotImplementedError
 
-    def plain(self, expr: ast.expr) -> ast.expr:
-        """An expression without derivative: functions inside stand for themselves no more, but have a
-        pullback."""
-        new: dict[int, ast.expr] = {}
-        for each in terms.walk(expr):
-            if isinstance(each, ast.Call) and isinstance(each.func, ast.Name):
-                if self.turned(each.func.id):
-                    call = ast.Call(self.plain(each.func), [self.plain(a) for a in each.args], each.keywords)
-                    new[id(each)] = ast.Subscript(call, terms.constant(0), ast.Load())
-            elif isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load):
-                owner = self.function.owner(each.id)
-                if owner is not None and each.id in owner.nested:
-                    new[id(each)] = terms.name(self.whole.made_name(owner.nested[each.id]))
-        return rebuilt(expr, new)
-
-    def turned(self, name: str) -> bool:
-        """Whether a variable holds a function that gives a pullback beside its value."""
-        owner = self.function.owner(name)
-        return owner is not None and owner.kind(name).has("function")
-
     # The way back.
 
     def value(self, node: Node) -> ast.expr:
