@@ -18,7 +18,8 @@ class ExpansionCase:
 
     `run` are calls, one a line, whose arguments are values of Python or NumPy's arrays; ``ROWS`` are the
     numbers from 0 to 11 in four rows, and ``array(...)`` is one of float32.  `refused` is why it is
-    not expanded, with the code before it; without calls it is refused.
+    not expanded, with the code before it; without calls it is refused.  A script `with CRLF and tabs`
+    stands in its fixture without them; under `run unchanged` there is nothing to expand.
     """
 
     path: Path
@@ -26,6 +27,7 @@ class ExpansionCase:
     script: str
     run: str
     refused: str
+    is_expanded: bool
 
     @property
     def name(self) -> str:
@@ -40,13 +42,22 @@ def expansion(text: str) -> Expansion:
     return expand(Program(script))
 
 
+FOREIGN = "python with CRLF and tabs"
+
+
+def _foreign(text: str) -> str:
+    """A script as another system's editor writes it."""
+    return text.replace("    ", "\t").replace("\n", "\r\n")
+
+
 EXPANSION_CASES = [
     ExpansionCase(
         path,
         example.heading,
-        example.blocks["python"],
-        example.blocks.get("run", ""),
+        example.blocks.get("python") or _foreign(example.blocks[FOREIGN]),
+        example.blocks.get("run", "") or example.blocks.get("run unchanged", ""),
         example.blocks.get("refused", ""),
+        "run" in example.blocks,
     )
     for path in sorted((ROOT / "expansions").glob("*.md"))
     for example in read_examples(path)

@@ -19,7 +19,7 @@ def f(x):
         x = x + 1
     return x
 """
-REFUSED = GRAPH.replace("x = x + 1", "raise ValueError")
+REFUSED = GRAPH.replace("x = x + 1", "x = x + 1\n        raise ValueError")
 
 
 @pytest.fixture
@@ -54,9 +54,20 @@ def test_a_refused_file_is_not_written(run: Run, script: Path) -> None:
     done = run("static", "--format", "json", "-o", "out.py", "model.py")
     assert done.exit_code == 1
     (entry,) = json.loads(done.stdout)["files"]
-    assert (entry["status"], entry["position"]) == ("refused", [7, 9])
+    assert (entry["status"], entry["position"]) == ("refused", [8, 9])
     assert "assert" in entry["reason"]
     assert not script.with_name("out.py").exists()
+
+
+def test_byte_order_mark_line_ends_and_tabs_are_kept(run: Run, script: Path) -> None:
+    text = GRAPH.replace("    ", "\t").replace("\n", "\r\n")
+    script.write_bytes(b"\xef\xbb\xbf" + text.encode())
+    assert run("static", "--write", "model.py").exit_code == 0
+    after = script.read_bytes()
+    assert after.startswith(b"\xef\xbb\xbfimport paddle\r\n")
+    assert after.count(b"\n") == after.count(b"\r\n")
+    assert b"\r\n\t# positive\r\n" in after
+    assert b"\r\n\t\treturn paddle.assign(x)\r\n" in after
 
 
 def test_statements_are_listed(run: Run, script: Path) -> None:

@@ -48,6 +48,7 @@ def halve(x):
 @paddle.jit.to_static
 def stubborn(x):
     if x.sum() > 0:
+        x = x + 1
         raise ValueError
     return x
 

@@ -216,9 +216,9 @@ def test_only_what_is_called_stands_below_the_imports() -> None:
             "PD12",
         ),
         ("if x.sum() > 0:\n        self.k = x\n    return x", "attribute"),
-        ("if x.sum() > 0:\n        raise ValueError\n    return x", "assert"),
+        ("if x.sum() > 0:\n        y = 1\n        raise ValueError\n    return x", "assert"),
         ("if x.sum() > 0:\n        return x\n    print(1)", "PD11"),
-        ("while x.sum() > 0:\n        x = x - 1\n    else:\n        x = x\n    return x", "else"),
+        ("while x.sum() > 0:\n        break\n    else:\n        x = x\n    return x", "else"),
         (
             "x = paddle.exp(x)\n    x[0] = 1\n    while x.sum() > 0:\n        x = x - 1\n    return x",
             "writes into",

@@ -12,6 +12,6 @@ def test_all_is_expanded_once_or_refused_with_its_reason(case: ExpansionCase) ->
     found = expansion(case.script)
     reasons = [f"{each.code} {each.reason}".strip() for each in found.refused]
     assert reasons == case.refused.splitlines()
-    assert bool(found.edits) is bool(case.run)
+    assert bool(found.edits) is case.is_expanded
     compile(found.result, "<expanded>", "exec", dont_inherit=True)
     assert not expansion(found.result).edits

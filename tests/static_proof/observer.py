@@ -215,12 +215,12 @@ def in_dygraph(called: Callable[[], Any], given: list[Any], mode: str) -> Value:
         tensor.stop_gradient = mode != "dygraph" or tensor.dtype != paddle.float32
     result = called()(*arguments)
     after = plain(result)
+    if mode != "dygraph":  # In a graph gradients are Paddle's (PD27).
+        return {"result": after, "gradients": [], "given": [plain(each) for each in tensors]}
     floats = [each for each in flat(result) if isinstance(each, paddle.Tensor) and not each.stop_gradient]
     if floats:
         sum(each.astype("float32").sum() for each in floats).backward()
-    gradients = (
-        [plain(None if each.grad is None else each.grad) for each in tensors] if mode == "dygraph" else []
-    )
+    gradients = [plain(None if each.grad is None else each.grad) for each in tensors]
     return {"result": after, "gradients": gradients, "given": [plain(each) for each in tensors]}
 
 

@@ -27,8 +27,8 @@ from trainshift.lsp.text.documents import Paper, Part
 from trainshift.lsp.text.edits import plain_edit
 from trainshift.lsp.wire.capabilities import EXPAND, EXPAND_FILE, MAKE_STATIC
 from trainshift.static_graphs.expanding.door import Expansion, expand
-from trainshift.static_graphs.expanding.rules import RULES
 from trainshift.static_graphs.expanding.shown import Told, headers, told_at
+from trainshift.static_graphs.expanding.words import RULES
 from trainshift.static_graphs.making import Made, make_static, makeable, named
 from trainshift.static_graphs.reading.function import Mode, title_of
 from trainshift.static_graphs.reading.reading import Reading

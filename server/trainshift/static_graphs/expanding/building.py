@@ -6,7 +6,8 @@ import ast
 from dataclasses import replace
 
 from trainshift.core.text.facts import Statement
-from trainshift.static_graphs.expanding.exits import leave_loop
+from trainshift.static_graphs.expanding.conditions import unseen
+from trainshift.static_graphs.expanding.exits import leave_kept, leave_loop
 from trainshift.static_graphs.expanding.expressions import Expressions
 from trainshift.static_graphs.expanding.forms import (
     Branch,
@@ -23,14 +24,17 @@ from trainshift.static_graphs.expanding.forms import (
     walk,
 )
 from trainshift.static_graphs.expanding.knowledge import info_of
-from trainshift.static_graphs.expanding.places import Comments, statement_column
+from trainshift.static_graphs.expanding.places import Comments, is_elif, statement_column, without_elif
 from trainshift.static_graphs.expanding.refusal import CannotExpand
 from trainshift.static_graphs.expanding.statements import Statements
+from trainshift.static_graphs.judging import exits as leaving
 from trainshift.static_graphs.reading.function import Truth
+from trainshift.static_graphs.reading.kinds import Value
 from trainshift.static_graphs.reading.liveness import bound_by
 
 _COUNTER = Info(number="int", tensor=True, dtype="int64", rank=0)
 _LOOPS = ast.For | ast.While
+_CONTAINERS = frozenset({"list", "tuple", "dict", "str", "layer"})
 
 
 class Builder(Statements):
@@ -75,7 +79,8 @@ class Builder(Statements):
             or (isinstance(each.node, ast.Break | ast.Continue | ast.Return) and self._leaves(each))
             for each in statement.walk()
         ):
-            return [self._kept(statement, leading)]
+            kept = self._kept(statement, leading)
+            return [kept, *self._afterwards(statement)] if kept.is_loop else [kept]
         if isinstance(node, ast.Break | ast.Continue | ast.Return) and self._leaves(statement):
             value = node.value if isinstance(node, ast.Return) else None
             return [Exit(_word(node), node, leading, self.beside(node), value)]
@@ -95,42 +100,62 @@ class Builder(Statements):
                 return False
         return False
 
-    def _kept(self, statement: Statement, leading: list[str]) -> Kept:
+    def _kept(self, statement: Statement, leading: list[str], *, is_chained: bool = False) -> Kept:
+        """A compound statement of Python's; `is_chained` tells that it stays an `elif`."""
         node = statement.node
         self._check(statement)
         if not isinstance(node, ast.If | ast.For | ast.While | ast.With):
             raise CannotExpand(node, "control flow on tensors within this statement is not expanded")
-        if isinstance(node, ast.For | ast.While) and node.orelse:
-            raise CannotExpand(node, "a loop with `else` is not expanded", "PD09")
-        if isinstance(node, ast.If) and _is_elif(statement):
-            raise CannotExpand(
-                node,
-                "control flow on tensors within an `elif` of Python is not expanded; write `else:` and `if`",
-            )
         blocks: list[tuple[Plain, list[Form]]] = []
+        is_loop = isinstance(node, ast.For | ast.While)
         parts = [(name, block) for name, block in statement.branches.items() if block]
+        parts = parts[:1] if is_loop else parts
+        is_whole = isinstance(node, ast.With) or (isinstance(node, ast.If) and len(parts) > 1)
         for index, (name, block) in enumerate(parts):
+            above = self._above_else(parts[index - 1][1], block) if name == "orelse" else []
+            if name == "orelse" and is_elif(block[0]) and not self._is_graph(block[0]):
+                chained = self._kept(block[0], [], is_chained=True)
+                chained.blocks[0][0].lines[:0] = above
+                blocks += chained.blocks
+                is_whole = chained.is_whole
+                continue
             start = self._lines_of(node)[0] if name == "body" else self._last(parts[index - 1][1])
             first = self._first_line(block[0])
-            until = self._else_line(block) if index + 1 < len(parts) else self._end_of(statement) + 1
-            if index + 1 < len(parts):
-                until = self._else_line(parts[index + 1][1])
+            until = self._until(statement, name)
             head = self._head(statement, name, block)
             head_line = self._else_line(block) if name != "body" else first - 1
-            if first <= start:
-                raise CannotExpand(node, "write the body of this statement on lines of its own")
+            if name == "body" and not is_chained:
+                head.lines[0] = without_elif(head.lines[0])
+            head.lines[:0] = above
             blocks.append((head, self.block(block, max(head_line, start), until)))
-        return Kept(blocks, node, leading, isinstance(node, ast.For | ast.While))
+        return Kept(blocks, node, leading, is_loop, is_whole)
+
+    def _afterwards(self, statement: Statement) -> list[Form]:
+        """What the `else` of a loop does, which runs after one that nothing leaves."""
+        orelse = statement.branches.get("orelse", [])
+        if not orelse:
+            return []
+        if any(isinstance(each.node, ast.Break) for each in leaving(statement, ast.Break)):
+            raise CannotExpand(statement.node, "a loop with `break` and `else` is not expanded", "PD09")
+        line = self._else_line(orelse)
+        found = self.block(orelse, line, self._end_of(statement) + 1)
+        above = self._above_else(statement.branches["body"], orelse)
+        if line < self._first_line(orelse[0]) and line in self.comments.at:
+            above.append(self.comments.at[line][1])
+        return [Plain([], leading=above), *found] if above else found
+
+    def _until(self, statement: Statement, name: str) -> int:
+        """The line below a block of a statement: that of its `else`, or the one after it."""
+        orelse = statement.branches.get("orelse", [])
+        return self._else_line(orelse) if name == "body" and orelse else self._end_of(statement) + 1
 
     def _converted(self, statement: Statement, leading: list[str]) -> list[Form]:
         node = statement.node
         self._graph += 1
         try:
             if isinstance(node, ast.If):
-                return [self._branch(statement, node, leading)]
+                return self._asserted(statement, node, leading) or [self._branch(statement, node, leading)]
             assert isinstance(node, ast.For | ast.While)
-            if node.orelse:
-                raise CannotExpand(node, "a loop with `else` is not expanded", "PD09")
             return self._loop(statement, node, leading)
         finally:
             self._graph -= 1
@@ -142,12 +167,12 @@ class Builder(Statements):
         above = [*leading, *self._in_header(statement, body, node.test)]
         ends = self._end_of(statement) + 1
         else_line = self._else_line(orelse) if orelse else ends
-        is_elif = bool(orelse) and else_line == self._first_line(orelse[0])
+        is_beside = bool(orelse) and else_line == self._first_line(orelse[0])
         forms = self.block(body, self._header_end_or(body, statement), else_line)
         others: list[Form] = []
         else_leading: list[str] = []
         if orelse:
-            if not is_elif and else_line in self.comments.at:
+            if not is_beside and else_line in self.comments.at:
                 else_leading = [self.comments.at[else_line][1]]
             else_leading = [*self._leading(self._last(body), else_line), *else_leading]
             else_leading = [each for each in else_leading if each]
@@ -171,6 +196,40 @@ class Builder(Statements):
         reads = frozenset[str]().union(*(reading_names(each) for each in rest[:-1]))
         branch.leading = []
         return Kept([(Plain([f"if {first}:"], reads), [branch])], node, above)
+
+    def _asserted(self, statement: Statement, node: ast.If, leading: list[str]) -> list[Form]:
+        """An `if` that raises as an assertion (PD18), and what it does else; nothing for any other."""
+        blocks = [statement.branches.get("body", []), statement.branches.get("orelse", [])]
+        places = [place for place, block in enumerate(blocks) if _only_raises(block)]
+        if not places or self.know.truth(node) is not Truth.GRAPH:
+            return []
+        raising, other = blocks[places[0]][0], blocks[1 - places[0]]
+        if self._python_first(node, Truth.GRAPH) is not None:
+            raise CannotExpand(node, "the condition mixes Python and tensors; write two `if`s")
+        test = self.write.condition(node.test, Truth.GRAPH)
+        text = test.text if places[0] else f"{self.write.paddle}.logical_not({test.text})"
+        message = self._message(raising.node)
+        above = [*leading, *self._in_header(statement, blocks[0], node.test)]
+        start = self._else_line(blocks[1]) if places[0] else self._header_end_or(blocks[0], statement) + 1
+        start = min(start, self._first_line(raising))
+        until = self._until(statement, "orelse" if places[0] else "body")
+        above += [self.comments.at[each][1] for each in range(start, until) if each in self.comments.at]
+        self.write.needs.add("static_assert")
+        self.write.applied("PS14", node)
+        made = Plain([f"static_assert({text}{message})"], test.reads, leading=above)
+        if not other:
+            return [made]
+        line = self._else_line(blocks[1])
+        bounds = (line, self._end_of(statement) + 1) if not places[0] else (self._header_end(other), line)
+        return [made, *self.block(other, *bounds)]
+
+    def _message(self, node: ast.stmt) -> str:
+        """The text that an exception is made with, as another argument of an assertion."""
+        raised = getattr(node, "exc", None)
+        given = raised.args if isinstance(raised, ast.Call) else []
+        if len(given) == 1 and isinstance(given[0], ast.Constant | ast.JoinedStr):
+            return f", {self.write.text(given[0])}"
+        return ""
 
     def _python_first(self, node: ast.If, truth: Truth) -> list[ast.expr] | None:
         """The parts of `python and tensor`, Python's first; None for any other condition."""
@@ -199,9 +258,19 @@ class Builder(Statements):
         block = statement.branches.get("body", [])
         head = (node.test,) if isinstance(node, ast.While) else (node.target, node.iter)
         above = [*leading, *self._in_header(statement, block, *head)]
-        body = self.block(block, self._header_end_or(block, statement), self._end_of(statement) + 1)
-        loop = Loop(Code(""), body, node, leading=above)
+        body = self.block(block, self._header_end_or(block, statement), self._until(statement, "body"))
+        self._graph -= 1
+        after = self._afterwards(statement)
+        self._graph += 1
         is_left = bool(exits(body, "break", "return"))
+        if isinstance(node, ast.For) and self._is_container(node.iter):
+            if is_left and self._is_target_read(statement, node, body):
+                raise CannotExpand(
+                    node, "the loop goes on in the graph, and its variable is read after it", "PD08"
+                )
+            kept = Kept([(self._head(statement, "body", block), body)], node, leading, is_loop=True)
+            return [*leave_kept(kept, self.fresh, self.write), *after]
+        loop = Loop(Code(""), body, node, leading=above)
         if isinstance(node, ast.While):
             is_endless = isinstance(node.test, ast.Constant) and node.test.value
             if is_endless and not is_left:
@@ -220,16 +289,25 @@ class Builder(Statements):
                 raise CannotExpand(
                     node, "after `break` the graph looks at the condition once more, which may go too far"
                 )
-        return leave_loop(loop, self.fresh, self.write)
+        return [*leave_loop(loop, self.fresh, self.write), *after]
+
+    def _is_container(self, node: ast.expr) -> bool:
+        """Whether a loop surely goes through a container of Python's, which has an end."""
+        value = self.know.kind(node)
+        if isinstance(node, ast.Call) and value.python & {"zip", "enumerate"}:
+            return value.is_python and all(map(self._is_container, node.args))
+        return value.is_python and value.python <= _CONTAINERS
+
+    def _is_target_read(self, statement: Statement, node: ast.For, body: list[Form]) -> bool:
+        """Whether the variable of a loop is read after it, or is returned."""
+        names = frozenset(bound_by(node.target))
+        returned = [each.value for each in _walk_exits(body) if each.value is not None]
+        live = self.know.function.live_after(statement)
+        return bool(names & live) or any(names & reading_names(each) for each in returned)
 
     def _for(self, loop: Loop, statement: Statement, node: ast.For, *, is_left: bool) -> None:
-        names = list(bound_by(node.target))
         changed = bound_in(loop.body)
-        live = self.know.function.live_after(statement)
-        returns = [each for each in _walk_exits(loop.body) if each.value is not None]
-        is_read = bool(live & set(names)) or any(
-            reading_names(each.value) & set(names) for each in returns if each.value
-        )
+        is_read = self._is_target_read(statement, node, loop.body)
         call = node.iter if isinstance(node.iter, ast.Call) else None
         name = getattr(call.func, "id", "") if call is not None else ""
         if call is not None and name == "range" and isinstance(node.target, ast.Name):
@@ -249,9 +327,14 @@ class Builder(Statements):
             first = call.args[1] if len(call.args) > 1 else words.get("start")
             start = self.write.text(first) if first is not None else ""
         value = self.know.kind(given)
-        if not value.is_tensor:
-            raise CannotExpand(node, "Trainshift cannot tell whether this loop goes through a tensor", "PD07")
+        if not value.is_tensor and (is_left or not self._may_be_rows(value, target)):
+            raise CannotExpand(node, unseen(self.write.source_of(given)), "PD07")
         self._rows(loop, node, given, start, is_enumerated=name == "enumerate")
+
+    def _may_be_rows(self, value: Value, target: ast.expr) -> bool:
+        """Whether a value is a tensor, or else a list or tuple of tensors, by what its elements are."""
+        row = target.elts[1] if isinstance(target, ast.Tuple) else target
+        return value.python <= {"list", "tuple"} and not value.array and self.know.kind(row).is_tensor
 
     def _range(self, loop: Loop, node: ast.For, call: ast.Call, *, own: bool, is_left: bool) -> None:
         assert isinstance(node.target, ast.Name)
@@ -335,7 +418,8 @@ class Builder(Statements):
         loop.before.append(
             Plain([f"{counter} = 0"], frozenset(), (counter,), gives={counter: Info(number="int")})
         )
-        loop.test = Code(f"{counter} < {self.write.paddle}.shape({rows})[0]", reads | {counter})
+        length = self.write.length(rows, is_sure=self.know.kind(given).is_tensor)
+        loop.test = Code(f"{counter} < {length}", reads | {counter})
         loop.steps[counter] = f"{counter} + 1"
         first: list[Form] = []
         if is_enumerated:
@@ -367,6 +451,10 @@ class Builder(Statements):
         return tensor is not None and bool(tensor.shape) and isinstance((tensor.shape or (None,))[0], int)
 
 
+def _only_raises(block: list[Statement]) -> bool:
+    return len(block) == 1 and isinstance(block[0].node, ast.Raise) and block[0].node.exc is not None
+
+
 def _walk_exits(forms: list[Form]) -> list[Exit]:
     return [each for each in walk(forms) if isinstance(each, Exit)]
 
@@ -374,16 +462,6 @@ def _walk_exits(forms: list[Form]) -> list[Exit]:
 def _word(node: ast.stmt) -> str:
     return (
         "break" if isinstance(node, ast.Break) else "continue" if isinstance(node, ast.Continue) else "return"
-    )
-
-
-def _is_elif(statement: Statement) -> bool:
-    parent = statement.parent
-    return (
-        parent is not None
-        and isinstance(parent.node, ast.If)
-        and statement.branch == "orelse"
-        and statement.node.col_offset == parent.node.col_offset
     )
 
 

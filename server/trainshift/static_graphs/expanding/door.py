@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from trainshift.core.finding import Verdict
+from trainshift.core.names.script import Script
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Edit, apply
 from trainshift.core.text.facts import Statement
 from trainshift.static_graphs.codes import STATIC_CODES
+from trainshift.static_graphs.differences import difference
 from trainshift.static_graphs.expanding.building import Builder
 from trainshift.static_graphs.expanding.exits import finished
 from trainshift.static_graphs.expanding.expressions import Expressions
@@ -274,6 +276,8 @@ def _refuse_findings(program: Program, function: StaticFunction) -> None:
             continue
         for finding in code.check(program):
             is_here = span.start <= finding.span.start < span.end
+            if is_here and code.code == "PD11" and _is_mended_return(function, script, finding.span.start):
+                continue
             if is_here and finding.verdict in (Verdict.VIOLATED, Verdict.HARMLESS):
                 statement = next(
                     (
@@ -285,6 +289,14 @@ def _refuse_findings(program: Program, function: StaticFunction) -> None:
                 )
                 reason = finding.message.split(". ")[0]
                 raise CannotExpand(statement.node if statement else function.node, reason, code.code)
+
+
+def _is_mended_return(function: StaticFunction, script: Script, start: int) -> bool:
+    """Whether it is a `return` of a loop, which a flag mends, and all returns have one structure."""
+    for statement, own in function.returned.items():
+        if script.header_span(statement).start == start and function.loops_around(statement):
+            return not any(difference(own, each) for each in function.returned.values())
+    return False
 
 
 def _roots(functions: list[StaticFunction]) -> list[StaticFunction]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from trainshift.static_graphs.expanding.expressions import Expressions
 from trainshift.static_graphs.expanding.forms import (
@@ -25,34 +26,70 @@ _FLAG = Info(tensor=True, dtype="bool", rank=0)
 _NAMES = {"break": "broke", "return": "returned", "continue": "skipped"}
 
 
-def leave_loop(loop: Loop, fresh: Callable[[str], str], write: Expressions) -> list[Form]:
-    """The loop with its exits as flags that its test asks for; what is returned in it comes after it."""
-    kinds = exits(loop.body, *_NAMES)
+@dataclass(slots=True)
+class _Flagged:
+    """The body of a loop with its exits as flags: those that stop it, how they begin, what comes after."""
+
+    body: list[Form]
+    stops: list[str] = field(default_factory=list)
+    starts: list[Plain] = field(default_factory=list)
+    after: list[Form] = field(default_factory=list)
+
+
+def _flagged(body: list[Form], node: ast.stmt, fresh: Callable[[str], str], write: Expressions) -> _Flagged:
+    kinds = exits(body, *_NAMES)
     if not kinds:
-        return [loop]
-    returns = [each for each in walk(loop.body) if isinstance(each, Exit) and each.kind == "return"]
+        return _Flagged(body)
+    returns = [each for each in walk(body) if isinstance(each, Exit) and each.kind == "return"]
     if len(returns) > 1:
         raise CannotExpand(returns[1].node, "a second `return` in one loop is not expanded")
     flags = {kind: fresh(name) for kind, name in _NAMES.items() if kind in kinds}
-    loop.body = guarded(loop.body, flags, write)
+    found = _Flagged(guarded(body, flags, write))
     for kind, name in flags.items():
         start = _flag(name, write, value=False)
         if kind == "continue":
-            loop.body.insert(0, start)
+            found.body.insert(0, start)
         else:
-            loop.before.append(start)
-    text, stops = loop.test.text, [flags[kind] for kind in flags if kind != "continue"]
-    for name in stops:
+            found.starts.append(start)
+            found.stops.append(name)
+    write.applied("PS06" if kinds != {"return"} else "PS07", node)
+    for returned in returns:
+        write.applied("PS07", returned.node)
+        test = Code(flags["return"], frozenset({flags["return"]}))
+        found.after.append(Branch(test, [returned], [], returned.node))
+    return found
+
+
+def leave_loop(loop: Loop, fresh: Callable[[str], str], write: Expressions) -> list[Form]:
+    """The loop with its exits as flags that its test asks for; what is returned in it comes after it."""
+    found = _flagged(loop.body, loop.node, fresh, write)
+    loop.body = found.body
+    loop.before += found.starts
+    text = loop.test.text
+    for name in found.stops:
         goes_on = f"{write.paddle}.logical_not({name})"
         text = f"{write.paddle}.logical_and({text}, {goes_on})" if text else goes_on
-    loop.test = Code(text, loop.test.reads | frozenset(stops))
-    write.applied("PS06" if kinds != {"return"} else "PS07", loop.node)
-    if not returns:
-        return [loop]
-    write.applied("PS07", returns[0].node)
-    returned = returns[0]
-    after = Branch(Code(flags["return"], frozenset({flags["return"]})), [returned], [], returned.node)
-    return [loop, after]
+    loop.test = Code(text, loop.test.reads | frozenset(found.stops))
+    return [loop, *found.after]
+
+
+def leave_kept(kept: Kept, fresh: Callable[[str], str], write: Expressions) -> list[Form]:
+    """A loop through a container of Python's, whose further turns do nothing once a tensor has left it."""
+    ((head, body),) = kept.blocks
+    found = _flagged(body, kept.node, fresh, write)
+    if found.stops:
+        test = Code(_any(found.stops, write), frozenset(found.stops))
+        found.body = [Branch(test, [], found.body, kept.node)]
+    kept.blocks = [(head, found.body)]
+    return [*found.starts, kept, *found.after]
+
+
+def _any(flags: list[str], write: Expressions) -> str:
+    """The condition that one of some flags is set."""
+    test = flags[0]
+    for name in flags[1:]:
+        test = f"{write.paddle}.logical_or({test}, {name})"
+    return test
 
 
 def _flag(name: str, write: Expressions, *, value: bool) -> Plain:
@@ -87,12 +124,11 @@ def guarded(forms: list[Form], flags: dict[str, str], write: Expressions) -> lis
         if all(isinstance(each, Plain) and not each.lines for each in rest):
             return [*found, *rest]
         names = [flags[kind] for kind in flags if kind in kinds]
-        test = names[0]
-        for name in names[1:]:
-            test = f"{write.paddle}.logical_or({test}, {name})"
         node = next(each.node for each in rest if each.node is not None)
         assert node is not None
-        found.append(Branch(Code(test, frozenset(names)), [], guarded(rest, flags, write), node))
+        found.append(
+            Branch(Code(_any(names, write), frozenset(names)), [], guarded(rest, flags, write), node)
+        )
         return found
     return found
 

@@ -8,9 +8,17 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from trainshift.core.names.script import Script
+from trainshift.static_graphs.expanding.conditions import (
+    KEEP,
+    MEMBERSHIP,
+    Conditions,
+    operand_text,
+    short,
+    unseen,
+)
 from trainshift.static_graphs.expanding.forms import Code, Info, reading_names
 from trainshift.static_graphs.expanding.knowledge import Knowledge, info_of
-from trainshift.static_graphs.expanding.refusal import CannotExpand, MustBeTensors
+from trainshift.static_graphs.expanding.refusal import CannotExpand
 from trainshift.static_graphs.expanding.words import (
     FAMILY,
     FROZEN,
@@ -23,11 +31,16 @@ from trainshift.static_graphs.reading.function import Truth
 
 _CASTS = {"int": "int64", "float": "float32", "bool": "bool"}
 _YET = ", which a graph does not have yet"
-_KEEP = (ast.Is, ast.IsNot)
-_MEMBERSHIP = (ast.In, ast.NotIn)
+_READING = (ast.Name, ast.Constant, ast.Attribute, ast.Subscript, ast.BinOp, ast.UnaryOp, ast.operator,
+            ast.unaryop, ast.expr_context, ast.Slice, ast.Tuple, ast.List, ast.keyword)  # fmt: skip
+_REPEATABLE = frozenset(
+    f"{root}.{name}"
+    for root in ("paddle", "paddle.Tensor")
+    for name in ("max", "min", "mean", "sum", "abs", "norm", "argmax", "argmin", "numel", "cast", "astype")
+)
 
 
-class Expressions:
+class Expressions(Conditions):
     """Writes the expressions of one function; each place that cannot be written raises CannotExpand."""
 
     def __init__(self, knowledge: Knowledge, script: Script, paddle: str) -> None:
@@ -79,92 +92,6 @@ class Expressions:
         """Note that a rule was applied."""
         self.rules.setdefault(code, node)
 
-    # Conditions
-
-    def condition(self, node: ast.expr, truth: Truth) -> Code:
-        """A condition as the graph takes it: a tensor of type bool, or what Python takes."""
-        return Code(self._condition(node, truth), reading_names(node))
-
-    def _condition(self, node: ast.expr, truth: Truth) -> str:
-        if isinstance(node, ast.BoolOp):
-            return self._logical(node)
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-            return self._negated(node, truth)
-        value = self.knowledge.kind(node)
-        text = self.text(node)
-        if isinstance(node, ast.Compare) or value.dtype == "bool" or value.is_python:
-            if value.is_python and not isinstance(node, ast.Compare) and self.knowledge.changes(node):
-                raise CannotExpand(
-                    node, f"`{text}` is a number in Python and a tensor in a graph; compare it"
-                )
-            return text
-        if value.is_tensor and value.dtype:
-            self.applied("PS08", node)
-            return f"{_operand(text, node)} > 0"
-        if value.is_tensor:
-            raise CannotExpand(
-                node,
-                f"Trainshift cannot tell whether `{_short(text)}` is of type bool; compare it, as in `> 0`",
-            )
-        return text
-
-    def _logical(self, node: ast.BoolOp) -> str:
-        """`and` and `or`, which in a graph always look at both sides."""
-        word = "logical_and" if isinstance(node.op, ast.And) else "logical_or"
-        texts = [self.operand(each) for each in node.values]
-        for index, right in enumerate(node.values[1:], 1):
-            guarding = frozenset[str]().union(*map(self._guarding, node.values[:index]))
-            for each in ast.walk(right):
-                if isinstance(each, ast.Subscript) and not self.knowledge.is_size(each):
-                    if reading_names(each) & guarding:
-                        what = "a graph looks at both sides, and the left one may guard the right"
-                        raise CannotExpand(right, what, "PD15")
-        self.applied("PS08", node)
-        found = texts[0]
-        for text in texts[1:]:
-            found = f"{self.paddle}.{word}({found}, {text})"
-        return found
-
-    def _guarding(self, node: ast.AST) -> frozenset[str]:
-        """The names of which a condition asks the number or the size, as one does before indexing."""
-        if isinstance(node, ast.Subscript) and not self.knowledge.is_size(node):
-            return frozenset()
-        if isinstance(node, ast.Name):
-            return frozenset({node.id})
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and not self.knowledge.has_size(node)
-        ):
-            return frozenset[str]().union(*map(self._guarding, node.args))
-        return frozenset[str]().union(*map(self._guarding, ast.iter_child_nodes(node)))
-
-    def operand(self, node: ast.expr) -> str:
-        """One side of a logical operator: a tensor of type bool in every way to run it."""
-        truth = self.knowledge.truth(node)
-        value = self.knowledge.kind(node)
-        if isinstance(node, ast.BoolOp | ast.UnaryOp):
-            if truth is Truth.GRAPH:
-                return self._condition(node, truth)
-        elif value.is_tensor:
-            return self._condition(node, Truth.GRAPH)
-        changed = reading_names(node) & self.knowledge.became_tensors
-        if isinstance(node, ast.Compare) and reading_names(node) & self.knowledge.sizes:
-            return self._condition(node, Truth.GRAPH)
-        if value.is_python and isinstance(node, ast.Compare) and (changed or self.knowledge.has_size(node)):
-            if self.knowledge.has_size(node) or changed & self.pinned:
-                return self._condition(node, Truth.GRAPH)
-            raise MustBeTensors(changed)
-        raise CannotExpand(
-            node, "one side of this condition is no tensor, or may be none; ask for it in an `if` of its own"
-        )
-
-    def _negated(self, node: ast.UnaryOp, truth: Truth) -> str:
-        if truth is not Truth.GRAPH:
-            raise CannotExpand(node, "this may be a tensor or not; Trainshift cannot tell")
-        self.applied("PS08", node)
-        return f"{self.paddle}.logical_not({self._condition(node.operand, truth)})"
-
     # What is written anew
 
     def _choice(self, node: ast.BoolOp) -> str | None:
@@ -182,9 +109,9 @@ class Expressions:
     def _comparison(self, node: ast.Compare) -> str | None:
         parts = [node.left, *node.comparators]
         is_tensor = any(self.knowledge.kind(each).tensor is not None for each in parts)
-        if not (is_tensor or self.knowledge.changes(node)) or all(isinstance(op, _KEEP) for op in node.ops):
+        if not (is_tensor or self.knowledge.changes(node)) or all(isinstance(op, KEEP) for op in node.ops):
             return None
-        if any(isinstance(op, _MEMBERSHIP) for op in node.ops):
+        if any(isinstance(op, MEMBERSHIP) for op in node.ops):
             raise CannotExpand(node, f"`in` needs the value of a tensor{_YET}", "PD16")
         for each in parts:
             if self.knowledge.is_shape(each) or self.knowledge.kind(each).python & {
@@ -196,7 +123,7 @@ class Expressions:
                 raise CannotExpand(node, "a tensor is compared with something of Python's", "PD01")
         if len(parts) == 2:
             return None
-        if not all(isinstance(each, ast.Name | ast.Constant) for each in parts[1:-1]) or not is_tensor:
+        if not all(map(self._is_repeatable, parts[1:-1])) or not is_tensor:
             raise CannotExpand(
                 node, "a graph has no chained comparison; write two, with a name in between", "PD16"
             )
@@ -213,6 +140,17 @@ class Expressions:
         for pair in pairs[1:]:
             found = f"{self.paddle}.logical_and({found}, {pair})"
         return found
+
+    def _is_repeatable(self, node: ast.expr) -> bool:
+        """Whether an expression gives the same when it is asked twice."""
+        for each in ast.walk(node):
+            if isinstance(each, ast.Call):
+                named = self.knowledge.function.named.get(each, frozenset())
+                if not named or not named <= _REPEATABLE:
+                    return False
+            elif not isinstance(each, _READING):
+                return False
+        return True
 
     def _ternary(self, node: ast.IfExp) -> str | None:
         truth = self.knowledge.truth(node)
@@ -253,13 +191,13 @@ class Expressions:
         text = self.text(node)
         if info.other or info.container or info.array:
             raise CannotExpand(
-                node, f"`{_short(text)}` is no tensor or number, and a graph gives on nothing else", "PD12"
+                node, f"`{short(text)}` is no tensor or number, and a graph gives on nothing else", "PD12"
             )
         if isinstance(node, ast.Name | ast.Attribute | ast.Subscript) and info.is_tensor:
             self.applied("PS17", node)
             return f"{self.paddle}.assign({text})"
         if isinstance(node, ast.Name | ast.Attribute) and info.unknown:
-            raise CannotExpand(node, f"Trainshift cannot tell whether `{_short(text)}` is a tensor")
+            raise CannotExpand(node, unseen(short(text)))
         return text
 
     def same(self, node: ast.AST, one: Info, other: Info, what: str) -> None:
@@ -274,6 +212,7 @@ class Expressions:
         if one.is_number or other.is_number:
             number, tensor = (one, other) if one.is_number else (other, one)
             fits = tensor.dtype.startswith(FAMILY.get(number.number, "?"))
+            fits = fits or (number.number == "float" and not tensor.dtype)
             if not (tensor.is_tensor and tensor.rank == 0 and fits):
                 raise CannotExpand(node, f"{what} are a number on one way and a tensor on the other", "PD12")
             return
@@ -317,7 +256,7 @@ class Expressions:
             return self.text(node.args[0])
         if value.is_python or (name == "bool" and value.dtype != "bool"):
             raise CannotExpand(node, f"`{name}()` needs a value here{_YET}", "PD16")
-        text = _operand(self.text(node.args[0]), node.args[0])
+        text = operand_text(self.text(node.args[0]), node.args[0])
         rank = value.tensor.rank if value.tensor is not None else None
         if rank != 0:
             text = f"{self.paddle}.reshape({text}, [])"
@@ -327,6 +266,11 @@ class Expressions:
         self.applied("PS09", node)
         return f'{self.paddle}.cast({text}, "{dtype}")'
 
+    def length(self, text: str, *, is_sure: bool) -> str:
+        """The length of a tensor, or of what may be a list."""
+        found = f"{self.paddle}.shape({text})[0]"
+        return found if is_sure else f"({found} if {self.paddle}.is_tensor({text}) else len({text}))"
+
     def _length(self, node: ast.Call) -> str | None:
         value = self.knowledge.kind(node.args[0])
         if self.knowledge.is_shape(node.args[0]):
@@ -334,14 +278,14 @@ class Expressions:
         if self.knowledge.is_array_length(node):
             self.applied("PS11", node)
             return f"{self.paddle}.tensor.array_length({self.text(node.args[0])})"
-        if not self.knowledge.is_length(node):
-            if value.unknown:
-                raise CannotExpand(node, "this may be a tensor or not; Trainshift cannot tell")
+        if not self.knowledge.is_length(node) and not value.unknown:
             return None
         if not value.is_tensor:
-            raise CannotExpand(node, "this may be a tensor, and may be a list")
+            named = short(self.source_of(node.args[0]))
+            what = f"`{named}` may be a tensor or a list; if it is a tensor, annotate it as `paddle.Tensor`"
+            raise CannotExpand(node, what)
         self.applied("PS11", node)
-        return f"{self.paddle}.shape({self.text(node.args[0])})[0]"
+        return self.length(self.text(node.args[0]), is_sure=True)
 
     def _check_call(self, node: ast.Call, name: str) -> None:
         known = self.knowledge
@@ -378,7 +322,7 @@ class Expressions:
             if name not in ("abs", "print", "isinstance"):
                 raise CannotExpand(
                     node,
-                    f"`{_short(self.source_of(changed[0]))}` is a tensor in a graph; this may need a number",
+                    f"`{short(self.source_of(changed[0]))}` is a tensor in a graph; this may need a number",
                 )
 
     def source_of(self, node: ast.AST) -> str:
@@ -449,7 +393,28 @@ class Expressions:
                     raise CannotExpand(
                         node, "a list or text needs a number here, and a graph has none yet", "PD01"
                     )
-        return None
+        return self.halved(node, node.left, node.right) if isinstance(node.op, ast.FloorDiv) else None
+
+    def halved(self, node: ast.AST, left: ast.expr, right: ast.expr) -> str | None:
+        """A `//`, which in dygraph gives a tensor without dimensions one, and in a graph does not."""
+        known = self.knowledge
+        kinds = [known.kind(each) for each in (left, right)]
+        if any(kind.tensor is not None and kind.tensor.rank for kind in kinds):
+            return None
+        sides = [
+            each
+            for each, kind in zip((left, right), kinds, strict=True)
+            if known.changes(each) or not kind.is_python
+        ]
+        if not sides:
+            return None
+        if all(
+            known.is_size(each) or (reading_names(each) and reading_names(each) <= known.sizes)
+            for each in sides
+        ):
+            self.applied("PS11", node)
+            return f"{self.paddle}.reshape({self.text(left)} // {self.text(right)}, [])"
+        raise CannotExpand(node, "in a graph `//` gives another shape here than in Paddle's dygraph")
 
     def _comprehension(
         self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
@@ -486,11 +451,3 @@ class Expressions:
         ast.Starred: _starred,
         (ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr): _never,
     }
-
-
-def _operand(text: str, node: ast.expr) -> str:
-    return text if isinstance(node, ast.Name | ast.Call | ast.Attribute | ast.Subscript) else f"({text})"
-
-
-def _short(text: str) -> str:
-    return " ".join(text.split())[:60]

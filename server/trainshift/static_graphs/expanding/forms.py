@@ -110,13 +110,16 @@ class Exit:
 
 @dataclass(slots=True)
 class Kept:
-    """A compound statement that stays Python, around one that does not."""
+    """A compound statement that stays Python, around one that does not.
+
+    If it `is_whole`, one of its blocks runs.
+    """
 
     blocks: list[tuple[Plain, list[Form]]]
     node: ast.stmt
     leading: list[str] = field(default_factory=list)
     is_loop: bool = False
-    tail: list[str] = field(default_factory=list)
+    is_whole: bool = False
 
 
 @dataclass(slots=True)
@@ -171,6 +174,23 @@ def bound_in(forms: Sequence[Form]) -> dict[str, None]:
                 for each in form.before:
                     found.update(dict.fromkeys(each.binds))
                 found.update(bound_in(form.body))
+    return found
+
+
+def surely_bound_in(forms: Sequence[Form]) -> Names:
+    """The names that a block binds on every way through it."""
+    found: frozenset[str] = frozenset()
+    for form in forms:
+        match form:
+            case Plain() if form.node is None or not hasattr(form.node, "body"):
+                found |= frozenset(form.binds)
+            case Branch() | Loop():
+                found |= frozenset(bound_in([form]))
+            case Kept() if form.is_whole:
+                ways = [frozenset(head.binds) | surely_bound_in(block) for head, block in form.blocks]
+                found |= frozenset.intersection(*ways)
+            case _:
+                pass
     return found
 
 
@@ -249,9 +269,7 @@ def always_leaves(forms: Sequence[Form]) -> bool:
         case Branch():
             return last.returns or (always_leaves(last.body) and always_leaves(last.orelse))
         case Kept():
-            is_whole = isinstance(last.node, ast.If) and len(last.blocks) > 1
-            is_with = isinstance(last.node, ast.With)
-            return (is_whole or is_with) and all(always_leaves(block) for _, block in last.blocks)
+            return last.is_whole and all(always_leaves(block) for _, block in last.blocks)
     return False
 
 

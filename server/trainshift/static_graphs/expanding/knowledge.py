@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.text.facts import Binding, Statement
-from trainshift.static_graphs.expanding.forms import Env, Info, Names
+from trainshift.static_graphs.expanding.forms import UNBOUND, Env, Info, Names
 from trainshift.static_graphs.expanding.held import Held
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
 from trainshift.static_graphs.reading.kinds import Dim, Tensor, Value
@@ -214,10 +214,21 @@ class Knowledge:
                     info = replace(info, held=self.held.kind_of(given[each]))
                 augmented = isinstance(node, ast.AugAssign) and each.id in self.became_tensors
                 if info.number and value is not None and (augmented or self.changes(value)):
-                    info = replace(info, tensor=True)
+                    made = ast.BinOp(each, node.op, value) if isinstance(node, ast.AugAssign) else value
+                    info = self._computed(info, made, env)
                 if info.tensor and info.rank is None and value is not None and self._is_scalar(value, env):
                     info = replace(info, rank=0)
                 env[each.id] = info
+
+    def _computed(self, info: Info, value: ast.expr, env: Env) -> Info:
+        """What a number is that is worked out from what may be tensors: one, if a part surely is one."""
+        named = [env[each.id] for each in _summands(value) if env.get(each.id, UNBOUND).is_tensor]
+        if not named or info.number not in ("int", "float"):
+            return replace(info, tensor=True)
+        dtypes = {each.dtype for each in named}
+        dtype = "int64" if info.number == "int" else "float64" if "float64" in dtypes else "float32"
+        rank = 0 if all(each.rank == 0 for each in named) else None
+        return replace(info, tensor=True, number="", dtype="" if "" in dtypes else dtype, rank=rank)
 
     def at_start(self) -> Env:
         """The names at the beginning of the function: parameters, by how they are used first."""
@@ -260,6 +271,17 @@ def _given(node: ast.stmt) -> dict[ast.AST, ast.expr]:
             else:
                 found[target] = node.value
     return found
+
+
+def _summands(node: ast.expr) -> Iterator[ast.Name]:
+    """The names that sums, products and quotients are made of."""
+    if isinstance(node, ast.Name):
+        yield node
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.UAdd | ast.USub):
+        yield from _summands(node.operand)
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub | ast.Mult | ast.Div):
+        yield from _summands(node.left)
+        yield from _summands(node.right)
 
 
 def _is_identity(node: ast.AST) -> bool:

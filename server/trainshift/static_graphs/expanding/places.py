@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 import tokenize
 
 from trainshift.core.text.facts import Statement
 from trainshift.static_graphs.expanding.expressions import Expressions
+
+_ELSE = re.compile(r"\s*else\s*:")
 
 
 class Comments:
@@ -146,12 +149,18 @@ class Places:
 
     def _else_line(self, block: list[Statement]) -> int:
         """The line of the `else` above a block."""
-        line = self._first_line(block[0]) - 1
-        if isinstance(block[0].node, ast.If) and self._line(line + 1).lstrip().startswith("elif"):
-            return line + 1
-        while line > 0 and not self._line(line).lstrip().startswith("else"):
+        line = self._first_line(block[0])
+        if is_elif(block[0]):
+            return line
+        while line > 0 and not _ELSE.match(self._line(line)):
             line -= 1
         return line
+
+    def _above_else(self, before: list[Statement], block: list[Statement]) -> list[str]:
+        """The comments between a block and the `else` or `elif` below it that are not the block's own."""
+        lines = range(self._last(before) + 1, self._else_line(block))
+        found = [self.comments.at[line] for line in lines if line in self.comments.at]
+        return [text for column, text in found if column < statement_column(before[0])]
 
     def _header_end(self, block: list[Statement]) -> int:
         line = self._first_line(block[0]) - 1
@@ -168,6 +177,23 @@ class Places:
 
     def _last(self, block: list[Statement]) -> int:
         return self._end_of(block[-1])
+
+
+def is_elif(statement: Statement) -> bool:
+    """Whether an `if` is the `elif` of another one."""
+    parent = statement.parent
+    return (
+        parent is not None
+        and isinstance(statement.node, ast.If)
+        and isinstance(parent.node, ast.If)
+        and statement.branch == "orelse"
+        and statement.node.col_offset == parent.node.col_offset
+    )
+
+
+def without_elif(line: str) -> str:
+    """The first line of an `elif` as that of an `if`."""
+    return line.removeprefix("el") if line.startswith("elif") else line
 
 
 def node_is_decorated(node: ast.stmt) -> bool:

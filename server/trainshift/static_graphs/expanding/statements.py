@@ -11,7 +11,13 @@ from trainshift.static_graphs.expanding.forms import (
     binding_names,
     reading_names,
 )
-from trainshift.static_graphs.expanding.places import Places, node_is_decorated, statement_column
+from trainshift.static_graphs.expanding.places import (
+    Places,
+    is_elif,
+    node_is_decorated,
+    statement_column,
+    without_elif,
+)
 from trainshift.static_graphs.expanding.refusal import CannotExpand
 from trainshift.static_graphs.reading.function import Truth
 from trainshift.static_graphs.reading.liveness import bound_by
@@ -57,6 +63,7 @@ class Statements(Places):
             text = self._of_blocks(statement, start, span.end)
         else:
             text = self.write.rewritten(start, span.end, node)
+        text = without_elif(text) if is_elif(statement) else text
         beside = self._tail(span.end)
         return (
             self._relative(text, start, node)
@@ -77,7 +84,7 @@ class Statements(Places):
 
     def _becomes(self, node: ast.stmt) -> bool:
         if isinstance(node, ast.Assert):
-            return self.know.truth(node) is not Truth.PYTHON
+            return self.know.truth(node) is not Truth.PYTHON or self.know.changes(node.test)
         return isinstance(node, ast.Expr) and self._is_print(node.value)
 
     def _check(self, statement: Statement) -> None:
@@ -88,6 +95,9 @@ class Statements(Places):
             raise CannotExpand(node, "names of other scopes are bound here", "PD20")
         if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.FloorDiv):
+                if self.write.halved(node, node.target, node.value) is not None:
+                    raise CannotExpand(node, "write this `//=` as `=` and `//`")
             for target in targets:
                 for each in ast.walk(target):
                     if not self.know.held.is_changed_by(statement):
@@ -133,18 +143,27 @@ class Statements(Places):
         return shape is None or not all(isinstance(each, int) for each in shape)
 
     def _assertion(self, node: ast.Assert) -> str | None:
-        truth = self.know.truth(node)
-        if truth is Truth.PYTHON:
-            if self._graph:
-                raise CannotExpand(node, "this is asserted once, while the graph is built")
+        """An assertion of tensors, after those of Python's that are asserted with it; None if it stays."""
+        test = node.test
+        parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+        stays = [self.know.kind(each).is_python and not self.know.changes(each) for each in parts]
+        if any(stays) and self._graph:
+            raise CannotExpand(node, "this is asserted once, while the graph is built")
+        if all(stays):
             return None
         if node.msg is not None and not isinstance(node.msg, ast.Constant | ast.JoinedStr):
             raise CannotExpand(node.msg, "the message is no text")
         self.write.needs.add("static_assert")
         self.write.applied("PS14", node)
-        test = self.write.condition(node.test, truth).text
         message = f", {self.write.text(node.msg)}" if node.msg is not None else ""
-        return f"static_assert({test}{message})"
+        found = []
+        for part, is_python in zip(parts, stays, strict=True):
+            if is_python:
+                found.append(f"assert {self.write.text(part)}{message}")
+            else:
+                truth = self.know.truth(node if part is test else part)
+                found.append(f"static_assert({self.write.condition(part, truth).text}{message})")
+        return "\n".join(found)
 
     def _is_print(self, node: ast.expr) -> bool:
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"):
@@ -170,8 +189,9 @@ class Statements(Places):
     def _head(self, statement: Statement, name: str, block: list[Statement]) -> Plain:
         node = statement.node
         if name == "orelse":
-            line = self._line(self._else_line(block)).strip()
-            return Plain([line])
+            line = self._else_line(block)
+            is_own = line < self._first_line(block[0])
+            return Plain([self._line(line).strip() if is_own else "else:"])
         binds: tuple[str, ...] = ()
         if isinstance(node, ast.For):
             parts: tuple[ast.AST, ...] = (node.target, node.iter)
@@ -185,7 +205,11 @@ class Statements(Places):
             assert isinstance(node, ast.If | ast.While)
             parts = (node.test,)
         start = self.write.script.span(node, self.know.function.scope).start
-        end = self.source.line_end(self.source.line_starts[self._header_end(block) - 1])
+        first = self.write.script.statement_span(block[0]).start
+        if self._first_line(block[0]) == self._lines_of(parts[-1])[1]:
+            end = start + len(self.source.text[start:first].rstrip())
+        else:
+            end = self.source.line_end(self.source.line_starts[self._header_end(block) - 1])
         text = self.write.rewritten(start, end, _Parts(parts))
         reads = frozenset[str]().union(*(reading_names(each) for each in parts))
         return Plain(self._relative(text, start, node), reads, binds, [], "", node)

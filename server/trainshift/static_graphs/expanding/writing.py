@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
+from trainshift.static_graphs.expanding.conditions import unseen
 from trainshift.static_graphs.expanding.expressions import Expressions
 from trainshift.static_graphs.expanding.forms import (
     UNBOUND,
@@ -20,6 +21,7 @@ from trainshift.static_graphs.expanding.forms import (
     bound_in,
     live_before,
     loop_names,
+    surely_bound_in,
 )
 from trainshift.static_graphs.expanding.knowledge import info_of
 from trainshift.static_graphs.expanding.refusal import CannotExpand, MustBeTensors
@@ -27,6 +29,7 @@ from trainshift.static_graphs.expanding.words import NUMBER_TYPES
 from trainshift.static_graphs.reading.liveness import own_parts
 
 _MOST_LOOPS = 6
+_PINNED = {**NUMBER_TYPES, "float": "float32"}
 _DEFINED = ("if_true", "if_false", "loop_cond", "loop_body")
 
 
@@ -140,7 +143,7 @@ class Writer:
                         inner[part.id] = replace(info_of(self.write.knowledge.kind(part)), unbound=False)
             self.block(block, inner, live, level + 1, returns=returns or self._returns(block))
             ends.append(inner)
-        if not isinstance(form.node, ast.With) and (form.is_loop or len(form.blocks) == 1):
+        if not form.is_whole:
             ends.append(before)
         for name in {name for end in ends for name in end}:
             found = ends[0].get(name, UNBOUND)
@@ -175,14 +178,14 @@ class Writer:
         for place, (block, lines) in enumerate(zip((form.body, form.orelse), texts, strict=True)):
             if place and form.else_leading:
                 self._put_all(level, form.else_leading)
-            mine = set(bound_in(block))
+            mine, sure = set(bound_in(block)), surely_bound_in(block)
             read = live_before(block, frozenset(outs) & frozenset(mine))
             given = [f"{name}={name}" for name in bound if name in mine and name in read]
             self._put(level, f"def {names[place]}({', '.join(given)}):")
             self._copy_held([name for name in bound if name in mine and name in read], env, level + 1)
             self.lines += lines
             handed = [
-                self._handed(form.node, name, infos[index], place, is_bound=name in mine)
+                self._handed(form.node, name, infos[index], place, is_bound=name in sure)
                 for index, name in enumerate(outs)
             ]
             if handed:
@@ -203,7 +206,7 @@ class Writer:
             dtype = (
                 NUMBER_TYPES.get(one.number, "")
                 if one.is_number and other.is_number
-                else one.dtype or other.dtype
+                else one.dtype or other.dtype or ("float32" if is_number else "")
             )
             known = one.joined(other)
             env[name] = (
@@ -244,11 +247,12 @@ class Writer:
             return self._held(node, name, info)
         if info.is_number:
             write.applied("PS17", node)
-            return write.number(name, other.dtype or NUMBER_TYPES[info.number])
+            types = _PINNED if other.is_tensor else NUMBER_TYPES
+            return write.number(name, other.dtype or types[info.number])
         if is_bound and not info.is_alias:
             return name
         if info.unknown:
-            raise CannotExpand(node, f"Trainshift cannot tell whether `{name}` is a tensor")
+            raise CannotExpand(node, unseen(name))
         write.applied("PS17", node)
         if info.dtype == "int64" and info.rank == 0:
             return write.number(name, "int64")
@@ -312,7 +316,7 @@ class Writer:
         for name in names:
             info = env.get(name, UNBOUND)
             if name in self.write.pinned and info.is_number:
-                dtype = "int64" if info.number == "int" else "float32"
+                dtype = _PINNED[info.number]
                 self._put(level, f"{name} = {self.write.number(name, dtype)}")
                 env[name] = Info(tensor=True, dtype=dtype, rank=0)
         head, body = self._named["loop_cond"], self._named["loop_body"]
@@ -381,13 +385,7 @@ class Writer:
             if end.number and end.number != start.number:
                 raise CannotExpand(form.node, f"{what} are of different types of numbers", "PD12")
             if end.is_tensor:
-                dtype = (
-                    "int64"
-                    if start.number == "int"
-                    else start.number
-                    if start.number == "bool"
-                    else "float32"
-                )
+                dtype = _PINNED.get(start.number, "")
                 if end.rank != 0 or (end.dtype != dtype and (end.dtype or start.number != "float")):
                     raise CannotExpand(form.node, f"{what} are a number first and then tensors", "PD12")
             if end.unknown:

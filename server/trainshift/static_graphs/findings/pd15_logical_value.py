@@ -87,7 +87,7 @@ def _guards(function: StaticFunction, node: ast.BoolOp) -> bool:
     for index, left in enumerate(node.values[:-1]):
         if not function.kind(left).is_tensor or not isinstance(left, ast.Compare):
             continue
-        tested = read_in(left)
+        tested = _asked(left)
         sized = {
             each.value.id
             for part in ast.walk(left)
@@ -101,3 +101,15 @@ def _guards(function: StaticFunction, node: ast.BoolOp) -> bool:
                     if read_in(part.slice) & tested or base in sized:
                         return True
     return False
+
+
+def _asked(node: ast.AST) -> frozenset[str]:
+    """The names of which a test asks the number or the size, as one does before indexing."""
+    if isinstance(node, ast.Name):
+        return frozenset({node.id})
+    if isinstance(node, ast.Subscript) and getattr(node.value, "attr", "") != "shape":
+        return frozenset()
+    parts: list[ast.AST] = [*ast.iter_child_nodes(node)]
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        parts = [*node.args]
+    return frozenset[str]().union(*map(_asked, parts))

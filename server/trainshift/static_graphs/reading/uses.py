@@ -62,14 +62,19 @@ def _and_what_they_are_made_of(found: set[Binding], function: StaticFunction) ->
 
 
 def _only_name(node: ast.expr) -> str | None:
-    """The name that arithmetic with constants is made of."""
+    """The name that arithmetic with constants, or a comparison with one, is made of."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.UnaryOp) and not isinstance(node.op, ast.Not):
         return _only_name(node.operand)
+    sides: list[ast.expr] = []
     if isinstance(node, ast.BinOp):
-        sides = [each for each in (node.left, node.right) if not isinstance(each, ast.Constant)]
-        return _only_name(sides[0]) if len(sides) == 1 else None
+        sides = [node.left, node.right]
+    elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE):
+        sides = [node.left, *node.comparators]
+    open_sides = [each for each in sides if not isinstance(each, ast.Constant)]
+    if len(open_sides) == 1:
+        return _only_name(open_sides[0])
     return None
 
 
@@ -101,13 +106,15 @@ def _only_tensors_in(
         if library:
             for thing in library:
                 yield from _given_as_tensors(getattr(thing, "name", ""), node)
-        elif isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name):
+        elif isinstance(func, ast.Attribute):
+            name = _only_name(func.value) or ""
+            first = _only_name(node.args[0]) if node.args else None
             if func.attr in api.only_tensors():
-                yield func.value.id
-            elif node.args and isinstance(node.args[0], ast.Name) and func.value.id == "self":
+                yield name
+            elif first and isinstance(func.value, ast.Name) and name == "self":
                 layer = evaluate(func, Frame(function.scope, statement, {}))
                 if any(isinstance(each, Instance) and api.layer_returns(each.cls) for each in layer.things):
-                    yield node.args[0].id
+                    yield first
 
 
 def _given_as_tensors(full_name: str, node: ast.Call) -> Iterator[str]:
@@ -115,11 +122,11 @@ def _given_as_tensors(full_name: str, node: ast.Call) -> Iterator[str]:
     if operation is None:
         return
     for parameter, given in zip(operation.parameters, node.args, strict=False):
-        if parameter in operation.tensors and isinstance(given, ast.Name):
-            yield given.id
+        if parameter in operation.tensors:
+            yield _only_name(given) or ""
     for word in node.keywords:
-        if word.arg in operation.tensors and isinstance(word.value, ast.Name):
-            yield word.value.id
+        if word.arg in operation.tensors:
+            yield _only_name(word.value) or ""
 
 
 def _is_slicing(node: ast.expr) -> bool:

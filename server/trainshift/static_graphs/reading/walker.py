@@ -349,8 +349,10 @@ def _loop_truth(iterated: Value) -> Truth:
     """What a `for` becomes, by what it goes through."""
     if iterated.python & {"range", "enumerate"}:
         element = iterated.element or NOTHING
-        counted = element.items[0] if "enumerate" in iterated.python and element.items else element
-        return truth_of(counted)
+        if "enumerate" not in iterated.python or not element.items:
+            return truth_of(element)
+        counted, row = element.items
+        return Truth.EITHER if row.unknown else truth_of(counted)
     if iterated.array and not iterated.python:
         return Truth.GRAPH
     return truth_of(iterated)

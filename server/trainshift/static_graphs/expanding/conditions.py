@@ -1,0 +1,153 @@
+"""Conditions in the words of the graph (PS08): tensors of type bool, logical operators."""
+
+from __future__ import annotations
+
+import ast
+from abc import ABC, abstractmethod
+
+from trainshift.static_graphs.expanding.forms import Code, reading_names
+from trainshift.static_graphs.expanding.knowledge import Knowledge
+from trainshift.static_graphs.expanding.refusal import CannotExpand, MustBeTensors
+from trainshift.static_graphs.reading.function import Truth
+from trainshift.static_graphs.reading.kinds import NUMBERS
+
+_GUARDED = "a graph looks at both sides, and the left one may guard the right"
+KEEP = (ast.Is, ast.IsNot)
+MEMBERSHIP = (ast.In, ast.NotIn)
+
+
+class Conditions(ABC):
+    """Writes the conditions of one function; each place that cannot be written raises CannotExpand."""
+
+    knowledge: Knowledge
+    paddle: str
+    pinned: frozenset[str]
+
+    @abstractmethod
+    def text(self, node: ast.AST) -> str:
+        """The text of an expression or a simple statement."""
+
+    @abstractmethod
+    def applied(self, code: str, node: ast.AST) -> None:
+        """Note that a rule was applied."""
+
+    def condition(self, node: ast.expr, truth: Truth) -> Code:
+        """A condition as the graph takes it: a tensor of type bool, or what Python takes."""
+        return Code(self._condition(node, truth), reading_names(node))
+
+    def _condition(self, node: ast.expr, truth: Truth) -> str:
+        if isinstance(node, ast.BoolOp):
+            return self._logical(node)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return self._negated(node, truth)
+        value = self.knowledge.kind(node)
+        text = self.text(node)
+        if isinstance(node, ast.Compare) or value.dtype == "bool" or value.is_python:
+            is_number = value.is_python and not value.among("bool") and not isinstance(node, ast.Compare)
+            if is_number and self.knowledge.changes(node):
+                raise CannotExpand(
+                    node, f"`{text}` is a number in Python and a tensor in a graph; compare it"
+                )
+            return text
+        if value.is_tensor and value.dtype:
+            self.applied("PS08", node)
+            return f"{operand_text(text, node)} > 0"
+        if value.is_tensor:
+            raise CannotExpand(
+                node,
+                f"Trainshift cannot tell whether `{short(text)}` is of type bool; compare it, as in `> 0`",
+            )
+        return text
+
+    def _logical(self, node: ast.BoolOp) -> str:
+        """`and` and `or`, which in a graph always look at both sides."""
+        word = "logical_and" if isinstance(node.op, ast.And) else "logical_or"
+        texts = [self.operand(each) for each in node.values]
+        for index, right in enumerate(node.values[1:], 1):
+            guarding = frozenset[str]().union(*map(self._guarding, node.values[:index]))
+            for each in ast.walk(right):
+                if isinstance(each, ast.Subscript) and not self.knowledge.is_size(each):
+                    if reading_names(each) & guarding:
+                        raise CannotExpand(right, _GUARDED, "PD15")
+                if isinstance(each, ast.BinOp) and isinstance(each.op, ast.Div | ast.FloorDiv | ast.Mod):
+                    if reading_names(each.right) & guarding:
+                        raise CannotExpand(right, _GUARDED, "PD15")
+        self.applied("PS08", node)
+        found = texts[0]
+        for text in texts[1:]:
+            found = f"{self.paddle}.{word}({found}, {text})"
+        return found
+
+    def _guarding(self, node: ast.AST) -> frozenset[str]:
+        """The names of which a condition asks the number or the size, as one does before indexing."""
+        if isinstance(node, ast.Subscript) and not self.knowledge.is_size(node):
+            return frozenset()
+        if isinstance(node, ast.Name):
+            return frozenset({node.id})
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and not self.knowledge.has_size(node)
+        ):
+            return frozenset[str]().union(*map(self._guarding, node.args))
+        return frozenset[str]().union(*map(self._guarding, ast.iter_child_nodes(node)))
+
+    def operand(self, node: ast.expr) -> str:
+        """One side of a logical operator: a tensor of type bool in every way to run it."""
+        truth = self.knowledge.truth(node)
+        value = self.knowledge.kind(node)
+        if isinstance(node, ast.BoolOp | ast.UnaryOp):
+            is_asked = isinstance(node, ast.UnaryOp) and self._may_be_asked(node.operand)
+            if truth is Truth.GRAPH or is_asked:
+                return self._condition(node, truth)
+        elif value.is_tensor:
+            return self._condition(node, Truth.GRAPH)
+        changed = reading_names(node) & self.knowledge.became_tensors
+        if isinstance(node, ast.Compare) and reading_names(node) & self.knowledge.sizes:
+            return self._condition(node, Truth.GRAPH)
+        if value.is_python and isinstance(node, ast.Compare) and (changed or self.knowledge.has_size(node)):
+            if self.knowledge.has_size(node) or changed & self.pinned:
+                return self._condition(node, Truth.GRAPH)
+            raise MustBeTensors(changed)
+        if self._may_be_asked(node):
+            return self.as_tensor(self._condition(node, truth))
+        raise CannotExpand(
+            node, "one side of this condition is no tensor, or may be none; ask for it in an `if` of its own"
+        )
+
+    def as_tensor(self, text: str) -> str:
+        """What may be a tensor of type bool or a bool of Python's, as a tensor."""
+        return f"{self.paddle}.to_tensor({text})"
+
+    def _may_be_asked(self, node: ast.expr) -> bool:
+        """Whether it is a comparison of numbers or tensors, or a bool or a tensor of them, whichever runs."""
+        if isinstance(node, ast.Compare):
+            parts = [node.left, *node.comparators]
+            kinds = [self.knowledge.kind(each) for each in parts]
+            return (
+                len(parts) == 2
+                and not any(isinstance(op, (*KEEP, *MEMBERSHIP)) for op in node.ops)
+                and all(kind.python <= NUMBERS and not kind.array for kind in kinds)
+            )
+        return isinstance(node, ast.Name) and self.knowledge.kind(node).among("bool")
+
+    def _negated(self, node: ast.UnaryOp, truth: Truth) -> str:
+        self.applied("PS08", node)
+        if truth is not Truth.GRAPH:
+            if not self._may_be_asked(node.operand):
+                raise CannotExpand(node, "this may be a tensor or not; Trainshift cannot tell")
+            return f"{self.paddle}.logical_not({self.as_tensor(self._condition(node.operand, truth))})"
+        return f"{self.paddle}.logical_not({self._condition(node.operand, truth)})"
+
+
+def unseen(text: str) -> str:
+    """The reason where nobody can see whether something is a tensor."""
+    return f"Trainshift cannot tell whether `{text}` is a tensor; annotate it as `paddle.Tensor`"
+
+
+def operand_text(text: str, node: ast.expr) -> str:
+    return text if isinstance(node, ast.Name | ast.Call | ast.Attribute | ast.Subscript) else f"({text})"
+
+
+def short(text: str) -> str:
+    return " ".join(text.split())[:60]
