@@ -26,11 +26,14 @@ from trainshift.core.names.values import Unknown
 from trainshift.core.program import Program
 from trainshift.core.ranks.course import Course
 from trainshift.core.ranks.dependence import COLLECTIVE, RANK, SIZE
+from trainshift.core.text.edit import Change
 from trainshift.core.text.facts import Site
 from trainshift.core.training.horovod import Horovod
+from trainshift.restrictions.facts.moves import moved
 from trainshift.restrictions.facts.places import hazard, text_of
 from trainshift.restrictions.restriction import Findings
 
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _STARTING = ("init", "setup", "set_up", "hvd", "horovod", "distribut")
 
 
@@ -51,12 +54,32 @@ def check(program: Program) -> Findings:
             message = f"{text}() runs before hvd.init(): Horovod raises ValueError here."
             if not starts:
                 message = f"{text}() runs and nothing calls hvd.init(): Horovod raises ValueError here."
-            yield hazard(program, "HZ01", Verdict.VIOLATED, site, message)
+            yield hazard(
+                program, "HZ01", Verdict.VIOLATED, site, message, fix=_started_above(program, site, starts)
+            )
             return
     if not starts:
         first = min(needing, key=lambda each: program.script.span(each.node, each))
         message = "Nothing in this program calls hvd.init(). Check that what calls this does."
         yield hazard(program, "HZ01", Verdict.UNKNOWN, first, message)
+
+
+def _started_above(program: Program, site: Site, starts: set[Site]) -> Change | None:
+    """The start above the statement of its block by which the program comes to a call."""
+    if len(starts) != 1:
+        return None
+    (start,) = starts
+    if not isinstance(start.statement.node, ast.Expr) or start.statement.node.value is not start.node:
+        return None
+    order = program.fact(Course).index
+    before = {each.statement for each, place in order.items() if place <= order[site]}
+    block, index = program.script.siblings(start.statement)
+    come = [
+        each
+        for each in block[:index]
+        if not isinstance(each.node, _DEFINITIONS) and not before.isdisjoint(each.walk())
+    ]
+    return moved(program, "HZ01", "Start Horovod first", [start.statement], come[-1]) if come else None
 
 
 def _may_start(program: Program, site: Site) -> bool:

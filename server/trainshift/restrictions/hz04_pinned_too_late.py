@@ -26,7 +26,10 @@ from trainshift.core.names.values import Class, Library
 from trainshift.core.program import Program
 from trainshift.core.ranks.course import Course
 from trainshift.core.ranks.strangers import Strangers
+from trainshift.core.text.edit import Change
 from trainshift.core.text.facts import Site
+from trainshift.core.training.horovod import Horovod
+from trainshift.restrictions.facts.moves import abreast, moved, needed
 from trainshift.restrictions.facts.places import beside, hazard
 from trainshift.restrictions.restriction import Findings
 
@@ -46,6 +49,7 @@ _MODULES = (
     "tensorflow.math.",
     "tensorflow.data.",
 )
+_ASKING = ("tensorflow.config.", "horovod.", "builtins.", "os.", "logging.")
 _RANDOM, _SEEDS = "tensorflow.random.", ("set_seed", "set_random_seed")
 
 
@@ -63,10 +67,44 @@ def check(program: Program) -> Findings:
                     "being initialized. Move it above."
                 )
                 related = (beside(program, first, "this starts the devices"),)
-                yield hazard(program, "HZ04", Verdict.VIOLATED, site, message, related)
+                fix = _chosen_above(program, first, site)
+                yield hazard(program, "HZ04", Verdict.VIOLATED, site, message, related, fix, asks=True)
             return
         if first is None and _starts(program, site):
             first = site
+
+
+def _chosen_above(program: Program, first: Site, choice: Site) -> Change | None:
+    """The choice above what starts the devices, with `init` and all that it needs, if that can be moved."""
+    beside = abreast(program, first.statement, choice.statement)
+    if beside is None:
+        return None
+    starting, choosing = beside
+    script, course = program.script, program.fact(Course)
+    block, index = script.siblings(choosing)
+    since = script.siblings(starting)[1]
+    moving = set(needed(program, choosing, starting))
+    inits = {each.statement for each in program.fact(Horovod).calls("init")}
+    moving |= inits.intersection(block[since:index])
+    inside = {each for statement in moving for each in statement.walk()}
+    sites = [each for each in script.sites if each.statement in inside]
+    if starting in moving or not all(_is_harmless(program, each) for each in sites):
+        return None
+    if any(course.index.get(site, -1) > course.index[choice] for site in program.fact(Horovod).calls("init")):
+        return None
+    ordered = [each for each in block[since : index + 1] if each in moving]
+    return moved(program, "HZ04", "Choose the GPU first", ordered, starting)
+
+
+def _is_harmless(program: Program, site: Site) -> bool:
+    """Whether a call only asks about devices, ranks or the like, and starts none."""
+    callee = program.names.callee(site)
+    names = [each.name for each in callee if isinstance(each, Library)]
+    return (
+        len(names) == len(callee) > 0
+        and all(name.startswith(_ASKING) for name in names)
+        and not _starts(program, site)
+    )
 
 
 def _starts(program: Program, site: Site) -> bool:

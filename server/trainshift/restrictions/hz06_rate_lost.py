@@ -37,6 +37,7 @@ from trainshift.core.ranks.work.trails import Trails
 from trainshift.core.text.edit import Change, Edit
 from trainshift.core.text.facts import Scope, Site, argument
 from trainshift.core.training.horovod import Horovod
+from trainshift.restrictions.facts.factors import multiplied, without_factor
 from trainshift.restrictions.facts.places import appended, beside, hazard, horovod_name, replaced, text_of
 from trainshift.restrictions.restriction import Findings
 
@@ -69,13 +70,22 @@ def _twice(program: Program, rate: Occurrence, summing: list[Site]) -> Iterator[
     count = program.fact(Scaling).count(rate)
     if count > 1:
         message = "This rate is multiplied by the number of ranks twice. Drop one factor."
-        yield hazard(program, "HZ06", Verdict.VIOLATED, rate, message)
+        fix = _without(program, rate)
+        yield hazard(program, "HZ06", Verdict.VIOLATED, rate, message, fix=fix, asks=True)
     elif count and summing:
         message = (
             "With op=Sum the gradients are as large already, so this rate is too large. Drop the factor."
         )
         related = tuple(beside(program, wrap, "gradients are added up here") for wrap in summing)
-        yield hazard(program, "HZ06", Verdict.VIOLATED, rate, message, related)
+        fix = _without(program, rate)
+        yield hazard(program, "HZ06", Verdict.VIOLATED, rate, message, related, fix, asks=True)
+
+
+def _without(program: Program, rate: Occurrence) -> Change | None:
+    """The rate without a factor that is written out."""
+    edit = without_factor(program, rate)
+    span = program.script.span(rate.node, rate.scope)
+    return Change("HZ06", "Drop the factor", span, (edit,)) if edit is not None else None
 
 
 def _times_schedules(program: Program) -> Iterator[Finding]:
@@ -93,7 +103,30 @@ def _times_schedules(program: Program) -> Iterator[Finding]:
             ):
                 seen.add(id(node))
                 message = "A schedule is no number: TypeError. Multiply the rates inside of it."
-                yield hazard(program, "HZ06", Verdict.VIOLATED, at, message)
+                yield hazard(program, "HZ06", Verdict.VIOLATED, at, message, fix=_scaled_inside(program, at))
+
+
+def _scaled_inside(program: Program, product: Occurrence) -> Change | None:
+    """The factor inside of the one schedule that is multiplied by it, where that has one rate."""
+    node, outside = product.node, without_factor(program, product)
+    assert isinstance(node, ast.BinOp)
+    values = [
+        each
+        for side in (node.left, node.right)
+        for each in program.names.values(side, product.scope, product.statement)
+        if isinstance(each, Instance) and program.names.is_a(each, *api.SCHEDULE)
+    ]
+    name = horovod_name(program, product)
+    rates = api.rate_parameters(values[0].cls) if len(values) == 1 else ()
+    if outside is None or len(rates) != 1 or not name:
+        return None
+    made = program.script.site_of(values[0].node)
+    rate = argument(made.node, 0, *rates)
+    if not isinstance(rate, ast.Constant | ast.Name):
+        return None
+    inside = multiplied(program, Occurrence(rate, made.scope, made.statement), f"{name}.size()")
+    span = program.script.span(node, product.scope)
+    return Change("HZ06", "Multiply the rate inside of it", span, (*inside, outside))
 
 
 def _schedulers(program: Program) -> Iterator[Finding]:
@@ -111,7 +144,25 @@ def _schedulers(program: Program) -> Iterator[Finding]:
         if program.fact(Rates).is_scaled(at) or any(_reads_rate(each) for each in functions):
             continue
         message = "This sets the rate of one rank, and the factor hvd.size() is lost. Multiply it here too."
-        yield hazard(program, "HZ06", Verdict.VIOLATED, site, message)
+        fix = _scaled_returns(program, site, functions)
+        yield hazard(program, "HZ06", Verdict.VIOLATED, site, message, fix=fix)
+
+
+def _scaled_returns(program: Program, site: Site, functions: list[Scope]) -> Change | None:
+    """The factor on all that a function of an epoch returns."""
+    name = horovod_name(program, site)
+    if len(functions) != 1 or not name or not functions[0].returns:
+        return None
+    (function,) = functions
+    if program.script.home(function) is not program.script.home(site.scope):
+        return None
+    edits = [
+        edit
+        for value, where in function.returns
+        for edit in multiplied(program, Occurrence(value, function, where), f"{name}.size()")
+    ]
+    span = program.script.span(site.node, site)
+    return Change("HZ06", "Multiply it by the number of ranks", span, tuple(edits))
 
 
 def _reads_rate(function: Scope) -> bool:
@@ -195,7 +246,7 @@ def _ignored(program: Program) -> Iterator[Finding]:
         span, value = program.script.span(word, site), program.script.span(word.value, site)
         edit = Edit(span.start, value.start, "learning_rate=")
         fix = Change("HZ06", "Write learning_rate=", span, (edit,))
-        yield hazard(program, "HZ06", verdict, site, message, fix=fix)
+        yield hazard(program, "HZ06", verdict, site, message, fix=fix, asks=True)
 
 
 def _is_new(cls: str) -> bool:

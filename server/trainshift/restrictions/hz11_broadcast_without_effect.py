@@ -22,10 +22,17 @@ callback by hand.
 
 from __future__ import annotations
 
+import ast
+from dataclasses import replace
+
 from trainshift.core.finding import Verdict
+from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
 from trainshift.core.ranks.broadcasts import Broadcasts
 from trainshift.core.ranks.together import Together
+from trainshift.core.text.edit import Change
+from trainshift.core.text.facts import Site, Statement, argument, dotted
+from trainshift.restrictions.facts.moves import abreast, inserted, moved
 from trainshift.restrictions.facts.places import beside, hazard
 from trainshift.restrictions.restriction import Findings
 
@@ -37,4 +44,70 @@ def check(program: Program) -> Findings:
         return
     for spoiled in program.fact(Broadcasts).spoiled:
         related = () if spoiled.other is None else (beside(program, spoiled.other, "the other place"),)
-        yield hazard(program, "HZ11", Verdict.VIOLATED, spoiled.site, spoiled.reason, related)
+        fix = _called_first(program, spoiled.site) if spoiled.is_empty else None
+        yield hazard(program, "HZ11", Verdict.VIOLATED, spoiled.site, spoiled.reason, related, fix, asks=True)
+
+
+def _called_first(program: Program, broadcast: Site) -> Change | None:
+    """A call of the model on the first of the data that a loop below gives it, above its broadcast."""
+    script, given = program.script, argument(broadcast.node, 0, "variables")
+    model = dotted(given.value) if isinstance(given, ast.Attribute) else ""
+    for site in script.sites:
+        fed = argument(site.node, 0)
+        if dotted(site.node.func) != model or not model or not isinstance(fed, ast.Name):
+            continue
+        for above in site.statement.ancestors():
+            if (
+                not isinstance(above.node, ast.For)
+                or above.scope.function() is not broadcast.scope.function()
+            ):
+                continue
+            beside, taken = abreast(program, broadcast.statement, above), _first_of(program, above, fed.id)
+            if beside is None or not taken:
+                return None
+            for place in beside:
+                if _are_bound_above(program, above, place):
+                    return _called_above(program, f"{model}({taken})", broadcast.statement, place)
+    return None
+
+
+def _called_above(program: Program, call: str, broadcast: Statement, place: Statement) -> Change | None:
+    """A call above a statement, with the broadcast behind it if that stands further up."""
+    change = inserted(program, "HZ11", "Call the model first", call, place)
+    if change is None or program.script.span(broadcast.node, broadcast).start > change.edits[0].start:
+        return change
+    behind = moved(program, "HZ11", change.title, [broadcast], place)
+    if behind is None or not isinstance(broadcast.node, ast.Expr):
+        return None
+    (removed, added) = behind.edits
+    return replace(change, edits=(removed, replace(added, text=change.edits[0].text + added.text)))
+
+
+def _first_of(program: Program, loop: Statement, name: str) -> str:
+    """The text of what a loop binds a name to first; empty if it does not bind it."""
+    assert isinstance(loop.node, ast.For)
+    target, through = loop.node.target, loop.node.iter
+    if (
+        isinstance(through, ast.Call)
+        and dotted(through.func) == "enumerate"
+        and isinstance(target, ast.Tuple)
+    ):
+        target, through = target.elts[1], through.args[0]
+    text = f"next(iter({program.script.text(through, loop)}))"
+    if isinstance(target, ast.Name):
+        return text if target.id == name else ""
+    names = [getattr(each, "id", "") for each in getattr(target, "elts", ())]
+    return f"{text}[{names.index(name)}]" if name in names else ""
+
+
+def _are_bound_above(program: Program, loop: Statement, place: Statement) -> bool:
+    """Whether all that a loop goes through is bound above a statement."""
+    assert isinstance(loop.node, ast.For)
+    at, script = Occurrence(loop.node.iter, loop.scope, loop), program.script
+    start = script.statement_span(place).start
+    return all(
+        binding.statement is None or script.statement_span(binding.statement).end <= start
+        for each in ast.walk(loop.node.iter)
+        if isinstance(each, ast.Name)
+        for binding in program.names.bindings(at.part(each))
+    )

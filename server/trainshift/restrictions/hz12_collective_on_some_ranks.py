@@ -24,7 +24,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from trainshift.core.finding import Verdict
+from trainshift.core.finding import Finding, Verdict
 from trainshift.core.names.occurrence import Occurrence, of_call
 from trainshift.core.names.values import Instance, UserInstance, Value
 from trainshift.core.program import Program
@@ -33,9 +33,9 @@ from trainshift.core.ranks.collectives import Collectives
 from trainshift.core.ranks.dependence import RANK, Dependence
 from trainshift.core.ranks.list_members import callbacks
 from trainshift.core.ranks.together import Together
-from trainshift.core.text.edit import Change, Edit
 from trainshift.core.text.facts import Scope, Statement
 from trainshift.core.training.leaving import Leaving
+from trainshift.restrictions.facts.moves import hoisted
 from trainshift.restrictions.facts.places import beside, hazard
 from trainshift.restrictions.restriction import Findings
 
@@ -61,40 +61,15 @@ def check(program: Program) -> Findings:
             continue
         yield _finding(program, of_call(site), branch)
     for element, branch in _callbacks(program):
-        yield _finding(program, element, branch)
+        added = of_call(element.site) if element.site is not None else None
+        yield _finding(program, element, branch, added)
 
 
-def _finding(program: Program, at: Occurrence, branch: Branch):  # type: ignore[no-untyped-def]
+def _finding(program: Program, at: Occurrence, branch: Branch, added: Occurrence | None = None) -> Finding:
     message = "Some ranks wait here for ranks that never come. Make this call on every rank."
     related = (beside(program, branch.test, "the test of the rank"),)
-    return hazard(
-        program, "HZ12", Verdict.VIOLATED, at, message, related, _hoisted(program, at, branch), True
-    )
-
-
-def _hoisted(program: Program, at: Occurrence, branch: Branch) -> Change | None:
-    """The statement of a collective before the `if` that it comes first in."""
-    outer, inner, script = branch.statement, at.statement, program.script
-    if outer is None or inner is None or inner.parent is not outer or inner.branch != "body":
-        return None
-    if not isinstance(inner.node, ast.Assign | ast.Expr) or inner.node.value is not at.node or inner.index:
-        return None
-    whole, own = script.span(outer.node, outer), script.span(inner.node, inner)
-    text, body = script.text(inner.node, inner), outer.branches["body"]
-    if "\n" in text or not script.text(outer.node, outer).startswith("if"):
-        return None
-    if len(body) == 1:
-        if outer.branches.get("orelse") or "\n" in script.source.text[own.end : whole.end]:
-            return None
-        edits: tuple[Edit, ...] = (Edit(whole.start, whole.end, text),)
-    else:
-        behind = script.span(body[1].node, body[1]).start
-        if script.source.text[own.end : behind].strip() or "\r" in script.source.text[whole.start : behind]:
-            return None
-        line = script.source.text.rfind("\n", 0, whole.start) + 1
-        indent = script.source.text[line : whole.start]
-        edits = (Edit(whole.start, whole.start, f"{text}\n{indent}"), Edit(own.start, behind, ""))
-    return Change("HZ12", "Make this call on every rank", own, edits)
+    fix = hoisted(program, "HZ12", "Make this call on every rank", added or at, branch)
+    return hazard(program, "HZ12", Verdict.VIOLATED, at, message, related, fix, True)
 
 
 def _is_uncalled(program: Program, branch: Branch) -> bool:

@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from trainshift.core.finding import Finding, Verdict
-from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.names.occurrence import Occurrence, of_call
 from trainshift.core.names.values import Instance, Literal
 from trainshift.core.program import Program
 from trainshift.core.ranks.averaging import Averaging
@@ -44,7 +44,8 @@ from trainshift.core.text.facts import Site, Statement, argument, expression_pat
 from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.horovod import KERAS, Horovod
 from trainshift.core.training.loop_kinds import Loop, Pattern
-from trainshift.restrictions.facts.places import hazard, horovod_name
+from trainshift.restrictions.facts.moves import hoisted
+from trainshift.restrictions.facts.places import hazard, horovod_name, replaced, text_of
 from trainshift.restrictions.restriction import Findings
 
 _STEERING = {"EarlyStopping": "val_loss", "ReduceLROnPlateau": "val_loss", "TerminateOnNaN": "loss"}
@@ -86,7 +87,9 @@ def _of_callbacks(program: Program, loop: Loop) -> Iterator[Finding]:
                 message = (
                     f"{kind} steers some ranks only, and the others go on without it. Add it on every rank."
                 )
-                yield hazard(program, "HZ13", Verdict.VIOLATED, element, message)
+                added = of_call(element.site) if element.site is not None and averaged else element
+                fix = hoisted(program, "HZ13", "Add it on every rank", added, branch)
+                yield hazard(program, "HZ13", Verdict.VIOLATED, element, message, fix=fix, asks=True)
             elif not averaged or kind == "TerminateOnNaN":
                 yield from _by_own_metrics(program, site, element, value, kind, averaged)
 
@@ -155,7 +158,8 @@ def _of_jumps(program: Program, loop: Loop) -> Iterator[Finding]:
                 message = (
                     "This rank leaves by a loss of its own, and the others wait for it. Average it first."
                 )
-                yield hazard(program, "HZ13", Verdict.VIOLATED, leaf, message)
+                fix = _average_of_loss(program, test, loop)
+                yield hazard(program, "HZ13", Verdict.VIOLATED, leaf, message, fix=fix, asks=True)
 
 
 def _around(program: Program, loop: Loop) -> Iterator[Statement]:
@@ -205,6 +209,37 @@ def _asks_loss(program: Program, test: Occurrence, loop: Loop) -> bool:
     if runs & calls and _reads_result(program, test):
         return True
     return not targets.isdisjoint(nodes) or (loop.pattern in _SESSIONS and _fetches_loss(program, test))
+
+
+def _average_of_loss(program: Program, test: Occurrence, loop: Loop) -> Change | None:
+    """The average in place of the one name by which a test comes to have the loss of a step."""
+    losses = _losses(program, loop)
+
+    def gives_loss(at: Occurrence) -> bool:
+        if at.node in losses:
+            return True
+        if not isinstance(at.node, ast.Call):
+            return False
+        functions = program.names.called_functions(program.script.site_of(at.node))
+        returned = [Occurrence(value, each, where) for each in functions for value, where in each.returns]
+        return bool(returned) and all(isinstance(each.node, ast.Name) and is_loss(each) for each in returned)
+
+    def is_loss(at: Occurrence) -> bool:
+        step = program.names.steps_back(at)
+        return step is not None and bool(step.sources) and all(map(gives_loss, step.sources))
+
+    function = test.scope.function()
+    names = [
+        each
+        for each in program.fact(Trails).behind(test)
+        if isinstance(each.node, ast.Name) and each.scope.function() is function and is_loss(each)
+    ]
+    horovod = horovod_name(program, test)
+    if loop.pattern in _SESSIONS or len(names) != 1 or not horovod:
+        return None
+    (name,) = names
+    text = f"{horovod}.allreduce({text_of(program, name.node, name.scope)})"
+    return replaced(program, "HZ13", "Average the loss first", name, text)
 
 
 def _fetches_loss(program: Program, test: Occurrence) -> bool:

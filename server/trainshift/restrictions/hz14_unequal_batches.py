@@ -21,11 +21,19 @@ the loop.
 
 from __future__ import annotations
 
+import ast
+
 from trainshift.core.finding import Verdict
+from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
 from trainshift.core.ranks.together import Together
-from trainshift.core.ranks.work.shares import Shares
-from trainshift.restrictions.facts.places import beside, hazard
+from trainshift.core.ranks.work.feeds import Feed, Feeds
+from trainshift.core.ranks.work.shares import Shares, Uneven
+from trainshift.core.ranks.work.trails import Trails
+from trainshift.core.text.edit import Change
+from trainshift.core.text.facts import Scope, Site, argument
+from trainshift.core.training.loop_kinds import Loop
+from trainshift.restrictions.facts.places import appended, beside, hazard, horovod_name
 from trainshift.restrictions.restriction import Findings
 
 
@@ -46,4 +54,45 @@ def check(program: Program) -> Findings:
             if not is_seen:
                 message = "If the files differ in length, a rank with more batches waits for the others."
             verdict = Verdict.VIOLATED if is_seen else Verdict.UNKNOWN
-            yield hazard(program, "HZ14", verdict, uneven.at, message, related)
+            fix = _taken(program, loop, uneven) if is_seen and not uneven.counted else None
+            yield hazard(program, "HZ14", verdict, uneven.at, message, related, fix, asks=True)
+
+
+def _taken(program: Program, loop: Loop, uneven: Uneven) -> Change | None:
+    """As many batches for each rank as all have, behind the batching of a split whose rows can be counted."""
+    feed = program.fact(Feeds).of(loop)
+    batches = [each for each in feed.calls if each.name in ("batch", "padded_batch")]
+    repeats = any(each.name == "repeat" for each in feed.calls)
+    name, rows = horovod_name(program, uneven.at), _rows(program, feed, uneven)
+    if len(batches) != 1 or repeats or not name or rows is None:
+        return None
+    (batch,) = batches
+    size = argument(batch.node, 0, "batch_size")
+    if not isinstance(size, ast.Constant | ast.Name) or not _is_read_in(rows, batch):
+        return None
+    of = Occurrence(batch.node.func, batch.scope, batch.statement)
+    if not any(each.node is uneven.at.node for each in program.fact(Trails).behind(of)):
+        return None
+    text = f".take(len({rows.id}) // {name}.size() // {program.script.text(size, batch)})"
+    return appended(program, "HZ14", "Take as many batches on all ranks", of.part(batch.node), text)
+
+
+def _rows(program: Program, feed: Feed, uneven: Uneven) -> ast.Name | None:
+    """The array whose rows are split."""
+    given: ast.expr | None = None
+    if isinstance(uneven.at.node, ast.Subscript):
+        given = uneven.at.node.value
+    made = [each for each in feed.calls if each.name == "from_tensor_slices"]
+    if given is None and len(made) == 1:
+        given = argument(made[0].node, 0, "tensors")
+    if isinstance(given, ast.Tuple | ast.List) and given.elts:
+        given = given.elts[0]
+    return given if isinstance(given, ast.Name) else None
+
+
+def _is_read_in(rows: ast.Name, batch: Site) -> bool:
+    """Whether an array is bound once, where a call can read it."""
+    scope: Scope | None = batch.scope
+    while scope is not None and rows.id not in scope.bindings:
+        scope = scope.parent
+    return scope is None or len(scope.bindings[rows.id]) == 1

@@ -22,13 +22,15 @@ from __future__ import annotations
 import ast
 
 from trainshift.core.finding import Verdict
-from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.names.occurrence import Occurrence, of_call
 from trainshift.core.program import Program
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.work.shares import Shares
 from trainshift.core.text.edit import Change, Edit
-from trainshift.core.text.facts import Site
+from trainshift.core.text.facts import Site, arguments, dotted
+from trainshift.core.text.source import Span
 from trainshift.core.training.horovod import Horovod
+from trainshift.restrictions.facts.moves import lines_of
 from trainshift.restrictions.facts.places import beside, hazard, replaced
 from trainshift.restrictions.restriction import Findings
 
@@ -53,7 +55,8 @@ def check(program: Program) -> Findings:
                 "Each rank shuffles in an order of its own before, so parts overlap. Take the part first."
             )
             related = (beside(program, shuffle, "the shuffle"),)
-            yield hazard(program, "HZ16", Verdict.VIOLATED, part.at, message, related)
+            fix = _sharded_first(program, part.site, shuffle) if part.site else None
+            yield hazard(program, "HZ16", Verdict.VIOLATED, part.at, message, related, fix)
 
 
 def _swapped(program: Program, site: Site) -> Change | None:
@@ -63,6 +66,30 @@ def _swapped(program: Program, site: Site) -> Change | None:
     texts = [program.script.text(each, site) for each in site.node.args]
     edits = (Edit(spans[0].start, spans[0].end, texts[1]), Edit(spans[1].start, spans[1].end, texts[0]))
     return Change("HZ16", "Swap the arguments", program.script.span(site.node, site), edits)
+
+
+def _sharded_first(program: Program, shard: Site, shuffle: Site) -> Change | None:
+    """The call of `shard` in front of that of `shuffle`, of one dataset in one function."""
+    script, cut, mixed = program.script, shard.node.func, shuffle.node.func
+    if not isinstance(cut, ast.Attribute) or not isinstance(mixed, ast.Attribute):
+        return None
+    if shard.scope.function() is not shuffle.scope.function():
+        return None
+    at, span = of_call(shard), script.span
+    taken = Span(span(cut.value, shard).end, span(shard.node, shard).end)
+    place = span(mixed.value, shuffle).end
+    read = (each for given in arguments(shard.node) for each in ast.walk(given) if isinstance(each, ast.Name))
+    bound = [binding.statement for each in read for binding in program.names.bindings(at.part(each))]
+    late = any(each is not None and script.statement_span(each).end > place for each in bound)
+    if late or place > taken.start:
+        return None
+    text = script.source.text[taken.start : taken.end]
+    statement = shard.statement.node
+    if isinstance(statement, ast.Assign) and statement.value is shard.node:
+        if dotted(statement.targets[0]) == dotted(cut.value) != "":
+            taken = lines_of(program, shard.statement) or taken
+    edits = (Edit(place, place, text), Edit(taken.start, taken.end, ""))
+    return Change("HZ16", "Take the part first", span(shard.node, shard), edits)
 
 
 def _by_rank(program: Program, part: Occurrence) -> Change | None:

@@ -26,9 +26,10 @@ from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import Dependence
 from trainshift.core.ranks.together import Together
-from trainshift.core.ranks.work.feeds import Feeds
-from trainshift.core.text.edit import Change
-from trainshift.restrictions.facts.places import hazard, replaced, text_of
+from trainshift.core.ranks.work.feeds import Feed, Feeds
+from trainshift.core.text.edit import Change, Edit
+from trainshift.restrictions.facts.factors import divided, without_factor
+from trainshift.restrictions.facts.places import hazard, horovod_name, text_of
 from trainshift.restrictions.restriction import Findings
 
 
@@ -47,19 +48,29 @@ def check(program: Program) -> Findings:
             f"{text} is the batch of one rank, and is multiplied by the number of ranks. "
             "Drop the factor, and divide the steps by hvd.size()."
         )
-        # Without the factor nothing divides the work, unless the steps do.
-        divided = any(map(program.fact(Dependence).on_size, (*feed.steps, *feed.epochs)))
-        fix = _without_factor(program, batch) if divided else None
-        yield hazard(program, "HZ19", Verdict.VIOLATED, batch, message, fix=fix, asks=True)
+        yield hazard(
+            program,
+            "HZ19",
+            Verdict.VIOLATED,
+            batch,
+            message,
+            fix=_of_one_rank(program, feed, batch),
+            asks=True,
+        )
 
 
-def _without_factor(program: Program, batch: Occurrence) -> Change | None:
-    """The batch of one rank, where the product is written out."""
-    node = batch.node
-    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
+def _of_one_rank(program: Program, feed: Feed, batch: Occurrence) -> Change | None:
+    """The batch without the factor, and the steps or epochs divided where nothing divides them yet."""
+    edit, name = without_factor(program, batch), horovod_name(program, batch)
+    if edit is None or not name:
         return None
-    for side, other in ((node.left, node.right), (node.right, node.left)):
-        if isinstance(side, ast.Call) and program.fact(Dependence).on_size(batch.part(side)):
-            text = program.script.text(other, batch.scope)
-            return replaced(program, "HZ19", "Drop the factor", batch, text)
-    return None
+    counts = (*feed.steps, *feed.epochs)
+    divisions: tuple[Edit, ...] = ()
+    title = "Drop the factor"
+    if not any(map(program.fact(Dependence).on_size, counts)):
+        # Without the factor nothing divides the work.
+        if len(counts) != 1 or not isinstance(counts[0].node, ast.Constant | ast.Name):
+            return None
+        divisions = divided(program, counts[0], f"{name}.size()")
+        title = "Drop the factor, and divide the steps"
+    return Change("HZ19", title, program.script.span(batch.node, batch.scope), (edit, *divisions))

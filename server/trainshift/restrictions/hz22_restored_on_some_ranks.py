@@ -21,12 +21,17 @@ found.
 
 from __future__ import annotations
 
+import ast
+
 from trainshift.core.finding import Verdict
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
-from trainshift.core.ranks.restores import Restores
+from trainshift.core.ranks.restores import Restore, Restores
 from trainshift.core.ranks.together import Together
-from trainshift.restrictions.facts.places import beside, hazard
+from trainshift.core.text.edit import Change
+from trainshift.core.training.horovod import KERAS, TENSORFLOW
+from trainshift.restrictions.facts.moves import inserted, moved
+from trainshift.restrictions.facts.places import beside, hazard, horovod_name
 from trainshift.restrictions.restriction import Findings
 
 
@@ -41,10 +46,45 @@ def check(program: Program) -> Findings:
             "here."
         )
         related = (beside(program, restore.branch.test, "the test of the rank"),)
-        yield hazard(program, "HZ22", Verdict.VIOLATED, restore.site, message, related)
+        fix = _broadcast_behind(program, restore)
+        yield hazard(program, "HZ22", Verdict.VIOLATED, restore.site, message, related, fix)
     for site, epoch in program.fact(Restores).epochs:
         at = Occurrence(epoch, site.scope, site.statement)
         message = (
             "Ranks begin at different epochs, and those with more die waiting. Use hvd.broadcast_object."
         )
-        yield hazard(program, "HZ22", Verdict.VIOLATED, at, message)
+        yield hazard(program, "HZ22", Verdict.VIOLATED, at, message, fix=_sent_epoch(program, at), asks=True)
+
+
+def _broadcast_behind(program: Program, restore: Restore) -> Change | None:
+    """The broadcasts of a block behind the branch in which one rank loads, or one of what it loads."""
+    outer, script = restore.branch.statement, program.script
+    if outer is None or restore.branch.arm == "after":
+        return None
+    block, index = script.siblings(outer)
+    above = [each.statement for each in program.fact(Restores).broadcasts if each.statement in block[:index]]
+    title = "Broadcast what is loaded"
+    if above:
+        ordered = [each for each in block[:index] if each in above]
+        plain = all(isinstance(each.node, ast.Expr) for each in ordered)
+        return moved(program, "HZ22", title, ordered, outer, behind=True) if plain else None
+    called, name = restore.site.node.func, horovod_name(program, restore.site, TENSORFLOW)
+    if program.fact(Restores).broadcasts or restore.site.name != "load_weights" or not name:
+        return None
+    assert isinstance(called, ast.Attribute)
+    text = f"{name}.broadcast_variables({script.text(called.value, restore.site)}.variables, root_rank=0)"
+    return inserted(program, "HZ22", title, text, outer, behind=True)
+
+
+def _sent_epoch(program: Program, epoch: Occurrence) -> Change | None:
+    """The epoch of rank 0, above the loop that begins at it."""
+    statement = epoch.statement
+    if not isinstance(epoch.node, ast.Name) or statement is None or statement.scope is not epoch.scope:
+        return None
+    text, name = epoch.node.id, horovod_name(program, epoch, TENSORFLOW)
+    sent = f"{name}.broadcast_object({text}, root_rank=0)"
+    if not name:
+        name = horovod_name(program, epoch, KERAS)
+        sent = f"{name}.broadcast({text}, 0)"
+    title = "Send the epoch of rank 0 to all"
+    return inserted(program, "HZ22", title, f"{text} = {sent}", statement) if name else None

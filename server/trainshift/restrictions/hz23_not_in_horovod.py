@@ -22,16 +22,22 @@ fail with the momentum of new optimizers. `average` alone is harmless: Horovod s
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from trainshift.core.finding import Verdict
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
+from trainshift.core.ranks import horovod_api
 from trainshift.core.ranks.strangers import Stranger, Strangers
 from trainshift.core.ranks.work.rates import Rates
 from trainshift.core.text.edit import Change, Edit
-from trainshift.restrictions.facts.places import hazard
+from trainshift.core.training.horovod import Horovod
+from trainshift.restrictions.facts.moves import inserted
+from trainshift.restrictions.facts.places import hazard, replaced
 from trainshift.restrictions.restriction import Findings
 
+# What a second module of Horovod is imported as.
+_ALIASES = dict(zip(horovod_api.DOORS, ("hvd_tf", "hvd_keras", "hvd_keras"), strict=True))
 _NUMBERS = (ast.Constant, ast.Name, ast.Attribute, ast.BinOp, ast.Call)
 
 
@@ -46,12 +52,50 @@ def check(program: Program) -> Findings:
 def _fix(program: Program, stranger: Stranger) -> Change | None:
     """The argument that is missing, where the script shows what it is to be."""
     node = stranger.place.node
+    if isinstance(node, ast.Attribute):
+        return _of_other_module(program, stranger.place, node)
     if not isinstance(node, ast.Call):
         return None
+    if any(word.arg == "average" for word in node.keywords) and not stranger.is_mild:
+        return _without_average(program, stranger.place, node)
     if stranger.message.endswith("momentum_correction=False."):
         return _given(program, stranger.place, "momentum_correction", "False")
     rate = _rate(program, stranger.place) if stranger.missing == ("initial_lr",) else ""
     return _given(program, stranger.place, "initial_lr", rate) if rate else None
+
+
+def _of_other_module(program: Program, at: Occurrence, node: ast.Attribute) -> Change | None:
+    """The name of the first module that has it, by the import that is there or by one more."""
+    homes = horovod_api.homes(node.attr)
+    file = program.at(at.scope)
+    here = [file.fact(Horovod).imported_as(each) for each in horovod_api.DOORS]
+    beside = next((each[1] for each in here if each is not None), None)
+    if not homes or beside is None:
+        return None
+    imported = file.fact(Horovod).imported_as(homes[0])
+    requires: tuple[Edit, ...] = ()
+    name = imported[0] if imported is not None else file.script.fresh(_ALIASES[homes[0]])
+    if imported is None:
+        line = inserted(program, "HZ23", "", f"import {homes[0]} as {name}", beside, behind=True)
+        if line is None:
+            return None
+        requires = line.edits
+    change = replaced(program, "HZ23", f"Use {homes[0]}", at.part(node.value), name)
+    return replace(change, requires=requires)
+
+
+def _without_average(program: Program, at: Occurrence, node: ast.Call) -> Change:
+    """The call without its old argument."""
+    span = program.script.span
+    words = [*node.args, *node.keywords]
+    index = next(i for i, each in enumerate(words) if getattr(each, "arg", "") == "average")
+    own = span(words[index], at.scope)
+    edit = Edit(own.start, own.end, "")
+    if index:
+        edit = Edit(span(words[index - 1], at.scope).end, own.end, "")
+    elif len(words) > 1:
+        edit = Edit(own.start, span(words[1], at.scope).start, "")
+    return Change("HZ23", "Leave out average", span(node, at.scope), (edit,))
 
 
 def _given(program: Program, at: Occurrence, name: str, value: str) -> Change:

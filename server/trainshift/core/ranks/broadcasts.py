@@ -30,11 +30,15 @@ _BUILDING = frozenset({"build", "fit", "predict", "evaluate", "train_on_batch", 
 
 
 class Spoiled(NamedTuple):
-    """A broadcast that does nothing, or is undone, and why."""
+    """A broadcast that does nothing, or is undone, and why.
+
+    `is_empty` tells that its model has no variables yet.
+    """
 
     site: Site
     reason: str
     other: Site | None = None
+    is_empty: bool = False
 
 
 class Broadcasts:
@@ -69,14 +73,14 @@ class Broadcasts:
             name, text = dotted(model), ast.unparse(model)
             if values and name and all(self._is_shapeless(each, name) for each in values):
                 if not self._is_called_before(name, site):
-                    yield Spoiled(
-                        site, f"{text} has no shape before it is called: ValueError. Call it first."
-                    )
+                    reason = f"{text} has no shape before it is called: ValueError. Call it first."
+                    yield Spoiled(site, reason, is_empty=True)
                 continue
             if not values or not all(self._is_unbuilt_class(each) for each in values):
                 continue
             if name and not self._is_called_before(name, site):
-                yield Spoiled(site, f"{text} has no variables before it is called, so nothing is broadcast.")
+                reason = f"{text} has no variables before it is called, so nothing is broadcast."
+                yield Spoiled(site, reason, is_empty=True)
 
     def _is_shapeless(self, value: object, name: str) -> bool:
         """Whether an object is a `Sequential` whose first layer tells no shape of its input."""

@@ -37,8 +37,8 @@ def has(name: str) -> bool:
 
 
 def homes(member: str) -> list[str]:
-    """The modules of `DOORS` and below that have a member of this name, in their order."""
-    return [module for module, members in _modules().items() if member in members]
+    """The modules of `DOORS` that have a member of this name, in their order."""
+    return [module for module in DOORS if member in _modules()[module]]
 
 
 @cache

@@ -49,6 +49,20 @@ class Restores:
         """The loads before training that no broadcast follows."""
         return [each for each in self._loads() if not self._is_broadcast(each.site)]
 
+    @cached_property
+    def _places(self) -> dict[Site, list[Site]]:
+        """The calls that broadcast, each with those that run it in a session."""
+        places = {site: [site] for site in self._program.fact(Horovod).calls(*_BROADCASTS)}
+        for run, made in self._program.fact(Collectives).runs.items():
+            for site in made:
+                places.get(site, []).append(run)
+        return places
+
+    @property
+    def broadcasts(self) -> list[Site]:
+        """The calls by which the program broadcasts: where they are made or, in a session, run."""
+        return [sites[-1] for sites in self._places.values()]
+
     def _loads(self) -> Iterator[Restore]:
         for site in self._script.sites_named(*_METHODS, _LOADING):
             branch = self._branches.of_call(site)
@@ -77,10 +91,7 @@ class Restores:
         """Whether something broadcasts what was loaded, after it and with effect."""
         horovod, order = self._program.fact(Horovod), self._program.fact(Course).index
         spoiled = {each.site for each in self._program.fact(Broadcasts).spoiled}
-        places = {site: [site] for site in horovod.calls(*_BROADCASTS)}
-        for run, made in self._program.fact(Collectives).runs.items():
-            for site in made:
-                places.get(site, []).append(run)
+        places = self._places
         for each in places.values():
             if spoiled.isdisjoint(each) and any(order.get(site, -1) > order[load] for site in each):
                 return True

@@ -251,7 +251,7 @@ def _module(name: str) -> str:
 
 
 def _no_member(module: str, name: str) -> str:
-    others = [each for each in horovod_api.homes(name) if each in horovod_api.DOORS]
+    others = horovod_api.homes(name)
     if others:
         return f"{module} has no {name}; {others[0]} has."
     return f"Horovod 0.28 has no {name} in {module}."
