@@ -238,6 +238,21 @@ async def test_hazards_are_told_and_fixed_as_other_findings_are(puller: Session)
     assert await puller.result(every, document) == mended == fix(text).text
 
 
+async def test_a_fix_that_has_to_be_chosen_is_no_part_of_all_fixes(puller: Session) -> None:
+    choice = "tf.config.set_visible_devices(GPUS[hvd.local_rank()], 'GPU')\n"
+    head, metric = (
+        "import horovod.tensorflow as hvd\nimport tensorflow as tf\n\n",
+        "metric = tf.keras.metrics.Mean()\n",
+    )
+    text = f"{head}{metric}hvd.init()\n{choice}"
+    document = puller.open(text)
+    (told,) = (each for each in await puller.pulled(document) if each.code == "HZ04")
+    quick = titled(await puller.menu(document, told.range), "Trainshift: Choose the GPU first", "quickfix")
+    assert await puller.result(quick, document) == f"{head}hvd.init()\n{choice}{metric}"
+    assert not [each for each in await puller.actions(document, 0, only=[FIX_ALL]) if each.kind == FIX_ALL]
+    assert fix(text).text == text
+
+
 async def test_all_findings_of_one_code_are_fixed(puller: Session) -> None:
     document = puller.open(FIXABLE_TWICE)
     menu = await puller.actions(document, document.line("keras = "))
