@@ -114,32 +114,51 @@ def walk(node: ast.AST) -> list[ast.AST]:
     """What `ast.walk` gives, in its order, but for contexts and operators: these are two nodes in five."""
     found = [node]
     for each in found:
-        found += children(each)
+        for field in _INSIDE[each.__class__]:
+            value = getattr(each, field, None)
+            if value.__class__ is list:
+                found += [part for part in value if part is not None]
+            elif isinstance(value, ast.AST):
+                found.append(value)
     return found
 
 
 def children(node: ast.AST) -> list[ast.AST]:
     """The nodes right below a node, but for contexts and operators."""
     found: list[ast.AST] = []
-    for field in _inside(kind_of(node)):
+    for field in _INSIDE[node.__class__]:
         value = getattr(node, field, None)
-        if isinstance(value, list):
-            found += [part for part in value if isinstance(part, ast.AST)]
+        if value.__class__ is list:
+            found += [part for part in value if part is not None]
         elif isinstance(value, ast.AST):
             found.append(value)
     return found
 
 
-def _inside(kind: type[ast.AST]) -> tuple[str, ...]:
+class _Inside(dict[type[ast.AST], tuple[str, ...]]):
     """The fields of a class of nodes in which `children` are."""
-    found = _FIELDS.get(kind)
-    if found is None:
-        no_nodes = ("ctx", "op", "ops", "attr", "arg", "kind", "name", "names", "type_comment", "simple")
-        found = _FIELDS[kind] = tuple(each for each in kind._fields if each not in no_nodes)
-    return found
+
+    def __missing__(self, kind: type[ast.AST]) -> tuple[str, ...]:
+        no_nodes = (
+            "ctx",
+            "op",
+            "ops",
+            "attr",
+            "arg",
+            "id",
+            "kind",
+            "name",
+            "names",
+            "type_comment",
+            "simple",
+        )
+        self[kind] = (
+            () if kind is ast.Constant else tuple(each for each in kind._fields if each not in no_nodes)
+        )
+        return self[kind]
 
 
-_FIELDS: dict[type[ast.AST], tuple[str, ...]] = {}
+_INSIDE = _Inside()
 
 
 def names_read(node: ast.AST) -> set[str]:
@@ -148,20 +167,32 @@ def names_read(node: ast.AST) -> set[str]:
 
 
 def names_bound(nodes: Iterable[ast.AST]) -> set[str]:
-    """All names that statements assign, not looking into functions and comprehensions."""
+    """All names that statements or targets assign, not looking into functions and comprehensions."""
     found: set[str] = set()
     waiting = list(nodes)
     while waiting:
         node = waiting.pop()
-        if isinstance(node, ast.FunctionDef):
-            found.add(node.name)
-            continue
-        if isinstance(node, ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
-            continue
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.add(node.id)
-        waiting.extend(children(node))
+        match node:
+            case ast.Name(ctx=ast.Store()):
+                found.add(node.id)
+            case ast.FunctionDef():
+                found.add(node.name)
+            case ast.Assign():
+                waiting += node.targets
+            case ast.AugAssign() | ast.AnnAssign():
+                waiting.append(node.target)
+            case ast.Tuple() | ast.List():
+                waiting += node.elts
+            case ast.For():
+                waiting += [node.target, *node.body, *node.orelse]
+            case ast.If() | ast.While():
+                waiting += [*node.body, *node.orelse]
+            case ast.stmt() if not isinstance(node, _BINDING_NOTHING):
+                waiting += children(node)
     return found
+
+
+_BINDING_NOTHING = (ast.Expr, ast.Return, ast.Assert, ast.Raise, ast.Pass, ast.Break, ast.Continue)
 
 
 def bound_in(node: ast.stmt) -> frozenset[str]:
@@ -192,6 +223,10 @@ def counted(statements: Iterable[ast.AST]) -> tuple[Counter[str], Counter[str]]:
 
 def same(one: ast.expr, other: ast.expr) -> bool:
     """Whether two expressions read the same."""
+    if one.__class__ is not other.__class__:
+        return False
+    if isinstance(one, ast.Name) and isinstance(other, ast.Name):
+        return one.id == other.id
     return ast.dump(one) == ast.dump(other)
 
 

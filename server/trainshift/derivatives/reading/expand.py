@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import operator
 from collections.abc import Mapping, Sequence
 
 from trainshift.derivatives import terms
@@ -20,11 +21,15 @@ def expand(whole: Analysis) -> None:
     known: dict[Function, set[str]] = {}
     # A lambda becomes a function, so what it calls may only then be active.
     while waiting := [each for each in whole.every() if known.get(each) != _active_names(each)]:
+        rewritten = False
         for function in waiting:
             known[function] = _active_names(function)
-            function.body = Expander(function).block(function.body)
-            function.local |= terms.names_bound(function.body) - function.foreign
-        whole.settle()
+            body = Expander(function).block(function.body)
+            rewritten = rewritten or not _same(body, function.body)
+            function.body = body
+            function.local |= terms.names_bound(body) - function.foreign
+        if rewritten:
+            whole.settle()
 
 
 def _active_names(function: Function) -> set[str]:
@@ -66,16 +71,19 @@ class Expander:
 
     def _statement(self, node: ast.stmt) -> list[ast.stmt]:
         match node:
-            case ast.If():
-                made: ast.stmt = ast.If(node.test, self.block(node.body), self.block(node.orelse))
-                return [ast.copy_location(made, node)]
-            case ast.While():
-                made = ast.While(node.test, self.block(node.body), self.block(node.orelse))
-                return [ast.copy_location(made, node)]
+            case ast.If() | ast.While():
+                body, other = self.block(node.body), self.block(node.orelse)
+                if _same(body, node.body) and _same(other, node.orelse):
+                    return [node]
+                kind = ast.If if isinstance(node, ast.If) else ast.While
+                return [ast.copy_location(kind(node.test, body, other), node)]
             case ast.For():
                 source = self._source(self._sequence(node.iter))
                 target, begin = (node.target, []) if hasattr(node, "told") else self._target(node)
                 loop = ast.For(target, source, [*begin, *self.block(node.body)], self.block(node.orelse))
+                if source is node.iter and target is node.target:
+                    if _same(loop.body, node.body) and _same(loop.orelse, node.orelse):
+                        loop = node
                 loop.told = True  # type: ignore[attr-defined]
                 return [ast.copy_location(loop, node)]
             case ast.Assign(targets=[ast.Name(name)], value=ast.IfExp() as value) if self.reader.value(value):
@@ -409,6 +417,11 @@ class Expander:
         if isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
             self.looped |= terms.names_bound([each.target for each in node.generators])
         return found
+
+
+def _same(one: Sequence[ast.stmt], other: Sequence[ast.stmt]) -> bool:
+    """Whether a block is the very one that it was."""
+    return len(one) == len(other) and all(map(operator.is_, one, other))
 
 
 def _is_view(node: ast.expr) -> bool:

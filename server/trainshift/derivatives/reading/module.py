@@ -66,6 +66,8 @@ class Module:
     def comments(self) -> dict[int, tuple[int, str]]:
         """Comments by line: their column, and the text."""
         found: dict[int, tuple[int, str]] = {}
+        if "#" not in self.text:
+            return found
         text = self.text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             if token.type == tokenize.COMMENT:

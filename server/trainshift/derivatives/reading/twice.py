@@ -117,14 +117,11 @@ def _popped(value: ast.expr) -> bool:
 
 def _moves(statements: Sequence[ast.stmt]) -> set[int]:
     """The stores that move elements: each puts one where another one was just taken from."""
-    found: set[int] = set()
+    found = _moved(statements)
     for node in statements:
-        for each in terms.walk(node):
-            for field in ("body", "orelse"):
-                inner = getattr(each, field, None)
-                if isinstance(inner, list):
-                    found |= _moved(inner)
-    return found | _moved(statements)
+        if isinstance(node, ast.If | ast.For | ast.While):
+            found |= _moves(node.body) | _moves(node.orelse)
+    return found
 
 
 def _moved(statements: Sequence[ast.stmt]) -> set[int]:
