@@ -255,6 +255,9 @@ FURTHER: dict[str, dict[str, Any]] = {
     "called_by_name": {"a": 0.3, "x": 0.7},
     "named_in_containers": {"a": 0.3, "x": 0.7},
     "named_elsewhere": {"a": 0.3, "x": 0.7},
+    "popped_by_key": {"x": 0.7, "options": {"rate": 0.4, "scale": 1.2}},
+    "popped_first": {"x": 0.7, "queue": {0: 0.4, 1: 1.2}},
+    "sums_of_squares": {"x": 0.7, "steps": [0.4, 1.2]},
 }
 
 

@@ -218,7 +218,7 @@ class Values(Writer):
     def wide(self, value: ast.expr) -> ast.expr:
         """Zeros of the shape of an array, by which a tangent gets that shape."""
         if self.whole.tensors:
-            return terms.call("tf.zeros_like", value)
+            return self.helper("_zeros", value)
         return terms.call("np.zeros", terms.call("np.shape", value))
 
     def _zero(self, expr: ast.expr) -> ast.expr:

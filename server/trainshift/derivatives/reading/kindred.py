@@ -165,6 +165,8 @@ class KindReader:
                     return base.element()
                 case "pop":
                     base.tell("box", "changed")
+                    if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                        base.tell("dict")
                     return base.element()
                 case "items" | "values" | "keys":
                     base.tell("box", "dict")

@@ -389,12 +389,14 @@ class Reader(KindReader):
 def loses(call: ast.Call) -> bool:
     """Whether a method changes a container so that the way back cannot undo it.
 
-    Of `pop` it can undo that of the last element, and that at a place which is written as a number; so of
+    Of `pop` it can undo that of the last element, and that at a key or place which is written down; so of
     `insert`.
     """
     assert isinstance(call.func, ast.Attribute)
+    if call.func.attr == "pop" and len(call.args) > 1:
+        return True
     if call.func.attr in ("pop", "insert"):
-        return bool(call.args) and not re.fullmatch(r"-1|\d+", ast.unparse(call.args[0]))
+        return bool(call.args) and not re.fullmatch(r"-1|\d+|'.*'", ast.unparse(call.args[0]))
     return call.func.attr in LOSING or call.func.attr == "update"
 
 

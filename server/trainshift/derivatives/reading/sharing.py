@@ -113,8 +113,23 @@ class Sharing:
     # Statements.
 
     def _block(self, statements: Sequence[ast.stmt], pairs: Pairs) -> Pairs:
+        before: ast.stmt = ast.Pass()
         for node in statements:
-            pairs = self._statement(node, pairs)
+            pairs = self._taken_out(before, node, self._statement(node, pairs))
+            before = node
+        return pairs
+
+    def _taken_out(self, before: ast.stmt, node: ast.stmt, pairs: Pairs) -> Pairs:
+        """The pairs after `held = xs[i]` and `xs[i] = 0.0`: what is held is no longer in the container."""
+        match before, node:
+            case (
+                ast.Assign([ast.Name(held)], ast.Subscript() as place),
+                ast.Assign([ast.Subscript() as again], ast.Constant()),
+            ) if held not in terms.names_read(again) and terms.same(place, terms.copied(again)):
+                root = root_of(place)
+                alone = frozenset((root,)) not in pairs
+                if root is not None and alone and not self.arrayish(self.reader.kind(place.value)):
+                    return {pair: each for pair, each in pairs.items() if pair != {held, root}}
         return pairs
 
     def _statement(self, node: ast.stmt, pairs: Pairs) -> Pairs:

@@ -333,7 +333,6 @@ class Changes(Lines):
         self.forward.append(node)
         after()
         known = name in self.defined
-        keyed = self.nodes.reader.kind(owner).has("dict")
 
         def back() -> None:
             active = self.function.active(base)
@@ -341,21 +340,30 @@ class Changes(Lines):
                 self.start(base)
                 place = self.place(terms.copied(owner)) or terms.name(self.bar(base))
                 bar = terms.name(self.bar(name)) if name in self.present else self.zero(name, known)
-                self.emit(_put_back(value, place, bar, keyed))
+                self.emit(self._put_back(value, place, bar))
             if base not in self.contents:
                 self.resized.add(base)
             else:
-                self.emit(_put_back(value, owner, terms.name(name), keyed))
+                self.emit(self._put_back(value, owner, terms.name(name)))
             self.present.discard(name)
             for each in backs:
                 each()
 
         return back
 
-
-def _put_back(popped: ast.Call, place: ast.expr, value: ast.expr, keyed: bool) -> ast.stmt:
-    if keyed:
-        return terms.assign(ast.Subscript(terms.copied(place), popped.args[0], ast.Load()), value)
-    at = [terms.copied(each) for each in popped.args if isinstance(each, ast.Constant)]
-    method = ast.Attribute(terms.copied(place), "insert" if at else "append", ast.Load())
-    return ast.Expr(ast.Call(method, [*at, value], []))
+    def _put_back(self, popped: ast.Call, place: ast.expr, value: ast.expr) -> ast.stmt:
+        """A value put back where a `pop` took it from."""
+        assert isinstance(popped.func, ast.Attribute)
+        kind = self.nodes.reader.kind(popped.func.value)
+        place = terms.copied(place)
+        if not popped.args:
+            return ast.Expr(ast.Call(ast.Attribute(place, "append", ast.Load()), [value], []))
+        index = terms.copied(popped.args[0])
+        if kind.has("dict"):
+            return terms.assign(ast.Subscript(place, index, ast.Load()), value)
+        if not isinstance(index, ast.Constant):
+            # The last one: no dict would have it so.
+            return ast.Expr(ast.Call(ast.Attribute(place, "append", ast.Load()), [value], []))
+        if kind.has("list"):
+            return ast.Expr(ast.Call(ast.Attribute(place, "insert", ast.Load()), [index, value], []))
+        return ast.Expr(self.helper("_put", place, index, value))

@@ -24,6 +24,14 @@ def _cells(x):
         return None
     return {zero} if hasattr(x, "shape") else 0.0
 '''
+_PUT = '''
+def _put(x, index, value):
+    """Puts value back where pop took it from: a key of a dict, or a place in a list."""
+    if isinstance(x, dict):
+        x[index] = value
+    else:
+        x.insert(index, value)
+'''
 _LIKE = '''
 def _like(bar, x):
     """bar in the containers of x."""
@@ -44,4 +52,5 @@ def structural(zero: str, bar: str = "bar") -> dict[str, str]:
         "_zeros": _ZEROS.format(zero=zero),
         "_cells": _CELLS.format(zero=zero),
         "_like": _LIKE.format(bar=bar),
+        "_put": _PUT,
     }
