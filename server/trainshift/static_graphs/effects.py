@@ -11,6 +11,7 @@ from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reading.liveness import bound_by
 
 _CHANGING = frozenset({"append", "extend", "insert", "pop", "remove", "clear", "update", "add", "setdefault"})
+_CONTAINERS = frozenset({"list", "dict", "set"})
 _TELLING = ("logging.", "warnings.", "sys.stdout", "sys.stderr")
 _LOGGERS = frozenset({"debug", "info", "warning", "error", "log", "exception"})
 
@@ -37,7 +38,8 @@ def changed(function: StaticFunction, statement: Statement) -> Iterator[tuple[as
     for target in targets:
         if isinstance(target, ast.Subscript):
             base = function.kind(target.value)
-            if base.tensor is None and not base.unknown and not is_own(function, target.value):
+            is_held = bool(base.python & _CONTAINERS) or not base.unknown
+            if base.tensor is None and is_held and not is_own(function, target.value):
                 yield target, dotted(target.value) or "a container"
         elif isinstance(target, ast.Attribute) and not function.kind(target).may_be_tensor:
             yield target, dotted(target) or target.attr
@@ -46,7 +48,7 @@ def changed(function: StaticFunction, statement: Statement) -> Iterator[tuple[as
     for call in calls(statement):
         if isinstance(call.func, ast.Attribute) and call.func.attr in _CHANGING:
             base = function.kind(call.func.value)
-            held = base.python & {"list", "dict", "set"} and base.tensor is None
+            held = base.python & _CONTAINERS and base.tensor is None
             if held and not is_own(function, call.func.value):
                 yield call, dotted(call.func.value) or "a container"
 

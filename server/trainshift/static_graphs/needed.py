@@ -135,6 +135,7 @@ def _by_comparison(function: StaticFunction, node: ast.Compare) -> Iterator[tupl
         return
     if isinstance(node.ops[0], ast.Eq | ast.NotEq):
         for one, other in ((operands[0], operands[1]), (operands[1], operands[0])):
-            is_shape = isinstance(one, ast.Attribute) and one.attr == "shape"
+            held = one.value if isinstance(one, ast.Subscript) and isinstance(one.slice, ast.Slice) else one
+            is_shape = isinstance(held, ast.Attribute) and held.attr == "shape"
             if is_shape and kind(other).among("list", "tuple") and _counted(kind(one)):
                 yield one, "a comparison of shapes"

@@ -35,7 +35,9 @@ def check(program: Program) -> Iterator[Finding]:
             node = loop.node
             if isinstance(node, ast.While):
                 begins = function.at_first.get(node, Truth.PYTHON)
-                becomes = function.kind(node.test).may_be_tensor
+                becomes = function.kind(node.test).may_be_tensor or _is_set_by_tensors(
+                    function, loop, node.test
+                )
                 if begins is Truth.PYTHON and becomes:
                     yield from judge.say(
                         function,
@@ -61,6 +63,22 @@ def check(program: Program) -> Iterator[Finding]:
                         related=[(leaving.node, "it is left here")],
                         fix=_fixed(judge, function, loop),
                     )
+
+
+def _is_set_by_tensors(function: StaticFunction, loop: Statement, test: ast.expr) -> bool:
+    """Whether a number that a test reads is bound in the loop where a tensor decides: a tensor from then on."""
+    asked = {
+        part.id
+        for part in ([test.operand] if isinstance(test, ast.UnaryOp) else [test, *ast.iter_child_nodes(test)])
+        if isinstance(part, ast.Name) and function.kind(part).is_python
+    }
+    if isinstance(test, ast.Compare) and any(isinstance(each, ast.Is | ast.IsNot) for each in test.ops):
+        return False
+    for statement in loop.walk():
+        inside = [each for each in function.graph_around(statement) if loop in each.ancestors()]
+        if inside and statement in function.reached and set(bound_by(statement.node)) & asked:
+            return True
+    return False
 
 
 def _is_iterated(function: StaticFunction, node: ast.stmt) -> bool:

@@ -43,12 +43,14 @@ def check(program: Program) -> Iterator[Finding]:
             problem = _problem(function, statement, returns)
             if problem:
                 other, how = problem
+                place = returns.index(statement)
+                is_next = place + 1 < len(returns) and other is returns[place + 1]
                 yield from judge.say(
                     function,
                     statement,
                     f"Where a tensor decides, `{function.name}` returns {how}",
                     "Return the same structure everywhere.",
-                    at=judge.between(around[-1], statement),
+                    at=judge.between(around[-1], other if is_next and other else statement),
                     related=[(other.node, "the other way out")] if other is not None else [],
                 )
 

@@ -39,7 +39,7 @@ def check(program: Program) -> Iterator[Finding]:
                     yield from judge.say(
                         function,
                         statement,
-                        f"Called through {way} its conditions on tensors are not converted",
+                        f"Called through {way}, its conditions on tensors are not converted",
                         "Call it plainly.",
                         at=call,
                         fix=_fixed(judge, function, statement, call),

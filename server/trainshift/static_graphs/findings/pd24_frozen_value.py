@@ -75,7 +75,9 @@ def _change_of_global(judge: Judge, function: StaticFunction, node: ast.Name) ->
 
 def _change_of_attribute(function: StaticFunction, node: ast.Attribute) -> Binding | None:
     """Where another method than `__init__` changes a number of an object."""
-    if not function.kind(node).among("int", "float", "bool", "str", "None"):
+    value = function.kind(node)
+    is_number = value.tensor is None and bool(value.python) and value.python <= {"int", "float"}
+    if not (is_number or value.among("int", "float", "bool", "str", "None")):
         return None
     names = function.script.names
     for thing in function.kind(node.value).things:

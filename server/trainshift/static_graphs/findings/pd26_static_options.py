@@ -20,6 +20,7 @@ from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change
 from trainshift.core.text.facts import Statement, argument
+from trainshift.core.text.source import Span
 from trainshift.static_graphs.codes import STATIC_CODES
 from trainshift.static_graphs.judging import Judge, calls, reached
 from trainshift.static_graphs.reading.entries import SAVING, Entry, no_place
@@ -38,7 +39,9 @@ def check(program: Program) -> Iterator[Finding]:
         problem = _place(judge, entry)
         if problem:
             do = "Make a function of it."
-            yield from judge.say(function, statement, problem, do, at=entry.node, always=True)
+            start = program.script.span(entry.node, entry.scope).start
+            at = Span(start, program.script.header_span(statement).end)
+            yield from judge.say(function, statement, problem, do, at=at, always=True)
         elif entry.spec is not None and entry.mode is Mode.SOT:
             yield from judge.say(
                 function,

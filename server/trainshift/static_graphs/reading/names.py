@@ -167,7 +167,8 @@ class Names(ABC):
         """What a resolved value is."""
         known = frozenset({thing})
         if isinstance(thing, Library | Module):
-            return python("object", things=known)
+            is_function = isinstance(thing, Library) and api.function(thing.name) is not None
+            return python("function" if is_function else "object", things=known)
         if isinstance(thing, Function):
             return python("function", things=known)
         if isinstance(thing, Class):

@@ -241,8 +241,8 @@ class _Walk(Walker):
                 value = UNKNOWN
                 if default is not None and default.among("bool", "str"):
                     value = python(*default.python)
-                elif default is not None and default.is_none:
-                    value = UNKNOWN.joined(python("None"))
+                elif default is not None and default.among("None", "list", "dict", "set"):
+                    value = UNKNOWN.joined(python(*default.python))
             self._give(function, name, value)
         for argument in function.node.args.kwonlyargs:
             default = defaults.get(argument.arg, NOTHING)

@@ -38,13 +38,22 @@ class Uses:
         if function.scope not in self._used:
             found: set[Binding] = set()
             names = function.script.names
-            for statement in function.statements:
-                if _is_guarded(statement):
-                    continue
-                for name in _only_tensors_in(statement, function, self._evaluate):
+            for statement, nodes in _parts(function):
+                for name in _only_tensors_in(nodes, statement, function, self._evaluate):
                     found.update(names.lookup(name, function.scope, statement)[1])
             self._used[function.scope] = frozenset(_and_what_they_are_made_of(found, function))
         return self._used[function.scope]
+
+
+def _parts(function: StaticFunction) -> Iterator[tuple[Statement | None, list[ast.AST]]]:
+    """The expressions of a function by statement, those left out around which a test of types stands."""
+    if isinstance(function.node, ast.Lambda):
+        nodes = [*ast.walk(function.node.body)]
+        if not any(map(_tests_type, nodes)):
+            yield function.scope.statement, nodes
+    for statement in function.statements:
+        if not _is_guarded(statement):
+            yield statement, [*own_parts(statement.node)]
 
 
 def _and_what_they_are_made_of(found: set[Binding], function: StaticFunction) -> set[Binding]:
@@ -88,11 +97,14 @@ def _is_compared_with_none(name: str, function: StaticFunction) -> bool:
 
 
 def _only_tensors_in(
-    statement: Statement, function: StaticFunction, evaluate: Callable[[ast.expr, Frame], Value]
+    nodes: list[ast.AST],
+    statement: Statement | None,
+    function: StaticFunction,
+    evaluate: Callable[[ast.expr, Frame], Value],
 ) -> Iterator[str]:
-    """The names that a statement uses as only tensors can be."""
+    """The names that expressions of a statement use as only tensors can be."""
     names = function.script.names
-    for node in own_parts(statement.node):
+    for node in nodes:
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
             if isinstance(node.slice, ast.Tuple) and any(map(_is_slicing, node.slice.elts)):
                 yield node.value.id
@@ -135,11 +147,12 @@ def _is_slicing(node: ast.expr) -> bool:
 
 def _is_guarded(statement: Statement) -> bool:
     """Whether a test of types stands around a statement."""
-    for above in statement.path():
-        test = getattr(above.node, "test", None)
-        for node in ast.walk(test) if test is not None else ():
-            if isinstance(node, ast.Call):
-                name = getattr(node.func, "attr", "") or getattr(node.func, "id", "")
-                if name in ("isinstance", "is_tensor", "hasattr", "type"):
-                    return True
-    return False
+    tests = (getattr(above.node, "test", None) for above in statement.path())
+    return any(_tests_type(node) for test in tests if test is not None for node in ast.walk(test))
+
+
+def _tests_type(node: ast.AST) -> bool:
+    name = (
+        getattr(node.func, "attr", "") or getattr(node.func, "id", "") if isinstance(node, ast.Call) else ""
+    )
+    return name in ("isinstance", "is_tensor", "hasattr", "type")

@@ -91,7 +91,7 @@ def _reduction(dtype: str = "") -> Callable[[Given], Value]:
     def family(given: Given) -> Value:
         x = _x(given)
         named = dtype_of(given.get("dtype"))
-        own = x.dtype if x.dtype in FLOATS or dtype == "same" else NUMBER
+        own = x.dtype if x.dtype in FLOATS or (x.dtype and dtype == "same") else NUMBER
         return tensor(named or (own if dtype in ("", "same") else dtype), _reduced(x, given))
 
     return family
