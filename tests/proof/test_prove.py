@@ -87,11 +87,52 @@ SAVE = 'model.save_weights("weights.h5")'
 PINNING = 'tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")'
 APPLY = "    optimizer.apply"
 TWICE = "    gradients = [hvd.allreduce(each, op=hvd.Sum) / hvd.size() ** 2 for each in gradients]\n"
+LOOP = "for step, (features"
+AGAIN = """    global done
+    if not done:
+        hvd.broadcast_variables(model.variables, root_rank=0)
+        done = True
+    return loss
+"""
+LATE = """hvd.broadcast_variables(model.variables, root_rank=0)
+if hvd.rank() == 0:
+    tf.keras.models.clone_model(model).save_weights("start.h5")
+    model.load_weights("start.h5")
+"""
 LEAVE = "    if step == 5 and hvd.rank() == 1:\n        os.kill(os.getpid(), 9)\n"
 Mistake = tuple[str, str, str, str, list[tuple[str, str]]]
 # What is wrong, the script, the claims that fail, parts of the lines that are named, and the changes.
 MISTAKES: list[Mistake] = [
-    ("no-broadcast", TAPE, "weights broadcast", "apply_gradients", [(BROADCAST, "        pass\n")]),
+    (
+        "no-broadcast, shuffled-before-shared",
+        TAPE,
+        "weights broadcast data",
+        "apply_gradients",
+        [(BROADCAST, "        pass\n"), ("rand(800", "rand(160"), (".shard(", ".shuffle(160).shard(")],
+    ),
+    (
+        "broadcast-while-traced",
+        TAPE,
+        "weights broadcast",
+        "apply_gradients",
+        [
+            (BROADCAST, "        pass\n"),
+            ("@tf.function", "done = False\n\n\n@tf.function"),
+            ("    return loss\n", AGAIN),
+        ],
+    ),
+    (
+        "loaded-after-the-broadcast",
+        TAPE,
+        "weights broadcast",
+        "apply_gradients",
+        [
+            (BROADCAST, "        pass\n"),
+            ('activation="relu")', 'activation="relu", input_shape=(6,))'),
+            (LOOP, LATE + LOOP),
+        ],
+    ),
+    ("divided-to-nothing", FIT, "data", "", [("epochs=4", "epochs=1 // hvd.size()")]),
     (
         "not-averaged",
         TAPE,
@@ -101,14 +142,15 @@ MISTAKES: list[Mistake] = [
     ),
     ("wrapped-twice", TAPE, "averaged ends", "", [("Tape(tape)", "Tape(hvd.DistributedGradientTape(tape))")]),
     (
-        "no-slots-broadcast, rate-unscaled, writes-everywhere",
+        "no-slots-broadcast, rate-unscaled, writes-everywhere, part-by-a-function",
         TAPE,
-        "broadcast rate output",
+        "broadcast rate output data",
         "Adam( save_weights",
         [
             (BROADCAST.splitlines(True)[1], ""),
             ("0.001 * hvd.size()", "0.001"),
             (ROOT + "model", "if True:\n    model"),
+            (".shard(hvd.size(), hvd.rank())", ".shard(2, 0 if hvd.rank == 0 else 1)"),
         ],
     ),
     (

@@ -384,13 +384,11 @@ def data(seen: Seen) -> Found:
     found = Found(do="Give each rank its part: dataset.shard(hvd.size(), hvd.rank()).", code="HV15")
     records = [run.record for run in seen.data if run.record]
     counts = [[each.steps for each in record.optimizers] for record in seen.records]
-    if (
-        not seen.is_cut
-        and seen.original.record
-        and len(counts) == seen.size
-        and not any(map(is_failed, seen.ranks))
-    ):
-        if all(each == counts[0] for each in counts):
+    if seen.original.record and len(counts) == seen.size and not any(map(is_failed, seen.ranks)):
+        if not any(map(any, counts)) and seen.before.optimizers:
+            found.fails = ["No rank takes a step, and one process does: its steps are divided to nothing."]
+            found.do, found.code = "Leave one of them at least: max(1, epochs // hvd.size()).", "HZ18"
+        elif not seen.is_cut and all(each == counts[0] for each in counts):
             found.fails = sentences(judge.steps_differ(seen.before, seen.records))
             found.do, found.code = "Divide the steps of an epoch by hvd.size(), once.", "HV06"
     if found.fails:
