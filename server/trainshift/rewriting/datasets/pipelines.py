@@ -127,6 +127,7 @@ class Pipelines:
                 node.unseen = not node.inputs
             node.is_dataset = name in SOURCES or self._is_dataset(node.at)
             node.unseen = node.unseen or not node.is_dataset
+            node.is_share = node.is_source and self._depends_on_rank(site)
         elif isinstance(function, ast.Attribute) and (self._is_dataset(node.at) or function.attr in METHODS):
             node.operation = function.attr
             inputs = [function.value]
@@ -150,14 +151,16 @@ class Pipelines:
 
     def _shares(self, site: Site, operation: str) -> bool:
         """Whether a call leaves a rank its own share: ``shard(hvd.size(), hvd.rank())``."""
-        horovod = self._program.fact(Horovod)
         if operation == "apply" and site.node.args and isinstance(site.node.args[0], ast.Lambda):
             body = site.node.args[0].body
             calls = [part for part in ast.walk(body) if isinstance(part, ast.Call)]
             return any(self._shares(self._script.site_of(each), _method(each)) for each in calls)
-        return operation == "shard" and any(
-            horovod.pinned(each, site.scope, site.statement) for each in arguments(site.node)
-        )
+        return operation == "shard" and self._depends_on_rank(site)
+
+    def _depends_on_rank(self, site: Site) -> bool:
+        """Whether what a call is given is another on each rank: rows that were cut before, say."""
+        pinned = self._program.fact(Horovod).pinned
+        return any(pinned(each, site.scope, site.statement) for each in arguments(site.node))
 
     def _is_dataset(self, at: Occurrence) -> bool:
         values = self._names.values(at.node, at.scope, at.statement)
