@@ -2,7 +2,9 @@
 
     PYTHONPATH=tests python -m benchmarks.epoch_speed
 
-The script computes nearly all of the time, and each process has one thread.
+The script computes nearly all of the time, and each process has one thread.  Both the time that passes and
+the time that the processor computes for a process are told: where others use the machine too, only the
+latter says something.
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ import time
 
 import tensorflow as tf
 
-x = tf.random.stateless_normal([2048, 256], seed=(1, 2))
-data = tf.data.Dataset.from_tensor_slices((x, x)).shuffle(2048).batch(64)
+x = tf.random.stateless_normal([1024, 256], seed=(1, 2))
+data = tf.data.Dataset.from_tensor_slices((x, x)).shuffle(1024).batch(64)
 layers = [tf.keras.layers.Dense(width, "relu") for width in (512, 512, 256)]
 model = tf.keras.Sequential(layers)
 optimizer = tf.keras.optimizers.SGD(1e-4)
@@ -32,32 +34,33 @@ optimizer = tf.keras.optimizers.SGD(1e-4)
 def train_step(x, y):
     with tf.GradientTape() as tape:
         loss = tf.reduce_mean(tf.square(model(x, training=True) - y))
-        for _ in range(40):
+        for _ in range(120):
             loss += 1e-3 * tf.reduce_mean(tf.square(model(x, training=True)))
     gradients = tape.gradient(loss, model.trainable_variables)
     optimizer.apply_gradients(zip(gradients, model.trainable_variables))
 
 
 for epoch in range(5):
-    began = time.time()
+    began, computed = time.time(), time.process_time()
     for x, y in data:
         train_step(x, y)
-    print("epoch", time.time() - began)
+    print("epoch", time.time() - began, time.process_time() - computed)
 """
 
 
 def main() -> int:
-    """Print both times and their ratio; 1 if it is too high."""
+    """Print the times and their ratios; 1 if that of the time that passes is too high."""
     conversion = convert(SCRIPT)
     assert conversion.status is Status.CONVERTED, conversion.reason
     runner = [str(Path(sys.executable).with_name("horovodrun")), "--gloo", "-np", "2"]
     alone, shared = epoch(SCRIPT, []), epoch(conversion.text, runner)
-    print(f"an epoch: {alone:.2f} s on one process, {shared:.2f} s on two ranks, {shared / alone:.2f} of it")
-    return int(shared / alone >= MOST)
+    for what, one, two in zip(("an epoch", "its computing"), alone, shared, strict=True):
+        print(f"{what}: {one:.2f} s on one process, {two:.2f} s on two ranks, {two / one:.2f} of it")
+    return int(shared[0] / alone[0] >= MOST)
 
 
-def epoch(script: str, runner: list[str]) -> float:
-    """The shortest time of an epoch, after the first, which traces."""
+def epoch(script: str, runner: list[str]) -> tuple[float, float]:
+    """The shortest times of an epoch after the first: what passes, and what a process computes."""
     threads = {"OMP_NUM_THREADS": "1", "TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
     quiet = {"CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "3"}
     with tempfile.TemporaryDirectory() as directory:
@@ -73,8 +76,9 @@ def epoch(script: str, runner: list[str]) -> float:
             text=True,
             check=True,
         )
-    times = [float(line.split()[-1]) for line in done.stdout.splitlines() if "epoch " in line]
-    return min(times[1:])
+    lines = [line.split() for line in done.stdout.splitlines() if "epoch " in line]
+    passed, computed = zip(*((float(line[-2]), float(line[-1])) for line in lines[1:]), strict=True)
+    return min(passed), min(computed)
 
 
 if __name__ == "__main__":
