@@ -23,7 +23,9 @@ makes the test data too, say, the `shuffle` gets a seed, so that all ranks have 
 
 So too with arrays that `fit` is given, and with loops that cut batches out of arrays by number. A permutation
 that is drawn there is sent by rank 0; `train_test_split` gets a seed. A loop whose turns draw batches at
-random, or ask for the next of an endless shuffled dataset, is given fewer turns.
+random, or ask for the next of an endless shuffled dataset, is given fewer turns. A generator of yours is
+asked for a batch for each rank, of which each keeps its own. A `fit` on a `Sequence`, whose order it draws,
+takes fewer steps.
 
 Evaluations, previews and statistics see all data. Where HV06 divides the steps, data that nothing shuffles,
 or that one seed shuffles alike on all ranks, are divided too, and so is a generator that never ends: else the
@@ -41,11 +43,12 @@ from dataclasses import replace
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit, Remark
-from trainshift.core.text.expressions import ITERATED, Frame, Level, handed_to, level, product
-from trainshift.core.text.facts import Statement, dotted
+from trainshift.core.text.expressions import ARGUMENT, ITERATED, Frame, Level, handed_to, level, product
+from trainshift.core.text.facts import Site, Statement, dotted
 from trainshift.core.text.source import one_line
-from trainshift.rewriting.data.divided_data import DividedData, Form, LoopData, Place
+from trainshift.rewriting.data.divided_data import DividedData, LoopData
 from trainshift.rewriting.data.pace import ALL_TURNS, Pace
+from trainshift.rewriting.data.places import Form, Place
 from trainshift.rewriting.datasets.draws import Draw, Remedy
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.transforms.rule import Guard, Proposals, Transform
@@ -79,7 +82,7 @@ def propose(program: Program) -> Proposals:
             "HV15",
             f"Give each rank its share of {data}",
             program.script.statement_span(statement),
-            tuple(edit for place, _ in found.values() for edit in _divided(program, place)),
+            tuple(edit for place, loop in found.values() for edit in _divided(program, place, loop)),
             tuple(edit for draw in draws for edit in _made_alike(program, draw)),
             doubts=tuple(dict.fromkeys(doubt for loop in loops for doubt in loop.doubts)),
             decisions=(
@@ -89,12 +92,23 @@ def propose(program: Program) -> Proposals:
         )
 
 
-def _divided(program: Program, place: Place) -> tuple[Edit, ...]:
+def _divided(program: Program, place: Place, loop: LoopData) -> tuple[Edit, ...]:
     """The edits that leave each rank its share."""
     hvd = program.at(place.statement).fact(Prerequisites).hvd
+    if place.form is Form.STEPS and loop.site is not None:
+        return _shortened(program, place, loop.site, hvd)
     edits = program.fact(Layout).put(place.at.node, place.statement, _frame(program, place, hvd))
     # What other rules add at the same place, such as callbacks, follows.
     return tuple(replace(edit, rank=-1) for edit in edits)
+
+
+def _shortened(program: Program, place: Place, fit: Site, hvd: str) -> tuple[Edit, ...]:
+    """The edits that tell a `fit` how many steps an epoch has for each rank, next to what it is given."""
+    layout, data = program.fact(Layout), program.script.text(place.at.node, place.statement)
+    steps = f"len({data}) // {hvd}.size()"
+    if fit.node.args[1:]:
+        return layout.add_keyword(fit, "steps_per_epoch", steps)
+    return layout.put(place.at.node, place.statement, Frame("", f", steps_per_epoch={steps}", ARGUMENT))
 
 
 def _frame(program: Program, place: Place, hvd: str) -> Frame:
@@ -110,6 +124,8 @@ def _frame(program: Program, place: Place, hvd: str) -> Frame:
         length = f"{data}.cardinality()" if form is Form.IN_GRAPH else f"len({data})"
         share = f".shard({hvd}.size(), {hvd}.rank()).take({length} // {hvd}.size())"
         return Frame("", share if name else f".apply(lambda {data}: {data}{share})", Level.ATOM)
+    if form is Form.GENERATOR:
+        return Frame(f"(each[{hvd}.rank()] for each in zip(*[iter(", f")] * {hvd}.size()))", ARGUMENT)
     if form is Form.LIST:
         return Frame(f"[{_share('each', hvd)} for each in ", "]", ITERATED)
     if form is Form.DICTIONARY:

@@ -56,11 +56,11 @@ def read_arrays(program: Program, fit: Fit) -> Arrays | None:
         return Arrays((), reason="what `fit` is given is hidden; give it its arrays by name")
     given = [each for name in _GIVEN if (each := fit.given(name)) is not None and not _is_none(each)]
     found = [(part, holds) for each in given for part, holds in _parts(program, each, site)]
-    plain = next((part for part, holds in found if holds is None and _is_read_again(part)), None)
+    plain = next((part for part, holds in found if holds is None and is_read_again(part)), None)
     arrays = []
     for part, holds in found:
-        length = part if _is_read_again(part) else plain
-        if length is None or (holds is not None and not _is_read_again(part)):
+        length = part if is_read_again(part) else plain
+        if length is None or (holds is not None and not is_read_again(part)):
             text = program.script.text(part, site)
             return Arrays((), reason=f"`{text}` would be worked out twice; give it a name first")
         arrays.append(Array(Occurrence(part, site.scope, site.statement, site), length, holds))
@@ -71,7 +71,7 @@ def read_arrays(program: Program, fit: Fit) -> Arrays | None:
     unseen = [
         program.script.text(each.at.node, site)
         for each in arrays
-        if each.holds is None and not _is_array(program, each.at, frozenset())
+        if each.holds is None and not is_array(program, each.at)
     ]
     if unseen and (not fit.certain or fit.given("y") is None):
         return None
@@ -110,11 +110,11 @@ def _is_of_numbers(node: ast.expr) -> bool:
     )
 
 
-def _is_read_again(node: ast.expr) -> bool:
+def is_read_again(node: ast.expr) -> bool:
     """Whether an expression does nothing but read names and parts of what they hold."""
     if isinstance(node, ast.Subscript):
         cut = (part for part in ast.walk(node.slice) if isinstance(part, ast.expr))
-        return _is_read_again(node.value) and all(isinstance(part, _CUTTING) for part in cut)
+        return is_read_again(node.value) and all(isinstance(part, _CUTTING) for part in cut)
     return is_plain(node)
 
 
@@ -122,7 +122,7 @@ def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 
 
-def _is_array(program: Program, at: Occurrence, seen: frozenset[int]) -> bool:
+def is_array(program: Program, at: Occurrence, seen: frozenset[int] = frozenset()) -> bool:
     """Whether an expression is shown to come from a library, which gives arrays and tensors."""
     if id(at.node) in seen or len(seen) > 60:
         return True
@@ -130,15 +130,15 @@ def _is_array(program: Program, at: Occurrence, seen: frozenset[int]) -> bool:
     step = program.names.steps_back(at)
     if step is not None:
         sources = [*step.sources, *step.within]
-        return bool(sources) and all(_is_array(program, each, seen) for each in sources)
+        return bool(sources) and all(is_array(program, each, seen) for each in sources)
     node = at.node
     if isinstance(node, ast.Call):
         names = program.names.full_names(node.func, at.scope, at.statement)
         if names:
             return any(name.partition(".")[0] in _LIBRARIES for name in names)
-        return isinstance(node.func, ast.Attribute) and _is_array(program, at.part(node.func.value), seen)
+        return isinstance(node.func, ast.Attribute) and is_array(program, at.part(node.func.value), seen)
     if isinstance(node, ast.BinOp):
-        return any(_is_array(program, at.part(each), seen) for each in (node.left, node.right))
+        return any(is_array(program, at.part(each), seen) for each in (node.left, node.right))
     if isinstance(node, ast.UnaryOp):
-        return _is_array(program, at.part(node.operand), seen)
+        return is_array(program, at.part(node.operand), seen)
     return isinstance(node, ast.Compare | ast.ListComp | ast.List | ast.Tuple)

@@ -16,8 +16,9 @@ from trainshift.core.program import Program
 from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted, last_name
 from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.horovod import Horovod
-from trainshift.rewriting.data.divided_data import DividedData, Form
+from trainshift.rewriting.data.divided_data import DividedData
 from trainshift.rewriting.data.pace import Pace
+from trainshift.rewriting.data.places import Form
 from trainshift.rewriting.ranks.root_only import RootOnly
 
 _LEAVING = (ast.Break, ast.Return, ast.Raise)

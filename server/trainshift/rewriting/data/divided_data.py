@@ -7,7 +7,7 @@ the data, and the reason is told.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -22,13 +22,14 @@ from trainshift.core.training.horovod import Horovod
 from trainshift.rewriting.data.arrays import read_arrays
 from trainshift.rewriting.data.index_loops import IndexLoop, read_index_loop
 from trainshift.rewriting.data.iterated import Iterated, Iteration
+from trainshift.rewriting.data.places import Form, Place
+from trainshift.rewriting.data.rows import Rows, counts, read_rows
 from trainshift.rewriting.data.step_counts import StepCounts, stays
-from trainshift.rewriting.datasets.draws import Draw
+from trainshift.rewriting.datasets.generators import Generators
 from trainshift.rewriting.datasets.knowledge import Knowledge
 from trainshift.rewriting.datasets.operations import BATCHING, JOINING, PASSABLE, SHUFFLING
 from trainshift.rewriting.datasets.pipelines import Node, Pipelines
 from trainshift.rewriting.datasets.readers import Readers
-from trainshift.rewriting.keras.fits import Fit
 
 
 class How(Enum):
@@ -43,43 +44,6 @@ class How(Enum):
     BY_HAND = "divided by hand"
     STEPS = "steps divided"
     WHOLE = "whole"
-
-
-class Form(Enum):
-    """What is divided: a dataset, an array or what holds arrays, what a loop goes through.
-
-    IN_GRAPH is a dataset in the trace of a `tf.function`, where nothing has a length; ENDLESS one of which a
-    loop takes a number of steps; COUNT the number of a loop's turns alone.
-    """
-
-    DATASET = "dataset"
-    IN_GRAPH = "dataset in a graph"
-    ENDLESS = "endless dataset"
-    ARRAY = "array"
-    LIST = "list of arrays"
-    DICTIONARY = "dictionary of arrays"
-    SEQUENCE = "sequence"
-    COUNT = "count"
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Place:
-    """An expression whose value is divided, so that what is made of it is a share.
-
-    `draws` are those of an order before, which all ranks must make alike.  `length` is another expression of
-    the same length, if that can be asked more easily.
-    """
-
-    at: Occurrence
-    form: Form
-    draws: tuple[Draw, ...] = ()
-    length: ast.expr | None = None
-
-    @property
-    def statement(self) -> Statement:
-        """The statement that it stands in."""
-        assert self.at.statement is not None
-        return self.at.statement
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -119,12 +83,13 @@ class LoopData:
             return f"every rank goes through all of {data}: {self.reason}"
         if self.how is How.STEPS and self.reason:
             where = "and all of them" if self.is_alike else "perhaps all of them"
-            remedy = ", or shuffle" if ";" in self.reason else "; shuffle"
+            remedy = ", or shuffle it without a seed" if "; tell" in self.reason else ""
+            remedy = remedy or "; shuffle it without a seed" * (";" not in self.reason)
             return (
                 f"each rank takes 1/hvd.size() of the steps, {where} through the same part of {data}: "
-                f"{self.reason}{remedy} it without a seed"
+                f"{self.reason}{remedy}"
             )
-        if self.how is How.STEPS and self.places:
+        if self.how is How.STEPS and any(place.form is not Form.STEPS for place in self.places):
             return f"each rank takes 1/hvd.size() of the steps, through its own share of {data}"
         if self.how is How.STEPS:
             return f"each rank takes 1/hvd.size() of the steps, through {data} in an order of its own"
@@ -153,6 +118,7 @@ class DividedData:
         self._readers = program.fact(Readers)
         self._iterated = program.fact(Iterated)
         self._index_loops: dict[Iteration, IndexLoop | None] = {}
+        self._rows: dict[Iteration, Rows | None] = {}
 
     @cached_property
     def loops(self) -> list[LoopData]:
@@ -187,7 +153,7 @@ class DividedData:
         at, fit = pipeline.iteration.at, pipeline.iteration.fit
         if fit is not None and fit.given("y") is not None:
             return False
-        if self._index_loop(pipeline.iteration) is not None:
+        if self._row(pipeline.iteration) is not None or self._index_loop(pipeline.iteration) is not None:
             return False
         if any(node.is_dataset and node.operation for node in self._nodes(pipeline)):
             return True
@@ -225,7 +191,7 @@ class DividedData:
     def _counts_steps(self, pipeline: _Pipeline) -> bool:
         """Whether a loop is given the number of its steps, which HV06 divides."""
         fit = pipeline.iteration.fit
-        if (fit is not None and _counts_steps(fit)) or self._divides_epochs(pipeline.iteration):
+        if (fit is not None and counts(fit)) or self._divides_epochs(pipeline.iteration):
             return True
         return any(
             node.operation == "take" and node.site is not None and not self._iterated.splits(node.site)
@@ -315,9 +281,12 @@ class DividedData:
             return LoopData(iteration, How.BY_HAND)
         if self._divides_epochs(iteration):
             return LoopData(iteration, How.STEPS)
+        rows = self._row(iteration)
+        if rows is not None:
+            return self._of_rows(iteration, rows)
         if fit is None:
             return self._of_numbers(iteration)
-        if _counts_steps(fit):
+        if counts(fit):
             return LoopData(iteration, How.STEPS)
         given = read_arrays(self._program, fit)
         if given is None:
@@ -330,8 +299,27 @@ class DividedData:
 
     def _index_loop(self, iteration: Iteration) -> IndexLoop | None:
         if iteration not in self._index_loops:
-            self._index_loops[iteration] = read_index_loop(self._program, iteration)
+            outer = self._is_outer(iteration)
+            self._index_loops[iteration] = None if outer else read_index_loop(self._program, iteration)
         return self._index_loops[iteration]
+
+    def _is_outer(self, iteration: Iteration) -> bool:
+        """Whether each turn of a loop is a training of its own, as that on a fold is."""
+        return iteration.fit is None and iteration.statement in self._iterated.around
+
+    def _row(self, iteration: Iteration) -> Rows | None:
+        if iteration not in self._rows:
+            self._rows[iteration] = None if self._is_outer(iteration) else read_rows(self._program, iteration)
+        return self._rows[iteration]
+
+    def _of_rows(self, iteration: Iteration, rows: Rows) -> LoopData:
+        stepped = iteration.fit is not None and counts(iteration.fit)
+        if rows.is_own:
+            return LoopData(iteration, How.STEPS if stepped else How.BY_HAND)
+        agreeing = [site for each in rows.places for site in self._program.fact(Generators).draws(each.at)]
+        found = self._drawn(iteration, rows.places, rows.reason, agreeing=agreeing)
+        stepped = stepped or any(each.form is Form.STEPS for each in rows.places)
+        return replace(found, how=How.STEPS, is_alike=rows.is_seen) if stepped else found
 
     def _of_numbers(self, iteration: Iteration) -> LoopData | None:
         loop = self._index_loop(iteration)
@@ -341,13 +329,20 @@ class DividedData:
         return self._drawn(iteration, (Place(loop.at, form, loop.draws),), loop.reason)
 
     def _drawn(
-        self, iteration: Iteration, places: tuple[Place, ...], reason: str, doubts: tuple[str, ...] = ()
+        self,
+        iteration: Iteration,
+        places: tuple[Place, ...],
+        reason: str,
+        doubts: tuple[str, ...] = (),
+        agreeing: Iterable[Site] = (),
     ) -> LoopData:
         """A loop that is divided, unless there is a reason not to."""
         if reason:
             return LoopData(iteration, How.WHOLE, reason=reason)
-        agreeing = tuple(dict.fromkeys(draw.site for place in places for draw in place.draws))
-        return LoopData(iteration, How.DIVIDED, places, agreeing, doubts=doubts)
+        drawn = (draw.site for place in places for draw in place.draws)
+        return LoopData(
+            iteration, How.DIVIDED, places, tuple(dict.fromkeys((*drawn, *agreeing))), doubts=doubts
+        )
 
     def _is_divided_once(self, loops: list[LoopData], pipelines: list[_Pipeline]) -> bool:
         """Whether each way from a loop to its data leads through one place only."""
@@ -366,12 +361,6 @@ class DividedData:
 
 # What holds arrays, as the form of what is divided.
 _HOLDING: dict[type[ast.expr] | None, Form] = {ast.List: Form.LIST, ast.Dict: Form.DICTIONARY}
-
-
-def _counts_steps(fit: Fit) -> bool:
-    """Whether a `fit` is given the number of its steps."""
-    steps = fit.given("steps_per_epoch")
-    return steps is not None and not (isinstance(steps, ast.Constant) and steps.value is None)
 
 
 class _Cutting:

@@ -10,8 +10,10 @@ from trainshift.core.lazy import cached_property
 from trainshift.core.names.flow import reaching_calls
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
-from trainshift.core.text.facts import COMPREHENSIONS, Site, Statement, expression_path
+from trainshift.core.text.facts import COMPREHENSIONS, Scope, Site, Statement, expression_path
+from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.what_trains import WhatTrains
+from trainshift.rewriting.data.batches import takes_batches
 from trainshift.rewriting.keras.fits import Fit, Fits
 
 
@@ -64,6 +66,34 @@ class Iterated:
         """Those that go through data, and not through epochs: the innermost loops."""
         outer = {above for each in self.all for above in each.statement.ancestors() if each.fit is None}
         return [each for each in self.all if each.fit is not None or each.statement not in outer]
+
+    def above(self, statement: Statement) -> set[Statement]:
+        """The statements around one, and around the calls of the functions that it is in."""
+        found: set[Statement] = set()
+        functions: set[Scope] = set()
+        waiting = [statement]
+        while waiting:
+            each = waiting.pop()
+            found.update(each.path())
+            function = each.scope.function()
+            if function is not None and function not in functions:
+                functions.add(function)
+                waiting += [site.statement for site in self._script.names.callers(function)[0]]
+        return found - {statement}
+
+    @cached_property
+    def around(self) -> set[Statement]:
+        """The statements around each `fit`, each loop that takes data of its own, and what calls them."""
+        trains = self._program.fact(WhatTrains)
+        loops = {each.statement for each in self.all if each.fit is not None}
+        loops |= {
+            each
+            for each in self._script.statements
+            if isinstance(each.node, LOOPS)
+            and trains.statement_trains(each)
+            and takes_batches(self._program, each)
+        }
+        return {above for each in loops for above in self.above(each)}
 
     @cached_property
     def takes(self) -> set[Site]:

@@ -55,7 +55,7 @@ class Pace:
     def taken(self) -> Taken:
         """What each rank takes: a share, if the innermost loop of a training or one around it is divided."""
         loops = self.loops
-        above = {statement: self._above(statement) for statement in loops}
+        above = {statement: self._program.fact(Iterated).above(statement) for statement in loops}
         outer = {each for statement in loops for each in above[statement]}
         found = {
             shares or any(loops.get(each, False) for each in above[statement])
@@ -66,7 +66,10 @@ class Pace:
 
     def is_shared(self, statement: Statement) -> bool:
         """Whether a statement is, or runs in, a loop of which each rank takes its share."""
-        return any(self.loops.get(each, False) for each in (statement, *self._above(statement)))
+        return any(
+            self.loops.get(each, False)
+            for each in (statement, *self._program.fact(Iterated).above(statement))
+        )
 
     def agrees(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
         """Whether a number of steps is that of a share: it depends on the ranks, or on a share's length."""
@@ -133,21 +136,7 @@ class Pace:
         """
         if not self._program.whole.choices.divide_data:
             return []
-        outer = {above for each in self.loops for above in self._above(each)}
+        outer = {above for each in self.loops for above in self._program.fact(Iterated).above(each)}
         found = [each for each in self.loops if isinstance(each.node, LOOPS) and each not in outer]
         whole = [each for each in found if not self.is_shared(each) and self._data.of(each) is None]
         return [each for each in whole if takes_batches(self._program, each)]
-
-    def _above(self, statement: Statement) -> set[Statement]:
-        """The statements around one, and around the calls of the functions that it is in."""
-        found: set[Statement] = set()
-        functions: set[Scope] = set()
-        waiting = [statement]
-        while waiting:
-            each = waiting.pop()
-            found.update(each.path())
-            function = each.scope.function()
-            if function is not None and function not in functions:
-                functions.add(function)
-                waiting += [site.statement for site in self._script.names.callers(function)[0]]
-        return found - {statement}

@@ -7,7 +7,7 @@ by sending the others what rank 0 has drawn.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
@@ -114,6 +114,18 @@ class Draws:
             name = last_name(site.node.args[0]) if site.node.args else ""
             if name and name in read:
                 found.append(Draw(site, self._remedy_in_place(site)))
+        return found
+
+    def among(self, sites: Iterable[Site]) -> list[Draw]:
+        """The draws among some calls, of an order or of numbers, that nothing fixes."""
+        found = []
+        for site in sites:
+            if site in self._shuffled_in_place:
+                found.append(Draw(site, self._remedy_in_place(site)))
+            elif self.is_free(site):
+                found.append(Draw(site, self._remedy(site)))
+            elif self._draws_numbers(site):
+                found.append(Draw(site, None))
         return found
 
     def choosing(self, at: Occurrence) -> list[Site]:

@@ -81,6 +81,14 @@ class Generators:
         calls = trails.calls(trails.behind(at, True))
         return [each for each in calls if seeds.shuffles(each) or seeds.is_draw(each)]
 
+    def is_by_rank(self, at: Occurrence) -> bool:
+        """Whether what is yielded depends on the number of the rank."""
+        dependence = self._program.fact(Dependence)
+        behind = self._program.fact(Trails).behind(at, True)
+        return any(
+            isinstance(each.node, ast.Call | ast.Subscript) and dependence.on_rank(each) for each in behind
+        )
+
     def likeness(self, at: Occurrence) -> Order:
         """Whether the same is yielded on all ranks, as far as the draws tell; `seed-by-rank` is asked too."""
         seeds, dependence = self._program.fact(Seeds), self._program.fact(Dependence)

@@ -96,7 +96,9 @@ class Dividing:
         if isinstance(node, ast.Name | ast.Attribute | ast.Subscript) or alternatives(node):
             step = self._names.steps_back(of)
             return max((self._times(each, depth) for each in step.sources), default=0) if step else 0
-        inside = (of.part(each) for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr))
+        # What stands in a comprehension or a lambda has names of its own.
+        here = of._replace(scope=of.scope.facts.scope_of.get(node, of.scope))
+        inside = (here.part(each) for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr))
         return max((self._times(each, depth) for each in inside), default=0)
 
     def _shards(self, call: ast.Call, of: Occurrence) -> int:

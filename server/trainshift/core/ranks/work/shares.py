@@ -100,8 +100,20 @@ class Shares:
         for at in self._program.fact(Nodes).of(ast.Subscript):
             node = at.node
             assert isinstance(node, ast.Subscript)
-            if isinstance(node.ctx, ast.Load) and self._dependence.on_rank(at.part(node.slice)):
+            if not isinstance(node.ctx, ast.Load) or self._is_dealt(at.part(node.value)):
+                continue
+            if self._dependence.on_rank(at.part(node.slice)):
                 yield Part(at, at.part(node.value), None, "local" if self._is_local(node, at) else "")
+
+    def _is_dealt(self, at: Occurrence) -> bool:
+        """Whether something is dealt out, one for each rank: ``for each in zip(*[iter(x)] * hvd.size())``."""
+        if not isinstance(at.node, ast.Name):
+            return False
+        for binding in self._program.names.bindings(at):
+            match binding.value:
+                case ast.Call(func=ast.Name(id="zip"), args=[ast.Starred(value=ast.BinOp(op=ast.Mult()))]):
+                    return True
+        return False
 
     def _is_local(self, node: ast.Subscript, at: Occurrence) -> bool:
         if not isinstance(node.slice, ast.Slice) or node.slice.lower is None or node.slice.step is None:

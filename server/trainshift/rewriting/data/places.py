@@ -1,0 +1,51 @@
+"""Places: the expressions at which data are divided."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from enum import Enum
+
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.text.facts import Statement
+from trainshift.rewriting.datasets.draws import Draw
+
+
+class Form(Enum):
+    """What is divided: a dataset, an array or what holds arrays, what a loop goes through.
+
+    IN_GRAPH is a dataset in the trace of a `tf.function`, where nothing has a length; ENDLESS one of which a
+    loop takes a number of steps; GENERATOR what Python iterates once.  Of COUNT and STEPS each rank has its
+    own: the number of a loop's turns, and a sequence of whose batches a `fit` takes fewer.
+    """
+
+    DATASET = "dataset"
+    IN_GRAPH = "dataset in a graph"
+    ENDLESS = "endless dataset"
+    ARRAY = "array"
+    LIST = "list of arrays"
+    DICTIONARY = "dictionary of arrays"
+    SEQUENCE = "sequence"
+    GENERATOR = "generator"
+    COUNT = "count"
+    STEPS = "steps"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Place:
+    """An expression whose value is divided, so that what is made of it is a share.
+
+    `draws` are those of an order before, which all ranks must make alike.  `length` is another expression of
+    the same length, if that can be asked more easily.
+    """
+
+    at: Occurrence
+    form: Form
+    draws: tuple[Draw, ...] = ()
+    length: ast.expr | None = None
+
+    @property
+    def statement(self) -> Statement:
+        """The statement that it stands in."""
+        assert self.at.statement is not None
+        return self.at.statement

@@ -1,0 +1,189 @@
+"""Rows: what Python and Keras hand out one by one: generators of the script, lists of batches, sequences.
+
+A generator is asked for as many elements at once as there are ranks, of which each keeps its own: all get
+equally many, however many there are.  A `fit` goes through a sequence in an order that it draws, so its steps
+alone are divided.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from trainshift.core import tables
+from trainshift.core.names import api
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.names.values import UserInstance
+from trainshift.core.program import Program
+from trainshift.core.ranks.work.seeds import Order, Seeds
+from trainshift.core.ranks.work.trails import Trails
+from trainshift.core.text.facts import Site, hides_arguments
+from trainshift.core.training.what_trains import WhatTrains
+from trainshift.rewriting.data.arrays import is_array, is_read_again
+from trainshift.rewriting.data.iterated import Iteration
+from trainshift.rewriting.data.places import Form, Place
+from trainshift.rewriting.datasets.draws import Draw, Draws
+from trainshift.rewriting.datasets.generators import Generators
+from trainshift.rewriting.datasets.knowledge import unordered
+from trainshift.rewriting.keras.fits import Fit
+
+_NUMBERED = "builtins.enumerate"
+_SIDE_BY_SIDE = "builtins.zip"
+_CUT = frozenset({"numpy.array_split", "numpy.split"})
+# Methods that ask the world for what may be another thing on each rank.
+_ASKING = frozenset(
+    {"act", "get", "get_nowait", "poll", "predict", "read", "recv", "reset", "sample", "step"}
+)
+# Methods of Keras' readers of pictures, which give sequences.
+_FLOWS = ("flow", "flow_from_dataframe", "flow_from_directory")
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Where a row of elements is shared out, or why it is not; `is_own` if each rank has its own already.
+
+    `is_seen` tells that all ranks are seen to have the same, where it is not.
+    """
+
+    places: tuple[Place, ...] = ()
+    reason: str = ""
+    is_own: bool = False
+    is_seen: bool = False
+
+
+def read_rows(program: Program, iteration: Iteration) -> Rows | None:
+    """How what a loop goes through, or a `fit` is given, is shared out; None if it is no such row."""
+    at = _row(program, iteration.at)
+    fit = iteration.fit
+    if program.fact(Generators).run_by(at):
+        if any(map(program.fact(WhatTrains).site_trains, _calls(program, at))):
+            return None
+        return _of_fit(program, at) if fit is not None else _of_loop(program, at)
+    if fit is not None:
+        order = _order(program, fit, at)
+        return _of_sequence(fit, at, order) if order is not None else None
+    if _is_sequence(program, at):
+        return _of_loop(program, at)
+    found = [at]
+    if isinstance(at.node, ast.Call) and _SIDE_BY_SIDE in _called(program, at):
+        found = [at.part(each) for each in at.node.args if not isinstance(each, ast.Starred)]
+        is_row = len(found) == len(at.node.args) > 0 and all(
+            _is_batches(program, each, frozenset()) or _is_array(program, each) for each in found
+        )
+    else:
+        is_row = isinstance(at.node, ast.Name | ast.Attribute) and _is_batches(program, at, frozenset())
+    return _of_lists(program, found) if is_row else None
+
+
+def counts(fit: Fit) -> bool:
+    """Whether a `fit` is given the number of its steps."""
+    steps = fit.given("steps_per_epoch")
+    return steps is not None and not (isinstance(steps, ast.Constant) and steps.value is None)
+
+
+def _row(program: Program, at: Occurrence) -> Occurrence:
+    """What a loop goes through, without what numbers it or shows how far it is."""
+    around = tables.PROGRESS_BARS | {_NUMBERED}
+    while isinstance(at.node, ast.Call) and at.node.args and _called(program, at) & around:
+        at = at.part(at.node.args[0])
+    return at
+
+
+def _called(program: Program, at: Occurrence) -> frozenset[str]:
+    assert isinstance(at.node, ast.Call)
+    return program.names.full_names(at.node.func, at.scope, at.statement)
+
+
+def _calls(program: Program, at: Occurrence) -> list[Site]:
+    """All calls that have to do with what is handed out."""
+    trails = program.fact(Trails)
+    return trails.calls(trails.behind(at, True))
+
+
+def _order(program: Program, fit: Fit, at: Occurrence) -> Order | None:
+    """Whether all ranks go through a sequence of Keras' in one order; None for what is none."""
+    seeds = program.fact(Seeds)
+    if isinstance(at.node, ast.Call) and program.script.site_of(at.node).name in _FLOWS:
+        site = program.script.site_of(at.node)
+        if not seeds.shuffles(site):
+            return Order.SAME
+        return Order.OWN if program.choices.seed_by_rank else seeds.order(site)
+    if _is_sequence(program, at):
+        shuffles = fit.given("shuffle")
+        if isinstance(shuffles, ast.Constant) and not shuffles.value:
+            return Order.SAME
+        return seeds.of_library("random")
+    step = program.names.steps_back(at)
+    if step is None or step.unseen or len(step.sources) != 1 or isinstance(at.node, ast.Call):
+        return None
+    return _order(program, fit, step.sources[0])
+
+
+def _is_sequence(program: Program, at: Occurrence) -> bool:
+    """Whether an expression is an object of the script that has a length, and elements by number."""
+    values = program.names.values(*at[:3])
+    return bool(values) and all(
+        isinstance(value, UserInstance)
+        and all(program.names.function_named(value.scope, name) for name in ("__getitem__", "__len__"))
+        for value in values
+    )
+
+
+def _of_sequence(fit: Fit, at: Occurrence, order: Order) -> Rows:
+    if order is not Order.OWN:
+        reason = "it has one order on all ranks; let it shuffle, and leave out its seed"
+        return Rows(reason=reason, is_seen=order is Order.SAME)
+    if counts(fit):
+        return Rows(is_own=True)
+    if hides_arguments(fit.site.node) or not is_read_again(at.node):
+        return Rows(reason="nothing tells its length before; give it a name, and `fit` its `steps_per_epoch`")
+    return Rows((Place(at, Form.STEPS),))
+
+
+def _of_fit(program: Program, at: Occurrence) -> Rows:
+    if program.fact(Generators).likeness(at) is Order.OWN:
+        return Rows(is_own=True)
+    return Rows((Place(at, Form.GENERATOR),))
+
+
+def _of_loop(program: Program, at: Occurrence) -> Rows:
+    if program.fact(Generators).is_by_rank(at):
+        return Rows(is_own=True)
+    calls = _calls(program, at)
+    asking = next((each for each in calls if each.name in _ASKING), None)
+    if asking is not None:
+        return Rows(reason=f"what `{asking.name}` gives may be another thing on each rank")
+    return _drawn((Place(at, Form.GENERATOR, tuple(program.fact(Draws).among(calls))),))
+
+
+def _of_lists(program: Program, lists: list[Occurrence]) -> Rows:
+    again = next((each.node for each in lists if not is_read_again(each.node)), None)
+    if again is not None:
+        return Rows(reason=f"`{ast.unparse(again)}` would be worked out twice; give it a name first")
+    draws = dict.fromkeys(draw for each in lists for draw in program.fact(Draws).behind(each))
+    return _drawn(tuple(Place(each, Form.ARRAY, tuple(draws)) for each in lists))
+
+
+def _drawn(places: tuple[Place, ...]) -> Rows:
+    draws: list[Draw] = [draw for place in places for draw in place.draws]
+    free = next((draw for draw in draws if draw.remedy is None), None)
+    return Rows(reason=unordered(free)) if free is not None else Rows(places)
+
+
+def _is_array(program: Program, at: Occurrence) -> bool:
+    """Whether an expression is seen to be an array, and no dataset."""
+    return is_array(program, at) and not program.names.may_be(program.names.values(*at[:3]), *api.DATASET)
+
+
+def _is_batches(program: Program, at: Occurrence, seen: frozenset[int]) -> bool:
+    """Whether a list is seen to hold parts that are cut out of arrays."""
+    if id(at.node) in seen:
+        return False
+    if isinstance(at.node, ast.ListComp):
+        return any(isinstance(part, ast.Slice) for part in ast.walk(at.node.elt))
+    if isinstance(at.node, ast.Call) and _called(program, at) & _CUT:
+        return True
+    step = program.names.steps_back(at)
+    if step is None or step.unseen or not step.sources:
+        return False
+    return all(_is_batches(program, each, seen | {id(at.node)}) for each in step.sources)
