@@ -20,8 +20,9 @@ Where each rank takes its share of the steps, by this rule or by HV15, what a sc
     CosineDecay(0.1, decay_steps=900)       CosineDecay(0.1, decay_steps=900 / hvd.size())
 
 A schedule class of your own is asked for the step that one process would be at. What is computed from the
-length of a share (`epochs * len(train)`) stays. Divided too is what ends a training or saves by the number of
-steps, and the `total` of a progress bar.
+length of a share (`epochs * len(train)`) stays. Divided too is what ends a training,
+saves or sets a rate at a number of steps, and the `total` of a progress bar. A counter of steps is multiplied
+where a rate is computed from it by hand.
 
 Only a `take` that feeds a training loop is divided. A preview (`next(iter(ds.take(1)))`), an evaluation,
 `validation_steps`, and a `take` beside a `skip` of as many elements stay.
@@ -36,6 +37,7 @@ import ast
 from collections.abc import Iterator
 
 from trainshift.core.layout import Layout
+from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.values import Literal
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit, Remark, Withheld
@@ -50,6 +52,7 @@ from trainshift.rewriting.data.pace import Pace, Taken
 from trainshift.rewriting.data.step_counts import StepCounts, stays
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.ranks.early_exits import own_exits
+from trainshift.rewriting.rates.counted_rates import CountedRate, CountedRates
 from trainshift.rewriting.rates.horizons import Horizon, Horizons
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
@@ -57,6 +60,10 @@ _FEW = 16
 _IN_FSTRING = "the {} is inside an f-string; give it a statement of its own"
 _SHORTENED = "{} ({}) is divided by the number of ranks, as the steps are"
 _MIXED = "{} stays as it is, since the ranks share the steps of some trainings only"
+_OWN_STEPS = (
+    "the rate that is set here follows `{0}`, which counts a rank's own steps now: {1}; "
+    "multiply it by `hvd.size()` in both"
+)
 _COUNTED = "the step of {} stays as it is: {}"
 
 
@@ -91,6 +98,7 @@ def propose(program: Program) -> Proposals:
     if program.fact(Pace).taken is not Taken.ALL:
         yield from _schedules(program)
         yield from _limits(program)
+        yield from _by_hand(program)
         yield from _totals(program)
 
 
@@ -161,6 +169,37 @@ def _limits(program: Program) -> Proposals:
         title = f"Divide the steps of this test ({numbers}) among the ranks"
         decision = f"the steps of this test ({numbers}) are divided by the number of ranks, as all steps are"
         yield Change("HV06", title, target, tuple(edits), decisions=(decision,))
+
+
+def _by_hand(program: Program) -> Proposals:
+    """One change for each statement that reads a counter of steps for the rate that is set by hand (C25)."""
+    found: dict[Statement, dict[int, tuple[CountedRate, Occurrence]]] = {}
+    for rate in program.fact(CountedRates).all:
+        assert rate.value.statement is not None
+        if rate.reason:
+            target = program.script.statement_span(rate.value.statement)
+            yield Remark("HV06", target, _OWN_STEPS.format(rate.counter, rate.reason))
+            continue
+        for read in rate.reads:
+            assert read.statement is not None
+            found.setdefault(read.statement, {})[id(read.node)] = rate, read
+    for statement, reads in found.items():
+        factor = product(f"* {program.at(statement).fact(Prerequisites).hvd}.size()")
+        edits = [
+            edit
+            for _, read in reads.values()
+            for edit in program.fact(Layout).put(read.node, statement, factor)
+        ]
+        counter = next(iter(reads.values()))[0].counter
+        yield Change(
+            "HV06",
+            f"Ask for the rate at the step that one process would be at ({counter})",
+            program.script.header_span(statement),
+            tuple(edits),
+            decisions=(
+                f"{counter}, which counts a rank's own steps, is multiplied where the rate is set by it",
+            ),
+        )
 
 
 def _shortened(program: Program, horizon: Horizon) -> tuple[Edit, ...]:

@@ -10,7 +10,7 @@ from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
 from trainshift.core.names.values import Function, Instance, UserInstance
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Scope, Site, Statement, argument, last_name
+from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted, last_name
 
 # Methods of a model that its `fit` runs.
 _MODEL_METHODS = frozenset({"train_step", "make_train_function", "train_on_batch", "fit"})
@@ -191,3 +191,24 @@ def of_super(site: Site) -> bool:
     function = site.node.func
     receiver = function.value if isinstance(function, ast.Attribute) else function
     return isinstance(receiver, ast.Call) and last_name(receiver.func) == "super"
+
+
+def counted_in(statement: Statement) -> str:
+    """What a statement counts in: ``step += 1``, ``step.assign_add(1)``, ``for step, x in enumerate(ds)``."""
+    node, value = statement.node, getattr(statement.node, "value", None)
+    if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
+        return dotted(node.target) if _is_one(node.value) else ""
+    if isinstance(node, ast.Assign) and isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add):
+        name = dotted(node.targets[0])
+        return name if name == dotted(value.left) and _is_one(value.right) else ""
+    if isinstance(node, ast.Expr) and isinstance(value, ast.Call) and last_name(value.func) == "assign_add":
+        given = argument(value, 0, "delta")
+        return dotted(getattr(value.func, "value", value)) if given is not None and _is_one(given) else ""
+    if isinstance(node, ast.For) and isinstance(node.target, ast.Tuple) and node.target.elts:
+        if isinstance(node.iter, ast.Call) and last_name(node.iter.func) == "enumerate":
+            return dotted(node.target.elts[0])
+    return ""
+
+
+def _is_one(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value == 1

@@ -13,7 +13,17 @@ from trainshift.core.lazy import cached_property
 from trainshift.core.names.flow import reaching_calls
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Binding, Scope, Site, Statement, arguments, expression_path, last_name
+from trainshift.core.text.facts import (
+    Binding,
+    Scope,
+    Site,
+    Statement,
+    arguments,
+    dotted,
+    expression_path,
+    last_name,
+)
+from trainshift.core.training.executions import counted_in
 
 TENSORFLOW = "horovod.tensorflow"
 KERAS = "horovod.tensorflow.keras"
@@ -149,7 +159,11 @@ class Horovod:
         return {node: site for node, site in self._sizes.items() if not self.moves_step(site)}
 
     def moves_step(self, site: Site) -> bool:
-        """Whether a call stands in ``step = step * hvd.size()``, where `step` is what a `__call__` gets."""
+        """Whether a call stands in ``step * hvd.size()``: of a counter of steps, or what a `__call__` gets."""
+        for above in expression_path(site.statement.node, site.node):
+            if isinstance(above, ast.BinOp) and isinstance(above.op, ast.Mult) and above.right is site.node:
+                if dotted(above.left) in self._counted:
+                    return True
         node, function = site.statement.node, site.scope.function()
         if not isinstance(node, ast.Assign) or function is None or function.name != "__call__":
             return False
@@ -164,6 +178,11 @@ class Horovod:
             and isinstance(value.left, ast.Name)
             and value.left.id == target.id
         )
+
+    @cached_property
+    def _counted(self) -> set[str]:
+        """What the script counts in, one by one."""
+        return {counted_in(statement) for statement in self._script.statements} - {""}
 
     @cached_property
     def _ranks(self) -> dict[ast.Call, Site]:

@@ -14,12 +14,14 @@ from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.script import Script
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted, last_name
-from trainshift.core.training.executions import LOOPS
+from trainshift.core.training.executions import LOOPS, counted_in
 from trainshift.core.training.horovod import Horovod
 from trainshift.rewriting.data.divided_data import DividedData
 from trainshift.rewriting.data.pace import Pace
 from trainshift.rewriting.data.places import Form
 from trainshift.rewriting.ranks.root_only import RootOnly
+from trainshift.rewriting.rates.rate_cases import RateCases
+from trainshift.rewriting.rates.rate_settings import RateSetting, RateSettings
 
 _LEAVING = (ast.Break, ast.Return, ast.Raise)
 _EXITS = frozenset({"sys.exit", "builtins.exit", "builtins.quit", "os._exit"})
@@ -30,9 +32,9 @@ _READING = frozenset({"int", "numpy", "value", "read_value", "cast", "float", "e
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Limit:
-    """A number of steps in the test of a statement, at which a training ends.
+    """A number of steps in the test of a statement, at which a training ends or its rate is set.
 
-    With `every` it is that of steps from one save to the next.
+    With `every` it is that of steps from one save, or one rate, to the next.
     """
 
     statement: Statement
@@ -54,16 +56,19 @@ class Counters:
     @cached_property
     def limits(self) -> list[Limit]:
         """The numbers of steps that do not agree with the share of a rank yet, in text order."""
-        if not self._counting:
-            return []
-        found = [
-            limit
-            for statement in self._script.statements
-            if isinstance(statement.node, ast.If | ast.While)
-            for limit in self._tested(statement)
-        ]
         agrees = self._pace.agrees
-        return [one for one in found if not agrees(one.node, one.statement.scope, one.statement)]
+        return [one for one in self._limits if not agrees(one.node, one.statement.scope, one.statement)]
+
+    @cached_property
+    def tests(self) -> set[Statement]:
+        """The statements whose tests compare a counter with a number that is, or is to be, divided."""
+        return {each.statement for each in self._limits}
+
+    @cached_property
+    def _limits(self) -> list[Limit]:
+        statements = self._script.statements if self._counting else ()
+        tests = (each for each in statements if isinstance(each.node, ast.If | ast.While))
+        return [limit for statement in tests for limit in self._tested(statement)]
 
     @cached_property
     def totals(self) -> list[tuple[Site, ast.expr]]:
@@ -97,13 +102,17 @@ class Counters:
         assert isinstance(node, ast.If | ast.While)
         for part in ast.walk(node.test):
             if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod):
-                if self._counts(part.left, statement) and _is_count(part.right) and _is_zero(node.test, part):
-                    if self._saves(statement):
+                if self.counts(part.left, statement) and _is_count(part.right) and _is_zero(node.test, part):
+                    if self._saves(statement) or self._sets_rate(statement):
                         yield Limit(statement, part.right, every=True)
             elif isinstance(part, ast.Compare) and isinstance(part.ops[0], _COMPARED) and len(part.ops) == 1:
                 for counter, limit in (sides := [part.left, *part.comparators], sides[::-1]):
-                    if self._counts(counter, statement) and _is_count(limit) and self._ends(statement):
+                    if self.counts(counter, statement) and _is_count(limit) and self._decides(statement):
                         yield Limit(statement, limit, every=False)
+
+    def _decides(self, statement: Statement) -> bool:
+        """Whether a statement ends a training, or sets a rate, from some step on."""
+        return self._ends(statement) or (isinstance(statement.node, ast.If) and self._sets_rate(statement))
 
     def _ends(self, statement: Statement) -> bool:
         """Whether a statement is a training loop, or leaves one where its test holds."""
@@ -131,12 +140,30 @@ class Counters:
         written = self._program.fact(RootOnly).written
         return any(site.statement in within or site.scope.function() in functions for site in written)
 
+    def _sets_rate(self, statement: Statement) -> bool:
+        """Whether a statement sets an optimizer's rate where its test holds, or else."""
+        within = {part for block in statement.branches.values() for each in block for part in each.walk()}
+        return any(each.value.statement in within for each in self._settings)
+
+    @cached_property
+    def _settings(self) -> list[RateSetting]:
+        return list(RateSettings(self._program, RateCases(self._program)).all())
+
+    @property
+    def any(self) -> bool:
+        """Whether there is any counter."""
+        return bool(self._counting)
+
+    def counting(self, counter: str) -> list[Statement]:
+        """The statements that count a step each in what is written so."""
+        return self._counting.get(counter, [])
+
     @cached_property
     def _counting(self) -> dict[str, list[Statement]]:
         """The statements that count a step each, by what they count in."""
         found: dict[str, list[Statement]] = {}
         for statement in self._script.statements:
-            target = _counted_in(statement) or self._numbered_by(statement)
+            target = counted_in(statement) or self._numbered_by(statement)
             if target and self._is_once_a_step(statement):
                 found.setdefault(target, []).append(statement)
         return found
@@ -167,13 +194,13 @@ class Counters:
                 break
         return statement.scope.kind == "function" and self._pace.is_shared(statement)
 
-    def _counts(self, node: ast.expr, statement: Statement) -> bool:
+    def counts(self, node: ast.expr, statement: Statement) -> bool:
         """Whether an expression is a counter, or its neighbour."""
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
-            return _is_literal(node.right) and self._counts(node.left, statement)
+            return _is_literal(node.right) and self.counts(node.left, statement)
         if isinstance(node, ast.Call) and last_name(node.func) in _READING:
             inner = node.args[0] if node.args else getattr(node.func, "value", None)
-            return inner is not None and self._counts(inner, statement)
+            return inner is not None and self.counts(inner, statement)
         counting = self._counting.get(dotted(node), ())
         if not isinstance(node, ast.Name):
             return bool(counting)
@@ -183,27 +210,6 @@ class Counters:
         """The scope that holds a name, and the file that it is of."""
         scope, _ = self._names.lookup(name, statement.scope, statement)
         return scope, self._script.home(scope or statement.scope)
-
-
-def _counted_in(statement: Statement) -> str:
-    """What a statement counts in: ``step += 1``, ``step.assign_add(1)``, ``for step, x in enumerate(ds)``."""
-    node, value = statement.node, getattr(statement.node, "value", None)
-    if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
-        return dotted(node.target) if _is_one(node.value) else ""
-    if isinstance(node, ast.Assign) and isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add):
-        name = dotted(node.targets[0])
-        return name if name == dotted(value.left) and _is_one(value.right) else ""
-    if isinstance(node, ast.Expr) and isinstance(value, ast.Call) and last_name(value.func) == "assign_add":
-        given = argument(value, 0, "delta")
-        return dotted(getattr(value.func, "value", value)) if given is not None and _is_one(given) else ""
-    if isinstance(node, ast.For) and isinstance(node.target, ast.Tuple) and node.target.elts:
-        if isinstance(node.iter, ast.Call) and last_name(node.iter.func) == "enumerate":
-            return dotted(node.target.elts[0])
-    return ""
-
-
-def _is_one(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value == 1
 
 
 def _is_literal(node: ast.expr) -> bool:

@@ -1,0 +1,114 @@
+"""Counted rates: rates that a script sets by hand, by what it counts its steps in (C25 of spec.md 8).
+
+Each rank takes its share of the steps, so its counter is at the step of one process only if it is multiplied
+by the number of ranks.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.names.flow import occurrences_behind
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.program import Program
+from trainshift.core.readings import parts_of
+from trainshift.core.text.facts import Scope, dotted, expression_path
+from trainshift.core.training.horovod import Horovod
+from trainshift.rewriting.data.counters import Counters
+from trainshift.rewriting.rates.rate_cases import RateCases
+from trainshift.rewriting.rates.rate_settings import RateSettings
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class CountedRate:
+    """Where a rate is set, the reads of the counter by which it is, and why these have to stay as they are.
+
+    `counter` is its text; `reason` is empty if the reads can be multiplied.
+    """
+
+    value: Occurrence
+    counter: str
+    reads: tuple[Occurrence, ...]
+    reason: str = ""
+
+
+class CountedRates:
+    """The rates of one program that are set by a counter of a rank's own steps."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._counters = program.fact(Counters)
+
+    @cached_property
+    def all(self) -> list[CountedRate]:
+        """Those whose counter is not multiplied yet."""
+        if not self._counters.any:
+            return []
+        settings = RateSettings(self._program, RateCases(self._program)).all()
+        return [found for each in settings for found in self._of(each.value)]
+
+    def _of(self, value: Occurrence) -> Iterator[CountedRate]:
+        behind = occurrences_behind(self._script, *value[:3], {})
+        reads = [each for each in behind if self._is_counter(each)]
+        for counter in dict.fromkeys(dotted(each.node) for each in reads):
+            own = [each for each in reads if dotted(each.node) == counter]
+            reason = self._decided_by(counter, own)
+            found = {
+                id(each.node): each for read in own for each in (read, *self._beside(counter, read.scope))
+            }
+            left = tuple(each for each in found.values() if not self._agrees(each))
+            if left:
+                yield CountedRate(value, counter, left, reason)
+
+    def _is_counter(self, at: Occurrence) -> bool:
+        node, statement = at.node, at.statement
+        if statement is None or not isinstance(node, ast.Name | ast.Attribute):
+            return False
+        return isinstance(node.ctx, ast.Load) and self._counters.counts(node, statement)
+
+    def _agrees(self, read: Occurrence) -> bool:
+        """Whether a counter is multiplied by the number of ranks where it is read, or only counts."""
+        assert read.statement is not None
+        if read.statement in self._counters.counting(dotted(read.node)):
+            return True
+        horovod = self._program.fact(Horovod)
+        return any(
+            isinstance(above, ast.BinOp)
+            and isinstance(above.op, ast.Mult)
+            and above.left is read.node
+            and horovod.divided(above.right, read.scope, read.statement)
+            for above in expression_path(read.statement.node, read.node)
+        )
+
+    def _beside(self, counter: str, scope: Scope) -> Iterator[Occurrence]:
+        """The other reads in a function that only works out the rate, its tests among them."""
+        function = scope.function()
+        if function is None or self._is_counted_in(counter, function):
+            return
+        for statement in self._script.statements:
+            if statement.scope.function() is function and statement not in self._counters.tests:
+                for node, inner, _ in parts_of(statement):
+                    at = Occurrence(node, inner, statement) if isinstance(node, ast.expr) else None
+                    if at is not None and dotted(at.node) == counter and self._is_counter(at):
+                        yield at
+
+    def _is_counted_in(self, counter: str, function: Scope | None) -> bool:
+        return any(each.scope.function() is function for each in self._counters.counting(counter))
+
+    def _decided_by(self, counter: str, reads: list[Occurrence]) -> str:
+        """Why reads beside the loop's own tests cannot be multiplied alone; empty if they can."""
+        for read in reads:
+            if not self._is_counted_in(counter, read.scope.function()):
+                continue
+            assert read.statement is not None
+            for above in read.statement.path():
+                if not isinstance(above.node, ast.If) or above in self._counters.tests:
+                    continue
+                tested = ast.walk(above.node.test)
+                if any(isinstance(part, ast.expr) and dotted(part) == counter for part in tested):
+                    return f"`{counter}` also decides how it is worked out"
+        return ""
