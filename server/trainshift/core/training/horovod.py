@@ -159,7 +159,7 @@ class Horovod:
         return {node: site for node, site in self._sizes.items() if not self.moves_step(site)}
 
     def moves_step(self, site: Site) -> bool:
-        """Whether a call stands in ``step * hvd.size()``: of a counter of steps, or what a `__call__` gets."""
+        """Whether a call stands in ``step * hvd.size()``: of a counter, or what a `__call__` gets."""
         for above in expression_path(site.statement.node, site.node):
             if isinstance(above, ast.BinOp) and isinstance(above.op, ast.Mult) and above.right is site.node:
                 if dotted(above.left) in self._counted:
