@@ -1,6 +1,6 @@
 """What can be chosen of a conversion does what it says, on two real processes of Horovod.
 
-Adasum is not among it: it needs a Horovod with MPI.
+Of Adasum only that it is asked for: the Horovod of the tests is built without MPI, and lacks it.
 """
 
 from __future__ import annotations
@@ -106,6 +106,17 @@ def test_statistics_of_all_batches(is_shared: bool) -> None:
     first, second = (run.stdout for run in runs)
     assert (first == second) is is_shared
     assert len(first.split(",")) == 2
+
+
+def test_adasum_is_not_in_a_horovod_with_gloo_alone() -> None:
+    """It stops at the first step, as the report says."""
+    conversion = convert(TAPE, choices=Choices(op="adasum"))
+    runs = run_converted(conversion.text)
+    for run in runs:
+        assert run.exit_code != 0
+        assert run.record is not None
+        assert "No Adasum operation enabled" in run.record.error
+    assert any("with Gloo alone stops" in note.text for note in conversion.decisions)
 
 
 def test_seeds_by_rank() -> None:

@@ -36,7 +36,8 @@ class Choices:
         "How the gradients of all ranks become one.",
         average="They are averaged, and the learning rate is multiplied by the number of ranks.",
         adasum="By Horovod's Adasum, for tapes; the learning rate stays. "
-        "It needs a Horovod that was built with MPI, and 2, 4, 8, ... ranks.",
+        "It needs 2, 4, 8, ... ranks and a Horovod that was built with MPI: one with Gloo alone stops at the "
+        "first step.",
     )
     backward_passes_per_step: int = _choice(
         1, "How many batches a rank averages before the ranks do, for `fit`: less traffic, fewer updates."

@@ -85,8 +85,8 @@ class Reductions:
             )
         if self._is_adasum:
             yield (
-                "Adasum adds the gradients up and the rate is not scaled; it needs a Horovod that was built "
-                "with MPI, and 2, 4, 8, ... ranks"
+                "Adasum adds the gradients up and the rate is not scaled; it needs 2, 4, 8, ... ranks and a "
+                "Horovod that was built with MPI: one with Gloo alone stops at the first step"
             )
         elif self._choices.op == ADASUM:
             yield f"the gradients are averaged and the rate is scaled: {self._adds_nothing}"
