@@ -284,6 +284,27 @@ def test_of_what_is_changed(name: str) -> None:
     trial.reverse()
 
 
+SHARED = (FOLDER / "shared.py").read_text(encoding="utf-8")
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("name", [each for each in names_of(SHARED) if f"def {each}(x)" in SHARED])
+def test_of_what_is_changed_by_another_name(name: str) -> None:
+    """It is refused at the lines that say so, or the derivative is right."""
+    start = SHARED[: SHARED.index(f"def {name}(")].count("\n") + 1
+    lines = SHARED.partition(f"def {name}(")[2].partition("\ndef ")[0].splitlines()
+    refused = {start + place for place, line in enumerate(lines) if "# " in line}
+    reverse = derive(SHARED, name, "reverse")
+    assert not isinstance(reverse, Derived)
+    assert {each.line for each in reverse.refusals} == refused
+    forward = derive(SHARED, name, "forward")
+    if isinstance(forward, Derived):
+        Trial(SHARED, name, {"x": 0.7}).forward()
+    else:
+        assert forward.refusals == reverse.refusals
+    assert isinstance(forward, Derived) == ("# reverse" in "".join(lines))
+
+
 @pytest.mark.proof
 def test_of_arrays_that_are_changed() -> None:
     import numpy

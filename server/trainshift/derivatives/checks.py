@@ -9,7 +9,7 @@ from trainshift.core.text.lean import kind_of
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.expand import ORDERED
-from trainshift.derivatives.reading.function import Function, own_nodes
+from trainshift.derivatives.reading.function import Function, bound, own_nodes
 from trainshift.derivatives.reading.nodes import Nodes, method
 from trainshift.derivatives.reading.reader import CHANGING, LOSING, READING, Reader, loses
 from trainshift.derivatives.result import Refusal
@@ -30,6 +30,7 @@ _STATEMENTS: dict[type[ast.AST], str] = {
     ast.ClassDef: "class cannot be differentiated: write functions and containers",
     ast.NamedExpr: ":= cannot be differentiated: assign on a line of its own",
 }
+_HIDDEN = frozenset(f"builtins.{each}" for each in ("eval", "exec", "globals", "locals", "vars"))
 _ASSIGNING = frozenset(("assign", "assign_add", "assign_sub"))
 # What the elements of an array are that are no real numbers.
 _NO_NUMBERS = frozenset(
@@ -38,6 +39,10 @@ _NO_NUMBERS = frozenset(
         "numpy.csingle", "numpy.object_", "tensorflow.complex128", "tensorflow.complex64",
     }
 )  # fmt: skip
+
+
+# What gives a container of its own.
+_COPYING = frozenset(("builtins.list", "builtins.dict", "builtins.sorted"))
 
 
 class Checks:
@@ -94,6 +99,10 @@ class Checks:
                     self.refuse(
                         node, f"a starred argument **{ast.unparse(node.value)}: its names are not known"
                     )
+                case ast.Dict(keys) if None in keys:
+                    rest = [value for key, value in zip(keys, node.values, strict=True) if key is None]
+                    text = ast.unparse(rest[0])
+                    self.refuse(node, f"a starred item **{text}: its keys are not known")
                 case ast.Attribute(ctx=ast.Store()):
                     self.refuse(node, f"an attribute is set: {ast.unparse(node)}")
                 case ast.Constant(value=complex()):
@@ -132,6 +141,7 @@ class Checks:
                     self._joined(reader, node)
         self._shared(function)
         self._sequences(function, reader)
+        self._changes(function, reader)
 
     def _joined(self, reader: Reader, node: ast.BinOp) -> None:
         """`+` and `*` of what may be a list or a number, as where a list holds both."""
@@ -155,6 +165,8 @@ class Checks:
             if name in LOSING or (self.whole.reverse and loses(node)):
                 self.refuse(node, f"{ast.unparse(node)} changes what is active and cannot be undone")
                 return
+            if name in CHANGING and node.keywords:
+                self.refuse(node, f"no derivative of {text} with {node.keywords[0].arg}= is known")
             if name in (*CHANGING, *READING):
                 return
         elif (
@@ -167,6 +179,9 @@ class Checks:
             if made and module.dotted(given) in _NO_NUMBERS:
                 text = ast.unparse(node.func)
                 self.refuse(node, f"{text} makes no array of real numbers: {ast.unparse(given)}")
+        if module.dotted(node.func) in _HIDDEN:
+            text = ast.unparse(node.func)
+            self.refuse(node, f"{text} cannot be differentiated: what it reads is not known")
         if not reader.value(node):
             return
         dotted = module.dotted(node.func)
@@ -230,6 +245,63 @@ class Checks:
                 said = f"two names for what is changed: {', '.join(names)} (line {each.line})"
                 self.refuse(each.shared.node, said)
 
+    def _changes(self, function: Function, reader: Reader) -> None:
+        """What is changed must have a name here: whoever else reads it is known only then."""
+        inside = {
+            id(each)
+            for node in own_nodes(function.body)
+            if isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp)
+            for each in terms.walk(node)
+        }
+        for node in own_nodes(function.body):
+            places, given = self._changed_by(reader, node)
+            if not places or not any(map(reader.value, [*given, *places])):
+                continue
+            for place in places:
+                self._changed(function, node, place)
+            if id(node) in inside and not (isinstance(node, ast.Call) and _is_pop(node)):
+                said = f"{ast.unparse(node)} changes something in a comprehension: write a loop"
+                self.refuse(node, said)
+
+    def _changed_by(self, reader: Reader, node: ast.AST) -> tuple[list[ast.expr], list[ast.expr]]:
+        """What a statement or call changes, and what it is given."""
+        match node:
+            case ast.Assign(targets, value):
+                places = [each for target in targets for each in terms.leaves(target)]
+                return [each.value for each in places if isinstance(each, ast.Subscript)], [value]
+            case ast.AugAssign(ast.Subscript(place), _, value):
+                return [place], [value]
+            case ast.Call():
+                given = [*node.args, *(each.value for each in node.keywords)]
+                if isinstance(node.func, ast.Attribute):
+                    changing = node.func.attr in (*CHANGING, "pop", *LOSING)
+                    own = changing and self.whole.module.dotted(node.func) is None
+                    return [node.func.value] if own else [], given
+                target = reader.target(node)
+                if target is None:
+                    return [], given
+                places = [each for param, each in bound(target, node) if target.kind(param).has("changed")]
+                return [*places, *([node.func] if target.changes_outside else [])], [*given, node]
+        return [], []
+
+    def _changed(self, function: Function, node: ast.AST, place: ast.expr) -> None:
+        base = place
+        while isinstance(base, ast.Subscript):
+            base = base.value
+        text = ast.unparse(place)
+        match base:
+            case ast.Name(name):
+                named = name in self.whole.module.functions
+                if function.owner(name) is None and not named:
+                    said = f"{text} is changed, which belongs to the file: give it as a parameter"
+                    self.refuse(node, said)
+            case ast.List() | ast.Dict() | ast.Tuple() | ast.ListComp() | ast.DictComp():
+                pass
+            case ast.Call() if base is place and self.whole.module.dotted(base.func) in _COPYING:
+                pass
+            case _:
+                self.refuse(node, f"{text} is changed: change what has a name in the function")
+
     def _sequences(self, function: Function, reader: Reader) -> None:
         for node in own_nodes(function.body):
             if (
@@ -249,6 +321,10 @@ class Checks:
 
 
 _KNOWN = {*table.OPERATORS, "Pow", "MatMult", "FloorDiv"}
+
+
+def _is_pop(node: ast.Call) -> bool:
+    return isinstance(node.func, ast.Attribute) and node.func.attr == "pop"
 
 
 def _inside(node: ast.expr) -> Iterator[ast.AST]:

@@ -21,8 +21,7 @@ class Forward(Values):
         body = self.function.body
         sharing = self.function.whole.sharing(self.function)
         # An array that has another name must not become another array.
-        found = sharing.conflicts() if sharing else ()
-        self.in_place = {id(each.node) for each in found if each.whole and each.shared.unless is None}
+        self.in_place = sharing.in_place if sharing else set()
         if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
             body = body[1:]
         return self._block(body)

@@ -49,12 +49,15 @@ class Analysis:
 
     def settle(self) -> None:
         """Works out anew what is active and of what kind, until nothing changes."""
-        self._sharings = {}
         for _ in range(MOST_READINGS):
             before = self._state()
             for function in list(self.every()):
                 Reader(function).read()
-            if self._state() == before:
+            if self._state() != before:
+                continue
+            self._sharings = {}
+            together = [self._changed_together(each) for each in self.every()]
+            if not any(together):
                 break
         else:
             raise RuntimeError("what is active does not settle")
@@ -63,6 +66,26 @@ class Analysis:
             or self._annotated_arrays()
             or any(each.has("array") for function in self.every() for each in function.kinds.values())
         )
+
+    def _changed_together(self, function: Function) -> bool:
+        """Makes active what is one with a name by which something active is stored; whether it was not."""
+        sharing = self.sharing(function)
+        assert sharing is not None
+        found = False
+        for pair in sharing.ever:
+            for name in pair & sharing.changed:
+                owner = function.owner(name)
+                for other in pair - {name}:
+                    partner = function.owner(other)
+                    if owner is None or partner is None:
+                        continue
+                    if name in owner.varied and other not in partner.varied:
+                        partner.varied.add(other)
+                        found = True
+                    if other in partner.useful and name not in owner.useful:
+                        owner.useful.add(name)
+                        found = True
+        return found
 
     def _annotated_arrays(self) -> bool:
         """Whether a parameter is annotated as an array or tensor."""

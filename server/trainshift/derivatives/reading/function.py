@@ -54,6 +54,7 @@ class Shares(Protocol):
     """What is asked of the names of another function."""
 
     changed: set[str]
+    in_place: set[int]
     grown: set[str]
     returned: set[str]
 

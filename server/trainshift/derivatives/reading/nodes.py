@@ -146,6 +146,8 @@ class Nodes:
     def _call_of_value(self, expr: ast.Call) -> Node:
         """A call of a function that is a value: by place, or by the names of the one that it must be."""
         possible = self.reader.possible(expr)
+        if not possible:
+            raise self.unknown(expr.func)
         if all(each.takes_by_place(expr) for each in possible):
             return Node("call", expr, [(f"argument{i}", self.node(each)) for i, each in enumerate(expr.args)])
         if len(possible) == 1:

@@ -82,6 +82,8 @@ class Reader(KindReader):
                 self.function.kind(node.name).tell_function(self.function.nested[node.name])
             case ast.Expr(value=ast.Call()):
                 self._called(node.value)
+            case ast.Expr():
+                self.value(node.value)
             case _:
                 pass
 

@@ -14,14 +14,14 @@ from trainshift.derivatives.reading.function import Conflict, Function, Shared, 
 from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.live import Live
 from trainshift.derivatives.reading.nodes import Nodes
-from trainshift.derivatives.reading.reader import CHANGING, LOSING
+from trainshift.derivatives.reading.reader import CHANGING, FACTS, LOSING
 from trainshift.derivatives.reading.twice import Pairs, Twice
 
 # What gives a part of its first argument, or the same array in another shape.
 VIEWS = frozenset(
     ["reshape", "ravel", "transpose", "swapaxes", "moveaxis", "squeeze", "expand_dims", "atleast_1d",
      "atleast_2d", "asarray", "ascontiguousarray", "broadcast_to", "split", "array_split", "diag", "diagonal",
-     "flip", "rollaxis"]
+     "flip", "rollaxis", "view", "hsplit", "vsplit", "dsplit", "atleast_3d", "broadcast_arrays"]
 )  # fmt: skip
 HOLDING = frozenset(["list", "tuple", "dict", "reversed", "sorted", "zip", "enumerate", "max", "min"])
 CONTAINERS = ("list", "tuple", "dict")
@@ -38,6 +38,7 @@ class Sharing:
         self.nodes = Nodes(function)
         self.reader = self.nodes.reader
         self.found: dict[tuple[int, str, str], Conflict] = {}
+        self.in_place: set[int] = set()
         self.ever: Pairs = {}
         self.changed: set[str] = set()
         self.arguments: set[str] = set()
@@ -289,6 +290,8 @@ class Sharing:
             if other.endswith(GIVEN) and self._partner_shows(pair, name, kind):
                 self.arguments.add(other.removesuffix(GIVEN))
             elif other in live and self._partner_shows(pair, name, kind):
+                if itself and shared.unless is None:
+                    self.in_place.add(id(node))
                 key = (id(shared.node), shared.name, shared.other)
                 self.found.setdefault(key, Conflict(shared, node, itself))
 
@@ -417,8 +420,10 @@ class Sharing:
                 return set() if self.function.owner(name) is None else {name}
             case ast.Subscript():
                 return self.sources(node.value)
-            case ast.Attribute("T") | ast.Attribute(attr="T"):
-                return self.sources(node.value)
+            case ast.Attribute():
+                return set() if node.attr in FACTS else self.sources(node.value)
+            case ast.BoolOp():
+                return set().union(*(self.sources(each) for each in node.values))
             case ast.IfExp():
                 return self.sources(node.body) | self.sources(node.orelse)
             case ast.Tuple() | ast.List():

@@ -299,7 +299,7 @@ class Changes(Lines):
                     tail = ast.Subscript(place, part, ast.Load())
                     self.emit(terms.assign(held, tail), terms.assign(tail, ast.List([], ast.Load())))
                     bar = terms.name(held)
-                elif (root.active and root.sort != "display") or len(root.params) > 1:
+                elif root.active:
                     self.emit(terms.assign(held, self._popped(place, call)))
                     bar = terms.name(held)
                 else:

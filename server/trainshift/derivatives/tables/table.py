@@ -191,11 +191,8 @@ CONSTANTS = frozenset(
         "format",
         "ord",
         "chr",
-        "divmod",
         "hash",
         "object",
-        "iter",
-        "getattr",
         "slice",
     ]
 ) | frozenset(

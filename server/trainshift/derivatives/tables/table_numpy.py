@@ -133,7 +133,7 @@ _SHAPES = (
     _one("full_like", "np.sum(d)", "np.full(np.shape(y), d)", "like x"),
     _one("copy", "d", "np.copy(d)"),
     *(
-        _one(name, "_like(d, x)", "np.array(d, dtype=float)", "x dtype")
+        _one(name, "_like(d, x)", f"np.{name}(d, dtype=float)", "x dtype")
         for name in ("array", "asarray", "ascontiguousarray")
     ),
     _one("float64", "d", "d"),
