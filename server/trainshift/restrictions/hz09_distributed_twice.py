@@ -101,6 +101,9 @@ def _is_before(program: Program, inner: Site, outer: Site, given: ast.expr) -> b
         return in_loop(outer.statement)
     if isinstance(given, ast.Name | ast.Call):
         return True
+    made, used = inner.scope.function(), outer.scope.function()
+    if made is not None and used is not None and made.name == "__init__" and made is not used:
+        return made.owner() is used.owner() and not inner.statement.is_nested
     block, index = program.script.siblings(outer.statement)
     return inner.statement in block[:index]
 

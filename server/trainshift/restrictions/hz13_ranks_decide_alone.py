@@ -28,6 +28,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from trainshift.core.finding import Finding, Verdict
+from trainshift.core.names import api
 from trainshift.core.names.occurrence import Occurrence, of_call
 from trainshift.core.names.values import Instance, Literal
 from trainshift.core.program import Program
@@ -208,7 +209,29 @@ def _asks_loss(program: Program, test: Occurrence, loop: Loop) -> bool:
     nodes = {each.node for each in trail}
     if runs & calls and _reads_result(program, test):
         return True
+    if any(each in nodes for each in _metrics(program, targets)):
+        return True
     return not targets.isdisjoint(nodes) or (loop.pattern in _SESSIONS and _fetches_loss(program, test))
+
+
+def _metrics(program: Program, losses: set[ast.AST]) -> Iterator[ast.AST]:
+    """The calls that make metrics which are given a loss: ``mean.update_state(loss)``, ``mean(loss)``."""
+    trails = program.fact(Trails)
+    for site in program.script.sites:
+        called, given = site.node.func, argument(site.node, 0, "values")
+        if given is None or not isinstance(called, ast.Name | ast.Attribute):
+            continue
+        metric = called.value if isinstance(called, ast.Attribute) and site.name == "update_state" else called
+        values = program.names.site_values(metric, site)
+        made = [
+            each.node
+            for each in values
+            if isinstance(each, Instance) and program.names.is_a(each, *api.METRIC)
+        ]
+        if made and not losses.isdisjoint(
+            each.node for each in trails.behind(Occurrence(given, site.scope, site.statement))
+        ):
+            yield from made
 
 
 def _average_of_loss(program: Program, test: Occurrence, loop: Loop) -> Change | None:

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from trainshift.core.names.occurrence import Occurrence, of_call
+from trainshift.core.names.values import Function
 from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import Dependence
 from trainshift.core.text.facts import Scope, Site, Statement, expression_path
@@ -100,6 +101,7 @@ class Branches:
 
     def _of_function(self, function: Scope) -> Iterator[Branch]:
         """The branch that all calls of a function stand in; calls of its own decide nothing."""
+        yield from self._of_decorators(function)
         sites, elsewhere = self._names.callers(function)
         if elsewhere or not sites:
             return
@@ -111,3 +113,23 @@ class Branches:
         first = found[0] if found else None
         if first is not None and all(found):
             yield first
+
+    def _of_decorators(self, function: Scope) -> Iterator[Branch]:
+        """The branch in which a decorator of the script makes all calls of what it decorates."""
+        for decorator in getattr(function.node, "decorator_list", ()):
+            assert function.parent is not None
+            values = self._names.values(decorator, function.parent, function.statement)
+            for scope in (each.scope for each in values if isinstance(each, Function)):
+                found = [self.of_call(site) for site in self._calls_of_first(scope)]
+                if found and found[0] is not None and all(found):
+                    yield found[0]
+
+    def _calls_of_first(self, decorator: Scope) -> Iterator[Site]:
+        """The calls of a decorator's first parameter, in it or in what it defines."""
+        names = [each for each, found in decorator.bindings.items() if found[0].kind == "parameter"]
+        for site in self._script.sites_named(*names[:1]):
+            inside = site.scope.function()
+            while inside is not None and inside is not decorator:
+                inside = inside.parent.function() if inside.parent is not None else None
+            if inside is decorator and isinstance(site.node.func, ast.Name):
+                yield site

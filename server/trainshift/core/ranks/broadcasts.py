@@ -12,6 +12,7 @@ from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.values import Instance, UserInstance
 from trainshift.core.program import Program
 from trainshift.core.ranks.branches import Branches
+from trainshift.core.ranks.course import Course
 from trainshift.core.ranks.work.seeds import Order, Seeds
 from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted, last_name
 from trainshift.core.training.executions import Executions
@@ -123,6 +124,7 @@ class Broadcasts:
 
     def _is_called_before(self, name: str, broadcast: Site) -> bool:
         """Whether a model is called, or built, before its variables are broadcast."""
+        order = self._program.fact(Course).index
         for site in self._script.sites:
             called = dotted(site.node.func)
             of_model = called == name or (
@@ -130,6 +132,8 @@ class Broadcasts:
                 and site.name in _BUILDING
                 and dotted(site.node.func.value) == name
             )
+            if of_model and order.get(site, len(order)) < order.get(broadcast, 0):
+                return True
             if of_model and (
                 site.scope.function() is not broadcast.scope.function() or self._precedes(site, broadcast)
             ):

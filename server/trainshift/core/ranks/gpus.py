@@ -15,7 +15,7 @@ from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import Dependence
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.work.trails import Trails
-from trainshift.core.text.facts import Site, argument, arguments, expression_path, last_name, root_name
+from trainshift.core.text.facts import Scope, Site, argument, arguments, expression_path, last_name, root_name
 from trainshift.core.training.horovod import Horovod
 
 _SETTING = "set_visible_devices"
@@ -175,20 +175,37 @@ class Gpus:
         )
         if any(isinstance(each, ast.Name) and each.id == root.id for each in used):
             return False
+        return not self._is_read(root.id, set())
+
+    def _is_read(self, name: str, seen: set[Scope]) -> bool:
+        """Whether a call is given what a name stands for, or what a function gives that returns it."""
         # Whoever else is given the configuration may use it.
         handed = (
             each
             for site in self._script.sites
             if site.name != "ConfigProto"
             for each in arguments(site.node)
-            if isinstance(each, ast.Name) and each.id == root.id
+            if isinstance(each, ast.Name) and each.id == name
         )
-        returned = any(
-            isinstance(value, ast.Name) and value.id == root.id
-            for scope in self._script.scopes
-            for value, _ in scope.returns
-        )
-        return next(handed, None) is None and not returned
+        if next(handed, None) is not None:
+            return True
+        for scope in self._script.scopes:
+            returned = any(isinstance(value, ast.Name) and value.id == name for value, _ in scope.returns)
+            if returned and scope not in seen and self._is_result_read(scope, {*seen, scope}):
+                return True
+        return False
+
+    def _is_result_read(self, function: Scope, seen: set[Scope]) -> bool:
+        """Whether something has use of what a function returns."""
+        sites, elsewhere = self._names.callers(function)
+        for site in sites:
+            node = site.statement.node
+            if not isinstance(node, ast.Assign | ast.Expr) or node.value is not site.node:
+                return True
+            targets = node.targets if isinstance(node, ast.Assign) else []
+            if any(not isinstance(each, ast.Name) or self._is_read(each.id, seen) for each in targets):
+                return True
+        return elsewhere
 
 
 def _put(node: ast.Call) -> Iterator[tuple[object, ast.expr]]:

@@ -18,7 +18,7 @@ from trainshift.core.program import Program
 from trainshift.core.ranks.averaging import Averaging
 from trainshift.core.ranks.branches import Branches
 from trainshift.core.ranks.course import started_mains
-from trainshift.core.text.facts import Scope, Site, argument, arguments, hides_arguments
+from trainshift.core.text.facts import Scope, Site, argument, arguments
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Loop, Pattern
 from trainshift.core.training.loops import Loops
@@ -273,18 +273,12 @@ class Together:
                 continue
             plain = [site for site in compiles if self._compiles_plain(site, averaging)]
             if len(plain) == len(compiles):
-                given = argument(plain[-1].node, 0, "optimizer")
-                optimizer = (
-                    Occurrence(given, plain[-1].scope, plain[-1].statement) if given is not None else None
-                )
-                yield Plain(plain[-1], loop, self._beside(optimizer) if optimizer is not None else None)
+                used = (self._beside(each) for each in self._names.given(plain[-1], 0, "optimizer"))
+                yield Plain(plain[-1], loop, next(used, None))
 
     def _compiles_plain(self, site: Site, averaging: Averaging) -> bool:
-        given = argument(site.node, 0, "optimizer")
-        if given is None:
-            return not hides_arguments(site.node)
-        at = Occurrence(given, site.scope, site.statement)
-        return not averaging.averages(at) and self._is_known_optimizer(at)
+        given = self._names.given(site, 0, "optimizer")
+        return not any(map(averaging.averages, given)) and all(map(self._is_known_optimizer, given))
 
     def _is_known_optimizer(self, at: Occurrence) -> bool:
         values = self._names.values(*at[:3])

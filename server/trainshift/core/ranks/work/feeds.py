@@ -15,7 +15,7 @@ from trainshift.core.ranks.dependence import RANK, SIZE, Dependence
 from trainshift.core.ranks.work.scaling import Scaling
 from trainshift.core.ranks.work.seeds import Order, Seeds
 from trainshift.core.ranks.work.trails import Trails
-from trainshift.core.text.facts import Site, Statement, argument, dotted
+from trainshift.core.text.facts import Scope, Site, Statement, argument, arguments, dotted
 from trainshift.core.training.alike import is_given
 from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.horovod import Horovod
@@ -37,6 +37,7 @@ _SOURCES = (
 )
 _NO_SOURCES = ("tensorflow.", "horovod.", "builtins.", "math.", "time.", "os.")
 _READ = (ast.Name, ast.Attribute, ast.Call)
+_FUNCTIONS = (ast.Lambda, ast.Name, ast.Attribute)
 _STOPPING = ("StopAtStepHook",)
 _ROUNDS = ("range", "trange", "xrange")
 
@@ -286,10 +287,11 @@ class Feeds:
                 not callee or any(isinstance(each, Unknown) for each in callee)
             ):
                 return False
+        handed = {name for call in feed.calls for name in self._handed_back(call)}
         for at in feed.trail:
             if isinstance(at.node, ast.Name) and not self._names.member_of_library(at.node):
                 step = self._names.steps_back(at)
-                if self._is_handed_by_library(at.node, at):
+                if at.node in handed or self._is_handed_by_library(at.node, at):
                     continue
                 if step is not None and step.unseen and not step.sources and not step.within:
                     values = self._names.values(*at[:3])
@@ -297,14 +299,24 @@ class Feeds:
                         return False
         return True
 
+    def _handed_back(self, call: Site) -> Iterator[ast.Name]:
+        """Where functions read their parameters that a call hands to a library: ``ds.map(parse)``."""
+        if any(isinstance(each, Function) for each in self._names.callee(call)):
+            return
+        for given in arguments(call.node):
+            values = self._names.site_values(given, call) if isinstance(given, _FUNCTIONS) else ()
+            for function in (each.scope for each in values if isinstance(each, Function)):
+                for node in ast.walk(function.node) if function.node is not None else ():
+                    if isinstance(node, ast.Name) and _is_parameter(node, function):
+                        yield node
+
     @staticmethod
     def _is_handed_by_library(name: ast.Name, at: Occurrence) -> bool:
         """Whether a name is what a library calls a method with: the index of ``__getitem__``."""
         function = at.scope.function()
         if function is None or function.owner() is None or function.name == "__init__":
             return False
-        bindings = function.bindings.get(name.id, ())
-        return function.name.startswith("__") and any(each.kind == "parameter" for each in bindings)
+        return function.name.startswith("__") and _is_parameter(name, function)
 
     def _is_source(self, at: Occurrence) -> bool:
         """Whether an expression is a call of a library that data come from, and not of a graph."""
@@ -429,6 +441,10 @@ class Feeds:
             return False
         trail = self._trails.behind(Occurrence(function.value, call.scope, call.statement), True)
         return any(each.node is batch.node for each in trail)
+
+
+def _is_parameter(name: ast.Name, function: Scope) -> bool:
+    return any(each.kind == "parameter" for each in function.bindings.get(name.id, ()))
 
 
 def _is_none(node: ast.expr) -> bool:
