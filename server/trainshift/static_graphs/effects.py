@@ -12,6 +12,8 @@ from trainshift.static_graphs.reading.liveness import bound_by
 
 _CHANGING = frozenset({"append", "extend", "insert", "pop", "remove", "clear", "update", "add", "setdefault"})
 _CONTAINERS = frozenset({"list", "dict", "set"})
+# Attributes of tensors that say how the graph is built.
+_OF_BUILDING = frozenset({"stop_gradient", "persistable", "trainable", "name"})
 _TELLING = ("logging.", "warnings.", "sys.stdout", "sys.stderr")
 _LOGGERS = frozenset({"debug", "info", "warning", "error", "log", "exception"})
 
@@ -42,6 +44,8 @@ def changed(function: StaticFunction, statement: Statement) -> Iterator[tuple[as
             if base.tensor is None and is_held and not is_own(function, target.value):
                 yield target, dotted(target.value) or "a container"
         elif isinstance(target, ast.Attribute) and not function.kind(target).may_be_tensor:
+            if target.attr in _OF_BUILDING and _is_known_before(function, statement, target.value):
+                continue
             yield target, dotted(target) or target.attr
         elif isinstance(target, ast.Name) and target.id in function.scope.declared_global:
             yield target, target.id
@@ -51,6 +55,14 @@ def changed(function: StaticFunction, statement: Statement) -> Iterator[tuple[as
             held = base.python & _CONTAINERS and base.tensor is None
             if held and not is_own(function, call.func.value):
                 yield call, dotted(call.func.value) or "a container"
+
+
+def _is_known_before(function: StaticFunction, statement: Statement, node: ast.expr) -> bool:
+    """Whether a name holds a tensor already before the control flow on tensors around a statement."""
+    around = function.graph_around(statement)
+    before = function.before.get(around[-1], {}) if around else {}
+    value = before.get(getattr(node, "id", ""))
+    return value is not None and value.is_tensor and not value.unbound
 
 
 def told(function: StaticFunction, statement: Statement) -> Iterator[tuple[ast.AST, str]]:

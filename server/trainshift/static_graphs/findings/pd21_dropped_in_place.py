@@ -26,6 +26,7 @@ from trainshift.core.text.edit import Change, Edit
 from trainshift.core.text.facts import Statement
 from trainshift.static_graphs.judging import Judge, first_read, reached
 from trainshift.static_graphs.reading.function import StaticFunction
+from trainshift.static_graphs.reading.liveness import bound_by
 from trainshift.static_graphs.tables.api import is_in_place
 
 
@@ -89,6 +90,8 @@ def _views(
         found = first_read(function, statement, name)
         if found is None or (isinstance(written, ast.Name) and written.id == name):
             continue
+        if isinstance(statement.node, ast.Assign) and name in bound_by(statement.node):
+            continue  # It is what was written.
         value = function.kind(found[1])
         if value.is_tensor and value.views & base.sources and _is_bound_before(function, name, statement):
             yield from judge.say(

@@ -21,6 +21,7 @@ from trainshift.core.text.facts import Binding, Statement
 from trainshift.static_graphs.judging import Judge, calls, reached
 from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reading.liveness import own_parts
+from trainshift.static_graphs.reading.reading import Reading
 
 _DRAWING = ("random.", "numpy.random.", "secrets.", "uuid.")
 _CLOCKS = frozenset(
@@ -49,7 +50,7 @@ def _of_names(judge: Judge, function: StaticFunction, statement: Statement) -> I
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             change = _change_of_global(judge, function, node)
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
-            change = _change_of_attribute(function, node)
+            change = _change_of_attribute(judge, function, node)
         else:
             continue
         if change is not None and change.statement is not None:
@@ -73,8 +74,8 @@ def _change_of_global(judge: Judge, function: StaticFunction, node: ast.Name) ->
     return next((each for each in bindings if each.scope.function() is not None), None)
 
 
-def _change_of_attribute(function: StaticFunction, node: ast.Attribute) -> Binding | None:
-    """Where another method than `__init__` changes a number of an object."""
+def _change_of_attribute(judge: Judge, function: StaticFunction, node: ast.Attribute) -> Binding | None:
+    """Where other methods than `__init__` change a number of an object, again and again."""
     value = function.kind(node)
     is_number = value.tensor is None and bool(value.python) and value.python <= {"int", "float"}
     if not (is_number or value.among("int", "float", "bool", "str", "None")):
@@ -83,9 +84,19 @@ def _change_of_attribute(function: StaticFunction, node: ast.Attribute) -> Bindi
     for thing in function.kind(node.value).things:
         if isinstance(thing, UserInstance):
             own = names.assigned_attributes[0].get((thing.scope, node.attr), ())
-            for binding in own:
-                inner = binding.scope.function()
-                if inner is function.scope or (inner is not None and inner.name == "__init__"):
-                    continue
-                return binding
+            changes = [each for each in own if _comes_later(judge, function, each)]
+            constants = {each.value.value for each in changes if isinstance(each.value, ast.Constant)}
+            if len(constants) > 1 or any(not isinstance(each.value, ast.Constant) for each in changes):
+                return changes[0]
     return None
+
+
+def _comes_later(judge: Judge, function: StaticFunction, binding: Binding) -> bool:
+    """Whether a method binds an attribute that neither makes the object nor is static itself."""
+    inner = binding.scope.function()
+    if inner is None or inner is function.scope or inner.name == "__init__":
+        return False
+    if judge.program.fact(Reading).of(inner) is not None:
+        return False
+    callers = [site.scope.function() for site in function.script.sites_named(inner.name)]
+    return not callers or any(each is None or each.name != "__init__" for each in callers)

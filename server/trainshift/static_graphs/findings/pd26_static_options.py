@@ -2,8 +2,8 @@
 
 ## Why it matters
 
-Without `full_graph=True` an `input_spec` has no effect. On a method of a class that is no layer, or below
-`@classmethod`, Paddle raises.
+Without `full_graph=True` an `input_spec` has no effect, unless the model is saved. On a method of a class
+that is no layer, or below `@classmethod`, Paddle raises.
 
 ## What to do
 
@@ -23,14 +23,17 @@ from trainshift.core.text.facts import Statement, argument
 from trainshift.core.text.source import Span
 from trainshift.static_graphs.codes import STATIC_CODES
 from trainshift.static_graphs.judging import Judge, calls, reached
-from trainshift.static_graphs.reading.entries import SAVING, Entry, no_place
+from trainshift.static_graphs.reading.entries import SAVING, Entry, no_place, saves
 from trainshift.static_graphs.reading.function import Mode
+from trainshift.static_graphs.reading.liveness import bound_by, read_in
 from trainshift.static_graphs.reading.reading import Reading
 
 
 def check(program: Program) -> Iterator[Finding]:
     judge = Judge(program, "PD26")
     reading = program.fact(Reading)
+    # What is saved takes the `input_spec` that it was made static with.
+    is_saving = any(True for _ in saves(program.script))
     for entry in reading.entries:
         function = reading.of(entry.function)
         statement = _statement(program, entry)
@@ -42,7 +45,7 @@ def check(program: Program) -> Iterator[Finding]:
             start = program.script.span(entry.node, entry.scope).start
             at = Span(start, program.script.header_span(statement).end)
             yield from judge.say(function, statement, problem, do, at=at, always=True)
-        elif entry.spec is not None and entry.mode is Mode.SOT:
+        elif entry.spec is not None and entry.mode is Mode.SOT and not is_saving:
             yield from judge.say(
                 function,
                 statement,
@@ -50,6 +53,7 @@ def check(program: Program) -> Iterator[Finding]:
                 "Add it, or leave the `input_spec` out.",
                 at=entry.node,
                 always=True,
+                sure=entry.is_decorator or not _is_handed_out(statement),
                 fix=_fixed(judge, entry),
             )
     for function in judge.functions:
@@ -77,6 +81,15 @@ def _statement(program: Program, entry: Entry) -> Statement | None:
         except KeyError:
             return None
     return None
+
+
+def _is_handed_out(statement: Statement) -> bool:
+    """Whether what is made static leaves the function, and may be saved elsewhere."""
+    names = set(bound_by(statement.node))
+    around = statement.scope.function()
+    parts = ast.walk(around.node) if around is not None and around.node is not None else ()
+    returned = (each.value for each in parts if isinstance(each, ast.Return) and each.value is not None)
+    return isinstance(statement.node, ast.Return) or any(names & read_in(each) for each in returned)
 
 
 def _place(judge: Judge, entry: Entry) -> str:

@@ -23,6 +23,8 @@ def element_of(value: Value) -> Value:
         shape = value.tensor.shape
         found = tensor(value.dtype, shape[1:] if shape else None)
         found = replace(found, views=value.sources | value.views)
+    if value.among("dict"):
+        return python("str")
     element = value.whole_element
     if element is not None:
         found = found.joined(element)
@@ -53,6 +55,8 @@ def sliced(base: Value, known: Tensor, node: ast.expr, index: Value) -> Value:
     if any(isinstance(each, ast.Constant) and each.value in (None, ...) for each in parts):
         return replace(tensor(known.dtype), views=views)
     given = list(index.items) if isinstance(node, ast.Tuple) and index.items is not None else [index]
+    if any(each.python & {"list"} or (each.is_tensor and each.tensor.rank != 0) for each in given):  # type: ignore[union-attr]
+        views = frozenset()  # Only numbers and slices give a view.
     if known.shape is None or len(parts) > len(known.shape) or len(given) != len(parts):
         return replace(tensor(known.dtype), views=views)
     shape: list[int | Dim] = []

@@ -100,6 +100,11 @@ def entries(script: Script) -> Iterator[Entry]:
             yield Entry(function, mode, site.node, site.scope, spec, is_saved=is_saved)
 
 
+def saves(script: Script) -> Iterator[Site]:
+    """The calls that save or export a model."""
+    yield from _calling(script, SAVING)
+
+
 def _calling(script: Script, wanted: frozenset[str]) -> Iterator[Site]:
     spelled = {new for new, old in script.code.renamed_imports if old in _NAMES}
     imported = {imported_name(each) for each in script.imports}

@@ -90,7 +90,9 @@ class Expressions(Names):
             found = found.joined(UNKNOWN)
         types = left.python | right.python
         if isinstance(node.op, ast.Add | ast.Mult) and types & {"list", "tuple", "str"}:
-            return found.joined(_concatenated(left, right, node))
+            known = found.joined(_concatenated(left, right, node))
+            both = left.python & NUMBERS and right.python & NUMBERS
+            return known.joined(python(*(types & NUMBERS))) if both else known
         if left.python and right.python:
             work_out = _ARITHMETIC.get(kind_of(node.op))  # type: ignore[arg-type]
             one, other = left.constant, right.constant

@@ -60,7 +60,8 @@ def _and_what_they_are_made_of(found: set[Binding], function: StaticFunction) ->
     """Bindings of tensors, and those of names of which they are another name or ``name * 2``."""
     names, waiting = function.script.names, list(found)
     for binding in waiting:
-        name = _only_name(binding.value) if binding.value is not None and not binding.path else None
+        is_value = binding.kind == "value" and not binding.path
+        name = _only_name(binding.value) if binding.value is not None and is_value else None
         if name is None or binding.statement is None:
             continue
         for other in names.lookup(name, function.scope, binding.statement)[1]:
