@@ -21,6 +21,7 @@ from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod
 from trainshift.rewriting.data.arrays import read_arrays
 from trainshift.rewriting.data.index_loops import IndexLoop, read_index_loop
+from trainshift.rewriting.data.input_fns import read_input_fns
 from trainshift.rewriting.data.iterated import Iterated, Iteration
 from trainshift.rewriting.data.places import Form, Place
 from trainshift.rewriting.data.rows import Rows, counts, read_rows
@@ -125,7 +126,7 @@ class DividedData:
         """Every training loop that goes through data, in text order; none if nobody wants them divided."""
         if not self._program.whole.choices.divide_data:
             return []
-        found = [*self._settled, *self._divided, *self._others]
+        found = [*self._settled, *self._divided, *self._others, *self._of_input_fns()]
         return sorted(found, key=lambda each: self._program.script.span(each.data, each.statement))
 
     def of(self, statement: Statement) -> LoopData | None:
@@ -273,6 +274,26 @@ class DividedData:
         known = {each.iteration for each in self._read}
         found = (self._of_arrays(each) for each in self._iterated.data if each not in known)
         return [each for each in found if each is not None]
+
+    def _of_input_fns(self) -> Iterator[LoopData]:
+        """The trainings of Estimators, of which the steps are divided at most."""
+        by_hand = self._program.fact(Generators).is_by_rank
+        for each in read_input_fns(self._program):
+            assert each.at.statement is not None
+            iteration = Iteration(each.at, each.at.statement)
+            is_alike = each.order is Order.SAME
+            if (each.counted and each.order is Order.OWN) or by_hand(each.at):
+                yield LoopData(iteration, How.STEPS)
+            elif each.counted:
+                seen, unseen = (
+                    "no rank has an order of its own",
+                    "the script does not show how its data are made",
+                )
+                reason = seen if is_alike else unseen
+                yield LoopData(iteration, How.STEPS, reason=reason, is_alike=is_alike)
+            else:
+                reason = "an `input_fn` is not divided; shard its dataset, or give `train` its `steps`"
+                yield LoopData(iteration, How.WHOLE, reason=reason)
 
     def _of_arrays(self, iteration: Iteration) -> LoopData | None:
         """How arrays are divided that are given to `fit`, or that a loop goes through by number."""
