@@ -96,3 +96,28 @@ def test_a_function_is_made_static(run: Run, script: Path) -> None:
     assert (entry["status"], entry["written"]) == ("expanded", True)
     assert "@paddle.jit.to_static(full_graph=True)\ndef f" in script.read_text()
     assert run("static", "--make", "--at", "6", "--check", "model.py").exit_code == 0
+
+
+def test_a_magic_is_kept_or_the_notebook_refused(run: Run, script: Path) -> None:
+    book = script.with_name("book.ipynb")
+
+    def write(text: str) -> None:
+        cells = [
+            {"cell_type": "code", "metadata": {}, "source": each, "outputs": [], "execution_count": None}
+            for each in ("!pip install paddlepaddle\n%matplotlib inline", text, "%time f(paddle.ones([1]))")
+        ]
+        book.write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 4}))
+
+    write(GRAPH)
+    assert run("static", "--write", "book.ipynb").exit_code == 0
+    sources = ["".join(each["source"]) for each in json.loads(book.read_text())["cells"]]
+    assert sources[0].startswith("!pip")
+    assert sources[2].startswith("%time")
+    assert "paddle.static.nn.cond" in sources[1]
+    write(GRAPH.replace("    return x", "    %time y = x\n    return x"))
+    before = book.read_text()
+    done = run("static", "--write", "book.ipynb")
+    assert done.exit_code == 1
+    assert "book.ipynb:cell 2:" in done.stderr
+    assert "shares its line with a magic" in done.stderr
+    assert book.read_text() == before

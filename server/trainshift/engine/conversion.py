@@ -211,16 +211,22 @@ def without_gaps(conversion: Conversion, script: Script, files: ParsedFiles) -> 
     )
 
 
+def hindrance(cells: Cells, edits: Iterable[Edit]) -> tuple[str, int] | None:
+    """Why the cells of a notebook cannot be edited, and where in the program; None if they can."""
+    at = cells.dependent()
+    if at is not None:
+        return "this cell is not Python by itself", at
+    spoilt = cells.spoilt(edits)
+    return (MAGIC_IN_THE_WAY, spoilt.start) if spoilt is not None else None
+
+
 def whole(conversion: Conversion, cells: Cells) -> Conversion:
     """The conversion of a notebook's cells; refused where one is not Python, or would lose a magic."""
     if conversion.plan is None:
         return conversion
-    reason = "this cell is not Python by itself"
-    at = cells.dependent()
-    if at is None:
-        spoilt = cells.spoilt(conversion.plan.edits)
-        reason, at = MAGIC_IN_THE_WAY, spoilt.start if spoilt is not None else None
-    if at is not None:
+    found = hindrance(cells, conversion.plan.edits)
+    if found is not None:
+        reason, at = found
         return Conversion(Status.REFUSED, cells.text, reason=reason, position=cells.source.position(at))
     if not compiles(cells.edited(conversion.plan.edits).text) and compiles(cells.text):
         reason = "an internal error, please report it: the cells do not compile"

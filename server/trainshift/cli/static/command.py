@@ -25,6 +25,8 @@ from trainshift.cli.options import (
 if TYPE_CHECKING:
     from trainshift.cli.documents import Document
     from trainshift.core.program import Program
+    from trainshift.core.text.edit import Edit
+    from trainshift.core.text.source import Source
     from trainshift.engine.workspace import ParsedFiles
     from trainshift.host.walk import Input
     from trainshift.static_graphs.expanding.door import Expansion
@@ -220,6 +222,8 @@ def _processed(item: Input, given: _Options, files: ParsedFiles) -> _Outcome:
             _deliver(document, document, given)
             return outcome
         _describe(outcome, document, expansion)
+        if _is_hindered(outcome, document, expansion.edits):
+            return outcome
         after = document.after(document.body.edited(expansion.edits)) if expansion.edits else document
         outcome.diffs = document.diff(after)
         if outcome.status != "refused":
@@ -277,25 +281,51 @@ def _make(outcome: _Outcome, document: Document, given: _Options, files: ParsedF
         outcome.withheld.append({"code": "", "line": given.at or 1, "column": 1, "message": outcome.reason})
         return
     made = make_static(program, function, read)
-    spot = document.spot(*script.code.source.position(made.offset))
-    place = {"line": spot.line, "column": spot.column}
+    place = _place(document, script.code.source, made.offset)
     if made.reason:
         outcome.status, outcome.reason = "refused", f"`{made.function}` is not made static: {made.reason}"
-        outcome.position = [spot.line, spot.column]
+        outcome.position = [place["line"], place["column"]]
         outcome.withheld.append({"code": "", **place, "message": outcome.reason})
         return
     outcome.reason = f"`{made.function}` is static already"
     after = document
+    if _is_hindered(outcome, document, made.edits):
+        return
     if made.edits:
         outcome.status, outcome.reason = "expanded", ""
         after = document.after(document.body.edited(made.edits))
         outcome.applied.append({"code": "", **place, "message": f"{made.decorator} on `{made.function}`"})
     for each in made.in_the_way:
-        spot = document.spot(*script.code.source.position(each.offset))
-        told = {"code": each.code, "line": spot.line, "column": spot.column, "message": each.message}
-        outcome.doubts.append({**told, "message": f"in the way of the full graph: {each.message}"})
+        what = f"in the way of the full graph: {each.message}"
+        spot = _place(document, script.code.source, each.offset)
+        outcome.doubts.append({"code": each.code, **spot, "message": what})
     outcome.diffs = document.diff(after)
     outcome.written = _deliver(document, after, given)
+
+
+def _is_hindered(outcome: _Outcome, document: Document, edits: list[Edit]) -> bool:
+    """Whether the cells of a notebook stand in the way of edits, which are refused then."""
+    from trainshift.engine.cells import Cells
+    from trainshift.engine.conversion import hindrance
+
+    cells = document.body
+    found = hindrance(cells, edits) if edits and isinstance(cells, Cells) else None
+    if found is None or not isinstance(cells, Cells):
+        return False
+    reason, offset = found
+    place = _place(document, cells.source, offset)
+    outcome.status, outcome.reason = "refused", reason
+    outcome.position = [place["line"], place["column"]]
+    outcome.applied = []
+    outcome.withheld.append({"code": "", **place, "message": reason})
+    return True
+
+
+def _place(document: Document, source: Source, offset: int) -> dict[str, int]:
+    """Where something of a document's program stands, in the words of the JSON document."""
+    spot = document.spot(*source.position(offset))
+    cell = {} if spot.cell is None else {"cell": spot.cell}
+    return {**cell, "line": spot.line, "column": spot.column}
 
 
 def _expansion(program: Program | None, given: _Options) -> Expansion | None:
@@ -312,10 +342,9 @@ def _statements(document: Document, program: Program, given: _Options) -> list[d
     source = program.script.code.source
     found: list[dict[str, object]] = []
     for each in shown(program, given.function):
-        spot = document.spot(*source.position(each.offset))
-        if given.at in (None, spot.line):
-            words = {name: getattr(each, name) for name in _SHOWN}
-            found.append({"line": spot.line, "column": spot.column, **words})
+        place = _place(document, source, each.offset)
+        if given.at in (None, place["line"]):
+            found.append({**place, **{name: getattr(each, name) for name in _SHOWN}})
     return found
 
 
@@ -325,25 +354,21 @@ def _describe(outcome: _Outcome, document: Document, expansion: Expansion) -> No
 
     source = Source(expansion.text)
 
-    def place(offset: int) -> tuple[int, int]:
-        spot = document.spot(*source.position(offset))
-        return spot.line, spot.column
-
     for each in expansion.applied:
-        line, column = place(each.offset)
-        told = {"code": each.code, "line": line, "column": column, "message": f"in `{each.function}`"}
-        outcome.applied.append(told)
+        where = _place(document, source, each.offset)
+        outcome.applied.append({"code": each.code, **where, "message": f"in `{each.function}`"})
     for refused in expansion.refused:
-        line, column = place(refused.offset)
+        where = _place(document, source, refused.offset)
         message = f"`{refused.function}`: {refused.reason}"
-        outcome.withheld.append({"code": refused.code, "line": line, "column": column, "message": message})
+        outcome.withheld.append({"code": refused.code, **where, "message": message})
     if expansion.edits:
         outcome.status = "expanded"
     elif expansion.refused:
         outcome.status = "refused"
         first = expansion.refused[0]
         outcome.reason = f"`{first.function}` cannot be expanded: {first.reason}"
-        outcome.position = list(place(first.offset))
+        place = _place(document, source, first.offset)
+        outcome.position = [place["line"], place["column"]]
     else:
         outcome.reason = "no static function has control flow on tensors"
 
@@ -365,6 +390,12 @@ def _deliver(document: Document, after: Document, given: _Options) -> bool:
     else:
         return False
     return True
+
+
+def _where(told: dict[str, object]) -> str:
+    """Where something is, as a terminal shows it."""
+    cell = f"cell {told['cell']}:" if "cell" in told else ""
+    return f"{cell}{told['line']}:{told['column']}"
 
 
 class _Report:
@@ -390,13 +421,13 @@ class _Report:
                 self._printer.line()
         path = self._visible(outcome.path)
         for each in outcome.statements or ():
-            place = f"{path}:{each['line']}:{each['column']}"
+            place = f"{path}:{_where(each)}"
             told = f" {each['kind']} in {each['function']}: {each['becomes']} {each['code']}".rstrip()
             self._printer.line((place, "bold"), (self._visible(told), ""))
         if outcome.statements:
             return
         for each in (*outcome.doubts, *outcome.withheld):
-            place = f"{path}:{each['line']}:{each['column']}"
+            place = f"{path}:{_where(each)}"
             self._printer.line((place, "bold"), (f" {self._visible(str(each['message']))}", ""))
         style = {"expanded": "green", "refused": "red", "error": "bold red"}.get(outcome.status, "dim")
         if self._given.quiet and outcome.status in ("expanded", _NOTHING):
