@@ -1,8 +1,7 @@
 """Times derivatives against the functions that they come from and against peers, in one run; prints ratios.
 
 Peers do the same by tracing: autograd, JAX (without jit, and with it beside) and an eager GradientTape.  Each
-runs the same text with its own module in the place of NumPy.  Those that are not installed are left out, so
-this is run once where TensorFlow is and once where the others are.
+runs the same text with its own module in the place of NumPy.  Those that are not installed are left out.
 """
 
 from __future__ import annotations
@@ -10,10 +9,12 @@ from __future__ import annotations
 import importlib.util
 import math
 import random
+import sys
 import time
 import types
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from trainshift.derivatives import Derived, derive
@@ -189,6 +190,10 @@ def ours(name: str, args: dict[str, Any], by: list[str], mode: Mode) -> float:
 
 def main() -> None:
     """Time each function, its derivatives and the peers; print how many times the original they take."""
+    if _has("tensorflow"):
+        importlib.import_module("tensorflow")
+    # They are in a folder of their own: TensorFlow would load JAX with every start of a process.
+    sys.path.append(str(Path(sys.prefix) / "peers"))
     print("How many times as long as the function; of peers: how many times as long as our gradient.")
     for name, (args, by, most_back, most_ahead) in points().items():
         own = seconds(partial(getattr(loaded(TEXT), name), **args))

@@ -160,25 +160,30 @@ class Checks:
             if name in _ASSIGNING:
                 self.refuse(node, f"{text} changes a tf.Variable")
                 return
-            if not reader.value(node.func.value) and not any(reader.value(each) for each in node.args):
+            given = [*node.args, *(each.value for each in node.keywords)]
+            if not any(map(reader.value, [node.func.value, *given])):
+                return
+            if name in CHANGING and node.keywords:
+                self.refuse(node, f"no derivative of {text} with {node.keywords[0].arg}= is known")
                 return
             if name in LOSING or (self.whole.reverse and loses(node)):
                 self.refuse(node, f"{ast.unparse(node)} changes what is active and cannot be undone")
                 return
-            if name in CHANGING and node.keywords:
-                self.refuse(node, f"no derivative of {text} with {node.keywords[0].arg}= is known")
             if name in (*CHANGING, *READING):
                 return
+        elif isinstance(node.func, ast.Call) and module.dotted(node.func.func) and reader.value(node):
+            self.refuse(node, f"no derivative of {ast.unparse(node.func)} is known")
+            return
         elif (
             isinstance(node.func, ast.Name)
             and (function.owner(node.func.id) or node.func.id in module.functions)
         ) or not isinstance(node.func, ast.Name | ast.Attribute):
             return
-        for given in (*node.args, *(each.value for each in node.keywords)):
+        for part in (*node.args, *(each.value for each in node.keywords)):
             made = (module.dotted(node.func) or "numpy").startswith(("numpy", "tensorflow"))
-            if made and module.dotted(given) in _NO_NUMBERS:
+            if made and module.dotted(part) in _NO_NUMBERS:
                 text = ast.unparse(node.func)
-                self.refuse(node, f"{text} makes no array of real numbers: {ast.unparse(given)}")
+                self.refuse(node, f"{text} makes no array of real numbers: {ast.unparse(part)}")
         if module.dotted(node.func) in _HIDDEN:
             text = ast.unparse(node.func)
             self.refuse(node, f"{text} cannot be differentiated: what it reads is not known")
