@@ -11,7 +11,9 @@ from collections.abc import Iterator
 
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Scope, Site, Statement, argument, last_name
+from trainshift.core.ranks.work.seeds import Order
+from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted, last_name
+from trainshift.core.training.executions import counted_in
 from trainshift.rewriting.datasets.draws import Draws
 from trainshift.rewriting.datasets.knowledge import Knowledge
 from trainshift.rewriting.datasets.pipelines import Pipelines
@@ -49,6 +51,8 @@ def takes_batches(program: Program, loop: Statement) -> bool:
     inside = list(loop.walk())
     if any(site.statement in inside for site in program.script.sites_named(*_HANDING_OUT, *_NEXT)):
         return True
+    if isinstance(loop.node, ast.While) and any(True for _ in _chosen(program, loop)):
+        return True
     counted = {name for statement in inside if statement is not loop for name in _bound(statement)}
     return any(
         isinstance(part, ast.Subscript)
@@ -57,6 +61,15 @@ def takes_batches(program: Program, loop: Statement) -> bool:
         for statement in inside
         for part in statement.own_parts()
     )
+
+
+def counts_turns(loop: Statement) -> bool:
+    """Whether a `while` ends after some turns, each of which it counts: ``while i < n: ... i += 1``."""
+    test = loop.node.test if isinstance(loop.node, ast.While) else None
+    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Lt | ast.LtE | ast.NotEq):
+        return False
+    body = loop.branches.get("body", ())
+    return len(test.ops) == 1 and any(counted_in(each) == dotted(test.left) != "" for each in body)
 
 
 def _bound(statement: Statement) -> Iterator[str]:
@@ -103,7 +116,7 @@ def _is_endless_draw(program: Program, at: Occurrence) -> bool:
         root.is_dataset
         and not any(node.unseen for node in nodes)
         and not known.ends(root)
-        and any(map(known.draws_freely, nodes))
+        and any(known.likeness(node) is Order.OWN for node in nodes)
     )
 
 

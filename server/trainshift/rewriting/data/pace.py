@@ -15,10 +15,11 @@ from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.what_trains import WhatTrains
-from trainshift.rewriting.data.batches import takes_batches
+from trainshift.rewriting.data.batches import counts_turns, draws_batches, takes_batches
 from trainshift.rewriting.data.divided_data import DividedData, How
 from trainshift.rewriting.data.iterated import Iterated, Iteration
 from trainshift.rewriting.data.step_counts import StepCount, StepCounts
+from trainshift.rewriting.datasets.draws import Draws
 
 # What gives the length of a dataset: functions of it, and methods.
 _LENGTHS = ("len", "cardinality")
@@ -104,13 +105,21 @@ class Pace:
             if isinstance(statement.node, ast.While):
                 if self._program.fact(WhatTrains).statement_trains(statement):
                     test = statement.node.test
-                    found[statement] = self._horovod.divided(test, statement.scope, statement)
+                    divided = self._horovod.divided(test, statement.scope, statement)
+                    found[statement] = divided or self._draws_turns(statement)
         counted = {count.what for count in self._counts}
         for loop in self._program.fact(Loops).own:
             if loop.pattern in _ENDS:
                 ends = not counted.isdisjoint(_ENDS[loop.pattern])
                 found.update(dict.fromkeys((site.statement for site in loop.sites), ends))
         return found
+
+    def _draws_turns(self, loop: Statement) -> bool:
+        """Whether a `while` counts its turns, for each of which a rank draws a batch of its own."""
+        if not self._program.whole.choices.divide_data or not counts_turns(loop):
+            return False
+        seeded = self._program.fact(Draws).is_seeded("numpy.random")
+        return not seeded and draws_batches(self._program, loop)
 
     @cached_property
     def _counts(self) -> list[StepCount]:

@@ -17,7 +17,7 @@ from trainshift.core.names.values import UserInstance
 from trainshift.core.program import Program
 from trainshift.core.ranks.work.seeds import Order, Seeds
 from trainshift.core.ranks.work.trails import Trails
-from trainshift.core.text.facts import Site, hides_arguments
+from trainshift.core.text.facts import Site, argument, hides_arguments
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.rewriting.data.arrays import is_array, is_read_again
 from trainshift.rewriting.data.iterated import Iteration
@@ -61,7 +61,9 @@ def read_rows(program: Program, iteration: Iteration) -> Rows | None:
         return _of_fit(program, at) if fit is not None else _of_loop(program, at)
     if fit is not None:
         order = _order(program, fit, at)
-        return _of_sequence(fit, at, order) if order is not None else None
+        if order is None or (order is Order.OWN and counts(fit)):
+            return None if order is None else Rows(is_own=True)
+        return _of_flow(program, at) or _of_sequence(fit, at, order)
     if _is_sequence(program, at):
         return _of_loop(program, at)
     found = [at]
@@ -133,11 +135,23 @@ def _of_sequence(fit: Fit, at: Occurrence, order: Order) -> Rows:
     if order is not Order.OWN:
         reason = "it has one order on all ranks; let it shuffle, and leave out its seed"
         return Rows(reason=reason, is_seen=order is Order.SAME)
-    if counts(fit):
-        return Rows(is_own=True)
     if hides_arguments(fit.site.node) or not is_read_again(at.node):
         return Rows(reason="nothing tells its length before; give it a name, and `fit` its `steps_per_epoch`")
     return Rows((Place(at, Form.STEPS),))
+
+
+def _of_flow(program: Program, at: Occurrence) -> Rows | None:
+    """How the arrays are shared out of which a reader of pictures makes batches; None if there are none."""
+    if not isinstance(at.node, ast.Call):
+        return None  # What it is called may be asked for its length.
+    site, given = program.script.site_of(at.node), at.node
+    if site.name != "flow" or hides_arguments(given) or argument(given, None, "subset") is not None:
+        return None
+    parts = (argument(given, 0, "x"), argument(given, 1, "y"), argument(given, None, "sample_weight"))
+    arrays = [at.part(each) for each in parts if each is not None]
+    if not arrays or not all(is_read_again(each.node) and _is_array(program, each) for each in arrays):
+        return None
+    return _of_lists(program, arrays)
 
 
 def _of_fit(program: Program, at: Occurrence) -> Rows:
