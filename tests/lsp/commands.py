@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,6 +12,11 @@ from click.testing import CliRunner
 
 from fixtures import ROOT
 from trainshift.cli.main import cli
+from trainshift.core.names.script import read_script
+from trainshift.core.text.source import BOM
+from trainshift.core.text.statements import ParseFailure
+from trainshift.engine.analysis import analyze_script
+from trainshift.engine.conversion import carry_out
 
 SCRIPTS = ROOT / "scripts"
 QUICK = ("mnist_tape", "emoji_bom", "crlf_tabs")
@@ -58,6 +64,16 @@ def converted(path: Path, line: int | None = None) -> str:
     """What `trainshift convert` makes of a file, or of the statement at a line, from 0."""
     at = () if line is None else ("--at", str(line + 1))
     return run("convert", "--quiet", *at, "-o", "-", path).decode("utf-8")
+
+
+def statements(path: Path, lines: Iterable[int]) -> dict[int, str]:
+    """What the core, read once, makes of the statement at each of these lines, from 0."""
+    text = text_of(path)
+    script = read_script(text.removeprefix(BOM))
+    assert not isinstance(script, ParseFailure)
+    analysis = analyze_script(script)
+    texts = {line: carry_out(analysis, at=("", line + 1)).text for line in lines}
+    return {line: BOM * text.startswith(BOM) + each for line, each in texts.items()}
 
 
 def text_of(path: Path) -> str:

@@ -36,7 +36,7 @@ MODULES = (
     "horovod.tensorflow.keras",
     "trainshift.proving.observed.main",
 )
-# What of Horovod AutoGraph converts in nearly every process: a third of the time that one takes.
+# What AutoGraph converts in nearly every process: a third of the time that one takes.
 CONVERTED = {
     "DistributedGradientTape",
     "_allreduce",
@@ -56,11 +56,21 @@ CONVERTED = {
     "gradient",
     "impl",
     "included",
+    "predict_function",
     "rank",
     "rocm_built",
     "size",
+    "test_function",
+    "train_function",
     "wrapper",
 }
+# Where that is defined.
+CONVERTING = (
+    "horovod.common.",
+    "horovod.tensorflow",
+    "keras.src.engine.training",
+    "trainshift.proving.observed.",
+)
 # Where this is set, it names the folder of the package that observes in place of ours.
 PACKAGE = "TRAINSHIFT_PROOF_PACKAGE"
 LARGEST_PACKET = 1 << 20
@@ -96,7 +106,7 @@ def convert() -> None:
     converter = importlib.import_module("tensorflow.python.autograph.core.converter")
     found = [each for each in gc.get_objects() if isinstance(each, FunctionType)]
     for function in found:
-        if not str(function.__module__).startswith(("horovod.common.", "horovod.tensorflow")):
+        if not str(function.__module__).startswith(CONVERTING):
             continue
         for code in codes(function.__code__):
             if code.co_name in CONVERTED:
