@@ -29,7 +29,8 @@ from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit, Withheld
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
-from trainshift.rewriting.data.divided_data import DividedData, How
+from trainshift.rewriting.data.divided_data import DividedData
+from trainshift.rewriting.data.loop_data import How
 from trainshift.rewriting.edits.session_broadcasts import broadcast
 from trainshift.rewriting.edits.session_configs import configured, hidden
 from trainshift.rewriting.prerequisites import Prerequisites

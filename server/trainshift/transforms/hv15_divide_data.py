@@ -23,7 +23,7 @@ makes the test data too, say, the `shuffle` gets a seed, so that all ranks have 
 
 So too with arrays that `fit` is given, and with loops that cut batches out of arrays by number. A permutation
 that is drawn there is sent by rank 0; `train_test_split` gets a seed. A loop whose turns draw batches at
-random, or ask for the next of an endless shuffled dataset, is given fewer turns. A generator of yours is
+random, or ask for the next of a dataset, is given fewer turns. A generator of yours is
 asked for a batch for each rank, of which each keeps its own. A `fit` on a `Sequence`, whose order it draws,
 takes fewer steps.
 
@@ -46,7 +46,8 @@ from trainshift.core.text.edit import Change, Edit, Remark
 from trainshift.core.text.expressions import ARGUMENT, ITERATED, Frame, Level, handed_to, level, product
 from trainshift.core.text.facts import Site, Statement, dotted
 from trainshift.core.text.source import one_line
-from trainshift.rewriting.data.divided_data import DividedData, LoopData
+from trainshift.rewriting.data.divided_data import DividedData
+from trainshift.rewriting.data.loop_data import LoopData
 from trainshift.rewriting.data.pace import ALL_TURNS, Pace
 from trainshift.rewriting.data.places import Form, Place
 from trainshift.rewriting.datasets.draws import Draw, Remedy
@@ -75,6 +76,9 @@ def propose(program: Program) -> Proposals:
         target = program.script.header_span(statement)
         yield Remark("HV15", target, ALL_TURNS.format(_header(program, statement)))
     for statement, found in places.items():
+        edits = tuple(edit for place, loop in found.values() for edit in _divided(program, place, loop))
+        if not edits:
+            continue
         loops = dict.fromkeys(loop for _, loop in found.values())
         draws = dict.fromkeys(draw for place, _ in found.values() for draw in place.draws)
         data = " and ".join(dict.fromkeys(_shown(program, loop) for loop in loops))
@@ -82,7 +86,7 @@ def propose(program: Program) -> Proposals:
             "HV15",
             f"Give each rank its share of {data}",
             program.script.statement_span(statement),
-            tuple(edit for place, loop in found.values() for edit in _divided(program, place, loop)),
+            edits,
             tuple(edit for draw in draws for edit in _made_alike(program, draw)),
             doubts=tuple(dict.fromkeys(doubt for loop in loops for doubt in loop.doubts)),
             decisions=(
@@ -97,6 +101,8 @@ def _divided(program: Program, place: Place, loop: LoopData) -> tuple[Edit, ...]
     hvd = program.at(place.statement).fact(Prerequisites).hvd
     if place.form is Form.STEPS and loop.site is not None:
         return _shortened(program, place, loop.site, hvd)
+    if place.form is Form.COUNT and program.fact(Pace).agrees(*place.at[:3]):
+        return ()
     edits = program.fact(Layout).put(place.at.node, place.statement, _frame(program, place, hvd))
     # What other rules add at the same place, such as callbacks, follows.
     return tuple(replace(edit, rank=-1) for edit in edits)

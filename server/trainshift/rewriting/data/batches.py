@@ -40,6 +40,16 @@ def draws_batches(program: Program, loop: Statement) -> bool:
     return any(True for _ in _chosen(program, loop))
 
 
+def asked_of(program: Program, loop: Statement) -> Occurrence | None:
+    """The one dataset of which each turn of a loop asks for the next element, whatever else it does."""
+    inside = set(loop.walk())
+    asked = [site for site in program.script.sites_named(*_NEXT) if site.statement in inside]
+    found = [_iterated(program, site) for site in asked]
+    if len(found) != 1 or asked[0].statement.parent is not loop or asked[0].statement.scope is not loop.scope:
+        return None
+    return found[0]
+
+
 def takes_batches(program: Program, loop: Statement) -> bool:
     """Whether each turn of a loop takes other data than the one before, as far as is seen."""
     if isinstance(loop.node, ast.For | ast.AsyncFor):

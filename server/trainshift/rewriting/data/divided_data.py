@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from enum import Enum
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.names.occurrence import Occurrence
@@ -20,9 +19,11 @@ from trainshift.core.text.facts import Site, Statement
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod
 from trainshift.rewriting.data.arrays import read_arrays
-from trainshift.rewriting.data.index_loops import IndexLoop, read_index_loop
+from trainshift.rewriting.data.batches import asked_of
+from trainshift.rewriting.data.index_loops import IndexLoop, read_index_loop, turns_of
 from trainshift.rewriting.data.input_fns import read_input_fns
 from trainshift.rewriting.data.iterated import Iterated, Iteration
+from trainshift.rewriting.data.loop_data import How, LoopData
 from trainshift.rewriting.data.places import Form, Place
 from trainshift.rewriting.data.rows import Rows, counts, read_rows
 from trainshift.rewriting.data.step_counts import StepCounts, stays
@@ -31,74 +32,6 @@ from trainshift.rewriting.datasets.knowledge import Knowledge
 from trainshift.rewriting.datasets.operations import BATCHING, JOINING, PASSABLE, SHUFFLING
 from trainshift.rewriting.datasets.pipelines import Node, Pipelines
 from trainshift.rewriting.datasets.readers import Readers
-
-
-class How(Enum):
-    """How the data of a training loop are divided.
-
-    DIVIDED: HV15 gives each rank a share.  BY_HAND: the script does so already.  STEPS: the number of steps
-    is divided (HV06), and the data too where all ranks would begin with the same.  WHOLE: every rank goes
-    through all data.
-    """
-
-    DIVIDED = "divided"
-    BY_HAND = "divided by hand"
-    STEPS = "steps divided"
-    WHOLE = "whole"
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class LoopData:
-    """How the data of one training loop are divided, and where; else why they are not.
-
-    `agreeing` are the calls that draw an order before the division, whose seed must be the same on all ranks.
-    `is_alike` tells that it is seen that all ranks would begin with the same.
-    """
-
-    iteration: Iteration
-    how: How
-    places: tuple[Place, ...] = ()
-    agreeing: tuple[Site, ...] = ()
-    reason: str = ""
-    doubts: tuple[str, ...] = ()
-    is_alike: bool = False
-
-    @property
-    def statement(self) -> Statement:
-        """The `for`, or the statement of the `fit`."""
-        return self.iteration.statement
-
-    @property
-    def site(self) -> Site | None:
-        """The `fit`, if it is one."""
-        return self.iteration.fit.site if self.iteration.fit is not None else None
-
-    @property
-    def data(self) -> ast.expr:
-        """What is iterated."""
-        return self.iteration.at.node
-
-    def said(self, data: str) -> str:
-        """Which data, as a message names them, each rank sees, and how many steps it takes."""
-        if self.how is How.WHOLE:
-            return f"every rank goes through all of {data}: {self.reason}"
-        if self.how is How.STEPS and self.reason:
-            where = "and all of them" if self.is_alike else "perhaps all of them"
-            remedy = ", or shuffle it without a seed" if "; tell" in self.reason else ""
-            remedy = remedy or "; shuffle it without a seed" * (";" not in self.reason)
-            return (
-                f"each rank takes 1/hvd.size() of the steps, {where} through the same part of {data}: "
-                f"{self.reason}{remedy}"
-            )
-        if self.how is How.STEPS and any(place.form is not Form.STEPS for place in self.places):
-            return f"each rank takes 1/hvd.size() of the steps, through its own share of {data}"
-        if self.how is How.STEPS:
-            return f"each rank takes 1/hvd.size() of the steps, through {data} in an order of its own"
-        if self.how is How.BY_HAND:
-            return f"the script itself divides {data} among the ranks"
-        if any(place.form is Form.COUNT for place in self.places):
-            return f"each rank draws its own batches, and takes 1/hvd.size() of the steps of {data}"
-        return f"each rank trains on its own 1/hvd.size() of {data}, and all take equally many steps"
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,6 +231,10 @@ class DividedData:
     def _of_arrays(self, iteration: Iteration) -> LoopData | None:
         """How arrays are divided that are given to `fit`, or that a loop goes through by number."""
         horovod, fit = self._program.fact(Horovod), iteration.fit
+        if fit is None and self._index_loop(iteration) is None and self._row(iteration) is None:
+            found = self._of_next(iteration)
+            if found is not None:
+                return found
         if horovod.pinned(*iteration.at[:3]) or horovod.divided(*iteration.at[:3]):
             return LoopData(iteration, How.BY_HAND)
         if self._divides_epochs(iteration):
@@ -323,6 +260,29 @@ class DividedData:
             outer = self._is_outer(iteration)
             self._index_loops[iteration] = None if outer else read_index_loop(self._program, iteration)
         return self._index_loops[iteration]
+
+    def _of_next(self, iteration: Iteration) -> LoopData | None:
+        """How the dataset is divided that each turn of a loop asks for the next of, and the turns."""
+        numbers, statement = iteration.at, iteration.statement
+        turns = turns_of(numbers.node) if isinstance(numbers.node, ast.Call) else None
+        if isinstance(turns, ast.Constant):
+            turns = turns if isinstance(turns.value, int) and turns.value >= _MANY else None
+        source = asked_of(self._program, statement) if turns is not None else None
+        if turns is None or source is None or self._is_outer(iteration) or self._iterated.is_part(statement):
+            return None
+        root = self._pipelines.read(source)
+        nodes = list(self._pipelines.upstream(root))
+        own = any(self._knowledge.likeness(node) is Order.OWN or node.is_share for node in nodes)
+        counted = Place(numbers.part(turns), Form.COUNT)
+        if own and root.is_dataset and not any(node.unseen for node in nodes):
+            return LoopData(iteration, How.STEPS, (counted,))
+        cut = _Cutting(self._program, {id(node.at.node) for node in nodes}, counted=True)
+        found = cut.of(root, batched=False, chained=False)
+        if isinstance(found, str):
+            return LoopData(iteration, How.WHOLE, reason=found)
+        places = tuple(self._place(node) for node in found)
+        drawing = (node.site for node in nodes if node.site is not None and self._knowledge.draws(node))
+        return LoopData(iteration, How.STEPS, (*places, counted), tuple(drawing))
 
     def _is_outer(self, iteration: Iteration) -> bool:
         """Whether each turn of a loop is a training of its own, as that on a fold is."""
@@ -382,6 +342,10 @@ class DividedData:
 
 # What holds arrays, as the form of what is divided.
 _HOLDING: dict[type[ast.expr] | None, Form] = {ast.List: Form.LIST, ast.Dict: Form.DICTIONARY}
+
+
+# So many turns that there are some for each rank.
+_MANY = 16
 
 
 class _Cutting:

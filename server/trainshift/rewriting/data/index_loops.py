@@ -68,7 +68,7 @@ def read_index_loop(program: Program, iteration: Iteration) -> IndexLoop | None:
         if other is not None:
             return IndexLoop(numbers, reason=f"its number, which would differ by rank, also {other}")
         return _shared(program, numbers, cut)
-    turns = _turns(numbers.node)
+    turns = turns_of(numbers.node)
     if turns is not None and draws_batches(program, iteration.statement):
         seeded = program.fact(Draws).is_seeded("numpy.random")
         reason = "its batches are drawn by a seed, the same on all ranks" if seeded else ""
@@ -76,7 +76,7 @@ def read_index_loop(program: Program, iteration: Iteration) -> IndexLoop | None:
     return None
 
 
-def _turns(numbers: ast.Call) -> ast.expr | None:
+def turns_of(numbers: ast.Call) -> ast.expr | None:
     """The number of turns of a loop over `range(n)` or `range(1, n + 1)`; None for others."""
     match numbers.args:
         case [turns]:

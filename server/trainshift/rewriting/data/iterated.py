@@ -95,6 +95,19 @@ class Iterated:
         }
         return {above for each in loops for above in self.above(each)}
 
+    def is_part(self, loop: Statement) -> bool:
+        """Whether a loop is one part of the steps of another, which trains beside it too, as GANs do."""
+        around = {each for each in self.above(loop) if isinstance(each.node, LOOPS)}
+        inside, function = set(loop.walk()), loop.scope.function()
+        trains, names = self._program.fact(WhatTrains), self._program.names
+        return any(
+            around.intersection(site.statement.path())
+            and site.statement not in inside
+            and trains.site_trains(site)
+            and (function is None or function not in names.called_functions(site))
+            for site in self._script.sites
+        )
+
     @cached_property
     def takes(self) -> set[Site]:
         """The `take` methods whose result some training loop iterates, a `fit` among them."""

@@ -16,8 +16,9 @@ from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.rewriting.data.batches import counts_turns, draws_batches, takes_batches
-from trainshift.rewriting.data.divided_data import DividedData, How
+from trainshift.rewriting.data.divided_data import DividedData
 from trainshift.rewriting.data.iterated import Iterated, Iteration
+from trainshift.rewriting.data.loop_data import How
 from trainshift.rewriting.data.step_counts import StepCount, StepCounts
 from trainshift.rewriting.datasets.draws import Draws
 

@@ -1,0 +1,79 @@
+"""Loop data: how the data of one training loop are divided, and what is said of it."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from enum import Enum
+
+from trainshift.core.text.facts import Site, Statement
+from trainshift.rewriting.data.iterated import Iteration
+from trainshift.rewriting.data.places import Form, Place
+
+
+class How(Enum):
+    """How the data of a training loop are divided.
+
+    DIVIDED: HV15 gives each rank a share.  BY_HAND: the script does so already.  STEPS: the number of steps
+    is divided (HV06), and the data too where all ranks would begin with the same.  WHOLE: every rank goes
+    through all data.
+    """
+
+    DIVIDED = "divided"
+    BY_HAND = "divided by hand"
+    STEPS = "steps divided"
+    WHOLE = "whole"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LoopData:
+    """How the data of one training loop are divided, and where; else why they are not.
+
+    `agreeing` are the calls that draw an order before the division, whose seed must be the same on all ranks.
+    `is_alike` tells that it is seen that all ranks would begin with the same.
+    """
+
+    iteration: Iteration
+    how: How
+    places: tuple[Place, ...] = ()
+    agreeing: tuple[Site, ...] = ()
+    reason: str = ""
+    doubts: tuple[str, ...] = ()
+    is_alike: bool = False
+
+    @property
+    def statement(self) -> Statement:
+        """The `for`, or the statement of the `fit`."""
+        return self.iteration.statement
+
+    @property
+    def site(self) -> Site | None:
+        """The `fit`, if it is one."""
+        return self.iteration.fit.site if self.iteration.fit is not None else None
+
+    @property
+    def data(self) -> ast.expr:
+        """What is iterated."""
+        return self.iteration.at.node
+
+    def said(self, data: str) -> str:
+        """Which data, as a message names them, each rank sees, and how many steps it takes."""
+        if self.how is How.WHOLE:
+            return f"every rank goes through all of {data}: {self.reason}"
+        if self.how is How.STEPS and self.reason:
+            where = "and all of them" if self.is_alike else "perhaps all of them"
+            remedy = ", or shuffle it without a seed" if "; tell" in self.reason else ""
+            remedy = remedy or "; shuffle it without a seed" * (";" not in self.reason)
+            return (
+                f"each rank takes 1/hvd.size() of the steps, {where} through the same part of {data}: "
+                f"{self.reason}{remedy}"
+            )
+        if self.how is How.STEPS and {place.form for place in self.places} - {Form.STEPS, Form.COUNT}:
+            return f"each rank takes 1/hvd.size() of the steps, through its own share of {data}"
+        if self.how is How.STEPS:
+            return f"each rank takes 1/hvd.size() of the steps, through {data} in an order of its own"
+        if self.how is How.BY_HAND:
+            return f"the script itself divides {data} among the ranks"
+        if any(place.form is Form.COUNT for place in self.places):
+            return f"each rank draws its own batches, and takes 1/hvd.size() of the steps of {data}"
+        return f"each rank trains on its own 1/hvd.size() of {data}, and all take equally many steps"
