@@ -258,6 +258,7 @@ FURTHER: dict[str, dict[str, Any]] = {
     "popped_by_key": {"x": 0.7, "options": {"rate": 0.4, "scale": 1.2}},
     "popped_first": {"x": 0.7, "queue": {0: 0.4, 1: 1.2}},
     "sums_of_squares": {"x": 0.7, "steps": [0.4, 1.2]},
+    "changed_two_calls_away": {"x": 0.7},
 }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from trainshift.core.text.lean import kind_of
 from trainshift.derivatives import terms
+from trainshift.derivatives.order import out_of_order
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.expand import ORDERED
 from trainshift.derivatives.reading.function import Function, bound, own_nodes
@@ -142,6 +143,8 @@ class Checks:
         self._shared(function)
         self._sequences(function, reader)
         self._changes(function, reader)
+        for call, said in out_of_order(function, reader):
+            self.refuse(call, said)
 
     def _joined(self, reader: Reader, node: ast.BinOp) -> None:
         """`+` and `*` of what may be a list or a number, as where a list holds both."""

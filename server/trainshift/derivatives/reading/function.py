@@ -217,19 +217,34 @@ class Function:
         owner = self.owner(name)
         return owner is not None and name in owner.varied and name in owner.useful
 
-    @cached_property
+    @property
     def changes_outside(self) -> bool:
         """Whether it assigns variables around it, or changes what they hold."""
-        for node in own_nodes(self.node.body):
-            roots: list[str | None] = []
-            if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
-                roots.append(root_of(node))
-            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                roots.append(root_of(node.func) if node.func.attr in CHANGING_METHODS else None)
-            for name in roots:
-                if name is not None and name not in self.local and self.owner(name) is not None:
-                    return True
-        return bool(self.foreign)
+        return bool(self.outside)
+
+    @cached_property
+    def outside(self) -> frozenset[str]:
+        """The variables around it that it assigns or changes, or that a function does which it calls."""
+        found: set[tuple[Function, str]] = set()
+        seen: set[Function] = set()
+        waiting = [self]
+        while waiting:
+            function = waiting.pop()
+            if function in seen:
+                continue
+            seen.add(function)
+            names = set(function.foreign)
+            for node in own_nodes(function.node.body):
+                match node:
+                    case ast.Subscript(ctx=ast.Store()):
+                        names.add(root_of(node) or "")
+                    case ast.Call(ast.Attribute(attr=method) as place) if method in CHANGING_METHODS:
+                        names.add(root_of(place) or "")
+                    case ast.Call(ast.Name(name)) if (owner := function.owner(name)) is not None:
+                        waiting += [owner.nested[name]] if name in owner.nested else self.whole.escaping()
+            owners = ((function.owner(each), each) for each in names)
+            found |= {(owner, each) for owner, each in owners if owner is not None}
+        return frozenset(name for owner, name in found if owner not in seen)
 
     def captured(self) -> list[str]:
         """The active variables of functions around this one that it reads, sorted."""

@@ -293,8 +293,10 @@ class Reader(KindReader):
         return found
 
     def _function_varied(self, inner: Function) -> bool:
-        """Whether a function has to be differentiated: it captures or is given what varies."""
+        """Whether a function has to be differentiated: it captures, changes or is given what varies."""
         if inner.varied & set(inner.params) or inner.returns:
+            return True
+        if any(name in owner.varied for name in inner.outside if (owner := inner.owner(name))):
             return True
         for each in terms.walk(inner.node):
             if isinstance(each, ast.Name):

@@ -1,0 +1,95 @@
+"""Calls that change a variable: what else their line reads of it would be read too late (SPEC-AD AD40)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainshift.derivatives import terms
+from trainshift.derivatives.reading.function import CHANGING_METHODS, Function, bound, own_nodes, root_of
+from trainshift.derivatives.reading.reader import Reader
+
+
+def out_of_order(function: Function, reader: Reader) -> Iterator[tuple[ast.Call, str]]:
+    """The calls in a function that have to stand on a line of their own, each with the reason.
+
+    Calls of functions are done before the rest of their line, and are not gone back through in a condition.
+    """
+    for part, is_test in _parts(function):
+        calls = [(each, _changed(function, reader, each)) for each in _calls(part)]
+        calls = [(each, {name for name in names if function.active(name)}) for each, names in calls]
+        inside = {id(each) for call, names in calls if names for each in terms.walk(call)}
+        untold = {id(each) for test in _conditions(part) for each in terms.walk(test)}
+        for call, names in calls:
+            if not names:
+                continue
+            said = f"{ast.unparse(call)} changes {', '.join(sorted(names))}"
+            if is_test or id(call) in untold:
+                yield call, f"{said} in a condition: call it on a line of its own"
+                continue
+            is_method = isinstance(call.func, ast.Attribute)
+            for each in _read(part):
+                early = _place(each) < _place(call)
+                if each.id in names and id(each) not in inside and (early or not is_method):
+                    yield call, f"{said}, which this line reads too: call it on a line of its own"
+                    break
+
+
+def _parts(function: Function) -> Iterator[tuple[ast.AST, bool]]:
+    """The lines of a function, and the conditions that are asked in it."""
+    for node in own_nodes(function.body):
+        match node:
+            case ast.If() | ast.While():
+                yield node.test, True
+            case ast.For():
+                yield node.iter, False
+            case ast.Assert():
+                yield node, True
+            case ast.Assign() | ast.AugAssign() | ast.AnnAssign() | ast.Return() | ast.Expr():
+                yield node, False
+
+
+def _calls(part: ast.AST) -> Iterator[ast.Call]:
+    for node in own_nodes([part]):  # type: ignore[list-item]
+        if isinstance(node, ast.Call):
+            yield node
+
+
+def _changed(function: Function, reader: Reader, call: ast.Call) -> set[str]:
+    """The variables that a call changes."""
+    if isinstance(call.func, ast.Attribute):
+        known = reader.module.dotted(call.func) is not None or call.func.attr not in CHANGING_METHODS
+        return set() if known else {root_of(call.func) or ""}
+    target = reader.target(call)
+    is_value = not isinstance(call.func, ast.Name) or function.owner(call.func.id) is not None
+    found: set[str] = set()
+    for each in [target] if target else reader.possible(call) if is_value else []:
+        found |= each.outside
+        found |= {root_of(value) or "" for name, value in bound(each, call) if each.kind(name).has("changed")}
+    return found
+
+
+def _conditions(part: ast.AST) -> Iterator[ast.AST]:
+    """What is asked inside a line: conditions and indices, which have no derivative."""
+    for node in terms.walk(part):
+        match node:
+            case ast.Compare() | ast.BoolOp() | ast.JoinedStr() | ast.UnaryOp(op=ast.Not()):
+                yield node
+            case ast.IfExp():
+                yield node.test
+            case ast.Subscript():
+                yield node.slice
+
+
+def _read(part: ast.AST) -> Iterator[ast.Name]:
+    """The variables that a line reads, also by an augmented assignment; not where it stores into one."""
+    parts: list[ast.AST] = [part]
+    if isinstance(part, ast.Assign):
+        parts = [part.value]
+    for node in (each for one in parts for each in terms.walk(one)):
+        if isinstance(node, ast.Name):
+            yield node
+
+
+def _place(node: ast.AST) -> tuple[int, int]:
+    return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
