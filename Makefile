@@ -49,7 +49,7 @@ test-proof: $(VENV)/.proof
 	$(call part,nice -n 10 $(BIN)/pytest -m "proof and not paddle" -n 2)
 
 test-paddle: $(VENV)/.dev $(PADDLE)/.done
-	$(call part,nice -n 10 $(BIN)/pytest -m paddle -n 2)
+	$(call part,nice -n 10 $(BIN)/pytest tests/static_proof -m paddle -n 2)
 
 test-lint: $(VENV)/.dev
 	$(call part,$(LINT))

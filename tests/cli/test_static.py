@@ -102,7 +102,7 @@ def test_a_magic_is_kept_or_the_notebook_refused(run: Run, script: Path) -> None
     book = script.with_name("book.ipynb")
 
     def write(text: str) -> None:
-        cells = [
+        cells: list[dict[str, object]] = [
             {"cell_type": "code", "metadata": {}, "source": each, "outputs": [], "execution_count": None}
             for each in ("!pip install paddlepaddle\n%matplotlib inline", text, "%time f(paddle.ones([1]))")
         ]

@@ -9,9 +9,11 @@ is at the other end.  Nothing of Paddle's runtime may be started here: it would 
 from __future__ import annotations
 
 import ast
+import builtins
 import gc
 import importlib
 import importlib.util
+import inspect
 import io
 import json
 import os
@@ -50,7 +52,9 @@ def main() -> None:
         importlib.import_module(module)
     importlib.import_module("paddle.jit.dy2static.convert_call_func").is_unsupported(main)
     importlib.import_module("paddle.jit.sot.utils.utils").get_numpy_ufuncs()
+    keep_builtins()
     gc.collect()
+    gc.disable()  # What is forked is done before it would pay.
     gc.freeze()
     assert len(os.listdir("/proc/self/task")) == 1, "threads run where all shall be forked from"
     answers = os.fdopen(os.dup(1), "w")
@@ -62,6 +66,16 @@ def main() -> None:
                 (Path(directory) / path).parent.mkdir(parents=True, exist_ok=True)
                 (Path(directory) / path).write_text(text, encoding="utf-8")
             print(json.dumps(answered(request, directory)), file=answers, flush=True)
+
+
+def keep_builtins() -> None:
+    """List Python's own names once: sot does so for whatever is called, in a quarter of its time."""
+    listed, members = inspect.getmembers, inspect.getmembers(builtins)
+
+    def kept(thing: Any, *wanted: Any) -> list[tuple[str, Any]]:
+        return members if thing is builtins and not wanted else listed(thing, *wanted)
+
+    inspect.getmembers = kept  # type: ignore[assignment]
 
 
 def answered(request: dict[str, Any], directory: str) -> dict[str, dict[str, Any]]:

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 PYTHON = ROOT / ".venv-paddle" / "bin" / "python"
 LIMIT = 30
 """Seconds of the processor's time that a snippet may take in one mode."""
-HANGS = 4
+HANGS = 2
 """Such seconds after which one that is expected to hang does."""
 
 
