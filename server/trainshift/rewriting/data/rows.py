@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from trainshift.core import tables
 from trainshift.core.names import api
 from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import UserInstance
+from trainshift.core.names.values import Display, UserInstance
 from trainshift.core.program import Program
 from trainshift.core.ranks.work.seeds import Order, Seeds
 from trainshift.core.ranks.work.trails import Trails
@@ -185,8 +185,11 @@ def _drawn(places: tuple[Place, ...]) -> Rows:
 
 
 def _is_array(program: Program, at: Occurrence) -> bool:
-    """Whether an expression is seen to be an array, and no dataset."""
-    return is_array(program, at) and not program.names.may_be(program.names.values(*at[:3]), *api.DATASET)
+    """Whether an expression is seen to be an array, and no dataset or list, which may hold anything."""
+    values = program.names.values(*at[:3])
+    if any(isinstance(value, Display) for value in values) or program.names.may_be(values, *api.DATASET):
+        return False
+    return is_array(program, at)
 
 
 def _is_batches(program: Program, at: Occurrence, seen: frozenset[int]) -> bool:
