@@ -30,7 +30,7 @@ from trainshift.core.names.values import Literal
 from trainshift.core.program import Program
 from trainshift.core.ranks.work.rates import Rates
 from trainshift.core.text.edit import Change, Edit
-from trainshift.core.text.facts import Site, argument
+from trainshift.core.text.facts import Site
 from trainshift.core.training.horovod import Horovod
 from trainshift.restrictions.facts.places import hazard, text_of
 from trainshift.restrictions.restriction import Findings
@@ -42,17 +42,14 @@ _WRAPS = ("DistributedOptimizer", "PartialDistributedOptimizer")
 def check(program: Program) -> Findings:
     """One finding for each wrap that adds up the gradients of several batches."""
     for site in program.fact(Horovod).calls(*_WRAPS):
-        passes = argument(site.node, None, _PASSES)
-        averaged = argument(site.node, None, _AVERAGED)
-        if passes is None or (
-            averaged is not None and not (isinstance(averaged, ast.Constant) and not averaged.value)
-        ):
+        at = next(iter(program.names.given(site, None, _PASSES)), None)
+        averaged = next(iter(program.names.given(site, None, _AVERAGED)), None)
+        if at is None or (averaged is not None and not _is_false(averaged)):
             continue
-        at = Occurrence(passes, site.scope, site.statement)
-        known = [each.value for each in program.names.site_values(passes, site) if isinstance(each, Literal)]
+        known = [each.value for each in program.names.values(*at[:3]) if isinstance(each, Literal)]
         if known and all(each == 1 for each in known):
             continue
-        text = text_of(program, passes, site)
+        text = text_of(program, at.node, at.scope)
         if program.fact(Rates).has_factor(site, at):
             message = (
                 f"The gradients of {text} batches are added up, and the rate is multiplied by {text} as "
@@ -75,10 +72,14 @@ def check(program: Program) -> Findings:
             yield hazard(program, "HZ24", Verdict.HARMLESS, site, message)
 
 
-def _fix(program: Program, site: Site, averaged: ast.expr | None) -> Change:
+def _is_false(at: Occurrence) -> bool:
+    return isinstance(at.node, ast.Constant) and not at.node.value
+
+
+def _fix(program: Program, site: Site, averaged: Occurrence | None) -> Change:
     span = program.script.span(site.node, site)
     if averaged is not None:
-        inner = program.script.span(averaged, site)
+        inner = program.script.span(averaged.node, averaged.scope)
         edit = Edit(inner.start, inner.end, "True")
     else:
         last = program.script.span(site.node.keywords[-1], site)

@@ -46,6 +46,8 @@ class Course:
 
     def _statement(self, statement: Statement, script: Script) -> Iterator[Site]:
         if isinstance(statement.node, _DEFINITIONS):
+            for site in self._sites.get(statement, ()):  # Decorators, defaults of parameters, bases.
+                yield from self._call(site)
             if isinstance(statement.node, ast.ClassDef):
                 for each in statement.branches.get("body", []):
                     yield from self._statement(each, script)
