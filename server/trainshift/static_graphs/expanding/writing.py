@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from dataclasses import replace
 
 from trainshift.static_graphs.expanding.conditions import unseen
@@ -129,6 +130,8 @@ class Writer:
 
     def _kept(self, form: Kept, env: Env, live: Names, level: int, *, returns: bool) -> None:
         self._put_all(level, form.leading)
+        if form.is_loop:
+            self._pin(bound_in([form]), env, level)
         ends: list[Env] = []
         before = dict(env)
         if form.is_loop:
@@ -313,12 +316,7 @@ class Writer:
         for each in form.before:
             self._plain(each, env, level, returns=False)
         names = loop_names(form, live)
-        for name in names:
-            info = env.get(name, UNBOUND)
-            if name in self.write.pinned and info.is_number:
-                dtype = _PINNED[info.number]
-                self._put(level, f"{name} = {self.write.number(name, dtype)}")
-                env[name] = Info(tensor=True, dtype=dtype, rank=0)
+        self._pin(names, env, level)
         head, body = self._named["loop_cond"], self._named["loop_body"]
         start = {name: self._start(form, name, env) for name in names}
         if not names:
@@ -347,6 +345,15 @@ class Writer:
             if name not in names:
                 env.pop(name, None)
         self._loops -= 1
+
+    def _pin(self, names: Iterable[str], env: Env, level: int) -> None:
+        """Make tensors of the numbers that have to be some before a loop begins."""
+        for name in names:
+            info = env.get(name, UNBOUND)
+            if name in self.write.pinned and info.is_number:
+                dtype = _PINNED[info.number]
+                self._put(level, f"{name} = {self.write.number(name, dtype)}")
+                env[name] = Info(tensor=True, dtype=dtype, rank=0)
 
     def _turn(self, form: Loop, names: list[str], env: Env, level: int, *, keep: bool = False) -> Env:
         """What the names are after a turn of a loop, whose body is written if it is to be kept."""
