@@ -259,6 +259,7 @@ FURTHER: dict[str, dict[str, Any]] = {
     "popped_first": {"x": 0.7, "queue": {0: 0.4, 1: 1.2}},
     "sums_of_squares": {"x": 0.7, "steps": [0.4, 1.2]},
     "changed_two_calls_away": {"x": 0.7},
+    "lambda_that_is_replaced": {"x": 0.7},
 }
 
 

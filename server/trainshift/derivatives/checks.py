@@ -120,6 +120,8 @@ class Checks:
             match node:
                 case ast.Call():
                     self._call(function, reader, nodes, node)
+                case ast.FunctionDef(name=name) if len(function.bindings(name)) > 1:
+                    self.refuse(node, f"{name} has other values too: give the function a name of its own")
                 case ast.FunctionDef(args=arguments) | ast.Lambda(args=arguments):
                     for each in (*arguments.defaults, *arguments.kw_defaults):
                         if each is not None and reader.value(each):

@@ -88,7 +88,9 @@ class Expander:
                 return [ast.copy_location(loop, node)]
             case ast.Assign(targets=[ast.Name(name)], value=ast.IfExp() as value) if self.reader.value(value):
                 return self._choice(node, name, value)
-            case ast.Assign(targets=[ast.Name(name)], value=ast.Lambda() as value):
+            case ast.Assign(targets=[ast.Name(name)], value=ast.Lambda() as value) if (
+                len(self.function.bindings(name)) < 2
+            ):
                 return [self._definition(name, value, node)]
             case ast.Assign(targets=[ast.Tuple() as target], value=ast.Tuple() as value) if (
                 len(target.elts) == len(value.elts)

@@ -246,6 +246,16 @@ class Function:
             found |= {(owner, each) for owner, each in owners if owner is not None}
         return frozenset(name for owner, name in found if owner not in seen)
 
+    def bindings(self, name: str) -> list[ast.AST]:
+        """What gives a variable its values: assignments, definitions, and its being a parameter."""
+        return [
+            node
+            for node in (self.node.args, *own_nodes(self.node.body))
+            if (isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store))
+            or (isinstance(node, ast.FunctionDef) and node.name == name)
+            or (isinstance(node, ast.arguments) and name in self.params)
+        ]
+
     def captured(self) -> list[str]:
         """The active variables of functions around this one that it reads, sorted."""
         if self.parent is None:
