@@ -15,6 +15,10 @@ from trainshift.static_graphs.reading.liveness import own_parts
 from trainshift.static_graphs.tables import api
 
 
+# What makes tensors of numbers, too.
+_OF_NUMBERS = frozenset({"to_tensor", "assign", "full", "full_like", "where", "pow"})
+
+
 class Uses:
     """What is known of names by how they are used, of function after function."""
 
@@ -132,7 +136,7 @@ def _only_tensors_in(
 
 def _given_as_tensors(full_name: str, node: ast.Call) -> Iterator[str]:
     operation = api.function(full_name)
-    if operation is None:
+    if operation is None or full_name.rpartition(".")[2] in _OF_NUMBERS:
         return
     for parameter, given in zip(operation.parameters, node.args, strict=False):
         if parameter in operation.tensors:
