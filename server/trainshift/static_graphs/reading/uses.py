@@ -14,7 +14,6 @@ from trainshift.static_graphs.reading.kinds import Value, python, tensor
 from trainshift.static_graphs.reading.liveness import own_parts
 from trainshift.static_graphs.tables import api
 
-
 # What makes tensors of numbers, too.
 _OF_NUMBERS = frozenset({"to_tensor", "assign", "full", "full_like", "where", "pow"})
 
