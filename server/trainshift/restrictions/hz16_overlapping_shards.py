@@ -87,7 +87,10 @@ def _sharded_first(program: Program, shard: Site, shuffle: Site) -> Change | Non
     statement = shard.statement.node
     if isinstance(statement, ast.Assign) and statement.value is shard.node:
         if dotted(statement.targets[0]) == dotted(cut.value) != "":
-            taken = lines_of(program, shard.statement) or taken
+            lines, whole = lines_of(program, shard.statement), script.statement_span(shard.statement)
+            if lines is not None:
+                # A comment beside it stays in its place.
+                taken = whole if script.source.text[whole.end : lines.end].strip() else lines
     edits = (Edit(place, place, text), Edit(taken.start, taken.end, ""))
     return Change("HZ16", "Take the part first", span(shard.node, shard), edits)
 

@@ -282,7 +282,7 @@ class Broadcasts:
             for run in self._script.sites_named("run"):
                 if self._runs_broadcast(run, site):
                     again = self._initialized_later(run)
-                    if again is not None:
+                    if again is not None and not self._is_broadcast_later(again):
                         yield Spoiled(
                             run,
                             "The initializer runs after the broadcast and undoes it. Run the broadcast last.",
@@ -334,6 +334,14 @@ class Broadcasts:
                 if any("global_variables_initializer" in ast.unparse(each) for each in nodes):
                     return other
         return None
+
+    def _is_broadcast_later(self, run: Site) -> bool:
+        """Whether all variables are broadcast further down in the same function."""
+        return any(
+            self._runs_broadcast(other, site) and self._precedes(run, other)
+            for site in self._horovod.calls(_ALL)
+            for other in self._script.sites_named("run")
+        )
 
     # (e) the callback by hand
 

@@ -306,6 +306,9 @@ class DividedData:
         loop = self._index_loop(iteration)
         if loop is None:
             return None
+        if loop.counts and self._iterated.is_part(iteration.statement):
+            reason = "the loop around it trains beside it; divide that one's turns by `hvd.size()`"
+            return LoopData(iteration, How.WHOLE, reason=reason)
         form = Form.COUNT if loop.counts else Form.SEQUENCE
         return self._drawn(iteration, (Place(loop.at, form, loop.draws),), loop.reason)
 

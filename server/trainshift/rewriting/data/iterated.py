@@ -13,7 +13,7 @@ from trainshift.core.program import Program
 from trainshift.core.text.facts import COMPREHENSIONS, Scope, Site, Statement, expression_path
 from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.what_trains import WhatTrains
-from trainshift.rewriting.data.batches import takes_batches
+from trainshift.rewriting.data.batches import draws_batches, takes_batches
 from trainshift.rewriting.keras.fits import Fit, Fits
 
 
@@ -91,7 +91,7 @@ class Iterated:
             for each in self._script.statements
             if isinstance(each.node, LOOPS)
             and trains.statement_trains(each)
-            and takes_batches(self._program, each)
+            and (takes_batches(self._program, each) or draws_batches(self._program, each))
         }
         return {above for each in loops for above in self.above(each)}
 

@@ -142,7 +142,8 @@ class Shares:
         names = {dotted(each.node) for each in trail if isinstance(each.node, ast.Name | ast.Attribute)}
         for site in self._script.sites_named("shuffle"):
             if (
-                site.node.args
+                isinstance(site.statement.node, ast.Expr)
+                and site.node.args
                 and dotted(site.node.args[0]) in names
                 and site.scope.function() is part.at.scope.function()
             ):
