@@ -31,6 +31,7 @@ LEFT = {
     "hv02_scale_learning_rate: one of several optimizers": {"HZ05"},
     "hv02_scale_learning_rate: a rate that Horovod's wrap stops": {"HZ05"},
     "hv06_divide_steps: left by a rank's own values": {"HZ13"},
+    "hv06_divide_steps: left by what the epochs before gave": {"HZ13"},
     "hv08_write_on_root: a path that is bound": {"HZ20"},
     "hv09_fit_callbacks: bound where it is listed": {"HZ20"},
     "hv09_fit_callbacks: one that may be nothing": {"HZ20"},

@@ -44,7 +44,8 @@ def energy(angle, speed):
 """
 
 
-# As above: before what is expanded stands what takes two units of UTF-16; the finding is Paddle's.
+# As above: before what is expanded stands what takes two units of UTF-16; the finding is Paddle's, and
+# `halve` is refused.
 HALVED = """\
 import paddle
 
@@ -55,7 +56,7 @@ NAME = "\N{PARTY POPPER}"
 def halve(x):
     # until it is small
     while x.max() > 1:
-        x = x / 2
+        x = x // 2
     else:
         x = x + 1
     return x

@@ -280,7 +280,10 @@ def sleepers(scratch: Path) -> list[int]:
 
 
 def test_ranks_that_wait_for_each_other_are_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trainshift.proving.prove.IDLE_LIMIT", 4.0)
+    # What waits in Horovod asks for news all the time; other tests' load would make that pass for work.
+    monkeypatch.setattr("trainshift.proving.prove.IDLE", 0.4)
+    monkeypatch.setattr("trainshift.proving.prove.share_of_processors", lambda: 1.0)
+    monkeypatch.setattr("trainshift.proving.prove.IDLE_LIMIT", 15.0)
     skip = "    if step == 4 and hvd.rank() == 1:\n        __import__('time').sleep(3600)\n"
     result = proven(tmp_path, changed(TAPE, [(FIRST, skip + FIRST)]))
     assert failing(result) == {"ends"}

@@ -9,36 +9,39 @@ from trainshift.core.program import Program
 from trainshift.core.text.facts import Statement
 from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.horovod import Horovod
-from trainshift.core.training.loop_kinds import Loop
-from trainshift.core.training.loops import Loops
 from trainshift.core.training.what_trains import WhatTrains
 
 _READING = frozenset({"run", "eval"})
-_LEAVING = (ast.Break, ast.Return)
+_GROWING = frozenset({"add", "append", "appendleft", "extend", "update", "update_state"})
 
 
 def own_exits(program: Program) -> list[tuple[Statement, ast.expr]]:
     """The statements that leave a training loop, or end it, by a rank's own values, and their tests."""
+    trains = program.fact(WhatTrains).statement_trains
+    loops = [each for each in program.script.statements if isinstance(each.node, LOOPS) and trains(each)]
     found: dict[Statement, ast.expr] = {}
-    for loop in program.fact(Loops).own:
-        if isinstance(loop.statement.node, LOOPS):
-            found.update(_exits(program, loop))
+    for loop in loops:
+        found.update(_exits(program, loop, set(loops)))
     return sorted(found.items(), key=lambda each: program.script.statement_span(each[0]))
 
 
-def _exits(program: Program, loop: Loop) -> Iterator[tuple[Statement, ast.expr]]:
-    inside = list(loop.statement.walk())
+def _exits(program: Program, loop: Statement, loops: set[Statement]) -> Iterator[tuple[Statement, ast.expr]]:
+    inside = list(loop.walk())
     names = _own_names(program, inside)
     for statement in inside:
         node = statement.node
-        if not isinstance(node, ast.If | ast.While):
-            continue
-        leaves = isinstance(node, ast.While) or any(
-            isinstance(part.node, _LEAVING) and part.scope is statement.scope for part in statement.walk()
-        )
-        read = {part.id for part in ast.walk(node.test) if isinstance(part, ast.Name)}
-        if leaves and not read.isdisjoint(names):
+        if isinstance(node, ast.If):
+            leaves = any(part.scope is statement.scope and _leaves(part, loops) for part in statement.walk())
+        else:
+            leaves = isinstance(node, ast.While) and statement in loops
+        if leaves and isinstance(node, ast.If | ast.While) and _is_own(program, node.test, names, False):
             yield statement, node.test
+
+
+def _leaves(statement: Statement, loops: set[Statement]) -> bool:
+    """Whether a statement leaves a loop that trains."""
+    left = next((each for each in statement.ancestors() if isinstance(each.node, LOOPS)), None)
+    return isinstance(statement.node, ast.Return) or (isinstance(statement.node, ast.Break) and left in loops)
 
 
 def _own_names(program: Program, inside: list[Statement]) -> set[str]:
@@ -48,14 +51,31 @@ def _own_names(program: Program, inside: list[Statement]) -> set[str]:
     while len(names) > size:  # A name may be computed from another one.
         size = len(names)
         for statement in inside:
-            node = statement.node
-            if isinstance(node, ast.Assign) and _is_own(program, node.value, names):
-                targets = [part for target in node.targets for part in ast.walk(target)]
-                names.update(part.id for part in targets if isinstance(part, ast.Name))
+            for value, targets in _given(statement.node):
+                if _is_own(program, value, names, True):
+                    parts = (part for target in targets for part in ast.walk(target))
+                    names.update(part.id for part in parts if isinstance(part, ast.Name))
     return names
 
 
-def _is_own(program: Program, node: ast.expr, names: set[str]) -> bool:
+def _given(node: ast.AST) -> Iterator[tuple[ast.expr, list[ast.expr]]]:
+    """What a statement gives to what: a name, or a container that it puts it into."""
+    match node:
+        case ast.Assign(value=value, targets=targets):
+            yield value, targets
+        case (
+            ast.AugAssign(value=value, target=target)
+            | ast.AnnAssign(value=ast.expr() as value, target=target)
+        ):
+            yield value, [target]
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=owner, attr=name), args=given)):
+            if name in _GROWING and isinstance(owner, ast.Name):
+                for each in given:
+                    yield each, [owner]
+
+
+def _is_own(program: Program, node: ast.expr, names: set[str], of_steps: bool) -> bool:
+    """Whether a value comes of one of these names, or `of_steps`, which it takes itself."""
     for part in ast.walk(node):
         if isinstance(part, ast.Name) and part.id in names:
             return True
@@ -63,6 +83,6 @@ def _is_own(program: Program, node: ast.expr, names: set[str]) -> bool:
             site = program.script.site_of(part)
             if program.fact(Horovod).is_call(site, "allreduce"):
                 return False
-            if program.fact(WhatTrains).site_trains(site) or site.name in _READING:
+            if of_steps and (program.fact(WhatTrains).site_trains(site) or site.name in _READING):
                 return True
     return False
