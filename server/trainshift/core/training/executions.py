@@ -193,6 +193,12 @@ def of_super(site: Site) -> bool:
     return isinstance(receiver, ast.Call) and last_name(receiver.func) == "super"
 
 
+def innermost_loop(statement: Statement) -> Statement | None:
+    """The loop around a statement in its function, which a `break` there leaves; None if there is none."""
+    above = (each for each in statement.ancestors() if each.scope is statement.scope)
+    return next((each for each in above if isinstance(each.node, LOOPS)), None)
+
+
 def counted_in(statement: Statement) -> str:
     """What a statement counts in: ``step += 1``, ``step.assign_add(1)``, ``for step, x in enumerate(ds)``."""
     node, value = statement.node, getattr(statement.node, "value", None)

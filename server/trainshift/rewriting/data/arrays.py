@@ -65,9 +65,8 @@ def read_arrays(program: Program, fit: Fit) -> Arrays | None:
             return Arrays((), reason=f"`{text}` would be worked out twice; give it a name first")
         arrays.append(Array(Occurrence(part, site.scope, site.statement, site), length, holds))
     draws = [draw for each in arrays for draw in program.fact(Draws).behind(each.at)]
-    free = next((draw for draw in draws if draw.remedy is None), None)
-    if free is not None:
-        return Arrays((), reason=unordered(free))
+    if reason := unordered(draws):
+        return Arrays((), reason=reason)
     unseen = [
         program.script.text(each.at.node, site)
         for each in arrays

@@ -143,10 +143,11 @@ class Counters:
     def _sets_rate(self, statement: Statement) -> bool:
         """Whether a statement sets an optimizer's rate where its test holds, or else."""
         within = {part for block in statement.branches.values() for each in block for part in each.walk()}
-        return any(each.value.statement in within for each in self._settings)
+        return any(each.value.statement in within for each in self.settings)
 
     @cached_property
-    def _settings(self) -> list[RateSetting]:
+    def settings(self) -> list[RateSetting]:
+        """Where the script sets the rate of an optimizer."""
         return list(RateSettings(self._program, RateCases(self._program)).all())
 
     @property

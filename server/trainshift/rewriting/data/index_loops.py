@@ -19,7 +19,8 @@ from trainshift.rewriting.data.iterated import Iteration
 from trainshift.rewriting.datasets.draws import Draw, Draws
 from trainshift.rewriting.datasets.knowledge import unordered
 
-_LISTS = frozenset({"numpy.array_split", "numpy.split"})
+LISTS = frozenset({"numpy.array_split", "numpy.split"})
+"""The functions that cut an array into a list of batches."""
 _RANGE = "builtins.range"
 
 _ARITHMETIC = frozenset({"int", "len", "max", "min", "slice"})
@@ -55,9 +56,9 @@ def read_index_loop(program: Program, iteration: Iteration) -> IndexLoop | None:
     node = iteration.statement.node
     if iteration.fit is not None or not isinstance(node, ast.For):
         return None
-    numbers = _numbers(program, iteration.at)
-    names = _called(program, numbers)
-    if names & _LISTS:
+    numbers = unwrapped(program, iteration.at, tables.PROGRESS_BARS)
+    names = called(program, numbers)
+    if names & LISTS:
         return _shared(program, numbers, [numbers])
     if _RANGE not in names or not isinstance(numbers.node, ast.Call):
         return None
@@ -90,19 +91,18 @@ def _shared(program: Program, numbers: Occurrence, data: list[Occurrence]) -> In
     if does_more(numbers.node):
         return IndexLoop(numbers, reason="what it goes through does more than count; give it a name first")
     draws = [draw for each in data for draw in program.fact(Draws).behind(each)]
-    free = next((draw for draw in draws if draw.remedy is None), None)
-    reason = unordered(free) if free is not None else ""
-    return IndexLoop(numbers, draws=tuple(dict.fromkeys(draws)), reason=reason)
+    return IndexLoop(numbers, draws=tuple(dict.fromkeys(draws)), reason=unordered(draws))
 
 
-def _numbers(program: Program, at: Occurrence) -> Occurrence:
-    """What a loop goes through, without the bar that shows how far it is."""
-    while isinstance(at.node, ast.Call) and at.node.args and _called(program, at) & tables.PROGRESS_BARS:
+def unwrapped(program: Program, at: Occurrence, wrappers: frozenset[str]) -> Occurrence:
+    """What a loop goes through, without the calls of some names around it, such as a progress bar."""
+    while isinstance(at.node, ast.Call) and at.node.args and called(program, at) & wrappers:
         at = at.part(at.node.args[0])
     return at
 
 
-def _called(program: Program, at: Occurrence) -> frozenset[str]:
+def called(program: Program, at: Occurrence) -> frozenset[str]:
+    """The full names that an expression may call; none for what is no call."""
     if not isinstance(at.node, ast.Call):
         return frozenset()
     return program.names.full_names(at.node.func, at.scope, at.statement)

@@ -20,16 +20,17 @@ from trainshift.core.ranks.work.trails import Trails
 from trainshift.core.text.facts import Site, argument, hides_arguments
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.rewriting.data.arrays import is_array, is_read_again
+from trainshift.rewriting.data.index_loops import LISTS, called, unwrapped
 from trainshift.rewriting.data.iterated import Iteration
 from trainshift.rewriting.data.places import Form, Place
-from trainshift.rewriting.datasets.draws import Draw, Draws
+from trainshift.rewriting.datasets.draws import Draws
 from trainshift.rewriting.datasets.generators import Generators
 from trainshift.rewriting.datasets.knowledge import unordered
 from trainshift.rewriting.keras.fits import Fit
 
-_NUMBERED = "builtins.enumerate"
+# What numbers the elements of a row, or shows how far it is.
+_AROUND = tables.PROGRESS_BARS | {"builtins.enumerate"}
 _SIDE_BY_SIDE = "builtins.zip"
-_CUT = frozenset({"numpy.array_split", "numpy.split"})
 # Methods that ask the world for what may be another thing on each rank.
 _ASKING = frozenset(
     {"act", "get", "get_nowait", "poll", "predict", "read", "recv", "reset", "sample", "step"}
@@ -53,7 +54,7 @@ class Rows:
 
 def read_rows(program: Program, iteration: Iteration) -> Rows | None:
     """How what a loop goes through, or a `fit` is given, is shared out; None if it is no such row."""
-    at = _row(program, iteration.at)
+    at = unwrapped(program, iteration.at, _AROUND)
     fit = iteration.fit
     if program.fact(Generators).run_by(at):
         if any(map(program.fact(WhatTrains).site_trains, _calls(program, at))):
@@ -61,13 +62,15 @@ def read_rows(program: Program, iteration: Iteration) -> Rows | None:
         return _of_fit(program, at) if fit is not None else _of_loop(program, at)
     if fit is not None:
         order = _order(program, fit, at)
-        if order is None or (order is Order.OWN and counts(fit)):
-            return None if order is None else Rows(is_own=True)
+        if order is None:
+            return None
+        if order is Order.OWN and counts(fit):
+            return Rows(is_own=True)
         return _of_flow(program, at) or _of_sequence(fit, at, order)
     if _is_sequence(program, at):
         return _of_loop(program, at)
     found = [at]
-    if isinstance(at.node, ast.Call) and _SIDE_BY_SIDE in _called(program, at):
+    if isinstance(at.node, ast.Call) and _SIDE_BY_SIDE in called(program, at):
         found = [at.part(each) for each in at.node.args if not isinstance(each, ast.Starred)]
         is_row = len(found) == len(at.node.args) > 0 and all(
             _is_batches(program, each, frozenset()) or _is_array(program, each) for each in found
@@ -81,19 +84,6 @@ def counts(fit: Fit) -> bool:
     """Whether a `fit` is given the number of its steps."""
     steps = fit.given("steps_per_epoch")
     return steps is not None and not (isinstance(steps, ast.Constant) and steps.value is None)
-
-
-def _row(program: Program, at: Occurrence) -> Occurrence:
-    """What a loop goes through, without what numbers it or shows how far it is."""
-    around = tables.PROGRESS_BARS | {_NUMBERED}
-    while isinstance(at.node, ast.Call) and at.node.args and _called(program, at) & around:
-        at = at.part(at.node.args[0])
-    return at
-
-
-def _called(program: Program, at: Occurrence) -> frozenset[str]:
-    assert isinstance(at.node, ast.Call)
-    return program.names.full_names(at.node.func, at.scope, at.statement)
 
 
 def _calls(program: Program, at: Occurrence) -> list[Site]:
@@ -179,9 +169,8 @@ def _of_lists(program: Program, lists: list[Occurrence]) -> Rows:
 
 
 def _drawn(places: tuple[Place, ...]) -> Rows:
-    draws: list[Draw] = [draw for place in places for draw in place.draws]
-    free = next((draw for draw in draws if draw.remedy is None), None)
-    return Rows(reason=unordered(free)) if free is not None else Rows(places)
+    reason = unordered(draw for place in places for draw in place.draws)
+    return Rows(reason=reason) if reason else Rows(places)
 
 
 def _is_array(program: Program, at: Occurrence) -> bool:
@@ -198,7 +187,7 @@ def _is_batches(program: Program, at: Occurrence, seen: frozenset[int]) -> bool:
         return False
     if isinstance(at.node, ast.ListComp):
         return any(isinstance(part, ast.Slice) for part in ast.walk(at.node.elt))
-    if isinstance(at.node, ast.Call) and _called(program, at) & _CUT:
+    if called(program, at) & LISTS:
         return True
     step = program.names.steps_back(at)
     if step is None or step.unseen or not step.sources:

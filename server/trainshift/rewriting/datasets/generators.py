@@ -12,7 +12,7 @@ from trainshift.core.ranks.dependence import Dependence
 from trainshift.core.ranks.work.seeds import Order, Seeds
 from trainshift.core.ranks.work.trails import Trails
 from trainshift.core.text.facts import Scope, Site, Statement
-from trainshift.core.training.executions import LOOPS
+from trainshift.core.training.executions import innermost_loop
 
 _ENDLESS = frozenset({"itertools.count", "itertools.cycle", "itertools.repeat"})
 
@@ -91,13 +91,9 @@ class Generators:
 
     def likeness(self, at: Occurrence) -> Order:
         """Whether the same is yielded on all ranks, as far as the draws tell; `seed-by-rank` is asked too."""
-        seeds, dependence = self._program.fact(Seeds), self._program.fact(Dependence)
-        behind = self._program.fact(Trails).behind(at, True)
-        if any(
-            isinstance(each.node, ast.Call | ast.Subscript) and dependence.on_rank(each) for each in behind
-        ):
+        if self.is_by_rank(at):
             return Order.OWN
-        draws = self.draws(at)
+        seeds, draws = self._program.fact(Seeds), self.draws(at)
         found = {seeds.order(each) for each in draws}
         if Order.OWN in found or (draws and self._program.choices.seed_by_rank):
             return Order.OWN
@@ -106,11 +102,8 @@ class Generators:
 
 def _is_left(loop: Statement) -> bool:
     """Whether a loop may be left from inside."""
-    for each in loop.walk():
-        if isinstance(each.node, ast.Return) and each.scope is loop.scope:
-            return True
-        if isinstance(each.node, ast.Break):
-            inner = next(above for above in each.ancestors() if isinstance(above.node, LOOPS))
-            if inner is loop:
-                return True
-    return False
+    return any(
+        (isinstance(each.node, ast.Return) and each.scope is loop.scope)
+        or (isinstance(each.node, ast.Break) and innermost_loop(each) is loop)
+        for each in loop.walk()
+    )

@@ -6,7 +6,7 @@ An answer is the obstacle, in words that follow "because"; it is empty where the
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
@@ -100,10 +100,7 @@ class Knowledge:
             return f"`{node.operation}` may change the order from rank to rank"
         if node.operation == "with_options" and self._leaves_order_to_chance:
             return "its options leave the order of elements to chance"
-        drawn = next((draw for draw in self._drawn_for(node) if draw.remedy is None), None)
-        if drawn is not None:
-            return unordered(drawn)
-        return next(filter(None, map(self.unordered, node.inputs)), "")
+        return unordered(self._drawn_for(node)) or next(filter(None, map(self.unordered, node.inputs)), "")
 
     def _is_drawn(self, node: Node) -> bool:
         """Whether each rank has a source of its own, or one in an order of its own."""
@@ -187,8 +184,11 @@ def _given(node: Node) -> list[Occurrence]:
     return list(map(node.at.part, arguments(made))) if made is not None else []
 
 
-def unordered(draw: Draw) -> str:
-    """What comes of a draw that nothing makes alike."""
+def unordered(draws: Iterable[Draw]) -> str:
+    """What comes of the first draw that nothing makes alike; empty if there is none."""
+    draw = next((each for each in draws if each.remedy is None), None)
+    if draw is None:
+        return ""
     if draw.site.name == "set":
         return "a `set` has another order on each rank; sort it"
     return f"`{draw.site.name}` orders the data differently on each rank; give it a seed"

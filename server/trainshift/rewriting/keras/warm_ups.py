@@ -12,8 +12,8 @@ from trainshift.core.names import api
 from trainshift.core.names.flow import reaching_calls
 from trainshift.core.names.values import Class, Library
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Site, Statement
-from trainshift.core.training.executions import LOOPS, Executions
+from trainshift.core.text.facts import Site
+from trainshift.core.training.executions import Executions, innermost_loop
 from trainshift.core.training.steps import is_plain
 from trainshift.rewriting.keras.fits import Compile, Fit, Fits
 from trainshift.rewriting.rates.rate_cases import RateCases
@@ -100,14 +100,8 @@ class WarmUps:
         """Whether the fit may go on with a model that was fitted before, and is not compiled anew."""
         if not self._program.fact(Executions).runs_once(fit.site):
             own = [each for each in compiles if each.site.scope.function() is fit.site.scope.function()]
-            loops = [_innermost_loop(each.site) for each in own]
-            if _innermost_loop(fit.site) not in loops:
+            loops = [innermost_loop(each.site.statement) for each in own]
+            if innermost_loop(fit.site.statement) not in loops:
                 return True
         sharing = [each for each in self._fits.fits if set(self._fits.compiles_of(each)) & set(compiles)]
         return bool(sharing) and sharing[0] is not fit and len(compiles) < len(sharing)
-
-
-def _innermost_loop(site: Site) -> Statement | None:
-    """The loop around a call in its function; None if there is none."""
-    above = (each for each in site.statement.ancestors() if each.scope is site.statement.scope)
-    return next((each for each in above if isinstance(each.node, LOOPS)), None)

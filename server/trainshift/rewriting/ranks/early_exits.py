@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Statement
-from trainshift.core.training.executions import LOOPS
+from trainshift.core.training.executions import LOOPS, innermost_loop
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.what_trains import WhatTrains
 
@@ -18,14 +18,18 @@ _GROWING = frozenset({"add", "append", "appendleft", "extend", "update", "update
 def own_exits(program: Program) -> list[tuple[Statement, ast.expr]]:
     """The statements that leave a training loop, or end it, by a rank's own values, and their tests."""
     trains = program.fact(WhatTrains).statement_trains
-    loops = [each for each in program.script.statements if isinstance(each.node, LOOPS) and trains(each)]
+    loops = dict.fromkeys(
+        each for each in program.script.statements if isinstance(each.node, LOOPS) and trains(each)
+    )
     found: dict[Statement, ast.expr] = {}
     for loop in loops:
-        found.update(_exits(program, loop, set(loops)))
+        found.update(_exits(program, loop, loops))
     return sorted(found.items(), key=lambda each: program.script.statement_span(each[0]))
 
 
-def _exits(program: Program, loop: Statement, loops: set[Statement]) -> Iterator[tuple[Statement, ast.expr]]:
+def _exits(
+    program: Program, loop: Statement, loops: Container[Statement | None]
+) -> Iterator[tuple[Statement, ast.expr]]:
     inside = list(loop.walk())
     names = _own_names(program, inside)
     for statement in inside:
@@ -38,10 +42,11 @@ def _exits(program: Program, loop: Statement, loops: set[Statement]) -> Iterator
             yield statement, node.test
 
 
-def _leaves(statement: Statement, loops: set[Statement]) -> bool:
+def _leaves(statement: Statement, loops: Container[Statement | None]) -> bool:
     """Whether a statement leaves a loop that trains."""
-    left = next((each for each in statement.ancestors() if isinstance(each.node, LOOPS)), None)
-    return isinstance(statement.node, ast.Return) or (isinstance(statement.node, ast.Break) and left in loops)
+    if isinstance(statement.node, ast.Break):
+        return innermost_loop(statement) in loops
+    return isinstance(statement.node, ast.Return)
 
 
 def _own_names(program: Program, inside: list[Statement]) -> set[str]:

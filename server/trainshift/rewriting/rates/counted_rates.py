@@ -18,8 +18,6 @@ from trainshift.core.readings import parts_of
 from trainshift.core.text.facts import Scope, dotted, expression_path
 from trainshift.core.training.horovod import Horovod
 from trainshift.rewriting.data.counters import Counters
-from trainshift.rewriting.rates.rate_cases import RateCases
-from trainshift.rewriting.rates.rate_settings import RateSettings
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -48,8 +46,7 @@ class CountedRates:
         """Those whose counter is not multiplied yet."""
         if not self._counters.any:
             return []
-        settings = RateSettings(self._program, RateCases(self._program)).all()
-        return [found for each in settings for found in self._of(each.value)]
+        return [found for each in self._counters.settings for found in self._of(each.value)]
 
     def _of(self, value: Occurrence) -> Iterator[CountedRate]:
         behind = occurrences_behind(self._script, *value[:3], {})
