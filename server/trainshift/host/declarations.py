@@ -86,16 +86,16 @@ def _project(directory: str) -> list[str]:
 
 def _declaring(directory: str) -> Iterator[str]:
     """The paths of the files of a directory that declare dependencies."""
-    for folder in (directory, os.path.join(directory, _SUBDIRECTORY)):
+    for within in ("", _SUBDIRECTORY):
+        folder = os.path.join(directory, within)
         try:
             names = os.listdir(folder)
         except OSError as error:
             log.debug("%s is not listed: %s", folder, error)
             continue
         for name in names:
-            path = os.path.join(folder, name)
-            if is_declaration(os.path.relpath(path, directory)):
-                yield path
+            if is_declaration(os.path.join(within, name)):
+                yield os.path.join(folder, name)
 
 
 def _demands(paths: list[str]) -> Iterator[Demand]:

@@ -466,6 +466,12 @@ _KINDS: tuple[tuple[str, _Read, bool], ...] = (
 )
 
 
+# A folder may hold as many pictures as there are to train on: most names are told apart by their ends.
+_ENDINGS = tuple({pattern[max(pattern.rfind("."), 0) :] for pattern, _, _ in _KINDS})
+
+
 def _kind(path: str) -> tuple[_Read, bool] | None:
+    if not path.endswith(_ENDINGS):
+        return None
     pure = PurePath(path)
     return next(((read, locked) for pattern, read, locked in _KINDS if pure.match(pattern)), None)
