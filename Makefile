@@ -63,7 +63,7 @@ test-extension: $(VENV)/.vscode vsix
 test-editors: $(VENV)/.dev $(VENV)/.editors $(VENV)/.vscode $(VENV)/.site vsix
 	$(call part,$(BIN)/pytest -m editors)
 
-check: $(VENV)/.dev  ## The quick loop: format, lint, types and the tests that need no TensorFlow.
+check: $(VENV)/.dev  ## The quick loop: format, lint, types, all fixtures, a choice of the other tests.
 	@$(SIDE_BY_SIDE) -j 2 -k lint quick-tests
 
 .PHONY: proof-keras3

@@ -14,6 +14,12 @@ from trainshift.cli.rules import UnknownRule, find_rule
 _EVERY = 10
 """One in so many of the sampled tests is part of the quick loop."""
 
+_MOST = 3
+"""So many of the cases of one test are part of the quick loop; the cases of the fixtures all are."""
+
+_WHOLE = frozenset({"cli", "lsp"})
+"""The folders whose tests go through the whole program, often in a process of its own: these are sampled."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Offer the suite's own options."""
@@ -40,13 +46,28 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("--rule"):
         _keep(config, items, _concerned(items, config.getoption("--rule")))
     if config.getoption("--update-fixtures"):
-        rewriting = [item for item in items if "update_fixtures" in getattr(item, "fixturenames", ())]
-        _keep(config, items, rewriting)
+        _keep(config, items, [item for item in items if _is_fixture(item)])
     if config.getoption("--quick"):
-        sampled = [item for item in items if item.get_closest_marker("sampled")]
-        left_out = {item for item in items if item.get_closest_marker("slow")}
-        left_out.update(item for index, item in enumerate(sampled) if index % _EVERY)
-        _keep(config, items, [item for item in items if item not in left_out])
+        quick = [item for item in items if not item.get_closest_marker("slow")]
+        sampled = [
+            item for item in quick if item.get_closest_marker("sampled") or item.path.parent.name in _WHOLE
+        ]
+        left_out = {item for index, item in enumerate(sampled) if index % _EVERY}
+        _keep(config, items, _spread([item for item in quick if item not in left_out]))
+
+
+def _spread(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Of each test with many cases a few that lie far from each other, but all fixtures."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    steps = {name: -(-len(same) // _MOST) for name, same in cases.items() if not _is_fixture(same[0])}
+    kept = {item for name, same in cases.items() for item in same[:: steps.get(name, 1)]}
+    return [item for item in items if item in kept]
+
+
+def _is_fixture(item: pytest.Item) -> bool:
+    return "update_fixtures" in getattr(item, "fixturenames", ())
 
 
 def _keep(config: pytest.Config, items: list[pytest.Item], kept: list[pytest.Item]) -> None:

@@ -62,6 +62,7 @@ def test_one_mistake_is_told_as_one(case: FindingCase) -> None:
     assert beside == set()
 
 
+@pytest.mark.slow
 def test_a_conversion_brings_no_hazard_that_its_original_has_not() -> None:
     found = {name: set(violated(text)) - OF_DATA for name, text in CONVERTED.items() if text}
     assert {name: codes for name, codes in found.items() if codes} == LEFT

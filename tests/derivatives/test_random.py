@@ -165,7 +165,7 @@ def close(one: float, other: float, scale: float) -> bool:
     return abs(one - other) <= WITHIN * (1 + scale)
 
 
-@pytest.mark.sampled
+@pytest.mark.slow
 @pytest.mark.parametrize("item", range(ITEMS))
 def test_random_functions_against_dual_numbers(item: int) -> None:
     wrt = ["x", "y", "zs"]
