@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from trainshift.core.choices import KERAS_3, Choices
@@ -11,16 +11,36 @@ from trainshift.engine.conversion import Conversion, convert
 
 SCRIPTS = sorted((Path(__file__).parents[1] / "fixtures" / "keras3").glob("*.py"))
 _BROADCAST = re.compile(r"hvd\.broadcast_variables\(.*, root_rank=0\)")
-# What makes a conversion wrong: a name, what it is told by in the text, and what stands there instead.
-_MISTAKES = (
-    ("not averaged", re.compile(r"hvd\.allreduce\((grad)\)"), r"\1"),
-    ("not broadcast", _BROADCAST, "pass"),
-    ("broadcast of nothing", _BROADCAST, "hvd.broadcast_variables([], root_rank=0)"),
-    (
-        "flag that a trace sets",
-        re.compile(r"if (not hvd_broadcast_done(?:_\d+)?|optimizer\.iterations == 1):"),
-        "if False:",
-    ),
+_DONE = re.compile(r"if (not hvd_broadcast_done(?:_\d+)?|optimizer\.iterations == 1):")
+# A tape of a step, and the broadcast that follows it, with all that stands between them.
+_STEP = re.compile(
+    r"(?P<step>(?P<unit> *)with tf\.GradientTape.*?)"
+    r"(?P<broadcast>(?P=unit)if not hvd_broadcast_done.*?assign\(True\)\n)",
+    re.S,
+)
+
+
+def _instead(pattern: str | re.Pattern[str], text: str) -> Callable[[str], str]:
+    return lambda converted: re.sub(pattern, text, converted)
+
+
+def _before_build(converted: str) -> str:
+    """The broadcast above the step of a model that has no weights before its first batch."""
+    is_built = "Input(" in converted or "tf.Variable(tf." in converted
+    return converted if is_built else _STEP.sub(r"\g<broadcast>\g<step>", converted)
+
+
+# What makes a conversion wrong: its name, and what becomes of the text; it stays where there is no place for it.
+_MISTAKES: tuple[tuple[str, Callable[[str], str]], ...] = (
+    ("not averaged", _instead(r"hvd\.allreduce\((grad)\)", r"\1")),
+    ("averaged twice", _instead(r"hvd\.allreduce\((grad)\)", r"hvd.allreduce(hvd.allreduce(\1))")),
+    ("not averaged in a graph", _instead(r"hvd\.DistributedOptimizer\(", "(")),
+    ("not broadcast", _instead(_BROADCAST, "pass")),
+    ("broadcast of nothing", _instead(_BROADCAST, "hvd.broadcast_variables([], root_rank=0)")),
+    ("broadcast before build", _before_build),
+    ("broadcast that is not run", _instead(r"se\w+\.run\((?:hvd\.broad|self\.broad).*", "pass")),
+    ("flag that a trace sets", _instead(_DONE, "if False:")),
+    ("left to XLA", _instead(r"(\w+)\.jit_compile = False", r"\1.run_eagerly = False")),
 )
 
 
@@ -29,8 +49,14 @@ def converted(path: Path) -> Conversion:
     return convert(path.read_text(encoding="utf-8"), choices=Choices(keras=KERAS_3))
 
 
+def is_of_graphs(text: str) -> bool:
+    """Whether a script trains in sessions, as TensorFlow 1 does."""
+    return ".Session(" in text or "MonitoredTrainingSession(" in text or "MonitoredSession(" in text
+
+
 def wrong(text: str) -> Iterator[tuple[str, str]]:
     """The wrong conversions that a right one is turned into, each with its mistake."""
-    for name, pattern, instead in _MISTAKES:
-        if pattern.search(text):
-            yield name, pattern.sub(instead, text)
+    for name, spoil in _MISTAKES:
+        spoilt = spoil(text)
+        if spoilt != text:
+            yield name, spoilt

@@ -17,6 +17,7 @@ from trainshift.core.names import api
 from trainshift.core.names.script import Script
 from trainshift.core.names.values import Instance, UserInstance, Value
 from trainshift.core.program import Program
+from trainshift.core.ranks.work.own_horovod import OwnHorovod
 from trainshift.core.text.facts import Site, Statement, arguments, dotted
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod, is_first_value
@@ -174,7 +175,7 @@ class Flags:
         """Whether the script broadcasts what the step trains."""
         if self._own_flag(step.statement) is not None:
             return True
-        if any(self._horovod.calls("BroadcastGlobalVariablesHook")) or self._horovod.is_elastic:
+        if self._program.fact(OwnHorovod).hooks or self._horovod.is_elastic:
             return True
         return any(self._covers(site, step) for site in self._horovod.calls(*_BROADCASTS))
 

@@ -140,7 +140,7 @@ class Prerequisites:
         if imports := self._missing_imports(said, starts, pinned):
             edits += self._insert_imports(imports)
         missing = [f"{name} = {value}" for name, value in flags if name not in self._script.module_bindings]
-        missing += self._helpers.lines(self.tf, self.hvd, self._layout.unit)
+        missing += self._helpers.lines(self.tf, self.v1, self.hvd, self._layout.unit)
         if not starts:
             pinning = [] if pinned else self._pinning()
             edits += self._insert_block([f"{self.hvd}.init()", *pinning, *missing])

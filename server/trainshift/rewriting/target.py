@@ -25,6 +25,11 @@ class Target:
         return self._keras[0] == KERAS_3
 
     @property
+    def has_own_hook(self) -> bool:
+        """Whether a session's broadcast is a hook of the script's own: Horovod has one up to 2.15 alone."""
+        return self.is_keras3
+
+    @property
     def why(self) -> str:
         """What it is written for Keras 3 for, where nobody chose that; "" for Keras 2."""
         return self._keras[1] if self.is_keras3 else ""

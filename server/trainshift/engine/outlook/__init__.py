@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from trainshift.core.finding import Verdict
 from trainshift.core.names import api
-from trainshift.core.names.values import Function
+from trainshift.core.names.values import Function, Instance
 from trainshift.core.program import Program
+from trainshift.core.ranks.work.own_horovod import HOOK
 from trainshift.core.text.facts import Scope, Site, argument
 from trainshift.core.text.source import Span, one_line
 from trainshift.core.training.executions import is_of_one_branch
 from trainshift.core.training.horovod import Horovod
-from trainshift.core.training.loop_kinds import GRAPH_PATTERNS, Pattern
+from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import LOOKED_FOR, Loops
 from trainshift.core.training.steps import Step, Steps
 from trainshift.core.training.what_trains import WhatTrains
@@ -64,6 +65,9 @@ _NO_TEXT = "{name} cannot be converted for Keras 3 yet; use TensorFlow 2.15"
 # What Horovod has for Keras 2, and what its optimizer does on Keras 3 in silence.
 _FOR_KERAS_2 = ("DistributedOptimizer", "DistributedGradientTape", "BroadcastGlobalVariablesCallback")
 _APART = "hvd.{name} does not work on Keras 3, where the ranks would train apart; take it out first"
+_GONE = "Horovod has no hvd.{name} from TensorFlow 2.16 on; take it out first"
+_ESTIMATOR = "tf.estimator ends with TensorFlow 2.15; use that, or a Keras model"
+_OF_GRAPHS = ("tensorflow.compat.v1.train.", "tensorflow.train.")
 _STATELESS = "stateless_apply"
 _APPLIED = "stateless_apply(...) of an optimizer is not converted; use apply_gradients(zip(grads, weights))"
 _BACKEND = 'Keras runs on {backend} here, and Horovod needs TensorFlow; set KERAS_BACKEND to "tensorflow"'
@@ -128,19 +132,30 @@ def _without_text(program: Program) -> Outlook | None:
     for site in program.script.sites_named(_STATELESS):
         return _refused(program, site, _APPLIED)
     for site in program.fact(Horovod).calls(*_FOR_KERAS_2):
-        return _refused(program, site, _APART.format(name=site.name))
+        if not _is_of_graph(program, site):
+            return _refused(program, site, _APART.format(name=site.name))
+    for site in program.fact(Horovod).calls(HOOK):
+        return _refused(program, site, _GONE.format(name=site.name))
     loops = program.fact(Loops).own
-    other = next((loop for loop in loops if loop.pattern in GRAPH_PATTERNS), None)
+    other = next((loop for loop in loops if loop.pattern is Pattern.ESTIMATOR), None)
     if other is not None:
-        name = one_line(program.script.text(other.sites[0].node.func, other.sites[0]))
-        return _refused(program, other.sites[0], _NO_TEXT.format(name=f"{name}(...)"))
+        return _refused(program, other.sites[0], _ESTIMATOR)
     strategies = program.fact(Strategies).makers
-    if strategies or program.fact(Graphs).is_used or program.choices.sync_batch_norm:
+    if strategies or program.choices.sync_batch_norm:
         reason = _NO_TEXT.format(name="this program")
         if strategies:
             return _refused(program, strategies[0], reason)
         return Outlook(False, True, reason, code=_OF_LOOPS)
     return None
+
+
+def _is_of_graph(program: Program, site: Site) -> bool:
+    """Whether a call wraps an optimizer of TensorFlow 1, which Horovod does on all versions."""
+    wrapped = argument(site.node, 0, "optimizer")
+    values = program.names.site_values(wrapped, site) if wrapped is not None else ()
+    return bool(values) and all(
+        isinstance(value, Instance) and value.cls.startswith(_OF_GRAPHS) for value in values
+    )
 
 
 def _refused(program: Program, site: Site, reason: str) -> Outlook:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from trainshift.core.program import Program
+from trainshift.core.ranks.work.own_horovod import HOOK
 from trainshift.core.text.edit import Edit, Withheld
 from trainshift.rewriting.edits.list_edits import put_first
+from trainshift.rewriting.keras.helpers import Helpers
 from trainshift.rewriting.prerequisites import Prerequisites
-from trainshift.rewriting.tf1.hooks import BROADCAST, Hooks
+from trainshift.rewriting.target import Target
+from trainshift.rewriting.tf1.hooks import Hooks
 
 
 def obstacle(program: Program, rule: str, hooks: Hooks) -> Withheld | None:
@@ -20,7 +23,11 @@ def obstacle(program: Program, rule: str, hooks: Hooks) -> Withheld | None:
 
 def hooked(program: Program, hooks: Hooks) -> tuple[list[Edit], dict[str, str]]:
     """The edits, or the keyword, that put the broadcast in front of the hooks of a call."""
-    first = [f"{program.at(hooks.site).fact(Prerequisites).hvd}.{BROADCAST}(0)"]
+    home = program.at(hooks.site)
+    has_own = program.fact(Target).has_own_hook
+    first = [
+        f"{home.fact(Helpers).names[HOOK]}()" if has_own else f"{home.fact(Prerequisites).hvd}.{HOOK}(0)"
+    ]
     if hooks.given is None:
         return [], {hooks.word: f"[{first[0]}]"}
     return put_first(program, hooks, hooks.site, first), {}

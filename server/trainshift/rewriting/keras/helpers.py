@@ -1,4 +1,4 @@
-"""Helpers: the few short definitions that a file gets for Keras 3, which Horovod's own wraps do not know.
+"""Helpers: the few short definitions that a file gets for newer versions, which Horovod does not know.
 
 Each stands below the set-up of the file that uses it, and is recognised by what it does (SPEC-TF 3).
 """
@@ -9,14 +9,15 @@ from collections.abc import Iterator
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.program import Program
-from trainshift.core.ranks.work.own_horovod import AVERAGE, BROADCAST, OwnHorovod
+from trainshift.core.ranks.work.own_horovod import AVERAGE, BROADCAST, HOOK, OwnHorovod
 from trainshift.rewriting.keras.callbacks import CallbackLists
 from trainshift.rewriting.keras.compiled import Compiled
 from trainshift.rewriting.reductions import Form, Reductions
 from trainshift.rewriting.target import Target
+from trainshift.rewriting.tf1.hooks import HookLists
 
 DISTRIBUTE = "hvd_distribute"
-_NAMES = {DISTRIBUTE: DISTRIBUTE, BROADCAST: "HvdBroadcast", AVERAGE: "HvdAverage"}
+_NAMES = {DISTRIBUTE: DISTRIBUTE, BROADCAST: "HvdBroadcast", AVERAGE: "HvdAverage", HOOK: "HvdBroadcastHook"}
 _TEXTS = {
     DISTRIBUTE: '''
 def {name}(model):
@@ -56,6 +57,16 @@ class {name}({tf}.keras.callbacks.Callback):
         for name in sorted(logs or {{}}):
             logs[name] = {hvd}.allreduce({tf}.cast(logs[name], {tf}.float64)).numpy()
 ''',
+    HOOK: '''
+class {name}({v1}.train.SessionRunHook):
+    """Give all ranks the variables of rank 0 when a session begins."""
+
+    def begin(self):
+        self.broadcast = {hvd}.broadcast_global_variables(0)
+
+    def after_create_session(self, session, coord):
+        session.run(self.broadcast)
+''',
 }
 
 
@@ -71,13 +82,13 @@ class Helpers:
         """What each helper that the file needs is called there."""
         return {role: self._there.get(role) or self._script.fresh(_NAMES[role]) for role in self._needed}
 
-    def lines(self, tf: str, hvd: str, unit: str) -> list[str]:
+    def lines(self, tf: str, v1: str, hvd: str, unit: str) -> list[str]:
         """The definitions that the file lacks, each with two blank lines above, as they stand in a module."""
         lines: list[str] = []
         more = self._program.whole.fact(Reductions).given(Form.TAPE, hvd)
         for role, name in self.names.items():
             if role not in self._there:
-                text = _TEXTS[role].format(name=name, tf=tf, hvd=hvd, more=more)
+                text = _TEXTS[role].format(name=name, tf=tf, v1=v1, hvd=hvd, more=more)
                 lines += ["", *text.rstrip("\n").replace("    ", unit).split("\n")]
         return lines and [*lines, ""]
 
@@ -87,6 +98,11 @@ class Helpers:
 
     def _wanted(self) -> Iterator[str]:
         whole = self._program.whole
+        if whole.fact(Target).has_own_hook and any(
+            self._program.holds(site) and not hooks.broadcasts
+            for site, hooks in whole.fact(HookLists).monitored.items()
+        ):
+            yield HOOK
         if not whole.fact(Target).is_keras3:
             return
         compiled = whole.fact(Compiled)

@@ -9,15 +9,15 @@ from trainshift.core import tables
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
 from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import UserInstance
+from trainshift.core.names.values import UserInstance, Value
 from trainshift.core.ranks.list_members import Members
+from trainshift.core.ranks.work.own_horovod import HOOK, OwnHorovod
 from trainshift.core.text.facts import Scope, Site, argument, hides_arguments
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.session_loops import MONITORED
 from trainshift.rewriting.list_roles import Listed, Lists, Member, Role
 
-BROADCAST = "BroadcastGlobalVariablesHook"
 TRAIN_SPEC = "tensorflow.estimator.TrainSpec"
 # Lists of hooks that run while a model trains, but for those to which the broadcast belongs.
 _OTHERS = {
@@ -44,8 +44,8 @@ class Hooks(Listed):
 
     @property
     def broadcasts(self) -> bool:
-        """Whether Horovod's hook is among them."""
-        return self.has(BROADCAST)
+        """Whether Horovod's hook, or what stands in for it, is among them."""
+        return self.has(HOOK)
 
 
 class HookLists(Lists):
@@ -126,6 +126,9 @@ class HookLists(Lists):
                     if function is not None and function.owner() in family:
                         return True
         return False
+
+    def _stands_in_for(self, value: Value) -> str:
+        return self._program.fact(OwnHorovod).role_of(value)
 
     def _steers(self, name: str) -> bool:
         return api.is_subclass(name, *api.SESSION_HOOK)

@@ -14,6 +14,7 @@ from trainshift.core.names import api
 from trainshift.core.names.flow import reaching_calls
 from trainshift.core.names.values import Display, Function, Instance, Unknown, Values
 from trainshift.core.program import Program
+from trainshift.core.ranks.work.own_horovod import OwnHorovod
 from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted, last_name, root_name
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod
@@ -123,7 +124,7 @@ class Initializations:
     @cached_property
     def missing(self) -> Site | None:
         """A call that trains in a session whose variables nothing is seen to initialize or to broadcast."""
-        if self._horovod.calls("BroadcastGlobalVariablesHook", "broadcast_"):
+        if self._program.fact(OwnHorovod).hooks or self._horovod.calls("broadcast_"):
             return None
         trained = [
             site

@@ -1,7 +1,7 @@
 """Own parts: what a script writes itself of what Horovod has for Keras 2 alone, told by what it does.
 
-A callback may broadcast or average metrics, and a function may have a model's optimizer average the gradients
-that it is given (SPEC-TF 3).
+A callback may broadcast or average metrics, a hook of a session may broadcast, and a function may have a
+model's optimizer average the gradients that it is given (SPEC-TF 2, 3).
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ from trainshift.core.training.horovod import Horovod
 
 BROADCAST = "BroadcastGlobalVariablesCallback"
 AVERAGE = "MetricAverageCallback"
+HOOK = "BroadcastGlobalVariablesHook"
 _BATCH_ENDS = ("on_train_batch_end", "on_batch_end")
 _EPOCH_ENDS = "on_epoch_end"
+_BEGINS, _IN_SESSION = "begin", "after_create_session"
 
 
 class OwnHorovod:
-    """The callbacks of one script that do what Horovod's do, and its functions that distribute a model."""
+    """The callbacks and hooks of one script that do what Horovod's do, and its functions that distribute."""
 
     def __init__(self, program: Program) -> None:
         self._script = program.script
@@ -30,14 +32,16 @@ class OwnHorovod:
         self._horovod = program.fact(Horovod)
 
     def role(self, cls: Scope) -> str:
-        """The callback of Horovod's that a class stands in for: `BROADCAST`, `AVERAGE`; "" for neither."""
+        """What of Horovod's a class stands in for: `BROADCAST`, `AVERAGE` or `HOOK`; "" for none."""
         family = [each for each in self._names.ancestry(cls) if isinstance(each, Scope)]
         if any(each in self._broadcasting for each in family):
             return BROADCAST
+        if any(each in self._hooks for each in family):
+            return HOOK
         return AVERAGE if any(each in self._averaging for each in family) else ""
 
     def role_of(self, value: Value) -> str:
-        """The callback of Horovod's that an object stands in for."""
+        """What of Horovod's an object stands in for."""
         return self.role(value.scope) if isinstance(value, UserInstance) else ""
 
     def distributes(self, function: Scope) -> bool:
@@ -46,13 +50,20 @@ class OwnHorovod:
 
     @cached_property
     def broadcasts(self) -> list[Site]:
-        """The calls that make a callback which broadcasts."""
-        names = {each.name for each in self._broadcasting}
+        """The calls that make a callback or a hook which broadcasts."""
+        return self._making(BROADCAST, HOOK) if self._broadcasting or self._hooks else []
+
+    @cached_property
+    def hooks(self) -> list[Site]:
+        """The calls that make a hook which broadcasts, Horovod's or one of the script's own."""
+        return [*self._horovod.calls(HOOK), *(self._making(HOOK) if self._hooks else ())]
+
+    def _making(self, *roles: str) -> list[Site]:
         return [
             site
-            for site in (self._script.sites if names else ())
+            for site in self._script.sites
             if any(
-                isinstance(value, Class) and self.role(value.scope) == BROADCAST
+                isinstance(value, Class) and self.role(value.scope) in roles
                 for value in self._names.callee(site)
             )
         ]
@@ -81,6 +92,18 @@ class OwnHorovod:
     def _broadcasting(self) -> set[Scope]:
         calls = self._horovod.calls("broadcast_variables")
         return {owner for site in calls for function, owner in _methods(site) if function.name in _BATCH_ENDS}
+
+    @cached_property
+    def _hooks(self) -> set[Scope]:
+        """The classes that make a broadcast when they begin, and run something when there is a session."""
+        calls = self._horovod.calls("broadcast_global_variables")
+        making = {owner for site in calls for function, owner in _methods(site) if function.name == _BEGINS}
+        return {
+            owner
+            for site in (self._script.sites_named("run") if making else ())
+            for function, owner in _methods(site)
+            if function.name == _IN_SESSION and owner in making
+        }
 
     @cached_property
     def _averaging(self) -> set[Scope]:
