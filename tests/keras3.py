@@ -30,7 +30,7 @@ def _before_build(converted: str) -> str:
     return converted if is_built else _STEP.sub(r"\g<broadcast>\g<step>", converted)
 
 
-# What makes a conversion wrong: its name, and what becomes of the text; it stays where there is no place for it.
+# What makes a conversion wrong: its name, and what becomes of the text, which may be no other.
 _MISTAKES: tuple[tuple[str, Callable[[str], str]], ...] = (
     ("not averaged", _instead(r"hvd\.allreduce\((grad)\)", r"\1")),
     ("averaged twice", _instead(r"hvd\.allreduce\((grad)\)", r"hvd.allreduce(hvd.allreduce(\1))")),

@@ -23,7 +23,7 @@ kept to rank 0 where they are put into the list, and an unknown one runs on ever
 The same for `SingularMonitoredSession`, `MonitoredSession` and the session creator that it is given. A
 configuration of your own is pinned where it is made (HV13).
 
-From TensorFlow 2.16 on Horovod has no such hook, so that the file gets a short one of its own, `HvdBroadcastHook`.
+From TensorFlow 2.16 on Horovod has no such hook, so that the file gets a short one of its own.
 """
 
 from __future__ import annotations
