@@ -1,6 +1,6 @@
 """`python -m trainshift` is the `trainshift` command."""
 
-from trainshift.cli.main import main
+from trainshift.entry import main
 
 if __name__ == "__main__":
     main()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from typing import NoReturn
+
+from trainshift.interrupts import end_at_once
 
 
 def main() -> NoReturn:
@@ -13,6 +16,8 @@ def main() -> NoReturn:
 
         if may_serve(sys.argv[2:]):
             sys.exit(serve_stdio())
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, end_at_once)
     from trainshift.cli.main import main as run
 
     run()

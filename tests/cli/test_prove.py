@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,6 +17,7 @@ from click.testing import CliRunner
 from trainshift.cli.main import cli
 from trainshift.cli.proof_report import show
 from trainshift.proving.interpreter import Interpreter
+from trainshift.proving.interrupts import interruptible
 from trainshift.proving.observed.links import Links
 from trainshift.proving.project import Copier, Project, as_module, top_of
 from trainshift.proving.prove import Watch, tell_launcher
@@ -186,6 +190,108 @@ def test_who_gets_little_of_a_busy_machine_is_not_idle(
     watch = Watch([tmp_path], [SimpleNamespace(pid=1, poll=lambda: None)], 300.0)
     watch.looked, watch.last_step, watch.last_busy = (watch.looked - 100 for _ in range(3))
     assert watch.is_over() == (load < 1)
+
+
+# A Python that has all, and starts a process besides when it is to run a script.
+WAITING = """#!{python}
+import json, os, sys, time
+if "find_spec" in sys.argv[2]:
+    ready = dict(python=[3, 11, 7], tensorflow="2.15.1", horovod="0.28.1", gloo=True, binding=True)
+    print(json.dumps(ready))
+else:
+    if not os.fork():
+        os.setsid()
+    open({started!r}, "w").close()
+    time.sleep(3600)
+"""
+# Runs the command, which is interrupted when it imports a module.
+IMPORTING = """import os, signal, sys
+class Interrupts:
+    def find_spec(self, name, *_):
+        if name == os.environ["INTERRUPTED_AT"]:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupts())
+from trainshift.entry import main
+main()
+"""
+LIMIT = 60.0
+
+
+def interrupted(tmp_path: Path, module: str) -> tuple[int, str]:
+    """The status and the errors of a proof that is interrupted at an import, or while a process runs."""
+    python, started, scratch = tmp_path / "python", tmp_path / "started", tmp_path / "scratch"
+    python.write_text(WAITING.format(python=sys.executable, started=str(started)))
+    python.chmod(0o755)
+    scratch.mkdir()
+    (tmp_path / "train.py").write_text(SCRIPT)
+    command = [sys.executable, "-c", IMPORTING, "prove", "--yes", "--python", str(python), "train.py"]
+    with subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(scratch), "INTERRUPTED_AT": module},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A suite that runs in the background of a shell hands an ignored SIGINT down.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as process:
+        limit = time.monotonic() + LIMIT
+        while not module and not started.exists() and time.monotonic() < limit:
+            time.sleep(0.01)
+        if not module:
+            process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=LIMIT)
+    assert [*scratch.iterdir()] == []
+    mark = f"TRAINSHIFT_PROVE_SCRATCH={scratch}"
+    assert not [each for each in Path("/proc").glob("[0-9]*") if mark in variables_of(each)]
+    return process.returncode, errors.replace("Running one process ...\n", "")
+
+
+def variables_of(process: Path) -> str:
+    """The environment of a process; empty where it cannot be read."""
+    try:
+        return (process / "environ").read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "module", ["click", "trainshift.engine.conversion", "trainshift.proving.prove", "tempfile", ""]
+)
+def test_ctrl_c_ends_all_with_a_line(module: str, tmp_path: Path) -> None:
+    assert interrupted(tmp_path, module) == (130, "Interrupted.\n")
+
+
+def test_an_interrupt_comes_within_a_window_alone() -> None:
+    seen = []
+
+    def ask(within: bool) -> None:
+        with interruptible() as interrupts:
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGTERM)
+            seen.append("outside")
+            if within:
+                with interrupts.window():
+                    seen.append("inside")
+            seen.append("to the end")
+
+    with pytest.raises(KeyboardInterrupt):
+        ask(within=True)
+    assert seen == ["outside"]
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    with pytest.raises(KeyboardInterrupt):
+        ask(within=False)
+    assert seen == ["outside", "outside", "to the end"]
+
+
+def test_a_page_that_cannot_be_written_is_told_before_anything_runs(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT)
+    ready = {"python": [3, 11, 7], "tensorflow": "2.15.1", "horovod": "0.28.1", "gloo": True, "binding": True}
+    python = fake(tmp_path, json.dumps(ready))
+    status, output = told("--yes", "--python", python, "--html", str(tmp_path / "no" / "x.html"), str(script))
+    assert (status, "x.html cannot be written" in output) == (2, True), output
 
 
 def test_what_a_launcher_says_explains_a_rank_that_says_nothing(tmp_path: Path) -> None:

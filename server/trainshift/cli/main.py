@@ -15,6 +15,7 @@ from trainshift.cli.convert_command import convert
 from trainshift.cli.differentiate_command import differentiate
 from trainshift.cli.options import STANDARD_STREAM, color, exclude
 from trainshift.cli.streams import exit_statuses, prepare_streams
+from trainshift.interrupts import end_at_once, heeded, interrupt
 from trainshift.lsp.command import server
 
 
@@ -39,7 +40,7 @@ class _Trainshift(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command, with an exit status for whatever stops it."""
-        with exit_statuses():
+        with exit_statuses(), heeded(interrupt, end_at_once):
             result = super().invoke(ctx)
             sys.stdout.flush()
             return result

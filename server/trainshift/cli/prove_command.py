@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trainshift.cli.options import color
+from trainshift.interrupts import end_at_once, heeded, interrupt
 
 if TYPE_CHECKING:
     from trainshift.proving.prove import Request
@@ -72,26 +73,29 @@ def prove(ctx: click.Context, /, **options: Any) -> None:
       1  a claim fails, or too little was seen
       2  it could not be run: wrong usage, a refused script, no TensorFlow or Horovod
     """
-    from trainshift.cli.proof_report import Live, show
-    from trainshift.host.files import FileProblem
-    from trainshift.proving.interpreter import Unfit, find
-    from trainshift.proving.prove import Request, gpus_here, prove
+    # Nothing is to be cleaned up before processes are started.
+    with heeded(end_at_once, interrupt):
+        from trainshift.cli.proof_report import Live, show
+        from trainshift.host.files import FileProblem
+        from trainshift.proving.interpreter import Unfit, find
+        from trainshift.proving.prove import Request, gpus_here, prove
 
     try:
-        before, after, name = projects(options["script"], options["arguments"])
-        interpreter = find(options["python"])
-        request = Request(
-            before,
-            after,
-            interpreter,
-            options["ranks"],
-            options["steps"],
-            options["keep"],
-            options["hosts"],
-            options["time_limit"],
-            gpus_here(),
-        )
-        prepared(request, options)
+        with heeded(end_at_once, interrupt):
+            before, after, name = projects(options["script"], options["arguments"])
+            interpreter = find(options["python"])
+            request = Request(
+                before,
+                after,
+                interpreter,
+                options["ranks"],
+                options["steps"],
+                options["keep"],
+                options["hosts"],
+                options["time_limit"],
+                gpus_here(),
+            )
+            prepared(request, options)
         with Live(options["ranks"], options["steps"], options["format_"] == "json") as live:
             result = prove(request, live.tell)
     except (Unfit, FileProblem) as problem:
@@ -116,17 +120,37 @@ def prove(ctx: click.Context, /, **options: Any) -> None:
         "converted": request.is_converted,
         **result,
     }
-    if options["html"]:
-        from trainshift.proving.page import page
-
-        with open(options["html"], "w", encoding="utf-8") as file:
-            file.write(page(result))
+    is_written = not options["html"] or wrote_page(options["html"], result)
     show(result, options["format_"], options["color"])
-    ctx.exit({"holds": 0, "error": 2}.get(result["verdict"], 1))
+    ctx.exit({"holds": 0, "error": 2}.get(result["verdict"], 1) if is_written else 2)
+
+
+def wrote_page(path: str, result: dict[str, Any]) -> bool:
+    """Write the page with plots, whole or not at all; False where it could not be written, which is said."""
+    from trainshift.host.files import FileProblem, SourceFile
+    from trainshift.host.writing import write_output
+    from trainshift.proving.page import page
+
+    try:
+        write_output(path, SourceFile(path, b"", "", "utf-8", False, None), page(result))
+    except FileProblem as problem:
+        click.echo(str(problem), err=True)
+        return False
+    return True
 
 
 def prepared(request: Request, options: dict[str, Any]) -> None:
-    """Ask whether the script may be run; raises Abort or UsageError where it may not."""
+    """Ask whether the script may be run; raises Abort or UsageError where it may not.
+
+    Where the page is to be written is looked at before minutes are spent.
+    """
+    import os
+
+    folder = os.path.dirname(os.path.abspath(options["html"]))
+    if options["html"] and not os.access(folder, os.W_OK):
+        raise click.UsageError(
+            f"{options['html']} cannot be written: {folder} is no folder that one can write to."
+        )
     if options["yes"]:
         return
     what = "its conversion" if request.is_converted else "it"

@@ -11,7 +11,8 @@ from io import BufferedWriter, RawIOBase, TextIOWrapper
 
 import click
 
-INTERRUPTED = 130
+from trainshift.interrupts import INTERRUPTED
+
 BROKEN_PIPE = 141
 
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from trainshift.proving.interpreter import Interpreter, Unfit
+from trainshift.proving.interrupts import Interrupts, interruptible
 from trainshift.proving.launch import GRACE, Launch, Started, bootstrap, end, fresh
 from trainshift.proving.observed.data import ROWS
 from trainshift.proving.observed.data import VARIABLE as DATA
@@ -71,6 +72,16 @@ class Request:
         return self.before != self.after
 
 
+@dataclass(frozen=True)
+class Means:
+    """What all runs of a proof are made with: a scratch folder, who is told, who starts, who may end it."""
+
+    folder: Path
+    tell: Tell
+    start: Start
+    interrupts: Interrupts
+
+
 @dataclass
 class Run:
     """One run: its name, the directory of each process, and how each ended."""
@@ -84,16 +95,17 @@ class Run:
 
 def prove(request: Request, tell: Tell, start: Start = fresh) -> dict[str, Any]:
     """Run all and judge; what `judging.main` makes of it.  Raises Unfit where nothing could be run."""
-    with interruptible(), scratch(request.keep) as folder:
+    with interruptible() as interrupts, scratch(request.keep) as folder:
+        means = Means(folder, tell, start, interrupts)
         limit, size = request.steps, request.ranks
         one, several = Copier(request.before, str(folder)), Copier(request.after, str(folder))
         # One process takes as many steps as all ranks together, so that data and rates can be compared.
         runs = [
-            run(request, one, folder, "original", 1, limit * size, "1", tell, start),
-            run(request, several, folder, "ranks", size, limit, ROWS, tell, start),
+            run(request, means, one, "original", 1, limit * size, "1"),
+            run(request, means, several, "ranks", size, limit, ROWS),
         ]
         if not any(runs[-1].statuses) and not runs[-1].stuck:
-            runs.append(run(request, several, folder, "data", size, limit, "1", tell, start))
+            runs.append(run(request, means, several, "data", size, limit, "1"))
         plan = {
             "size": size,
             "limit": limit,
@@ -108,7 +120,8 @@ def prove(request: Request, tell: Tell, start: Start = fresh) -> dict[str, Any]:
             "changed": sorted({*one.changed(), *several.changed()}),
         }
         (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
-        return judged(request, folder)
+        with interrupts.window():
+            return judged(request, folder)
 
 
 def judged(request: Request, folder: Path) -> dict[str, Any]:
@@ -118,7 +131,7 @@ def judged(request: Request, folder: Path) -> dict[str, Any]:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "OMP_NUM_THREADS": "1", MARK: str(folder)},
     )
     if done.returncode:
         raise Unfit(f"What was seen could not be judged:\n{done.stderr.strip()[-2000:]}")
@@ -126,24 +139,16 @@ def judged(request: Request, folder: Path) -> dict[str, Any]:
     return result
 
 
-def run(
-    request: Request,
-    copier: Copier,
-    folder: Path,
-    name: str,
-    ranks: int,
-    steps: int,
-    data: str,
-    tell: Tell,
-    start: Start = fresh,
-) -> Run:
+def run(request: Request, means: Means, copier: Copier, name: str, ranks: int, steps: int, data: str) -> Run:
     """Run a program on so many processes until it ends, has taken its steps, or waits for nothing."""
+    folder, window = means.folder, means.interrupts.window
     directories = [folder / name / f"rank{rank}" for rank in range(ranks)]
     given: dict[str, str] = {}
     for directory in directories:
         for part in ("record", "tmp"):
             (directory / part).mkdir(parents=True)
-        given = copier.copy(directory)
+        with window():
+            given = copier.copy(directory)
     settings = {"limit": steps, "start": copier.project.start}
     environment = surroundings(request) | {
         DATA: data,
@@ -153,13 +158,14 @@ def run(
     if name == "ranks":
         environment["HOROVOD_TIMELINE"] = str(directories[0] / "record" / "timeline.json")
     result = Run(name, directories, given, [])
-    with started(request, copier.project, directories, environment, start, name == "original") as processes:
+    with started(request, means, copier.project, directories, environment, name == "original") as processes:
         watch = Watch(directories, processes, request.limit)
         try:
             while not watch.is_over():
-                for rank, count in enumerate(watch.steps):
-                    tell(name, rank, count, steps)
-                time.sleep(0.1)
+                with window():
+                    for rank, count in enumerate(watch.steps):
+                        means.tell(name, rank, count, steps)
+                    time.sleep(0.1)
         finally:
             result.stuck = watch.stuck
             codes = [process.poll() for process in processes]
@@ -178,10 +184,10 @@ def run(
 @contextmanager
 def started(
     request: Request,
+    means: Means,
     project: Project,
     directories: Sequence[Path],
     environment: Mapping[str, str],
-    begin: Start,
     alone: bool,
 ) -> Iterator[list[Started]]:
     """The processes of one run, started; by Horovod's launcher on other hosts, and where there is no Gloo."""
@@ -197,7 +203,7 @@ def started(
             record / "stdout.txt",
             record / "native.txt",
         )
-        return begin(launch, python)
+        return means.start(launch, python)
 
     if alone:
         yield [start(0, {})]
@@ -218,7 +224,8 @@ def started(
             try:
                 assert server.stdout
                 assert server.stderr
-                line = server.stdout.readline()
+                with means.interrupts.window():
+                    line = server.stdout.readline()
                 if not line:
                     raise Unfit(f"Horovod could not be started:\n{server.stderr.read().strip()[-2000:]}")
                 yield [start(rank, variables) for rank, variables in enumerate(json.loads(line))]
@@ -358,12 +365,16 @@ def scratch(keep: str) -> Iterator[Path]:
     if keep:
         path = Path(keep).absolute()
         path.mkdir(parents=True, exist_ok=True)
-        yield path
+        try:
+            yield path
+        finally:
+            end_strays(path)
         return
     folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="trainshift-prove-")))
     try:
         yield folder
     finally:
+        end_strays(folder)
         shutil.rmtree(folder, onerror=make_writable)
 
 
@@ -372,26 +383,6 @@ def make_writable(remove: Callable[[str], None], path: str, _: object) -> None:
     with suppress(OSError):
         os.chmod(os.path.dirname(path), 0o700)
         remove(path)
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Have the end of a connection or a plain `kill` clean up as Ctrl-C does."""
-
-    def interrupt(*_: object) -> None:
-        # Whoever asks twice would only keep it from cleaning up.
-        for number in known:
-            signal.signal(number, signal.SIG_IGN)
-        raise KeyboardInterrupt
-
-    known = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    try:
-        for number in known:
-            signal.signal(number, interrupt)
-        yield
-    finally:
-        for number, handler in known.items():
-            signal.signal(number, handler)
 
 
 def gpus_here() -> int:

@@ -1,0 +1,61 @@
+"""Ctrl-C, the end of a connection and a plain `kill`: asked for at any moment, heeded where all can be ended.
+
+An exception that comes out of nowhere would also come out of what ends processes and removes files.  So it
+comes only within windows, where a proof waits or computes; between them it is put off to the next.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
+
+
+class Interrupts:
+    """Whether somebody has asked for the end, and whether it may come now."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self.is_open = False
+
+    def ask(self, number: int, frame: FrameType | None) -> None:
+        """Be asked; asking twice changes nothing."""
+        self.asked = True
+        if self.is_open:
+            self.is_open = False
+            raise KeyboardInterrupt
+
+    @contextmanager
+    def window(self) -> Iterator[None]:
+        """Raise KeyboardInterrupt herein, as soon as it is asked for."""
+        try:
+            self.is_open = True
+            self.heed()
+            yield
+        finally:
+            self.is_open = False
+
+    def heed(self) -> None:
+        """Raise KeyboardInterrupt if it was asked for."""
+        if self.asked:
+            raise KeyboardInterrupt
+
+
+@contextmanager
+def interruptible() -> Iterator[Interrupts]:
+    """Have all that asks for the end be asked of the one that this gives; what is ignored stays so."""
+    interrupts = Interrupts()
+    numbers = [getattr(signal, name) for name in NAMES if hasattr(signal, name)]
+    known = {number: signal.getsignal(number) for number in numbers}
+    known = {number: handler for number, handler in known.items() if handler != signal.SIG_IGN}
+    for number in known:
+        signal.signal(number, interrupts.ask)
+    try:
+        yield interrupts
+    finally:
+        for number, handler in known.items():
+            signal.signal(number, handler)
+    interrupts.heed()
