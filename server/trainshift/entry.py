@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-from typing import NoReturn
 
-from trainshift.interrupts import end_at_once
+from trainshift.interrupts import install
+
+# Loading `typing` takes longer than a person who has changed their mind.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 
 def main() -> NoReturn:
@@ -16,8 +19,7 @@ def main() -> NoReturn:
 
         if may_serve(sys.argv[2:]):
             sys.exit(serve_stdio())
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, end_at_once)
+    install()
     from trainshift.cli.main import main as run
 
     run()

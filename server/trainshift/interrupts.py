@@ -1,12 +1,13 @@
-"""What Ctrl-C does: nothing is shown but a line, whether there is something to clean up or not."""
+"""What Ctrl-C does: nothing is shown but a line.  This is loaded before all else, so it loads little."""
 
 from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import FrameType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
 
 INTERRUPTED = 130
 
@@ -22,14 +23,7 @@ def interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-@contextmanager
-def heeded(now: Callable[..., None], before: Callable[..., None]) -> Iterator[None]:
-    """Have `now` heed Ctrl-C where `before` does; nothing where another one does, or nobody."""
-    is_ours = signal.getsignal(signal.SIGINT) is before
-    if is_ours:
-        signal.signal(signal.SIGINT, now)
-    try:
-        yield
-    finally:
-        if is_ours:
-            signal.signal(signal.SIGINT, before)
+def install() -> None:
+    """Have Ctrl-C end this process at once, unless nobody is to heed it."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, end_at_once)

@@ -1,16 +1,19 @@
 """What the observer writes down is what a script measures itself; a mistake in the observer is noticed.
 
-Each script keeps, without any hook, the gradients that it applies and the weights that they make.  The
-mistakes are made in a copy of the package.
+Each script keeps, without any hook, the gradients that it applies and the weights that they make; each of
+two ranks what it computes by itself.  The mistakes are made in a copy of the package.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy
@@ -18,6 +21,7 @@ import pytest
 
 from proof.forks import forked
 from proof.harness import ENVIRONMENT
+from proof.proving import begin, here
 from proof.zygote import PACKAGE
 from trainshift.proving.judging.runs import read_run
 from trainshift.proving.launch import PACKAGE as OURS
@@ -25,6 +29,7 @@ from trainshift.proving.launch import Launch, wait
 from trainshift.proving.observed.data import VARIABLE as DATA
 from trainshift.proving.observed.digests import digest
 from trainshift.proving.observed.main import SETTINGS
+from trainshift.proving.project import Project
 
 pytestmark = pytest.mark.proof
 
@@ -128,6 +133,38 @@ MISTAKES = {
 }  # fmt: skip
 
 
+# Its loss is known by the number of its rank, and so are the first step's gradients.
+RANKS = """import horovod.tensorflow as hvd
+import numpy as np
+import tensorflow as tf
+
+hvd.init()
+weight = tf.Variable([1.0])
+optimizer = tf.keras.optimizers.SGD(0.01)
+for step in range(3):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(weight * (hvd.rank() + 1))
+    tape = hvd.DistributedGradientTape(tape)
+    optimizer.apply_gradients(zip(tape.gradient(loss, [weight]), [weight]))
+print("rank", hvd.rank())
+open(f"{hvd.rank()}.txt", "w").close()
+"""
+# Where ranks are taken for one another: a file, a text in it, and what is put there.
+SWAPS = {
+    "as-they-are-started": ("prove", "= directories[rank]", "= directories[len(directories) - 1 - rank]"),
+    "as-they-write": (
+        "observed/main",
+        "return directory, int(rank)",
+        'return directory.parents[1] / f"rank{1 - int(rank)}" / "record", int(rank)',
+    ),
+    "as-they-are-read": (
+        "judging/main",
+        'zip(each["directories"]',
+        'zip(each["directories"][::-1]',
+    ),
+}
+
+
 def differences(folder: Path, script: str, package: Path = OURS) -> list[str]:
     """What of a script's own measurements was not written down."""
     record = folder / "record"
@@ -201,10 +238,73 @@ def test_what_is_written_down_is_what_the_script_measures(name: str, tmp_path: P
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_of_the_observer_is_noticed(name: str, tmp_path: Path) -> None:
     script, module, old, new = MISTAKES[name]
-    package = tmp_path / "package"
+    package = changed_package(tmp_path, f"observed/{module}", old, new)
+    assert differences(tmp_path / "run", SCRIPTS[script], package) != []
+
+
+def changed_package(folder: Path, module: str, old: str, new: str) -> Path:
+    """A copy of the package in which a module is changed."""
+    package = folder / "package"
     shutil.copytree(OURS / "proving", package / "proving", ignore=shutil.ignore_patterns("__pycache__"))
-    path = package / "proving" / "observed" / f"{module}.py"
+    path = package / "proving" / f"{module}.py"
     text = path.read_text(encoding="utf-8")
     assert old in text
     path.write_text(text.replace(old, new), encoding="utf-8")
-    assert differences(tmp_path / "run", SCRIPTS[script], package) != []
+    return package
+
+
+def module_of(package: Path, name: str) -> ModuleType:
+    """A module of a copy of the package, beside our own."""
+    spec = importlib.util.spec_from_file_location(
+        f"changed_{Path(name).name}", package / "proving" / f"{name}.py"
+    )
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def ranks_taken_for_others(folder: Path, package: Path) -> list[str]:
+    """What is said of a rank and is another one's, of two that are run and judged by a package."""
+    (folder / "project").mkdir(parents=True)
+    script = folder / "project" / "train.py"
+    script.write_text(RANKS, encoding="utf-8")
+    project = Project(str(script.parent), str(script.parent), (str(script),))
+    proving, judging = module_of(package, "prove"), module_of(package, "judging/main")
+    means = proving.Means(
+        folder,
+        lambda *_: None,
+        lambda launch, python: begin(
+            launch._replace(environment={**launch.environment, PACKAGE: str(package)}), python
+        ),
+        proving.Interrupts(),
+    )
+    request = proving.Request(project, project, here(), steps=0)
+    done = proving.run(request, means, proving.Copier(project, str(folder)), "ranks", 2, 0, "1")
+    assert done.statuses == [0, 0]
+    one, two = ({**vars(done), "directories": done.directories[:count]} for count in (1, 2))
+    plan = {"size": 2, "limit": 0, "converted": False, "gpus": 0, "tops": ("work", "tmp"), "changed": []}
+    result = judging.judged(folder, {**plan, "runs": [{**one, "name": "original"}, two]})
+    (output,) = (claim for claim in result["claims"] if claim["id"] == "output")
+    found = {
+        f"losses of {each['rank']}" for each in result["runs"][1:] if each["losses"][0] != each["rank"] + 1
+    }
+    if "rank 0" in output["says"] or "0.txt" in output["says"]:
+        found.add("output")
+    for rank in range(2):
+        with numpy.load(folder / "ranks" / f"rank{rank}" / "record" / "details.npz") as samples:
+            if samples["1/local/0"][0] != rank + 1:
+                found.add(f"gradients of {rank}")
+    return sorted(found)
+
+
+def test_ranks_are_not_taken_for_one_another(tmp_path: Path) -> None:
+    assert ranks_taken_for_others(tmp_path / "run", OURS) == []
+
+
+@pytest.mark.parametrize("name", SWAPS)
+def test_ranks_that_are_taken_for_one_another_are_noticed(name: str, tmp_path: Path) -> None:
+    package = changed_package(tmp_path, *SWAPS[name])
+    assert ranks_taken_for_others(tmp_path / "run", package) != []

@@ -14,8 +14,8 @@ from trainshift.cli.check_command import check
 from trainshift.cli.convert_command import convert
 from trainshift.cli.differentiate_command import differentiate
 from trainshift.cli.options import STANDARD_STREAM, color, exclude
-from trainshift.cli.streams import exit_statuses, prepare_streams
-from trainshift.interrupts import end_at_once, heeded, interrupt
+from trainshift.cli.streams import exit_statuses, heeded, prepare_streams
+from trainshift.interrupts import end_at_once, interrupt
 from trainshift.lsp.command import server
 
 

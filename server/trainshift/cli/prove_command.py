@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trainshift.cli.options import color
-from trainshift.interrupts import end_at_once, heeded, interrupt
+from trainshift.cli.streams import heeded
+from trainshift.interrupts import end_at_once, interrupt
 
 if TYPE_CHECKING:
     from trainshift.proving.prove import Request

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from io import BufferedWriter, RawIOBase, TextIOWrapper
 
@@ -31,6 +32,19 @@ def exit_statuses() -> Iterator[None]:
         _abandon_standard_output()
         click.echo(f"Error: standard output cannot be written: {error.strerror or error}", err=True)
         sys.exit(2)
+
+
+@contextmanager
+def heeded(now: Callable[..., None], before: Callable[..., None]) -> Iterator[None]:
+    """Have `now` heed Ctrl-C where `before` does; nothing where another one does, or nobody."""
+    is_ours = signal.getsignal(signal.SIGINT) is before
+    if is_ours:
+        signal.signal(signal.SIGINT, now)
+    try:
+        yield
+    finally:
+        if is_ours:
+            signal.signal(signal.SIGINT, before)
 
 
 def print_bytes(data: bytes) -> None:
