@@ -7,10 +7,13 @@ from collections.abc import Iterator
 
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import CHANGING_METHODS, Function, bound, own_nodes, root_of
+from trainshift.derivatives.reading.once import changed_by, once
 from trainshift.derivatives.reading.reader import Reader
 
+_TOO = "which this line reads too: call it on a line of its own"
 
-def out_of_order(function: Function, reader: Reader) -> Iterator[tuple[ast.Call, str]]:
+
+def out_of_order(function: Function, reader: Reader) -> Iterator[tuple[ast.expr, str]]:
     """The calls in a function that have to stand on a line of their own, each with the reason.
 
     Calls of functions are done before the rest of their line, and are not gone back through in a condition.
@@ -31,8 +34,24 @@ def out_of_order(function: Function, reader: Reader) -> Iterator[tuple[ast.Call,
             for each in _read(part):
                 early = _place(each) < _place(call)
                 if each.id in names and id(each) not in inside and (early or not is_method):
-                    yield call, f"{said}, which this line reads too: call it on a line of its own"
+                    yield call, f"{said}, {_TOO}"
                     break
+        yield from _moved(function, reader, part)
+
+
+def _moved(function: Function, reader: Reader, part: ast.AST) -> Iterator[tuple[ast.expr, str]]:
+    """The calls in the indices of what is active that would be moved before what they change is read."""
+    places = (each for each in terms.walk(part) if isinstance(each, ast.Subscript))
+    indices = [each.slice for each in places if function.active(root_of(each) or "")]
+    calls = [each for index in indices for each in once(reader, index)]
+    inside = {id(each) for call in calls for each in terms.walk(call)}
+    for call in calls:
+        names = changed_by(reader, call)
+        names &= {
+            each.id for each in terms.walk(part) if isinstance(each, ast.Name) and id(each) not in inside
+        }
+        if names:
+            yield call, f"{ast.unparse(call)} changes {', '.join(sorted(names))}, {_TOO}"
 
 
 def _parts(function: Function) -> Iterator[tuple[ast.AST, bool]]:

@@ -41,34 +41,42 @@ def leaves(target: ast.expr) -> Iterator[ast.expr]:
             yield from leaves(each)
 
 
-def copied(node: ast.expr) -> ast.expr:
-    """A deep copy of an expression, all of its names read, without places."""
+_NO_NAMES: Mapping[str, ast.expr] = {}
+
+
+def copied(node: ast.expr, names: Mapping[str, ast.expr] = _NO_NAMES) -> ast.expr:
+    """A deep copy of an expression, all of its names read, without places; `names` are what stands for
+    variables from now on."""
     match node:
         case ast.Name():
-            return ast.Name(node.id, ast.Load())
+            new = names.get(node.id)
+            return ast.Name(node.id, ast.Load()) if new is None else copied(new)
         case ast.Constant():
             return node
     made = kind_of(node)()
     for field in node._fields:
         old = getattr(node, field, None)
         if isinstance(old, list):
-            setattr(made, field, [_copied(each) for each in old])
+            setattr(made, field, [_copied(each, names) for each in old])
         else:
-            setattr(made, field, _copied(old))
+            setattr(made, field, _copied(old, names))
     if hasattr(made, "ctx"):
         made.ctx = ast.Load()
     assert isinstance(made, ast.expr)
     return made
 
 
-def _copied(value: object) -> object:
+def _copied(value: object, names: Mapping[str, ast.expr]) -> object:
     if isinstance(value, ast.expr):
-        return copied(value)
+        return copied(value, names)
     if isinstance(value, ast.keyword):
-        return ast.keyword(value.arg, copied(value.value))
+        return ast.keyword(value.arg, copied(value.value, names))
     if isinstance(value, ast.comprehension):
-        ifs = [copied(each) for each in value.ifs]
-        return ast.comprehension(stored(value.target), copied(value.iter), ifs, value.is_async)
+        ifs = [copied(each, names) for each in value.ifs]
+        # What is assigned can only get another name.
+        others = {key: each for key, each in names.items() if isinstance(each, ast.Name)}
+        target = stored(copied(value.target, others))
+        return ast.comprehension(target, copied(value.iter, names), ifs, value.is_async)
     return value
 
 
@@ -78,30 +86,29 @@ def _parsed(text: str) -> ast.expr:
 
 
 def filled(template: str, values: Mapping[str, ast.expr]) -> ast.expr:
-    """The expression of a template with its names replaced."""
-    return substituted(_parsed(template), values)
+    """The expression of a template with its names replaced; what it binds itself gets names that nothing in
+    the values has."""
+    node = _parsed(template)
+    bound = _bound_inside(template)
+    if bound:
+        used = set().union(*map(names_read, values.values()))
+        values = {**values, **{each: _free(each, used) for each in bound}}
+    return copied(node, values)
 
 
-def substituted(node: ast.expr, values: Mapping[str, ast.expr]) -> ast.expr:
-    """A copy of an expression with names replaced, except those that it binds itself."""
-    made = copied(node)
-    bound = {each.id for each in walk(made) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
-    return _replaced(made, {key: value for key, value in values.items() if key not in bound})
+@cache
+def _bound_inside(template: str) -> frozenset[str]:
+    """The names that a template's comprehensions bind."""
+    stores = (each for each in walk(_parsed(template)) if isinstance(each, ast.Name))
+    return frozenset(each.id for each in stores if isinstance(each.ctx, ast.Store))
 
 
-def _replaced(node: ast.expr, values: Mapping[str, ast.expr]) -> ast.expr:
-    if isinstance(node, ast.Name):
-        return copied(values[node.id]) if node.id in values else node
-    for parent in list(walk(node)):
-        for field, old in ast.iter_fields(parent):
-            if isinstance(old, ast.Name) and old.id in values:
-                setattr(parent, field, copied(values[old.id]))
-            elif isinstance(old, list):
-                old[:] = [
-                    copied(values[each.id]) if isinstance(each, ast.Name) and each.id in values else each
-                    for each in old
-                ]
-    return node
+def _free(bound: str, used: set[str]) -> ast.Name:
+    found, number = bound, 0
+    while found in used:
+        number += 1
+        found = f"{bound}_{number}"
+    return name(found)
 
 
 @cache

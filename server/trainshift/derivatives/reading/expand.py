@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.function import Function, Shared, root_of
+from trainshift.derivatives.reading.once import once
 from trainshift.derivatives.reading.reader import Reader
 
 FOLDED = frozenset(("builtins.max", "builtins.min"))
@@ -118,7 +119,8 @@ class Expander:
                 longer = ast.Expr(terms.call(f"{name}.extend", self._value(value)))
                 return [ast.copy_location(longer, node)]
             case ast.Assign(targets=[ast.Subscript() as place]) | ast.AugAssign(ast.Subscript() as place) if (
-                root_of(place) in _asked(place.slice) and self.function.active(root_of(place) or "")
+                self.function.active(root_of(place) or "")
+                and (root_of(place) in _asked(place.slice) or any(once(self.reader, place.slice)))
             ):
                 return self._placed(node, place)
             case ast.Expr(value=ast.Call(func=ast.Attribute(attr="pop"))):
@@ -153,7 +155,8 @@ class Expander:
 
     def _placed(self, node: ast.Assign | ast.AugAssign, place: ast.Subscript) -> list[ast.stmt]:
         """A store at a place that the store itself may move: it is told before."""
-        held = self._held(place.slice)
+        moved = not isinstance(place.slice, ast.Slice) and root_of(place) in _asked(place.slice)
+        held = self._held(place.slice) if moved else self._told(place.slice)
         target = ast.Subscript(place.value, held, ast.Store())
         made: ast.stmt = ast.Assign([target], node.value)
         if isinstance(node, ast.AugAssign):
@@ -234,7 +237,7 @@ class Expander:
         given = {each: terms.name(self.function.fresh(each)) for each in sorted(names)}
         self.function.local |= {each.id for each in given.values()}
         begin = [terms.assign(each, given[each]) for each in given]
-        return terms.stored(_renamed(node.target, given)), [*begin, *asked]
+        return terms.stored(terms.copied(node.target, given)), [*begin, *asked]
 
     def _changed_inside(self, node: ast.For) -> bool:
         """Whether a loop's body may change what the loop goes through."""
@@ -261,6 +264,11 @@ class Expander:
                 item = self.function.fresh("each")
                 through = ast.comprehension(ast.Name(item, ast.Store()), node, [], 0)
                 return self._loops(ast.ListComp(terms.name(item), [through]))
+            case ast.Subscript() if self.reader.value(node) and any(once(self.reader, node.slice)):
+                index = self._children(self._told(node.slice))
+                return ast.Subscript(self._value(node.value), index, ast.Load())
+            case ast.Call(ast.Attribute(base, "get"), [key, *default]) if self.reader.value(node):
+                return self._got(base, key, default)
             case ast.Subscript() if self._copies(node.value):
                 return ast.Subscript(self._held(node.value), node.slice, ast.Load())
             case ast.Lambda():
@@ -289,6 +297,18 @@ class Expander:
                 return self._children(node)
         return self._children(node)
 
+    def _told(self, index: ast.expr) -> ast.expr:
+        """An index, with calls in it that are done once moved before the statement."""
+        return terms.rebuilt(index, {id(each): self._held(each) for each in once(self.reader, index)})
+
+    def _got(self, base: ast.expr, key: ast.expr, default: list[ast.expr]) -> ast.expr:
+        """`d.get(key, default)` is an element where there is one."""
+        base = base if isinstance(base, ast.Name) else self._held(base)
+        key = self._held(key) if any(once(self.reader, key)) else key
+        found = ast.Compare(terms.copied(key), [ast.In()], [terms.copied(base)])
+        other = default[0] if default else terms.constant(None)
+        return self._held(ast.IfExp(found, ast.Subscript(base, key, ast.Load()), other))
+
     def _folds(self, node: ast.Call) -> bool:
         if self.function.whole.module.dotted(node.func) not in FOLDED:
             return False
@@ -298,8 +318,13 @@ class Expander:
         """Whether a call takes active elements by an order that is no value of its own."""
         dotted = self.function.whole.module.dotted(node.func) or ""
         given = {each.arg for each in node.keywords}
-        ordered = dotted in ORDERED and given <= ORDERED[dotted] and bool(given or dotted not in FOLDED)
-        return ordered and self.reader.value(node)
+        ordered = dotted in ORDERED and given <= ORDERED[dotted] and self.reader.value(node)
+        return ordered and bool(given or dotted not in FOLDED or self._compares_containers(node))
+
+    def _compares_containers(self, node: ast.Call) -> bool:
+        """Whether the values that a call chooses from are containers: one of them is the value, whole."""
+        kinds = [self.reader.kind(each) for each in node.args]
+        return any(each.container for each in ([kinds[0].element()] if len(kinds) == 1 else kinds))
 
     def _in_order(self, node: ast.Call) -> ast.expr:
         """The elements by their places: `xs[max(range(len(xs)), key=lambda i: f(xs[i]))]`."""
@@ -312,7 +337,7 @@ class Expander:
         for each in node.keywords:
             match each.value:
                 case ast.Lambda(ast.arguments(args=[ast.arg(name)]), body) if each.arg == "key":
-                    by = _renamed(body, {name: element})
+                    by = terms.copied(body, {name: element})
                 case value if each.arg == "key":
                     by = ast.Call(value, [element], [])
         arguments = ast.arguments([], [ast.arg(place)], None, [], [], None, [])
@@ -391,17 +416,17 @@ class Expander:
         renamed = {each: terms.name(self.function.fresh(each)) for each in sorted(bound & outside)}
         self.function.local |= {each.id for each in renamed.values()} | bound
         if isinstance(node, ast.DictComp):
-            place = ast.Subscript(terms.name(held), _renamed(node.key, renamed), ast.Store())
-            inner: ast.stmt = ast.Assign([place], _renamed(node.value, renamed))
+            place = ast.Subscript(terms.name(held), terms.copied(node.key, renamed), ast.Store())
+            inner: ast.stmt = ast.Assign([place], terms.copied(node.value, renamed))
             empty: ast.expr = ast.Dict([], [])
         else:
-            inner = ast.Expr(terms.call(f"{held}.append", _renamed(node.elt, renamed)))
+            inner = ast.Expr(terms.call(f"{held}.append", terms.copied(node.elt, renamed)))
             empty = ast.List([], ast.Load())
         for each in reversed(node.generators):
             for test in reversed(each.ifs):
-                inner = ast.If(_renamed(test, renamed), [inner], [])
-            target = terms.stored(_renamed(each.target, renamed))
-            inner = ast.For(target, _renamed(each.iter, renamed), [inner], [])
+                inner = ast.If(terms.copied(test, renamed), [inner], [])
+            target = terms.stored(terms.copied(each.target, renamed))
+            inner = ast.For(target, terms.copied(each.iter, renamed), [inner], [])
         self.before.append(terms.assign(held, empty))
         self.before.extend(self.block([inner]))
         return terms.name(held)
@@ -450,26 +475,6 @@ def _asking(shared: Shared) -> ast.stmt:
     if shared.name == shared.other:
         names = f"two parts of {shared.name} are one"
     return ast.Assert(terms.copied(shared.unless), ast.Constant(f"{names}, which is changed"))
-
-
-class _Renaming(ast.NodeTransformer):
-    """Puts expressions in the place of variables."""
-
-    def __init__(self, names: Mapping[str, ast.expr]) -> None:
-        self.names = names
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        """A name of what it stands for now; where it is assigned, only another name can be."""
-        new = self.names.get(node.id, node)
-        if isinstance(node.ctx, ast.Store):
-            return terms.stored(new) if isinstance(new, ast.Name) else node
-        return terms.copied(new)
-
-
-def _renamed(node: ast.expr, names: Mapping[str, ast.expr]) -> ast.expr:
-    made = _Renaming(names).visit(terms.copied(node))
-    assert isinstance(made, ast.expr)
-    return made
 
 
 def _with_value(node: ast.stmt, value: ast.expr) -> ast.stmt:

@@ -171,6 +171,8 @@ class Sharing:
             for each in terms.leaves(target):
                 if isinstance(each, ast.Subscript):
                     self._change(node, each.value, self.reader.kind(each.value), pairs)
+                    if isinstance(each.slice, ast.Slice) and not self.reader.kind(each.value).has("array"):
+                        self.grown |= {root_of(each) or ""}
         for target in targets:
             pairs = self._bound(node, target, value, pairs, False)
         return pairs

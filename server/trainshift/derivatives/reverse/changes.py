@@ -155,13 +155,13 @@ class Changes(Lines):
         lines: list[tuple[str, Node]] = []
         made = self.ahead(root, lines)
         backs: list[Back] = []
+        place = self._stored_at(target, value) if active or name in self.contents else target
         if name is not None and name in self.contents:
-            self._keep_element(name, target, backs)
+            self._keep_element(name, target, place, value, backs)
         self.forward.append(self._line(node, target, value, made, augmented))
 
         def back() -> None:
             assert name is not None
-            place = terms.copied(target)
             if not active or not self.is_present(name):
                 for each in backs:
                     each()
@@ -176,22 +176,57 @@ class Changes(Lines):
                 bar = terms.name(held)
             for each in backs:
                 each()
-            self.emit(terms.assign(slot, self._empty(target, base)))
+            self.emit(terms.assign(slot, self._empty(place)))
             self._send(root, bar, lines)
 
         return back
 
-    def _empty(self, target: ast.Subscript, base: object) -> ast.expr:
-        kind = self.nodes.reader.kind(target)
-        base_kind = self.nodes.reader.kind(target.value)
-        del base
-        if base_kind.has("array") or (kind.numeric and not self.whole.arrays) or not kind.words:
+    def _stored_at(self, target: ast.Subscript, value: ast.expr) -> ast.Subscript:
+        """Where an element is found after a store: a part of a list may have another length then.
+
+        What is before the part and what is behind it stays, so their lengths tell.
+        """
+        place = terms.copied(target)
+        assert isinstance(place, ast.Subscript)
+        part, owner = place.slice, place.value
+        if not isinstance(part, ast.Slice) or self._keeps_length(place, value):
+            return place
+        self.lengths |= {root_of(owner) or ""}
+        ahead, behind = self.function.temporary(), self.function.temporary()
+        begin = ast.Slice(None, part.lower, None) if part.lower else ast.Slice(None, terms.constant(0), None)
+        self.hold(ahead, terms.call("len", ast.Subscript(owner, begin, ast.Load())))
+        rest = ast.BinOp(terms.call("len", owner), ast.Sub(), terms.name(ahead))
+        self.hold(behind, ast.BinOp(rest, ast.Sub(), terms.call("len", place)))
+        end = ast.BoolOp(ast.Or(), [ast.UnaryOp(ast.USub(), terms.name(behind)), terms.constant(None)])
+        return ast.Subscript(owner, ast.Slice(terms.name(ahead), end, None), ast.Load())
+
+    def _keeps_length(self, target: ast.Subscript, value: ast.expr) -> bool:
+        """Whether a store leaves a part as long as it was: one of an array, with a step, or as long as is
+        written down."""
+        part = target.slice
+        assert isinstance(part, ast.Slice)
+        base = self.nodes.reader.kind(target.value)
+        if base.has("array") or (self.whole.arrays and not base.has("list")):
+            return True
+        if part.step is not None and not terms.is_number(part.step, 1):
+            return True
+        start = part.lower or terms.constant(0)
+        if part.upper is None:
+            return terms.is_number(start, 0)
+        match start, part.upper, value:
+            case ast.Constant(int(first)), ast.Constant(int(last)), ast.List(elts) | ast.Tuple(elts):
+                return len(elts) == last - first
+        return False
+
+    def _empty(self, place: ast.Subscript) -> ast.expr:
+        """The adjoint of an element that is put back."""
+        kind = self.nodes.reader.kind(place)
+        base = self.nodes.reader.kind(place.value)
+        if base.has("array") or (kind.numeric and not self.whole.arrays) or not kind.words:
             return terms.constant(0.0)
-        if isinstance(target.slice, ast.Slice):
-            return self.helper("_cells", terms.copied(target))
-        if base_kind.has("dict"):
+        if not isinstance(place.slice, ast.Slice) and base.has("dict"):
             return terms.constant(0.0)
-        return self.helper("_cells", terms.copied(target))
+        return self.helper("_cells", terms.copied(place))
 
     def _own(self, place: ast.expr, base: Kind) -> ast.expr:
         """What stands in a place of a container, by itself: a part of an array is a copy."""
@@ -201,24 +236,40 @@ class Changes(Lines):
             return self.helper("_copied", place)
         return place
 
-    def _keep_element(self, name: str, target: ast.Subscript, backs: list[Back]) -> None:
-        """Keeps the old value of an element that is about to be assigned."""
-        place = terms.copied(target)
-        old: ast.expr = place
+    def _keep_element(
+        self, name: str, target: ast.Subscript, place: ast.Subscript, value: ast.expr, backs: list[Back]
+    ) -> None:
+        """Keeps the old value of an element that is about to be assigned; after that it is at `place`."""
         kind = self.nodes.reader.kind(target.value)
-        if kind.has("dict"):
-            old = ast.Call(ast.Attribute(target.value, "get", ast.Load()), [terms.copied(target.slice)], [])
+        added = kind.has("dict") and not any(terms.same(each, terms.copied(target)) for each in _parts(value))
+        if added:
+            arguments = [terms.copied(target.slice), terms.constant(...)]
+            old: ast.expr = ast.Call(ast.Attribute(target.value, "get", ast.Load()), arguments, [])
         else:
-            old = self._own(place, kind)
+            old = self._own(terms.copied(target), kind)
+        held = self.function.fresh(f"{name}_old")
+        back: ast.expr = terms.name(held)
         if self.depth or self.function.parent is not None:
-            stack = self.function.fresh(f"{name}_old")
-            self.empty_stacks.append(stack)
-            self.forward.append(ast.Expr(terms.call(f"{stack}.append", old)))
-            backs.append(lambda: self.emit(terms.assign(place, terms.call(f"{stack}.pop"))))
+            self.empty_stacks.append(held)
+            self.forward.append(ast.Expr(terms.call(f"{held}.append", old)))
+            back = terms.call(f"{held}.pop")
         else:
-            held = self.function.fresh(f"{name}_old")
             self.forward.append(terms.assign(held, old))
-            backs.append(lambda: self.emit(terms.assign(place, terms.name(held))))
+        if added:
+            backs.append(lambda: self._restore(place, back))
+        else:
+            backs.append(lambda: self.emit(terms.assign(place, back)))
+
+    def _restore(self, place: ast.Subscript, old: ast.expr) -> None:
+        """Gives a dict at a key what it had before: nothing, if that is `...`."""
+        if not isinstance(old, ast.Name):
+            held = terms.name(self.function.temporary())
+            self.emit(terms.assign(held, old))
+            old = held
+        key = [terms.copied(place.slice)]
+        popped = ast.Call(ast.Attribute(terms.copied(place.value), "pop", ast.Load()), key, [])
+        nothing_there = ast.Compare(old, [ast.Is()], [terms.constant(...)])
+        self.emit(ast.If(nothing_there, [ast.Expr(popped)], [terms.assign(place, old)]))
 
     def _called_alone(self, node: ast.Expr) -> Back:
         call = node.value
@@ -329,6 +380,10 @@ class Changes(Lines):
         assert base is not None
         backs: list[Back] = []
         self.function.local.add(name)
+        keys = ""
+        if base in self.contents and not self._popped_of_list(value):
+            keys = self.function.temporary()
+            self.hold(keys, terms.call("list", terms.copied(owner)))
         after = self._keep(name, backs=backs, fresh=name not in self.defined)
         self.forward.append(node)
         after()
@@ -340,30 +395,47 @@ class Changes(Lines):
                 self.start(base)
                 place = self.place(terms.copied(owner)) or terms.name(self.bar(base))
                 bar = terms.name(self.bar(name)) if name in self.present else self.zero(name, known)
-                self.emit(self._put_back(value, place, bar))
+                self.emit(self._put_back(value, place, bar, None))
             if base not in self.contents:
                 self.resized.add(base)
             else:
-                self.emit(self._put_back(value, owner, terms.name(name)))
+                self.emit(self._put_back(value, owner, terms.name(name), keys))
             self.present.discard(name)
             for each in backs:
                 each()
 
         return back
 
-    def _put_back(self, popped: ast.Call, place: ast.expr, value: ast.expr) -> ast.stmt:
-        """A value put back where a `pop` took it from."""
+    def _popped_of_list(self, popped: ast.Call) -> bool:
+        """Whether a `pop` takes an element of a list for certain, not one of a dict."""
         assert isinstance(popped.func, ast.Attribute)
         kind = self.nodes.reader.kind(popped.func.value)
+        if not popped.args or not isinstance(popped.args[0], ast.Constant):
+            # The last one: no dict would have it so.
+            return True
+        return kind.has("list") and not kind.has("dict")
+
+    def _put_back(self, popped: ast.Call, place: ast.expr, value: ast.expr, keys: str | None) -> ast.stmt:
+        """A value put back where a `pop` took it from; `keys` is the name of what a dict's keys were."""
         place = terms.copied(place)
-        if not popped.args:
+        if not popped.args or not isinstance(popped.args[0], ast.Constant):
             return ast.Expr(ast.Call(ast.Attribute(place, "append", ast.Load()), [value], []))
         index = terms.copied(popped.args[0])
-        if kind.has("dict"):
-            return terms.assign(ast.Subscript(place, index, ast.Load()), value)
-        if not isinstance(index, ast.Constant):
-            # The last one: no dict would have it so.
-            return ast.Expr(ast.Call(ast.Attribute(place, "append", ast.Load()), [value], []))
-        if kind.has("list"):
+        if self._popped_of_list(popped):
             return ast.Expr(ast.Call(ast.Attribute(place, "insert", ast.Load()), [index, value], []))
-        return ast.Expr(self.helper("_put", place, index, value))
+        assert isinstance(popped.func, ast.Attribute)
+        if keys is None and self.nodes.reader.kind(popped.func.value).has("dict"):
+            return terms.assign(ast.Subscript(place, index, ast.Load()), value)
+        given = terms.name(keys) if keys else terms.display([])
+        return ast.Expr(self.helper("_put", place, index, value, given))
+
+
+def _parts(value: ast.expr) -> list[ast.expr]:
+    """The parts of a value that are worked out whatever the others are."""
+    found = [value]
+    for each in found:
+        if isinstance(each, ast.BinOp):
+            found += [each.left, each.right]
+        elif isinstance(each, ast.UnaryOp):
+            found.append(each.operand)
+    return found

@@ -25,10 +25,12 @@ def _cells(x):
     return {zero} if hasattr(x, "shape") else 0.0
 '''
 _PUT = '''
-def _put(x, index, value):
-    """Puts value back where pop took it from: a key of a dict, or a place in a list."""
+def _put(x, index, value, keys):
+    """Puts value back where pop took it from: at a place in a list, or in a dict that had these keys."""
     if isinstance(x, dict):
         x[index] = value
+        for key in keys:
+            x[key] = x.pop(key)
     else:
         x.insert(index, value)
 '''

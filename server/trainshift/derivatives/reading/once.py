@@ -1,0 +1,82 @@
+"""Calls that are done once, though the place where they stand is asked for again: in an index, which both
+tangents and adjoints have as well (SPEC-AD AD39, AD40)."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Iterator
+
+from trainshift.derivatives import terms
+from trainshift.derivatives.reading.function import CHANGING_METHODS, root_of
+from trainshift.derivatives.reading.reader import READING, Reader
+from trainshift.derivatives.tables.table_numpy import CONSTANTS
+
+_NOT_TWICE = frozenset(f"builtins.{each}" for each in ("next", "iter", "print", "input", "open"))
+_LIBRARIES = ("builtins.", "math.", "numpy.", "tensorflow.", "operator.")
+_METHODS = READING - {"pop", "setdefault"} | {"index", "count", "astype", "item"}
+
+
+_LOOPS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def once(reader: Reader, node: ast.AST) -> Iterator[ast.expr]:
+    """The calls in a node that give something else, or do something, when they are done again: not those
+    inside one, and with the comprehension that one stands in."""
+    waiting = [node]
+    while waiting:
+        each = waiting.pop()
+        inner = terms.children(each)
+        loops = any(_calls(reader, part) for part in (each, *inner) if isinstance(part, _LOOPS))
+        called = isinstance(each, ast.Call) and not _is_again_the_same(reader, each)
+        if isinstance(each, ast.expr) and (called or loops):
+            yield each
+        elif not isinstance(each, ast.Lambda):
+            waiting += reversed(inner)
+
+
+def _calls(reader: Reader, loop: ast.expr) -> bool:
+    calls = (each for each in terms.walk(loop) if isinstance(each, ast.Call))
+    return not all(_is_again_the_same(reader, each) for each in calls)
+
+
+def _is_again_the_same(reader: Reader, call: ast.Call) -> bool:
+    dotted = reader.module.dotted(call.func)
+    if dotted is not None and not (isinstance(call.func, ast.Name) and reader.function.owner(call.func.id)):
+        return dotted.startswith(_LIBRARIES) and ".random" not in dotted and dotted not in _NOT_TWICE
+    if not isinstance(call.func, ast.Attribute):
+        return False
+    name = f"numpy.{call.func.attr}"
+    return call.func.attr in _METHODS or name in CONSTANTS or name in reader.whole.rows
+
+
+def changed_by(reader: Reader, node: ast.expr) -> set[str]:
+    """The variables that the calls in an expression without a derivative may change."""
+    calls = (each for each in terms.walk(node) if isinstance(each, ast.Call))
+    return set[str]().union(*(_changed(reader, each) for each in calls))
+
+
+def _changed(reader: Reader, call: ast.Call) -> set[str]:
+    if _is_again_the_same(reader, call):
+        return set()
+    if isinstance(call.func, ast.Attribute):
+        return {root_of(call.func) or ""}
+    target = reader.target(call)
+    if target is None:
+        return set()
+    found = set(target.outside)
+    if any(map(_changes, terms.walk(target.node))):
+        found |= terms.names_read(call) - terms.names_read(call.func)
+    return found
+
+
+def _changes(node: ast.AST) -> bool:
+    """Whether a node may change something that has a name elsewhere."""
+    match node:
+        case ast.Subscript(ctx=ast.Store()) | ast.AugAssign():
+            return True
+        case ast.Call(ast.Attribute(attr=method)):
+            return method in CHANGING_METHODS
+        case ast.Call(ast.Name(name)):
+            return f"builtins.{name}" in _NOT_TWICE or not hasattr(builtins, name)
+    return False
