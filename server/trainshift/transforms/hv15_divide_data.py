@@ -25,7 +25,8 @@ So too with arrays that `fit` is given, and with loops that cut batches out of a
 that is drawn there is sent by rank 0; `train_test_split` gets a seed. A loop whose turns draw batches at
 random, or ask for the next of a dataset, is given fewer turns. A generator of yours is
 asked for a batch for each rank, of which each keeps its own. A `fit` on a `Sequence`, whose order it draws,
-takes fewer steps.
+takes fewer steps. Of an Estimator the dataset is divided that its `input_fn` returns, or the arrays that
+`numpy_input_fn` and `pandas_input_fn` are given.
 
 Evaluations, previews and statistics see all data. Where HV06 divides the steps, data that nothing shuffles,
 or that one seed shuffles alike on all ranks, are divided too, and so is a generator that never ends: else the

@@ -51,10 +51,15 @@ class Arrays:
 
 def read_arrays(program: Program, fit: Fit) -> Arrays | None:
     """The arrays that a `fit` is given together, which all have one length; None if they may be none."""
-    site = fit.site
+    given = [each for name in _GIVEN if (each := fit.given(name)) is not None]
+    return read_given(program, fit.site, given, fit.certain and fit.given("y") is not None)
+
+
+def read_given(program: Program, site: Site, given: list[ast.expr], certain: bool) -> Arrays | None:
+    """The arrays that a call is given together; None if they may be none, unless that is `certain`."""
     if hides_arguments(site.node) or site.in_fstring or site.deferred:
-        return Arrays((), reason="what `fit` is given is hidden; give it its arrays by name")
-    given = [each for name in _GIVEN if (each := fit.given(name)) is not None and not _is_none(each)]
+        return Arrays((), reason=f"what `{site.name}` is given is hidden; give it its arrays by name")
+    given = [each for each in given if not _is_none(each)]
     found = [(part, holds) for each in given for part, holds in _parts(program, each, site)]
     plain = next((part for part, holds in found if holds is None and is_read_again(part)), None)
     arrays = []
@@ -72,7 +77,7 @@ def read_arrays(program: Program, fit: Fit) -> Arrays | None:
         for each in arrays
         if each.holds is None and not is_array(program, each.at)
     ]
-    if unseen and (not fit.certain or fit.given("y") is None):
+    if unseen and not certain:
         return None
     names = " and ".join(dict.fromkeys(unseen))
     is_one = len(set(unseen)) == 1

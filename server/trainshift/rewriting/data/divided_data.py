@@ -18,10 +18,10 @@ from trainshift.core.ranks.work.seeds import Order
 from trainshift.core.text.facts import Site, Statement
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod
-from trainshift.rewriting.data.arrays import read_arrays
+from trainshift.rewriting.data.arrays import Arrays, read_arrays
 from trainshift.rewriting.data.batches import asked_of
 from trainshift.rewriting.data.index_loops import IndexLoop, read_index_loop, turns_of
-from trainshift.rewriting.data.input_fns import read_input_fns
+from trainshift.rewriting.data.input_fns import InputFn, InputFns
 from trainshift.rewriting.data.iterated import Iterated, Iteration
 from trainshift.rewriting.data.loop_data import How, LoopData
 from trainshift.rewriting.data.places import Form, Place
@@ -51,6 +51,7 @@ class DividedData:
         self._knowledge = program.fact(Knowledge)
         self._readers = program.fact(Readers)
         self._iterated = program.fact(Iterated)
+        self._input_fns = program.fact(InputFns)
         self._index_loops: dict[Iteration, IndexLoop | None] = {}
         self._rows: dict[Iteration, Rows | None] = {}
 
@@ -81,10 +82,14 @@ class DividedData:
     def _read(self) -> list[_Pipeline]:
         """The training loops whose data are datasets, or may be as far as is seen."""
         found = [_Pipeline(each, self._pipelines.read(each.at)) for each in self._iterated.data]
-        return [each for each in found if self._may_be_dataset(each)]
+        given = [_Pipeline(each.iteration, each.root) for each in self._input_fns.all]
+        return [each for each in (*found, *given) if self._may_be_dataset(each)]
 
     def _may_be_dataset(self, pipeline: _Pipeline) -> bool:
         at, fit = pipeline.iteration.at, pipeline.iteration.fit
+        given = self._input_fns.of(pipeline.iteration)
+        if given is not None:
+            return self._input_fns.gives_datasets(given)
         if fit is not None and fit.given("y") is not None:
             return False
         if self._row(pipeline.iteration) is not None or self._index_loop(pipeline.iteration) is not None:
@@ -124,7 +129,9 @@ class DividedData:
 
     def _counts_steps(self, pipeline: _Pipeline) -> bool:
         """Whether a loop is given the number of its steps, which HV06 divides."""
-        fit = pipeline.iteration.fit
+        fit, given = pipeline.iteration.fit, self._input_fns.of(pipeline.iteration)
+        if given is not None and given.counted:
+            return True
         if (fit is not None and counts(fit)) or self._divides_epochs(pipeline.iteration):
             return True
         return any(
@@ -185,20 +192,21 @@ class DividedData:
             if isinstance(cut, str):
                 found.append(LoopData(each.iteration, How.WHOLE, reason=cut))
                 continue
-            places = tuple(self._place(node) for node in cut if not node.is_share)
+            in_graph = self._input_fns.of(each.iteration) is not None
+            places = tuple(self._place(node, in_graph) for node in cut if not node.is_share)
             above = list(dict.fromkeys(up for node in cut for up in self._pipelines.upstream(node)))
             drawing = tuple(up.site for up in above if up.site is not None and self._knowledge.draws(up))
             how = How.DIVIDED if places else How.BY_HAND
             found.append(LoopData(each.iteration, how, places, drawing))
         return found
 
-    def _place(self, node: Node) -> Place:
+    def _place(self, node: Node, in_graph: bool = False) -> Place:
         above = self._pipelines.upstream(node)
         free = dict.fromkeys(draw for up in above for draw in self._knowledge.free_draws(up))
         if not self._knowledge.ends(node):
             return Place(node.at, Form.ENDLESS, tuple(free))
         executions = self._program.fact(Executions)
-        traced = executions.runs_in_graphs or executions.is_traced(node.at.scope)
+        traced = in_graph or executions.runs_in_graphs or executions.is_traced(node.at.scope)
         return Place(node.at, Form.IN_GRAPH if traced else Form.DATASET, tuple(free))
 
     @cached_property
@@ -209,24 +217,24 @@ class DividedData:
         return [each for each in found if each is not None]
 
     def _of_input_fns(self) -> Iterator[LoopData]:
-        """The trainings of Estimators, of which the steps are divided at most."""
-        by_hand = self._program.fact(Generators).is_by_rank
-        for each in read_input_fns(self._program):
-            assert each.at.statement is not None
-            iteration = Iteration(each.at, each.at.statement)
-            is_alike = each.order is Order.SAME
-            if (each.counted and each.order is Order.OWN) or by_hand(each.at):
-                yield LoopData(iteration, How.STEPS)
-            elif each.counted:
-                seen, unseen = (
-                    "no rank has an order of its own",
-                    "the script does not show how its data are made",
-                )
-                reason = seen if is_alike else unseen
-                yield LoopData(iteration, How.STEPS, reason=reason, is_alike=is_alike)
-            else:
-                reason = "an `input_fn` is not divided; shard its dataset, or give `train` its `steps`"
-                yield LoopData(iteration, How.WHOLE, reason=reason)
+        """The trainings of Estimators that go through no dataset."""
+        read = {each.iteration for each in self._read}
+        yield from (self._of_input_fn(each) for each in self._input_fns.all if each.iteration not in read)
+
+    def _of_input_fn(self, each: InputFn) -> LoopData:
+        iteration, order = each.iteration, self._input_fns.order(each)
+        is_alike = order is Order.SAME
+        if (each.counted and order is Order.OWN) or self._program.fact(Generators).is_by_rank(each.at):
+            return LoopData(iteration, How.STEPS)
+        arrays = self._input_fns.arrays(each)
+        if arrays is not None:
+            found = self._of_given(iteration, arrays)
+            return replace(found, how=How.STEPS, is_alike=is_alike) if each.counted else found
+        if each.counted:
+            seen, unseen = "no rank has an order of its own", "the script does not show how its data are made"
+            return LoopData(iteration, How.STEPS, reason=seen if is_alike else unseen, is_alike=is_alike)
+        reason = "the script does not show what it returns; shard its dataset, or give `train` its `steps`"
+        return LoopData(iteration, How.WHOLE, reason=reason)
 
     def _of_arrays(self, iteration: Iteration) -> LoopData | None:
         """How arrays are divided that are given to `fit`, or that a loop goes through by number."""
@@ -249,6 +257,10 @@ class DividedData:
         given = read_arrays(self._program, fit)
         if given is None:
             return None
+        return self._of_given(iteration, given)
+
+    def _of_given(self, iteration: Iteration, given: Arrays) -> LoopData:
+        """How arrays are divided that a training is given."""
         places = tuple(
             Place(each.at, _HOLDING.get(each.holds, Form.ARRAY), given.draws, each.length)
             for each in given.arrays
@@ -421,7 +433,7 @@ class _Cutting:
             return f"`{ast.unparse(node.at.node)}` is no dataset"
         known = self._knowledge
         uncounted = "" if self._counted and not known.ends(node) else known.uncounted(node)
-        found = uncounted or known.unordered(node)
+        found = known.single(node) or uncounted or known.unordered(node)
         if not freely and not found and any(map(known.free_draws, self._pipelines.upstream(node))):
             found = "it is shuffled freely"
         if found:

@@ -1,4 +1,8 @@
-"""Input functions: what Estimators train on, which is not divided: whether all ranks have it in one order."""
+"""Input functions: what Estimators train on, and what can be divided of it.
+
+An Estimator calls the function itself, within a graph.  Where that returns a dataset the dataset is divided;
+where a function of TensorFlow's makes it of arrays, these are.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from trainshift.core.lazy import cached_property
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.values import Function
 from trainshift.core.program import Program
@@ -13,56 +18,114 @@ from trainshift.core.ranks.work.seeds import Order
 from trainshift.core.text.facts import Site, argument
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
+from trainshift.rewriting.data.arrays import Arrays, read_given
+from trainshift.rewriting.data.iterated import Iteration
 from trainshift.rewriting.data.step_counts import StepCounts
 from trainshift.rewriting.datasets.generators import Generators
+from trainshift.rewriting.datasets.pipelines import Node, Pipelines
+from trainshift.rewriting.datasets.readers import Readers
 
-# Functions of TensorFlow that make an input function of arrays.
-_OF_ARRAYS = ("numpy_input_fn", "pandas_input_fn")
+# Functions of TensorFlow that make an input function of arrays, and whether what they are given is surely one
+# that can be cut: `numpy_input_fn` takes dictionaries too.
+_OF_ARRAYS = {"numpy_input_fn": False, "pandas_input_fn": True}
 # The arguments of hooks that end a training after some steps.
 _STOPPING = ("last_step", "num_steps")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class InputFn:
-    """An input function that is given for a training, and whether all ranks have its data in one order.
+    """An input function that is given for a training, and what it goes through.
 
-    `counted` tells that the training is given a number of steps.
+    `counted` tells that the training is given a number of steps.  `root` is the pipeline of what it returns,
+    `maker` the call that makes it of arrays.
     """
 
-    at: Occurrence
-    order: Order
+    iteration: Iteration
     counted: bool
+    root: Node
+    maker: Site | None
+
+    @property
+    def at(self) -> Occurrence:
+        """The expression that is given."""
+        return self.iteration.at
 
 
-def read_input_fns(program: Program) -> Iterator[InputFn]:
-    """The input functions of the Estimators that a program trains."""
-    counts = program.fact(StepCounts).given
-    counted = {each.site for each in counts if getattr(each.node, "value", ...) is not None}
-    stopped = any(each.what in _STOPPING for each in counts)
-    for site in _given(program):
-        node = argument(site.node, 0, "input_fn")
-        if node is not None:
-            at = Occurrence(node, site.scope, site.statement, site)
-            yield InputFn(at, _order(program, at), stopped or site in counted)
+class InputFns:
+    """The input functions of the Estimators that one program trains."""
 
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._pipelines = program.fact(Pipelines)
 
-def _given(program: Program) -> Iterator[Site]:
-    """The calls that are given an input function to train with."""
-    loops = [each for each in program.fact(Loops).own if each.pattern is Pattern.ESTIMATOR]
-    if loops:
-        yield from (site for loop in loops for site in loop.sites if site.name == "train")
-        yield from program.script.sites_named("TrainSpec")
+    @cached_property
+    def all(self) -> list[InputFn]:
+        """Every input function that is given for a training, in text order."""
+        counts = self._program.fact(StepCounts).given
+        counted = {each.site for each in counts if getattr(each.node, "value", ...) is not None}
+        stopped = any(each.what in _STOPPING for each in counts)
+        found = []
+        for site in self._given():
+            node = argument(site.node, 0, "input_fn")
+            if node is not None:
+                at = Occurrence(node, site.scope, site.statement, site)
+                root = self._pipelines.given_by(at)
+                maker = self._maker(root)
+                iteration = Iteration(at, site.statement)
+                found.append(InputFn(iteration, stopped or site in counted, root, maker))
+        return found
 
+    def _given(self) -> Iterator[Site]:
+        """The calls that are given an input function to train with."""
+        loops = [each for each in self._program.fact(Loops).own if each.pattern is Pattern.ESTIMATOR]
+        if loops:
+            yield from (site for loop in loops for site in loop.sites if site.name == "train")
+            yield from self._script.sites_named("TrainSpec")
 
-def _order(program: Program, at: Occurrence) -> Order:
-    step = program.names.steps_back(at) if not isinstance(at.node, ast.Lambda | ast.Call) else None
-    sources = step.sources if step is not None and step.sources else [at]
-    for each in sources:
-        if isinstance(each.node, ast.Call) and program.script.site_of(each.node).name in _OF_ARRAYS:
-            shuffle = argument(each.node, None, "shuffle")
+    def _maker(self, root: Node) -> Site | None:
+        """The one call that makes an input function of arrays."""
+        ends = [node for node in self._pipelines.upstream(root) if not node.inputs]
+        node = ends[0].at.node if len(ends) == 1 else None
+        if isinstance(node, ast.Call):
+            site = self._script.site_of(node)
+            names = self._program.names.full_names(node.func, site.scope, site.statement)
+            if any(name.startswith("tensorflow.") and name.endswith(tuple(_OF_ARRAYS)) for name in names):
+                return site
+        return None
+
+    def of(self, iteration: Iteration) -> InputFn | None:
+        """The input function that a training goes through; None for other trainings."""
+        return next((each for each in self.all if each.iteration is iteration), None)
+
+    def gives_datasets(self, each: InputFn) -> bool:
+        """Whether an input function is seen to return a dataset."""
+        return any(node.is_dataset and node.operation for node in self._pipelines.upstream(each.root))
+
+    def order(self, each: InputFn) -> Order:
+        """Whether all ranks have the data of an input function in one order, which returns no dataset."""
+        if each.maker is not None:
+            shuffle = argument(each.maker.node, None, "shuffle")
             fixed = isinstance(shuffle, ast.Constant) and not shuffle.value
             return Order.SAME if fixed else Order.OWN
-    order = program.fact(Generators).likeness(at)
-    values = program.names.values(*at[:3])
-    seen = bool(values) and all(isinstance(value, Function) for value in values)
-    return Order.UNKNOWN if order is Order.SAME and not seen else order
+        order = self._program.fact(Generators).likeness(each.at)
+        values = self._program.names.values(*each.at[:3])
+        seen = bool(values) and all(isinstance(value, Function) for value in values)
+        return Order.UNKNOWN if order is Order.SAME and not seen else order
+
+    def arrays(self, each: InputFn) -> Arrays | None:
+        """The arrays that an input function is made of, if nothing else goes through them by it."""
+        maker = each.maker
+        if maker is None:
+            return None
+        read = {id(other.root.at.node) for other in self.all}
+        nodes = list(self._pipelines.upstream(each.root))
+        other = next(
+            self._program.fact(Readers).others(nodes[-1], read | {id(up.at.node) for up in nodes}), None
+        )
+        if other is not None and other.statement is not None:
+            line = self._script.line_at(self._script.statement_span(other.statement).start)
+            return Arrays((), reason=f"it is also read elsewhere (line {line})")
+        given = [argument(maker.node, 0, "x"), argument(maker.node, 1, "y")]
+        certain = _OF_ARRAYS[maker.name] or isinstance(given[0], ast.Dict)
+        return read_given(self._program, maker, [part for part in given if part is not None], certain)

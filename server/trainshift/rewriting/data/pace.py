@@ -109,9 +109,12 @@ class Pace:
                     divided = self._horovod.divided(test, statement.scope, statement)
                     found[statement] = divided or self._draws_turns(statement)
         counted = {count.what for count in self._counts}
+        # What Estimators train on is no iteration of the script's.
+        given = any(each.how is not How.WHOLE for each in self._data.loops if each.statement not in found)
         for loop in self._program.fact(Loops).own:
             if loop.pattern in _ENDS:
                 ends = not counted.isdisjoint(_ENDS[loop.pattern])
+                ends = ends or (given and loop.pattern is Pattern.ESTIMATOR)
                 found.update(dict.fromkeys((site.statement for site in loop.sites), ends))
         return found
 

@@ -28,6 +28,7 @@ from trainshift.rewriting.datasets.pipelines import Node, Pipelines
 _TELL = "tell it with `.apply(tf.data.experimental.assert_cardinality(n))`"
 _COUNTS = "assert_cardinality"
 _FROM_GENERATOR = "from_generator"
+_ONE = "from_tensors"
 # How options allow the order of elements to be left to chance.
 _CHANCE = ("deterministic", "experimental_deterministic")
 
@@ -71,6 +72,14 @@ class Knowledge:
         if node.operation != "repeat":
             return False
         return count is None or ast.unparse(count) in ("-1", "None")
+
+    def single(self, node: Node) -> str:
+        """Why there is nothing to share out: a dataset is one element, be it repeated."""
+        up = list(self._program.fact(Pipelines).upstream(node))
+        whole = [each for each in up if each.is_source]
+        if any(each.operation != _ONE for each in whole) or any(each.operation in UNCOUNTED for each in up):
+            return ""
+        return f"`{_ONE}` makes one element of all data; make one of each row" if whole else ""
 
     def ends(self, node: Node) -> bool:
         """Whether a dataset comes to an end, as far as is seen."""

@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 from trainshift.core import tables
 from trainshift.core.names import api
 from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import Instance
+from trainshift.core.names.values import Function, Instance
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Binding, Scope, Site, argument, arguments
+from trainshift.core.text.facts import Binding, Scope, Site, Statement, argument, arguments
 from trainshift.core.training.horovod import Horovod
 from trainshift.rewriting.datasets.dry_runs import DryRuns
 from trainshift.rewriting.datasets.operations import METHODS, SOURCES, WRAPPERS
+
+_ITERATORS = ("make_one_shot_iterator", "make_initializable_iterator")
 
 
 @dataclass(eq=False, slots=True)
@@ -25,7 +27,8 @@ class Node:
     empty for a name and for whatever else gives what it has.  `inputs` are the datasets that it is made of,
     one of them for a name.  `unseen` tells that it may have its value from elsewhere.  `bindings` are those
     that a name may have it by, `called` the functions of the script that a call runs.  `is_tried` tells that
-    the same code goes through other data too, without training.
+    the same code goes through other data too, without training; `is_function` that the expression is what
+    gives a dataset when it is called.
     """
 
     at: Occurrence
@@ -39,6 +42,7 @@ class Node:
     is_dataset: bool = True
     is_share: bool = False
     is_tried: bool = False
+    is_function: bool = False
 
     @property
     def is_source(self) -> bool:
@@ -74,6 +78,48 @@ class Pipelines:
         for each in node.inputs:
             each.consumers.append(node)
         return node
+
+    def given_by(self, at: Occurrence) -> Node:
+        """The pipeline of what a function gives, which an expression names, writes out or makes."""
+        node = Node(at, is_dataset=False, is_function=True, bindings=self._names.bindings(at))
+        node.inputs = list(self._given_by(node, at))
+        node.unseen = node.unseen or not node.inputs
+        for each in node.inputs:
+            each.consumers.append(node)
+        return node
+
+    def _given_by(self, node: Node, at: Occurrence) -> Iterator[Node]:
+        if isinstance(at.node, ast.Lambda):
+            yield from self._returned(at.scope.facts.scope_of[at.node], at.statement)
+            return
+        if isinstance(at.node, ast.Call):
+            names = self._names.full_names(at.node.func, at.scope, at.statement)
+            if "functools.partial" in names and at.node.args:
+                yield self.given_by(at.part(at.node.args[0]))
+                return
+            node.called = list(self._names.called_functions(self._script.site_of(at.node)))
+        step = self._names.steps_back(at)
+        for each in step.sources if step is not None else ():
+            yield self.given_by(each)
+        if step is None or not step.sources:
+            values = self._names.values(*at[:3])
+            for value in values:
+                if isinstance(value, Function):
+                    yield from self._returned(value.scope, value.scope.statement)
+            node.unseen = not all(isinstance(value, Function) for value in values)
+        else:
+            node.unseen = step.unseen
+
+    def _returned(self, function: Scope, statement: Statement | None) -> Iterator[Node]:
+        """What a function returns: datasets, or what an iterator of one gives."""
+        iterators = [site for site in self._script.sites_named(*_ITERATORS) if site.scope is function]
+        for site in iterators:
+            called = self._names.full_names(site.node.func, site.scope, site.statement)
+            given = argument(site.node, 0, "dataset") if called else getattr(site.node.func, "value", None)
+            if given is not None:
+                yield self.read(Occurrence(given, site.scope, site.statement))
+        for returned, where in function.returns if not iterators else ():
+            yield self.read(Occurrence(returned, function, where or statement))
 
     def _fill(self, node: Node) -> None:
         at = node.at

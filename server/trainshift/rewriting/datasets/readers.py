@@ -39,7 +39,7 @@ class Readers:
         waiting = list(node.consumers)
         while waiting:
             each = waiting.pop()
-            if each in seen or not each.is_dataset:
+            if each in seen or not (each.is_dataset or each.is_function):
                 continue
             seen.add(each)
             waiting += each.consumers
