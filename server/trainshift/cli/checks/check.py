@@ -266,8 +266,8 @@ def _checked(document: Document, job: Job, result: FileCheck) -> FileCheck:
     if job.action is Action.NONE:
         report = checking.check(document.text, job.settings, path, linked, demanded)
         # What starts a script is nothing to how Paddle reads its functions, and asks many files.
-        is_asked = any(each.code not in GRAPH_CODES for each in report.diagnostics)
-        if is_asked and linked is not None and is_script(job.item):
+        is_asked = any(each.code not in GRAPH_CODES for each in report.diagnostics) and is_script(job.item)
+        if is_asked and linked is not None and linked.naming(path):
             starts = _shared_programs().starts(home(job.item.path))
             result = replace(result, programs=() if path in starts else tuple(map(shown_path, starts)))
         return _with_report(result, path, document, report)
