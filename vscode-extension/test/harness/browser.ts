@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Browser, chromium, type Locator, type Page } from "playwright-core";
+import { type BrowserContext, chromium, type Locator, type Page } from "playwright-core";
 import { ARTIFACTS, CHROMIUM } from "./paths";
 import { TIME_LIMIT, until } from "./until";
 
@@ -16,6 +17,8 @@ const FLAGS = [
   "--disable-component-update",
   "--disable-sync",
 ];
+/** What a window stores that the next one would read. */
+const STORED = "cookies,local_storage,indexeddb,service_workers";
 const SIZE = { width: 1280, height: 800 };
 /** How long a menu or a list may take to show what it will show. */
 const MENU_LIMIT = 4_000;
@@ -28,9 +31,20 @@ export type Severity = "error" | "warning" | "info" | "hint";
 /** What a title may be asked for by: all of it, or a pattern. */
 type Label = string | RegExp;
 
-/** The browser that all windows are opened in. */
-export async function launchBrowser(): Promise<Browser> {
-  return chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+/** The browser that all windows are opened in: what it has compiled of VS Code it keeps for the next one. */
+export async function launchBrowser(): Promise<BrowserContext> {
+  const profile = await mkdtemp(join(tmpdir(), "trainshift-browser-"));
+  const browser = await chromium.launchPersistentContext(profile, {
+    executablePath: CHROMIUM,
+    args: FLAGS,
+    viewport: SIZE,
+    permissions: ["clipboard-read", "clipboard-write"],
+  });
+  browser.once(
+    "close",
+    () => void rm(profile, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 }),
+  );
+  return browser;
 }
 
 /** A window of VS Code, used by key and eye. */
@@ -45,24 +59,27 @@ export class Workbench {
     page.on("console", (message) => this.console.push(`${message.type()}: ${message.text()}`));
   }
 
-  /** A window with a profile of its own; `expose` gives the page functions before it loads. */
+  /** A window that knows of none before it; `expose` gives the page functions before it loads. */
   static async open(
-    browser: Browser,
+    browser: BrowserContext,
     url: string,
     workspace: string,
     expose: Record<string, (...parameters: unknown[]) => void> = {},
   ): Promise<Workbench> {
-    const context = await browser.newContext({ viewport: SIZE });
-    await context.grantPermissions(["clipboard-read", "clipboard-write"]);
-    const page = await context.newPage();
+    const page = await browser.newPage();
     for (const [name, call] of Object.entries(expose)) await page.exposeFunction(name, call);
     const workbench = new Workbench(page, workspace);
     await page.goto(url);
     return workbench;
   }
 
+  /** Close the window, and forget what it has stored. */
   async close(): Promise<void> {
-    await this.page.context().close();
+    const session = await this.page.context().newCDPSession(this.page);
+    const { origin } = new URL(this.page.url());
+    await this.page.goto("about:blank");
+    await session.send("Storage.clearDataForOrigin", { origin, storageTypes: STORED });
+    await this.page.close();
   }
 
   /** Wait until the window can be used, with this file open if one is to be. */

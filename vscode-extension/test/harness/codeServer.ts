@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { rmSync } from "node:fs";
 import { chmod, cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -28,6 +29,23 @@ const QUIET_SETTINGS = {
   "workbench.tips.enabled": false,
 };
 
+/** A port that is free, of those that the system gives nobody who does not ask for it. */
+async function freePort(): Promise<number> {
+  for (;;) {
+    const port = 20_000 + Math.floor(Math.random() * 10_000);
+    const listener = createServer().listen(port, "127.0.0.1");
+    const isFree = await once(listener, "listening").then(
+      () => true,
+      () => false,
+    );
+    listener.close();
+    if (isFree) return port;
+  }
+}
+
+/** Where VS Code has installed a package, and a copy of all that it wrote there. */
+const installed = new Map<string, { copy: string; from: string }>();
+
 const running = new Set<CodeServer>();
 process.once("exit", () => {
   for (const server of running) server.abandon();
@@ -35,11 +53,12 @@ process.once("exit", () => {
 
 /** A VS Code server of its own, with all that it reads and writes in one temporary folder. */
 export class CodeServer {
+  /** The port of all, one after the other: what a browser has compiled it keeps for an address. */
+  private static port: number | undefined;
   readonly workspace: string;
   private readonly environment: NodeJS.ProcessEnv;
   private process: ChildProcess | undefined;
   private output = "";
-  private port = "";
 
   private constructor(
     private readonly folder: string,
@@ -133,45 +152,61 @@ export class CodeServer {
     await writeFile(join(folder, "settings.json"), this.filled(JSON.stringify(settings, null, 2)));
   }
 
+  /** Have VS Code install the package once; the next servers get copies of what it wrote. */
   private async install(vsix: string): Promise<void> {
-    const [status] = (await once(this.spawn("--install-extension", vsix), "exit")) as [number | null];
-    if (status !== 0) throw new Error(`installing ${vsix} ended with status ${String(status)}`);
+    const kept = installed.get(vsix);
+    if (kept === undefined) {
+      const [status] = (await once(this.spawn("--install-extension", vsix), "exit")) as [number | null];
+      if (status !== 0) throw new Error(`installing ${vsix} ended with status ${String(status)}`);
+      const copy = await mkdtemp(join(tmpdir(), "trainshift-installed-"));
+      process.once("exit", () => rmSync(copy, { recursive: true, force: true }));
+      await cp(this.extensions, copy, { recursive: true });
+      installed.set(vsix, { copy, from: this.extensions });
+    } else {
+      await cp(kept.copy, this.extensions, { recursive: true });
+      const list = join(this.extensions, "extensions.json");
+      await writeFile(list, (await readFile(list, "utf8")).replaceAll(kept.from, this.extensions));
+    }
     for (const folder of this.launch.extensions ?? []) await this.copyExtension(folder);
   }
 
   /** An extension that VS Code does not install itself has to be entered in its list. */
   private async copyExtension(source: string): Promise<void> {
-    const extensions = join(this.folder, "extensions");
     const { publisher, name, version } = JSON.parse(await readFile(join(source, "package.json"), "utf8")) as {
       publisher: string;
       name: string;
       version: string;
     };
     const relativeLocation = `${publisher}.${name}-${version}`;
-    const path = join(extensions, relativeLocation);
+    const path = join(this.extensions, relativeLocation);
     await cp(source, path, { recursive: true });
-    const list = join(extensions, "extensions.json");
-    const installed = JSON.parse(await readFile(list, "utf8")) as unknown[];
+    const list = join(this.extensions, "extensions.json");
+    const entries = JSON.parse(await readFile(list, "utf8")) as unknown[];
     const location = { $mid: 1, path, scheme: "file" };
-    installed.push({ identifier: { id: `${publisher}.${name}` }, version, location, relativeLocation });
-    await writeFile(list, JSON.stringify(installed));
+    entries.push({ identifier: { id: `${publisher}.${name}` }, version, location, relativeLocation });
+    await writeFile(list, JSON.stringify(entries));
+  }
+
+  private get extensions(): string {
+    return join(this.folder, "extensions");
+  }
+
+  private get port(): string {
+    return String(CodeServer.port);
   }
 
   private async serve(): Promise<void> {
+    CodeServer.port ??= await freePort();
     const trust = this.launch.trusted === false ? [] : ["--disable-workspace-trust"];
     this.spawn(
       "--host=127.0.0.1",
-      "--port=0",
+      `--port=${this.port}`,
       "--without-connection-token",
       "--accept-server-license-terms",
       "--telemetry-level=off",
       ...trust,
       ...this.flags,
     );
-    await this.until(() => {
-      this.port = /Extension host agent listening on (\d+)/.exec(this.output)?.[1] ?? "";
-      return this.port !== "";
-    });
     await this.until(async () => {
       const answer = await fetch(`http://127.0.0.1:${this.port}/version`).catch(() => undefined);
       return answer?.ok === true;
@@ -191,7 +226,7 @@ export class CodeServer {
     const folders = [
       `--server-data-dir=${join(this.folder, "server")}`,
       `--user-data-dir=${join(this.folder, "data")}`,
-      `--extensions-dir=${join(this.folder, "extensions")}`,
+      `--extensions-dir=${this.extensions}`,
     ];
     const main = join(VSCODE, "out", "server-main.js");
     const child = spawn(process.execPath, [main, ...folders, ...parameters], {

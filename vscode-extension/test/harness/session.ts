@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Browser } from "playwright-core";
+import type { BrowserContext } from "playwright-core";
 import { Workbench } from "./browser";
 import { CodeServer } from "./codeServer";
 import { FILE, MARK, SUITE, TITLE } from "./inside";
@@ -16,7 +16,7 @@ const SILENCE_LIMIT = 300_000;
 
 /** What the suites of one run have in common. */
 export interface Run {
-  browser: Browser;
+  browser: BrowserContext;
   vsix: string;
   /** A part of the titles of the tests that are to run, if not all are. */
   title: string | undefined;
@@ -76,7 +76,7 @@ class Session {
 
   constructor(
     readonly server: CodeServer,
-    private readonly browser: Browser,
+    private readonly browser: BrowserContext,
   ) {}
 
   async open(
