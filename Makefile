@@ -21,8 +21,8 @@ help:  ## Show this list.
 demo: $(VENV)/.tool  ## Install the tool alone and convert a sample script.
 	$(BIN)/trainshift convert $(SAMPLE)
 
-# What `make test` does once the environment is there, two parts at a time, the longest first.  What proves
-# gives way to the others, since theirs are the tests that measure time.
+# What `make test` does once the environment is there, three parts at a time, the longest first.  What computes
+# gives way to what drives editors, which waits more than it computes and has limits of time.
 PARTS := proof tests extension paddle editors lint
 TIMES := $(VENV)/.times
 BEGAN := $(shell date +%s)
@@ -33,7 +33,7 @@ test: $(VENV)/bin/python  ## Set up everything, Horovod and editors included, an
 	@$(SIDE_BY_SIDE) -j 3 $(VENV)/.tensorflow $(VENV)/peers/.done $(VENV)/.editors $(VENV)/.vscode $(PADDLE)/.done
 	@echo "set-up $$(($$(date +%s) - $(BEGAN))) 0" >> $(TIMES)
 	@echo "Each part tells all when it is done: $(PARTS)"
-	@$(SIDE_BY_SIDE) -j 2 -k $(PARTS:%=test-%) PACKAGES="universal $(filter $(HERE),$(PACKAGES))"; status=$$?; \
+	@$(SIDE_BY_SIDE) -j 3 -k $(PARTS:%=test-%) PACKAGES="universal $(filter $(HERE),$(PACKAGES))"; status=$$?; \
 	  for name in $(PARTS); do grep -q "^$$name " $(TIMES) || echo "$$name 0 1" >> $(TIMES); done; \
 	  echo "make-test $$(($$(date +%s) - $(BEGAN))) $$status" >> $(TIMES); \
 	  awk '{printf "%-10s %5d s  %s\n", $$1, $$2, $$3 ? "FAILED" : "passed"}' $(TIMES); exit $$status
@@ -55,7 +55,7 @@ test-lint: $(VENV)/.dev
 	$(call part,$(LINT))
 
 test-tests: $(VENV)/.dev
-	$(call part,$(BIN)/pytest -m "not proof and not editors" -n 2)
+	$(call part,nice -n 5 $(BIN)/pytest -m "not proof and not editors" -n 2)
 
 test-extension: $(VENV)/.vscode vsix
 	$(call part,cd $(EXTENSION) && $(NPM) run -s check && $(NPM) run -s test)
