@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from keras3 import SCRIPTS, converted, is_of_graphs, wrong
 
 TENSORFLOW = "tensorflow-cpu==2.21.0"
-SECONDS = 1_200
+SECONDS = 3_000
 # In how many scripts each mistake is made.
 MOST_MISTAKES = 2
 # What each rank does: every text in turn, those for sessions last, and after each a digest of all weights.

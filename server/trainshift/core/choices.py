@@ -13,7 +13,7 @@ Value: TypeAlias = "bool | int | str"
 
 AVERAGE, ADASUM = "average", "adasum"
 NONE, FP16 = "none", "fp16"
-KERAS_AUTO, KERAS_2, KERAS_3 = "auto", "2", "3"
+KERAS_AUTO, KERAS_2, KERAS_3, KERAS_LEGACY = "auto", "2", "3", "tf_keras"
 
 
 def _choice(default: Any, says: str, **values: str) -> Any:
@@ -58,11 +58,14 @@ class Choices:
             KERAS_AUTO: "The one that the project's requirements or the script ask for, else Keras 2.",
             KERAS_2: "TensorFlow 2.12 to 2.15.",
             KERAS_3: "TensorFlow 2.16 to 2.21.",
+            KERAS_LEGACY: "Keras 2 on TensorFlow 2.16 to 2.21, by the package `tf_keras`.",
         },
     )
     divide_data: bool = _choice(True, "Whether the ranks share the data, so that an epoch stays an epoch.")
     why_keras: str = ""
     """What asks for the Keras that the result is written for, where nobody chose it: no choice itself."""
+    doubt_keras: str = ""
+    """What is wrong with what asks for it, or "": no choice itself."""
 
 
 class Choice(NamedTuple):

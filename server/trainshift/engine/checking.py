@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
-from trainshift.core.choices import KERAS_3
+from trainshift.core.choices import KERAS_2
 from trainshift.core.finding import Effect, Finding, Line, Verdict
 from trainshift.core.names.script import Script
 from trainshift.core.program import Program
@@ -309,7 +309,7 @@ def judge(
         return result
     if settings.is_on(UNSUPPORTED_VERSION.code) and program.fact(Loops).own:
         runtime = demanded()
-        if runtime is not None and runtime.refusal(keras3=runtime.settled(settings.choices).keras == KERAS_3):
+        if runtime is not None and runtime.refusal(newer=runtime.settled(settings.choices).keras != KERAS_2):
             from trainshift.engine.versions.unsupported import unsupported
 
             found = (*result.found, unsupported(program, runtime))

@@ -298,7 +298,7 @@ def obstacle(analysis: Analysis, runtime: Runtime | None = None) -> Conversion |
         runtime.refusal(
             estimator=Pattern.ESTIMATOR in patterns,
             fit=Pattern.OPTIMIZER in patterns,
-            keras3=analysis.read.fact(Target).is_keras3,
+            newer=analysis.read.fact(Target).is_newer,
         )
         if runtime is not None
         else ""

@@ -104,7 +104,7 @@ Horovod 0.28.1 works with TensorFlow 2.12 to 2.15. From 2.16 on, Keras 3 breaks 
 Leave `keras` out of the settings, so that scripts are written for the Keras that the project asks for. Or ask
 for an older version in the file that is named, for example `tensorflow>=2.12,<2.16`.
 
-Where Keras 2 is chosen, or the project asks for `tf-keras`, its scripts are left alone.
+Where the project asks for `tf-keras` too, scripts are written for Keras 2 on these versions.
 
 To convert anyway, use `--ignore-versions`, or the setting `trainshift.ignoreVersions` of your editor. A `fit`
 stays refused: on Keras 3 Horovod's optimizer averages nothing, and does not say so.

@@ -44,14 +44,17 @@ class Declarations:
 
     def _decided(self, directories: list[str]) -> Runtime | None:
         """What the nearest that decides says; one that only speaks of Paddle decides that, and no more."""
-        is_paddle2 = False
+        is_paddle2, problem = False, ""
         for each in directories:
             runtime = self._in(each)
             if runtime is not None:
                 is_paddle2 |= runtime.is_paddle2
+                problem = problem or runtime.problem
                 if not runtime.is_open:
-                    return replace(runtime, is_paddle2=is_paddle2)
-        return Runtime(is_paddle2=True, is_open=True) if is_paddle2 else None
+                    return replace(runtime, is_paddle2=is_paddle2, problem=problem)
+        return (
+            Runtime(is_paddle2=is_paddle2, is_open=True, problem=problem) if is_paddle2 or problem else None
+        )
 
     def _in(self, directory: str) -> Runtime | None:
         if directory not in self._of_directories:

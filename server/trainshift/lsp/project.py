@@ -137,12 +137,13 @@ class Project:
 
             self._declarations = Declarations(_WAY_OUT)
         found = self._declarations.of(path)
-        if found is None or not found.too_new:
+        if found is None or not found.why:
             return found
         # The server's own directory is nobody's business.
         name = found.path.removeprefix(f"{path_of(self._folder_of(path)).rstrip('/')}/")
+        told = f"{name}:{found.line} asks for {found.asks}"
         return replace(
-            found, too_new=f"{name}:{found.line} asks for {found.asks}", is_ignored=ignores_versions
+            found, too_new=told if found.too_new else "", decides=told, is_ignored=ignores_versions
         )
 
     def _folder_of(self, path: str) -> str:

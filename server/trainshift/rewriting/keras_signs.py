@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trainshift.core.choices import KERAS_2, KERAS_3
+from trainshift.core.choices import KERAS_2, KERAS_3, KERAS_LEGACY
 from trainshift.core.lazy import cached_property
 from trainshift.core.program import Program
 from trainshift.core.ranks.work.own_horovod import OwnHorovod
@@ -27,9 +28,11 @@ _OF_3 = (
     "KerasTensor.",
 )
 _OF_2 = ("optimizers.legacy.", "optimizers.experimental.", "experimental.", "layers.experimental.")
-_LIBRARIES = {"tf_keras": KERAS_2, "keras_hub": KERAS_3}
+_LIBRARIES = {"tf_keras": KERAS_LEGACY, "keras_hub": KERAS_3}
 _ALONE = re.compile(r"(?:.*\.)?keras\.(?!src\.)(.*)")
-_BACKEND, _FLAG = "KERAS_BACKEND", "TF_USE_LEGACY_KERAS"
+_TENSORFLOWS = re.compile(r"\b(?:tf|tensorflow)\.keras\b|tensorflow import .*\bkeras\b|tf_keras")
+_BACKEND, FLAG = "KERAS_BACKEND", "TF_USE_LEGACY_KERAS"
+_OFF = ("0", "false", "False", "")
 _SETTING = ("setdefault", "putenv", "set_backend")
 
 
@@ -59,7 +62,28 @@ class KerasSigns:
     @cached_property
     def of_2(self) -> Sign | None:
         """The first sign of Keras 2."""
-        return next((each for each in self._all if each.keras == KERAS_2), None)
+        return next((each for each in self._all if each.keras != KERAS_3), None)
+
+    @cached_property
+    def of_legacy(self) -> Sign | None:
+        """The first sign of Keras 2 by `tf_keras`."""
+        return next((each for each in self._all if each.keras == KERAS_LEGACY), None)
+
+    @cached_property
+    def bare(self) -> Sign | None:
+        """The first import of `keras` by itself, which from TensorFlow 2.16 on is Keras 3."""
+        found = (each for each in self._imports if each[0] == "keras")
+        return next((self._sign(KERAS_3, name, start) for _, name, start in found), None)
+
+    @property
+    def names_tensorflows(self) -> bool:
+        """Whether the script also names the Keras that TensorFlow has."""
+        return _TENSORFLOWS.search(self._script.source.text) is not None
+
+    @property
+    def sets_flag(self) -> bool:
+        """Whether the script has TensorFlow take `tf_keras` itself."""
+        return any(value not in _OFF for value, _ in self._settings(FLAG))
 
     @cached_property
     def of_3(self) -> Sign | None:
@@ -69,34 +93,54 @@ class KerasSigns:
     @cached_property
     def backend(self) -> tuple[str, Span]:
         """The backend of Keras 3 that the script sets, and where; "" where it sets none."""
-        for statement in self._script.statements if self._has(_BACKEND) else ():
+        return next(self._settings(_BACKEND), ("", Span(0, 0)))
+
+    def _settings(self, key: str) -> Iterator[tuple[str, Span]]:
+        """The values that the script gives a variable of the environment, and where."""
+        for statement in self._script.statements if self._has(key) else ():
             node = statement.node
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
-                if any(_key(each) == _BACKEND for each in node.targets):
-                    return str(node.value.value), self._script.statement_span(statement)
+                if any(_key(each) == key for each in node.targets):
+                    yield str(node.value.value), self._script.statement_span(statement)
         for site in self._script.sites_named(*_SETTING):
             of_config = site.name == "set_backend"
-            key = argument(site.node, 0)
-            given = key if of_config else argument(site.node, 1)
-            if of_config or (isinstance(key, ast.Constant) and key.value == _BACKEND):
-                if isinstance(given, ast.Constant):
-                    return str(given.value), self._script.span(site.node, site)
-        return "", Span(0, 0)
+            named = argument(site.node, 0)
+            given = named if of_config else argument(site.node, 1)
+            is_key = isinstance(named, ast.Constant) and named.value == key
+            if (key == _BACKEND if of_config else is_key) and isinstance(given, ast.Constant):
+                yield str(given.value), self._script.span(site.node, site)
 
     @cached_property
     def _all(self) -> list[Sign]:
         found = (*self._imported, *self._called, *self._set, *self._distributed)
         return [each for each in found if each is not None]
 
+    @cached_property
+    def _imports(self) -> list[tuple[str, str, int]]:
+        """Of each import the package, the name as it is written, and where."""
+        found = []
+        for each in self._script.imports:
+            node = each.statement.node if each.statement is not None else None
+            is_own = isinstance(node, ast.ImportFrom) and node.level > 0
+            if (
+                isinstance(node, ast.Import | ast.ImportFrom)
+                and isinstance(each.target, ast.alias)
+                and not is_own
+            ):
+                of = node.module or "" if isinstance(node, ast.ImportFrom) else ""
+                written = f"{of}.{each.target.name}".lstrip(".")
+                assert each.statement is not None
+                start = self._script.statement_span(each.statement).start
+                found.append((written.partition(".")[0], written, start))
+        return found
+
     @property
     def _imported(self) -> list[Sign | None]:
         found: list[Sign | None] = []
-        for each in self._script.imports:
-            which = _LIBRARIES.get(each.full_name.partition(".")[0]) or _which(f"{each.full_name}.")
-            if which and each.statement is not None:
-                found.append(
-                    self._sign(which, each.full_name, self._script.statement_span(each.statement).start)
-                )
+        for package, written, start in self._imports:
+            which = _LIBRARIES.get(package) or _which(f"{written}.")
+            if which:
+                found.append(self._sign(which, written, start))
         return found
 
     @property
@@ -116,8 +160,9 @@ class KerasSigns:
     def _set(self) -> list[Sign | None]:
         """What the script sets in the environment."""
         found: list[Sign | None] = []
-        for word, which in ((_FLAG, KERAS_2), (_BACKEND, KERAS_3)):
-            if self._has(word):
+        for word, which in ((FLAG, KERAS_LEGACY), (_BACKEND, KERAS_3)):
+            is_off = word == FLAG and any(value in _OFF for value, _ in self._settings(FLAG))
+            if self._has(word) and not is_off:
                 found.append(self._sign(which, word, self._script.source.text.index(word)))
         return found
 

@@ -27,6 +27,7 @@ from trainshift.rewriting.import_effects import ImportEffects, imports_package, 
 from trainshift.rewriting.keras.batch_norms import BatchNorms
 from trainshift.rewriting.keras.fits import Fits
 from trainshift.rewriting.keras.helpers import Helpers
+from trainshift.rewriting.keras.legacy import Legacy
 from trainshift.rewriting.pinning import Pinning
 from trainshift.rewriting.ranks.guard_forms import Form, RootCall
 from trainshift.rewriting.ranks.root_only import RootOnly
@@ -54,6 +55,7 @@ class Prerequisites:
         self._horovod = program.fact(Horovod)
         self._layout = program.fact(Layout)
         self._helpers = program.fact(Helpers)
+        self._legacy = program.fact(Legacy)
 
     @cached_property
     def _root_calls(self) -> list[RootCall]:
@@ -136,14 +138,21 @@ class Prerequisites:
         """
         flags = [(each.name, each.first.replace("{tf}", self.tf)) for each in self._flags if each.first]
         starts, pinned = self._starts, self._pinned
-        edits: list[Edit] = []
+        edits = [] if self._starts else self._legacy.edits()
         if imports := self._missing_imports(said, starts, pinned):
             edits += self._insert_imports(imports)
         missing = [f"{name} = {value}" for name, value in flags if name not in self._script.module_bindings]
         missing += self._helpers.lines(self.tf, self.v1, self.hvd, self._layout.unit)
         if not starts:
             pinning = [] if pinned else self._pinning()
-            edits += self._insert_block([f"{self.hvd}.init()", *pinning, *missing])
+            edits += self._insert_block(
+                [
+                    f"{self.hvd}.init()",
+                    *self._legacy.lines(self.tf, self.modules.get(KERAS)),
+                    *pinning,
+                    *missing,
+                ]
+            )
         else:
             if not pinned:
                 edits.append(self._layout.after(self._pinned_below, self._pinning()))
@@ -204,7 +213,7 @@ class Prerequisites:
         """The imports of TensorFlow, or else those of Keras by itself; before all work if there are such."""
         imports = [
             [each for each in self._script.statements if imports_package(each, package)]
-            for package in ("tensorflow", "keras")
+            for package in ("tensorflow", "keras", "tf_keras")
         ]
         leading = [[each for each in found if self._top(each) in self._leading] for found in imports]
         return next((found for found in (*leading, *imports) if found), [])

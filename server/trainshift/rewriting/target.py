@@ -1,12 +1,13 @@
 """Target: which Keras a result is written for, and what of Horovod is spelled otherwise there.
 
 On Keras 3 (TensorFlow 2.16 and later) Horovod's ops work on TensorFlow's tensors and variables.  Its tape
-does not, nor a broadcast of Keras' own variables, whose `value` is what TensorFlow knows.
+does not, nor a broadcast of Keras' own variables, whose `value` is what TensorFlow knows.  With `tf_keras` it
+is Keras 2 there, on which Horovod's wraps work, but not its hook, nor what callbacks ask of Keras' backend.
 """
 
 from __future__ import annotations
 
-from trainshift.core.choices import KERAS_2, KERAS_3, KERAS_AUTO
+from trainshift.core.choices import KERAS_2, KERAS_3, KERAS_AUTO, KERAS_LEGACY
 from trainshift.core.lazy import cached_property
 from trainshift.core.program import Program
 from trainshift.rewriting.keras_signs import KerasSigns
@@ -25,14 +26,29 @@ class Target:
         return self._keras[0] == KERAS_3
 
     @property
+    def is_legacy(self) -> bool:
+        """Whether it is Keras 2 by `tf_keras`, on TensorFlow 2.16 and later."""
+        return self._keras[0] == KERAS_LEGACY
+
+    @property
+    def is_newer(self) -> bool:
+        """Whether it runs on TensorFlow 2.16 and later, with either Keras."""
+        return self._keras[0] != KERAS_2
+
+    @property
     def has_own_hook(self) -> bool:
         """Whether a session's broadcast is a hook of the script's own: Horovod has one up to 2.15 alone."""
-        return self.is_keras3
+        return self.is_newer
+
+    @property
+    def name(self) -> str:
+        """What it is written for, as people call it."""
+        return {KERAS_3: "Keras 3", KERAS_LEGACY: "Keras 2 by tf_keras"}.get(self._keras[0], "Keras 2")
 
     @property
     def why(self) -> str:
-        """What it is written for Keras 3 for, where nobody chose that; "" for Keras 2."""
-        return self._keras[1] if self.is_keras3 else ""
+        """What asks for the Keras that it is written for; "" where somebody chose that, or nothing tells."""
+        return self._keras[1]
 
     @property
     def against(self) -> str:
@@ -44,9 +60,16 @@ class Target:
     @cached_property
     def _keras(self) -> tuple[str, str]:
         """Which Keras, and what asks for it: a person, the project, or the script's own signs."""
-        if self._choices.keras != KERAS_AUTO:
-            return self._choices.keras, self._choices.why_keras
+        asked, why = self._choices.keras, self._choices.why_keras
+        if asked != KERAS_AUTO and not why:
+            return asked, ""
         signs = self._program.whole.fact(KerasSigns)
+        if signs.of_legacy is not None:
+            return KERAS_LEGACY, signs.of_legacy.told
+        if asked == KERAS_LEGACY and signs.bare is not None and not signs.names_tensorflows:
+            return KERAS_3, signs.bare.told
+        if asked != KERAS_AUTO:
+            return asked, why
         if signs.of_2 is None and signs.of_3 is not None:
             return KERAS_3, signs.of_3.told
         return KERAS_2, ""

@@ -47,7 +47,6 @@ def propose(program: Program) -> Proposals:
     """
     for site in program.fact(Loops).beside_strategies:
         yield Remark("HV01", program.script.statement_span(site.statement), _STRATEGY)
-    target_of = program.fact(Target)
     for file in program.files:
         prerequisites = file.fact(Prerequisites)
         if not prerequisites.edits():
@@ -57,12 +56,17 @@ def propose(program: Program) -> Proposals:
         target = program.script.statement_span(anchor) if anchor is not None else Span(start, start)
         started = start == 0
         title = "Import and start Horovod, one GPU per rank" if started else "Import and start Horovod"
-        why = target_of.why if started else ""
-        decisions = (f"written for Keras 3, because {why}",) if why else ()
-        doubts = (
-            (f"written for Keras 3, but {against}",) if started and (against := target_of.against) else ()
-        )
+        decisions, doubts = _told(program) if started else ((), ())
         yield Change("HV01", title, target, (), doubts=doubts, decisions=decisions)
+
+
+def _told(program: Program) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What is told of the Keras that the result is written for, and what is doubted of it."""
+    target = program.fact(Target)
+    written = f"written for {target.name}"
+    why = target.why if target.is_newer else ""
+    doubts = (target.against and f"{written}, but {target.against}", program.choices.doubt_keras)
+    return (f"{written}, because {why}",) if why else (), tuple(filter(None, doubts))
 
 
 RULE = Transform(

@@ -21,6 +21,8 @@ from trainshift.core.text.facts import (
 )
 from trainshift.core.text.lean import for_lean
 
+# Keras 2 as a package of its own: what it has, TensorFlow has too.
+_LEGACY_KERAS = "tf_keras"
 _ADDING_METHODS = frozenset(
     {"append", "extend", "insert", "add", "update", "setdefault", "assign", "assign_add"}
 )
@@ -153,6 +155,8 @@ class _Reader:
                 name = alias.asname or alias.name
                 module = f"{node.module}." if node.module else ""
                 full = f"{'.' * node.level}{module}{alias.name}"
+            if full.partition(".")[0] == _LEGACY_KERAS:
+                full = f"tensorflow.keras{full.removeprefix(_LEGACY_KERAS)}"
             binding = Binding("import", None, statement, statement.scope, target=alias, full_name=full)
             self.bind_name(name, binding)
 

@@ -67,6 +67,7 @@ _FOR_KERAS_2 = ("DistributedOptimizer", "DistributedGradientTape", "BroadcastGlo
 _APART = "hvd.{name} does not work on Keras 3, where the ranks would train apart; take it out first"
 _GONE = "Horovod has no hvd.{name} from TensorFlow 2.16 on; take it out first"
 _ESTIMATOR = "tf.estimator ends with TensorFlow 2.15; use that, or a Keras model"
+_BARE = "line {line} imports keras, which is Keras 3 beside tf_keras; import it from tensorflow or tf_keras"
 _OF_GRAPHS = ("tensorflow.compat.v1.train.", "tensorflow.train.")
 _STATELESS = "stateless_apply"
 _APPLIED = "stateless_apply(...) of an optimizer is not converted; use apply_gradients(zip(grads, weights))"
@@ -122,8 +123,17 @@ def look(program: Program, pause: Callable[[], None] = lambda: None) -> Outlook:
 
 
 def _without_text(program: Program) -> Outlook | None:
-    """A refusal of what the rules cannot write for Keras 3 yet."""
-    if not program.fact(Target).is_keras3:
+    """A refusal of what the rules cannot write for TensorFlow 2.16 and later."""
+    target = program.fact(Target)
+    loops = program.fact(Loops).own if target.is_newer else []
+    estimator = next((loop for loop in loops if loop.pattern is Pattern.ESTIMATOR), None)
+    if estimator is not None:
+        return _refused(program, estimator.sites[0], _ESTIMATOR)
+    for site in program.fact(Horovod).calls(HOOK) if target.is_newer else ():
+        return _refused(program, site, _GONE.format(name=site.name))
+    if target.is_legacy and (bare := program.whole.fact(KerasSigns).bare) is not None:
+        return Outlook(False, True, _BARE.format(line=bare.line), code=_OF_LOOPS)
+    if not target.is_keras3:
         return None
     backend, setting = program.fact(KerasSigns).backend
     if backend not in ("", TENSORFLOW):
@@ -134,12 +144,6 @@ def _without_text(program: Program) -> Outlook | None:
     for site in program.fact(Horovod).calls(*_FOR_KERAS_2):
         if not _is_of_graph(program, site):
             return _refused(program, site, _APART.format(name=site.name))
-    for site in program.fact(Horovod).calls(HOOK):
-        return _refused(program, site, _GONE.format(name=site.name))
-    loops = program.fact(Loops).own
-    other = next((loop for loop in loops if loop.pattern is Pattern.ESTIMATOR), None)
-    if other is not None:
-        return _refused(program, other.sites[0], _ESTIMATOR)
     strategies = program.fact(Strategies).makers
     if strategies or program.choices.sync_batch_norm:
         reason = _NO_TEXT.format(name="this program")

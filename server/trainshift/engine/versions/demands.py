@@ -48,7 +48,7 @@ _MACHINES = ("x86_64", "aarch64")
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """One declaration of a package: every version that it allows is in one of `allowed`.
+    """One declaration of a package: every version that it allows is in one of `allowed`; none if unreadable.
 
     `asks` is the constraint as it is written; `locked` tells that a lock file holds it.
     """
@@ -156,13 +156,19 @@ def _demand(path: str, entry: _Entry, locked: bool) -> Demand | None:
         return None
     from packaging.specifiers import SpecifierSet
 
+    allowed: tuple[SpecifierSet, ...] = ()
     try:
-        allowed = tuple(SpecifierSet(each) for each in entry.syntax(entry.asks))
         applies = _may_hold(entry.marker)
+        allowed = tuple(SpecifierSet(each) for each in entry.syntax(entry.asks))
     except ValueError as error:
         log.debug("%s:%d is not read: %s", path, entry.line, error)
-        return None
+        applies = entry.syntax is _pep440 and not locked and _is_constraint(entry.asks)
     return Demand(path, entry.line, package, entry.asks, allowed, locked) if applies else None
+
+
+def _is_constraint(asks: str) -> bool:
+    """Whether what follows a package's name is meant for its versions, and stands for nothing else."""
+    return asks[:1] in tuple("<>=~!") and not set("${").intersection(asks)
 
 
 def _normalized(name: str) -> str:

@@ -8,16 +8,18 @@ says nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from trainshift.core.choices import KERAS_2, KERAS_3, KERAS_AUTO, Choices
+from trainshift.core.choices import KERAS_2, KERAS_3, KERAS_AUTO, KERAS_LEGACY, Choices
 from trainshift.engine.versions.demands import KERAS, PADDLE, PRODUCTS, TENSORFLOW, Demand
 
 # The first release of each product that is too new.
 _TOO_NEW = {TENSORFLOW: (2, 16), KERAS: (3, 0)}
+# From here on nobody has tried.
+_UNTRIED = (2, 22)
 # Paddle 3 brought some of the codes of static graphs; no version is too new.
 _LIMITS = {**_TOO_NEW, PADDLE: (3, 0)}
 # Packages of which an index has the newest versions only.
@@ -39,7 +41,8 @@ class Runtime:
     versions fit.  `way_out` says how to convert all the same.  The declaration is at a `line`, from 1, of the
     file at `path`, and `asks` for a version.  `is_ignored` tells that somebody wants it ignored, `is_legacy`
     that `tf-keras` is asked for too: Keras 2 on these versions.  `is_paddle2` tells that every version of
-    Paddle that is allowed is below 3, `is_open` that nothing is said of TensorFlow and Keras.
+    Paddle that is allowed is below 3, `is_open` that nothing is said of TensorFlow and Keras.  `decides` is
+    the declaration that decides where none is too new, `problem` says what is wrong with the declarations.
     """
 
     too_new: str = ""
@@ -51,27 +54,36 @@ class Runtime:
     is_legacy: bool = field(default=False, compare=False)
     is_paddle2: bool = False
     is_open: bool = False
+    decides: str = field(default="", compare=False)
+    problem: str = field(default="", compare=False)
+
+    @property
+    def why(self) -> str:
+        """The declaration that decides; "" where none does."""
+        return self.too_new or self.decides
 
     @property
     def keras(self) -> str:
         """The Keras that scripts are to be written for; "" where that is open."""
         if self.is_ignored or self.is_open:
             return ""
-        return KERAS_3 if self.too_new and not self.is_legacy else KERAS_2
+        if self.is_legacy:
+            return KERAS_LEGACY
+        return KERAS_3 if self.too_new else KERAS_2
 
     def settled(self, choices: Choices) -> Choices:
         """The choices for a script that runs on these versions: which Keras, where nobody chose it."""
-        if choices.keras != KERAS_AUTO or not self.keras:
+        if choices.keras != KERAS_AUTO or self.is_ignored:
             return choices
-        return replace(choices, keras=self.keras, why_keras=self.too_new)
+        return replace(choices, keras=self.keras or KERAS_AUTO, why_keras=self.why, doubt_keras=self.problem)
 
-    def refusal(self, *, estimator: bool = False, fit: bool = False, keras3: bool = False) -> str:
+    def refusal(self, *, estimator: bool = False, fit: bool = False, newer: bool = False) -> str:
         """Why a script is not converted for these versions; empty if they fit.
 
-        `estimator` and `fit` tell how it trains, `keras3` that it is written for Keras 3.  Where versions are
-        ignored, `fit` is still refused: Horovod's optimizer runs on Keras 3, and averages nothing.
+        `estimator` and `fit` tell how it trains, `newer` that it is written for these versions.  Where they
+        are ignored, `fit` is still refused: Horovod's optimizer runs on Keras 3, and averages nothing.
         """
-        if not self.too_new or keras3:
+        if not self.too_new or newer:
             return ""
         if self.is_ignored:
             return f"{self.too_new}; {_UNAVERAGED}" if fit and not self.is_legacy else ""
@@ -93,29 +105,72 @@ def judge(demands: Iterable[Demand]) -> Runtime | None:
     What a lock file holds decides over what the other files allow.  Demands that exclude each other
     are of environments to choose from, and one that fits is enough.
     """
-    decided = False
     listed = tuple(demands)
     is_paddle2 = _is_paddle2(listed)
-    for product in _TOO_NEW:
-        own = [demand for demand in listed if PRODUCTS[demand.package] == product]
-        reaches = {demand: _reach(demand) for demand in [each for each in own if each.locked] or own}
-        if _Reach.FITTING in reaches.values():
-            decided = True
-            continue
+    decided = {product: _deciding(listed, product) for product in _TOO_NEW}
+    newer = next((each for each, reach in decided.values() if each and reach is _Reach.TOO_NEW), None)
+    legacy = next((each for each in listed if each.package == _LEGACY), None)
+    found = newer or next((each for each, reach in decided.values() if each), None)
+    problem = _problem(listed, decided)
+    # Keras 2 by a package of its own needs no version of TensorFlow that is known.
+    if legacy is not None and (found is None or found is decided[TENSORFLOW][0] is newer):
+        found = newer or legacy
+    elif found is None:
+        return (
+            Runtime(is_paddle2=is_paddle2, is_open=True, problem=problem) if problem or is_paddle2 else None
+        )
+    else:
+        legacy = None
+    told = f"{found.path}:{found.line} asks for {_shown(found)}"
+    return Runtime(
+        told if found is newer else "",
+        path=found.path,
+        line=found.line,
+        asks=_shown(found),
+        is_legacy=legacy is not None,
+        is_paddle2=is_paddle2,
+        decides=told,
+        problem=problem,
+    )
+
+
+def _deciding(listed: tuple[Demand, ...], product: str) -> tuple[Demand | None, _Reach]:
+    """The demand that decides which versions of a product are meant, and which these are; None if open."""
+    own = [demand for demand in listed if PRODUCTS[demand.package] == product]
+    reaches = {demand: _reach(demand) for demand in [each for each in own if each.locked] or own}
+    for sought in (_Reach.FITTING, _Reach.TOO_NEW):
         for demand, reach in reaches.items():
-            if reach is _Reach.TOO_NEW:
-                asks = _shown(demand)
-                too_new = f"{demand.path}:{demand.line} asks for {asks}"
-                legacy = any(each.package == _LEGACY for each in listed) and product == TENSORFLOW
-                return Runtime(
-                    too_new,
-                    path=demand.path,
-                    line=demand.line,
-                    asks=asks,
-                    is_legacy=legacy,
-                    is_paddle2=is_paddle2,
-                )
-    return Runtime(is_paddle2=is_paddle2, is_open=not decided) if decided or is_paddle2 else None
+            if reach is sought:
+                return demand, reach
+    return None, _Reach.BOTH
+
+
+def _problem(listed: tuple[Demand, ...], decided: Mapping[str, tuple[Demand | None, _Reach]]) -> str:
+    """What is wrong with the demands for TensorFlow and Keras; "" if nothing is."""
+    for each in listed:
+        told = f"{each.path}:{each.line} asks for {_shown(each)}"
+        if PRODUCTS[each.package] in _TOO_NEW and not each.allowed:
+            return f"{told}, which cannot be read"
+        if PRODUCTS[each.package] in _TOO_NEW and not _allows(
+            each, (*_all(each), *_versions((0, 0), (5, 0)))
+        ):
+            return f"{told}, which no version is"
+    (tensorflow, one), (keras, other) = decided[TENSORFLOW], decided[KERAS]
+    if tensorflow is None:
+        return ""
+    told = f"{tensorflow.path}:{tensorflow.line} asks for {_shown(tensorflow)}"
+    is_legacy = any(each.package == _LEGACY for each in listed)
+    if keras is not None and one is not other and not (is_legacy and one is _Reach.TOO_NEW):
+        there = f"{keras.path}:{keras.line}"
+        return f"{told}, and {there} for {_shown(keras)}, which do not go together"
+    if one is _Reach.TOO_NEW and not _allows(tensorflow, _versions(_TOO_NEW[TENSORFLOW], _UNTRIED)):
+        return f"{told}, and no TensorFlow from {'.'.join(map(str, _UNTRIED))} on was tried"
+    return ""
+
+
+def _all(demand: Demand) -> Iterator[str]:
+    """The versions that a constraint names."""
+    yield from (version for version, _ in _written(demand))
 
 
 def _is_paddle2(listed: tuple[Demand, ...]) -> bool:

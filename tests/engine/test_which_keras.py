@@ -1,0 +1,121 @@
+"""Which Keras a project asks for, why, and what is wrong with what it asks for (SPEC-TF 4)."""
+
+from __future__ import annotations
+
+import pytest
+
+from trainshift.engine.conversion import Status, convert
+from trainshift.engine.versions.demands import read_demands
+from trainshift.engine.versions.runtime import Runtime, judge
+
+SCRIPT = """import tensorflow as tf
+model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+model.compile(tf.keras.optimizers.Adam(1e-3), "mse")
+model.fit(x, y, callbacks=[tf.keras.callbacks.EarlyStopping(monitor="loss")])
+"""
+
+
+def _asked(requirements: str) -> Runtime:
+    runtime = judge(read_demands("requirements.txt", requirements).demands)
+    assert runtime is not None
+    return runtime
+
+
+@pytest.mark.parametrize(
+    ("requirements", "told"),
+    [
+        ("tensorflow==two", "tensorflow two, which cannot be read"),
+        ("tensorflow===two", "tensorflow two, which no version is"),
+        ("tensorflow==2.17; python_version >", "tensorflow 2.17, which cannot be read"),
+        ("tensorflow=2.17", "tensorflow =2.17, which cannot be read"),
+        ("tensorflow==", "tensorflow ==, which cannot be read"),
+        ("tensorflow>=2.17,<2.0", "tensorflow >=2.17,<2.0, which no version is"),
+        (
+            "tensorflow==2.15\nkeras>=3",
+            "tensorflow 2.15, and requirements.txt:2 for keras >=3, which do not go together",
+        ),
+        (
+            "keras<3\ntensorflow>=2.16",
+            "tensorflow >=2.16, and requirements.txt:1 for keras <3, which do not go together",
+        ),
+        ("tensorflow>=2.22", "tensorflow >=2.22, and no TensorFlow from 2.22 on was tried"),
+        ("tensorflow>=2.16\ntf-keras\nkeras<3", ""),
+        ("tensorflow>=2.16,<2.23", ""),
+    ],
+)
+def test_what_is_wrong_with_demands_is_told(requirements: str, told: str) -> None:
+    runtime = _asked(requirements)
+    assert runtime.problem.partition(" asks for ")[2] == told
+    doubts = [each.text for each in convert(SCRIPT, runtime=runtime).doubts if each.rule == "HV01"]
+    assert doubts == [runtime.problem] * bool(told)
+
+
+@pytest.mark.parametrize(
+    ("requirements", "keras", "why"),
+    [
+        ("tf-keras", "tf_keras", "requirements.txt:1 asks for tf-keras"),
+        ("tensorflow\ntf_keras", "tf_keras", "requirements.txt:2 asks for tf-keras"),
+        ("tensorflow>=2.16\ntf-keras", "tf_keras", "requirements.txt:1 asks for tensorflow >=2.16"),
+        ("tensorflow==2.15\ntf-keras", "2", "requirements.txt:1 asks for tensorflow 2.15"),
+        ("tensorflow<2.16", "2", "requirements.txt:1 asks for tensorflow <2.16"),
+        ("tensorflow~=2.18.0", "3", "requirements.txt:1 asks for tensorflow ~=2.18.0"),
+    ],
+)
+def test_which_keras_and_why(requirements: str, keras: str, why: str) -> None:
+    runtime = _asked(requirements)
+    assert (runtime.keras, runtime.why) == (keras, why)
+
+
+FLAG = 'os.environ["TF_USE_LEGACY_KERAS"] = "1"'
+
+
+@pytest.mark.parametrize(
+    ("script", "requirements"),
+    [
+        (SCRIPT, "tensorflow>=2.16\ntf-keras"),
+        (
+            SCRIPT.replace("import tensorflow as tf", "import tensorflow as tf\nimport tf_keras"),
+            "tensorflow>=2.16",
+        ),
+        (f"import os\n{FLAG}\n{SCRIPT}", "tensorflow>=2.16"),
+        (f"# run with TF_USE_LEGACY_KERAS=1\n{SCRIPT}", ""),
+    ],
+)
+def test_a_script_for_tf_keras(script: str, requirements: str) -> None:
+    result = convert(script, runtime=_asked(requirements) if requirements else None)
+    assert result.status is Status.CONVERTED
+    lines = result.text.splitlines()
+    assert lines.count(FLAG) == 1
+    assert lines.index(FLAG) < lines.index("import tensorflow as tf")
+    assert lines[lines.index("hvd.init()") + 1] == "hvd.callbacks.K = tf.keras.backend"
+    assert "hvd.DistributedOptimizer(" in result.text
+    assert convert(result.text).status is Status.ALREADY_DISTRIBUTED
+
+
+def test_what_imports_tf_keras_alone_is_read() -> None:
+    text = SCRIPT.replace("import tensorflow as tf", "import tf_keras as keras").replace("tf.keras", "keras")
+    result = convert(text)
+    assert result.status is Status.CONVERTED
+    assert "hvd.DistributedOptimizer(keras.optimizers.Adam(1e-3 * hvd.size()))" in result.text
+
+
+def test_keras_by_itself_is_keras_3() -> None:
+    legacy = _asked("tensorflow>=2.16\ntf-keras")
+    alone = SCRIPT.replace("import tensorflow as tf", "import keras").replace("tf.keras", "keras")
+    result = convert(alone, runtime=legacy)
+    assert "written for Keras 3, because line 1 uses keras" in [each.text for each in result.decisions]
+    both = convert(f"import keras\n{SCRIPT}", runtime=legacy)
+    assert (both.status, both.reason) == (
+        Status.REFUSED,
+        "line 1 imports keras, which is Keras 3 beside tf_keras; import it from tensorflow or tf_keras",
+    )
+
+
+def test_an_estimator_is_refused_there() -> None:
+    text = """import tensorflow as tf
+estimator = tf.estimator.Estimator(model_fn)
+estimator.train(input_fn)
+"""
+    for requirements in ("tensorflow>=2.16", "tensorflow>=2.16\ntf-keras"):
+        result = convert(text, runtime=_asked(requirements))
+        assert result.reason == "tf.estimator ends with TensorFlow 2.15; use that, or a Keras model"
