@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from trainshift.core.finding import Finding, Verdict
 from trainshift.core.names import api
 from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import Function, Instance, Literal
+from trainshift.core.names.values import Instance, Literal
 from trainshift.core.program import Program
 from trainshift.core.ranks.strangers import Strangers
 from trainshift.core.ranks.together import Together
@@ -138,7 +138,11 @@ def _schedulers(program: Program) -> Iterator[Finding]:
         if given is None or not program.fact(Together).is_of_all(site):
             continue
         at = Occurrence(given, site.scope, site.statement)
-        functions = [each.scope for each in program.names.values(*at[:3]) if isinstance(each, Function)]
+        functions = [
+            function
+            for each in program.names.values(*at[:3])
+            if (function := program.names.function_of(each)) is not None
+        ]
         if not functions or program.fact(Trails).function_mentions_size(at):
             continue
         if program.fact(Rates).is_scaled(at) or any(_reads_rate(each) for each in functions):

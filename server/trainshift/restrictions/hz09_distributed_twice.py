@@ -26,6 +26,7 @@ from trainshift.core.finding import Verdict
 from trainshift.core.names.occurrence import Occurrence, of_call
 from trainshift.core.program import Program
 from trainshift.core.ranks.averaging import Averaging
+from trainshift.core.ranks.course import Course
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.work.rates import TAPE_WRAPS, WRAPS
 from trainshift.core.text.edit import Change, Edit
@@ -105,7 +106,11 @@ def _is_before(program: Program, inner: Site, outer: Site, given: ast.expr) -> b
     if made is not None and used is not None and made.name == "__init__" and made is not used:
         return made.owner() is used.owner() and not inner.statement.is_nested
     block, index = program.script.siblings(outer.statement)
-    return inner.statement in block[:index]
+    if inner.statement in block[:index]:
+        return True
+    order = program.fact(Course).index
+    runs_first = inner in order and outer in order and order[inner] < order[outer]
+    return runs_first and made is not used and not inner.statement.is_nested
 
 
 def _reduced(program: Program) -> Findings:

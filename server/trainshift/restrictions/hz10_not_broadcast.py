@@ -28,6 +28,7 @@ from trainshift.core.program import Program
 from trainshift.core.ranks.beginning import Beginning
 from trainshift.core.ranks.broadcasts import Broadcasts
 from trainshift.core.ranks.restores import Restores
+from trainshift.core.ranks.strangers import Strangers
 from trainshift.core.ranks.together import Together
 from trainshift.core.text.facts import Site, argument
 from trainshift.core.training.horovod import Horovod
@@ -40,7 +41,7 @@ _WHY = "The ranks start with different weights and keep the difference."
 def check(program: Program) -> Findings:
     """One finding for each loop whose ranks start apart."""
     averaged = {loop.sites[0]: loop for loop in program.fact(Together).averaged}
-    undone = program.fact(Broadcasts).spoiled or program.fact(Restores).apart
+    undone = program.fact(Broadcasts).spoiled or program.fact(Restores).apart or _is_refused(program)
     for flaw in program.fact(Beginning).flaws():
         loop = next((each for each in averaged.values() if flaw.site in each.sites), None)
         if loop is None or flaw.site is None or undone:
@@ -56,6 +57,13 @@ def check(program: Program) -> Findings:
         if verdict is Verdict.HARMLESS:
             message = "Nothing broadcasts the weights, but all ranks draw or load the same."
         yield hazard(program, "HZ10", verdict, flaw.site, message, related)
+
+
+def _is_refused(program: Program) -> bool:
+    """Whether a broadcast is made in a way that Horovod does not take, which HZ23 tells."""
+    refused = program.fact(Strangers).calls
+    sites = program.fact(Horovod).calls("broadcast_variables", "broadcast_global_variables")
+    return any(site.node in refused or site.node.func in refused for site in sites)
 
 
 def _unused(program: Program) -> Iterator[Related]:

@@ -16,9 +16,9 @@ it.
 
 ## What is reported
 
-`EarlyStopping`, `ReduceLROnPlateau` and `TerminateOnNaN` without `MetricAverageCallback` before them, or on
-some ranks only; and a loop with collectives that a rank leaves on a loss that nothing made equal. Unknown are
-metrics of validation data that all ranks share.
+`EarlyStopping`, `ReduceLROnPlateau`, `TerminateOnNaN`, and callbacks of the script's own that stop by a
+metric, without `MetricAverageCallback` before them, or on some ranks only; and a loop with collectives that a
+rank leaves on a loss that nothing made equal. Unknown are metrics of validation data that all ranks share.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from dataclasses import replace
 
 from trainshift.core.finding import Finding, Verdict
 from trainshift.core.names import api
-from trainshift.core.names.occurrence import Occurrence, of_call
-from trainshift.core.names.values import Instance, Literal
+from trainshift.core.names.occurrence import Occurrence, Step, of_call
+from trainshift.core.names.values import Instance, Literal, UserInstance
 from trainshift.core.program import Program
 from trainshift.core.ranks.averaging import Averaging
-from trainshift.core.ranks.branches import Branches
+from trainshift.core.ranks.branches import Branch, Branches
 from trainshift.core.ranks.collectives import Collectives
 from trainshift.core.ranks.dependence import COLLECTIVE, tests_around
 from trainshift.core.ranks.list_members import callbacks
@@ -80,6 +80,8 @@ def _of_callbacks(program: Program, loop: Loop) -> Iterator[Finding]:
             branch = branches.of_call(element.site)
         if _AVERAGING in kinds and branch is None:
             averaged = True
+        for own in (each for each in found if isinstance(each, UserInstance)):
+            yield from _of_own(program, site, own, averaged, branch)
         for value in values:
             kind = value.cls.rpartition(".")[2]
             if kind not in _STEERING or not value.cls.startswith("tensorflow."):
@@ -93,6 +95,48 @@ def _of_callbacks(program: Program, loop: Loop) -> Iterator[Finding]:
                 yield hazard(program, "HZ13", Verdict.VIOLATED, element, message, fix=fix, asks=True)
             elif not averaged or kind == "TerminateOnNaN":
                 yield from _by_own_metrics(program, site, element, value, kind, averaged)
+
+
+def _of_own(
+    program: Program, fit: Site, callback: UserInstance, averaged: bool, branch: Branch | None
+) -> Iterator[Finding]:
+    """Where a callback of the script's own ends a `fit`: ``self.model.stop_training = True``."""
+    classes = program.names.ancestry(callback.scope)
+    for attribute in program.script.attribute_bindings("stop_training"):
+        statement, method = attribute.binding.statement, attribute.binding.scope.function()
+        if statement is None or method is None or method.owner() not in classes:
+            continue
+        message = "This ends training on some ranks only, and the others wait. Decide alike on every rank."
+        if branch is not None or program.fact(Branches).of_statement(statement) is not None:
+            yield hazard(program, "HZ13", Verdict.VIOLATED, statement, message)
+            continue
+        metrics = [each for test in tests_around(statement, None) for each in _logged(program, test)]
+        if averaged or not metrics:
+            continue
+        shared = all(each.startswith("val_") for each in metrics) and _shares_validation(program, fit)
+        verdict = Verdict.UNKNOWN if shared else Verdict.VIOLATED
+        message = f"A rank stops by its own metrics, and the others wait for it. Add {_AVERAGING} before."
+        yield hazard(program, "HZ13", verdict, statement, message)
+
+
+def _logged(program: Program, test: Occurrence, depth: int = 0) -> Iterator[str]:
+    """The metrics that a test of a callback's method asks for; none of those that a collective gives."""
+    trail = program.fact(Trails).behind(test)
+    if _makes_equal(program, test):
+        return
+    for each in trail:
+        name = each.node
+        if not isinstance(name, ast.Name) or not name.id.startswith("logs") or each.statement is None:
+            continue
+        if any(binding.kind == "parameter" for binding in program.names.bindings(each)):
+            path = expression_path(each.statement.node, name)
+            keys = [node for node in path[-4:] if isinstance(node, ast.Subscript | ast.Call)]
+            texts = [part.value for node in keys for part in ast.walk(node) if isinstance(part, ast.Constant)]
+            yield next((text for text in texts if isinstance(text, str)), "")
+    for each in trail if depth < _DEEPEST else ():
+        for source in (program.names.steps_back(each) or Step()).sources:
+            for other in tests_around(source.statement, test.statement):
+                yield from _logged(program, other, depth + 1)
 
 
 def _by_own_metrics(
@@ -187,6 +231,17 @@ def _is_own(program: Program, test: Occurrence, loop: Loop, depth: int = 0) -> b
         return True
     if depth > _DEEPEST:
         return False
+    # What a function of the script is asked of a value, it may well decide by that: ``if stop(loss):``.
+    asked = (
+        test.part(given)
+        for each in ast.walk(test.node)
+        if isinstance(each, ast.Call)
+        and program.names.called_functions(program.script.site_of(each))
+        and not _makes_equal(program, test.part(each))
+        for given in each.args
+    )
+    if any(_asks_loss(program, each, loop) for each in asked):
+        return True
     names = (each for each in ast.walk(test.node) if isinstance(each, ast.Name))
     steps = (program.names.steps_back(test.part(each)) for each in names)
     setting = [source.statement for step in steps if step is not None for source in step.sources]
@@ -199,8 +254,7 @@ def _asks_loss(program: Program, test: Occurrence, loop: Loop) -> bool:
     trails = program.fact(Trails)
     trail = trails.behind(test)
     calls = set(trails.calls(trail))
-    equal = {site for site in calls if site in set(program.fact(Horovod).calls(*COLLECTIVE))}
-    if equal:
+    if _makes_equal(program, test):
         return False
     steps = set(loop.sites)
     functions = {site.scope.function() for site in steps} - {None}
@@ -212,6 +266,13 @@ def _asks_loss(program: Program, test: Occurrence, loop: Loop) -> bool:
     if any(each in nodes for each in _metrics(program, targets)):
         return True
     return not targets.isdisjoint(nodes) or (loop.pattern in _SESSIONS and _fetches_loss(program, test))
+
+
+def _makes_equal(program: Program, at: Occurrence) -> bool:
+    """Whether a collective leads to a value, and makes it the same on all ranks."""
+    trails = program.fact(Trails)
+    equal = set(program.fact(Horovod).calls(*COLLECTIVE))
+    return any(site in equal for site in trails.calls(trails.behind(at)))
 
 
 def _metrics(program: Program, losses: set[ast.AST]) -> Iterator[ast.AST]:

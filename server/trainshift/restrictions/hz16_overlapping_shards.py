@@ -38,6 +38,7 @@ from trainshift.restrictions.restriction import Findings
 def check(program: Program) -> Findings:
     """One finding for each part that overlaps with those of other ranks."""
     shares, runs = program.fact(Shares), program.fact(Together).runs
+    told = set[tuple[ast.AST, str]]()
     for part in shares.parts:
         if not runs(part.at.scope):
             continue
@@ -51,6 +52,12 @@ def check(program: Program) -> Findings:
             }[part.wrong]
             yield hazard(program, "HZ16", Verdict.VIOLATED, part.at, message, fix=fix)
         elif (shuffle := shares.shuffled_apart(part)) is not None:
+            if isinstance(part.at.node, ast.Subscript):
+                # The arrays of one shuffle are cut alike.
+                cut = shuffle.node, ast.unparse(part.at.node.slice)
+                if cut in told:
+                    continue
+                told.add(cut)
             message = (
                 "Each rank shuffles in an order of its own before, so parts overlap. Take the part first."
             )

@@ -49,18 +49,25 @@ def occurrences_behind(
     scope: Scope,
     statement: Statement | None,
     stops: Mapping[ast.Call, T],
+    whole: bool = True,
 ) -> list[Occurrence]:
-    """Every expression whose value may reach `node`, where it is read, up to `stops`."""
-    flow = _Slice(script, stops)
+    """Every expression whose value may reach `node`, where it is read, up to `stops`.
+
+    Unless objects are taken as a `whole`, what else one holds does not reach an attribute that is shown.
+    """
+    flow = _Slice(script, stops, whole=whole)
     flow.follow(Occurrence(node, scope, statement))
     return flow.visited
 
 
 class _Slice(Generic[T]):
-    def __init__(self, script: Script, wanted: Mapping[ast.Call, T], through_objects: bool = True) -> None:
+    def __init__(
+        self, script: Script, wanted: Mapping[ast.Call, T], through_objects: bool = True, whole: bool = True
+    ) -> None:
         self._script = script
         self._wanted = wanted
         self._through_objects = through_objects
+        self._whole = whole
         self._seen: set[tuple[int, int]] = set()
         # What the visit of one occurrence leads to, in order.
         self._next: list[Occurrence] = []
@@ -87,7 +94,7 @@ class _Slice(Generic[T]):
     def _after(self, at: Occurrence) -> tuple[Occurrence, ...]:
         """What leads to an occurrence, one step back; a script's slices are many, so that it is kept."""
         memo = self._script.names.memo
-        key = ("flow", id(at.node), id(at.scope), self._through_objects)
+        key = ("flow", id(at.node), id(at.scope), self._through_objects, self._whole)
         known = memo.flows.get(key)
         if known is None:
             self._next = []
@@ -102,10 +109,12 @@ class _Slice(Generic[T]):
         if isinstance(node, (ast.Name, ast.Attribute)):
             if names.member_of_library(node):
                 return  # What is put into a library, `tf.assign(v, x)`, does not come out of all that it has.
-            self._step(names.steps_back(at))
+            step = names.steps_back(at)
+            self._step(step)
             for item in names.additions(at):
                 self._step(names.source_of(item.binding))
-            if isinstance(node, ast.Attribute):
+            is_seen = step is not None and step.sources and not step.unseen
+            if isinstance(node, ast.Attribute) and (self._whole or not is_seen):
                 self._next.append(at.part(node.value))
         elif isinstance(node, ast.Call):
             self._call(node, at)
@@ -123,6 +132,9 @@ class _Slice(Generic[T]):
             for value, where in function.returns:
                 self._next.append(Occurrence(value, function, where))
                 self._conditions(where)
+            for given, where in function.yields:
+                if given.value is not None:
+                    self._next.append(Occurrence(given.value, function, where))
         callee = names.callee(site)
         makes = any(isinstance(value, Library) and api.is_class(value.name) for value in callee)
         if makes and not self._through_objects:

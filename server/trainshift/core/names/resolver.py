@@ -21,6 +21,7 @@ from trainshift.core.names.steps_back import StepsBack
 from trainshift.core.names.values import (
     ANYTHING,
     NOTHING,
+    RECORD,
     UNKNOWN,
     WRAPPED_TAPE,
     Class,
@@ -313,6 +314,8 @@ class Resolver(StepsBack):
         if isinstance(value, Function | UserInstance):
             function = self.function_of(value)
             return self._returned(function) if function is not None else ANYTHING
+        if isinstance(value, Instance) and value.cls == "collections.namedtuple":
+            return frozenset({Instance(RECORD, node)})
         if isinstance(value, Member):
             for cls in self._classes(value.owner):
                 returned = api.returns(f"{cls}.{value.name}")

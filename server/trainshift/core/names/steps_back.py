@@ -15,8 +15,17 @@ from trainshift.core.names.containers import Containers
 from trainshift.core.names.linked import LinkedScript
 from trainshift.core.names.memo import Memo
 from trainshift.core.names.occurrence import UNSEEN, Occurrence, Step, joined, unseen_in
-from trainshift.core.names.values import Class, Display, Module, UserInstance, Values
-from trainshift.core.text.facts import Binding, Scope, Site, alternatives, argument, dotted
+from trainshift.core.names.values import (
+    RECORD,
+    RECORDS,
+    Class,
+    Display,
+    Instance,
+    Module,
+    UserInstance,
+    Values,
+)
+from trainshift.core.text.facts import Binding, Scope, Site, Slot, alternatives, argument, dotted
 
 # A tuple, since this is asked very often: a union would be made anew each time.
 _NAMED = (ast.Name, ast.Attribute)
@@ -206,6 +215,35 @@ class StepsBack(Containers):
         named = own is not None and isinstance(node, ast.Name) and node.id == own.arg
         return function if named and len(function.bindings.get(own.arg, ())) == 1 else None
 
+    def elements(self, at: Occurrence, path: tuple[Slot, ...] = ()) -> Step:
+        """What iterating an expression yields; for ``*args`` of a function, what its callers hand to it."""
+        function = self._of_varargs(at)
+        if function is None:
+            return super().elements(at, path)
+        assert isinstance(function.node, ast.FunctionDef | ast.AsyncFunctionDef)
+        before = len(function.node.args.posonlyargs) + len(function.node.args.args)
+        return self._along(
+            self._from_callers(function, lambda caller: self._left(caller, function, before)).step, path
+        )
+
+    def _of_varargs(self, at: Occurrence) -> Scope | None:
+        """The function whose ``*args`` a name is."""
+        bindings = self.bindings(at) if isinstance(at.node, ast.Name) else []
+        if len(bindings) != 1 or not isinstance(bindings[0].target, ast.arg):
+            return None
+        function = bindings[0].scope
+        is_function = isinstance(function.node, ast.FunctionDef | ast.AsyncFunctionDef)
+        return function if is_function and function.node.args.vararg is bindings[0].target else None  # type: ignore[union-attr]
+
+    def _left(self, site: Site, function: Scope, before: int) -> Handed:
+        """What a call hands on by position behind the named parameters of a function."""
+        rest = site.node.args[max(0, before - self.bound_arguments(site, function)) :]
+        at = Occurrence(site.node, site.scope, site.statement)
+        if any(isinstance(each, ast.Starred) for each in site.node.args):
+            return Handed(unseen_in(at))
+        sources = tuple(Occurrence(each, site.scope, site.statement, site) for each in rest)
+        return Handed(Step(sources), not sources)
+
     def _from_callers(self, function: Scope, given: Callable[[Site], Handed]) -> Handed:
         """What any of a function's callers hands on."""
         if function in self._collected:  # It hands on to itself.
@@ -273,6 +311,26 @@ class StepsBack(Containers):
         for value in self._base(node, at) if isinstance(node, ast.Attribute) else ():
             if isinstance(value, UserInstance) and isinstance(node, ast.Attribute):
                 yield from self.field_values(value, node.attr)
+            elif isinstance(value, Instance) and value.cls in RECORDS and isinstance(node, ast.Attribute):
+                yield from self._given_to_record(value, node.attr)
+
+    def _given_to_record(self, record: Instance, name: str) -> Iterator[Step]:
+        """What a library's object is given for an attribute, where it is made and later, in any file."""
+        site = self._script.site_of(record.node)
+        given = self._keyword(site, name).step
+        if given.sources:
+            yield given
+        for maker in self.site_values(site.node.func, site) if record.cls == RECORD else ():
+            names = argument(maker.node, 1, "field_names") if isinstance(maker, Instance) else None
+            fields = _texts(names) if names is not None else []
+            position = fields.index(name) if name in fields else len(site.node.args)
+            for each in site.node.args[position : position + 1]:
+                yield Step((Occurrence(each, site.scope, site.statement, site),))
+        for script in self._script.linked:
+            for attribute in script.attribute_bindings(name):
+                binding = attribute.binding
+                if record in self.values(attribute.base, binding.scope, binding.statement):
+                    yield self.source_of(binding)
 
     def field_values(self, owner: UserInstance, name: str) -> Iterator[Step]:
         """What constructors are given for a field of an object whose class has them made of its fields."""
@@ -350,6 +408,13 @@ def _choice(node: ast.expr, parts: list[ast.expr], at: Occurrence) -> Step:
         for index, part in enumerate(parts)
     )
     return Step(tuple(sources))
+
+
+def _texts(node: ast.expr) -> list[str]:
+    """The words of a string, or of a list of strings: the fields of a `namedtuple`."""
+    parts = node.elts if isinstance(node, ast.List | ast.Tuple) else [node]
+    texts = [each.value for each in parts if isinstance(each, ast.Constant)]
+    return [word for text in texts if isinstance(text, str) for word in text.replace(",", " ").split()]
 
 
 def _returns(function: Scope) -> Step:

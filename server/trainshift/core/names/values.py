@@ -92,6 +92,15 @@ Values: TypeAlias = frozenset[Value]
 UNKNOWN = Unknown()
 NOTHING: Values = frozenset()
 ANYTHING: Values = frozenset({UNKNOWN})
+RECORD = "collections.namedtuple()"
+"""What calling a class of `namedtuple` gives."""
+RECORDS = frozenset(
+    {
+        RECORD, "types.SimpleNamespace", "argparse.Namespace", "easydict.EasyDict", "addict.Dict",
+        "ml_collections.ConfigDict", "ml_collections.config_dict.ConfigDict", "munch.Munch", "box.Box",
+    }
+)  # fmt: skip
+"""The classes of libraries whose objects are made of their attributes, or are given them later."""
 WRAPPED_TAPE = "horovod.tensorflow.DistributedGradientTape"
 
 

@@ -141,7 +141,7 @@ class Averaging:
     def _is_same_model(self, site: Site, loop: Loop) -> bool:
         assert isinstance(site.node.func, ast.Attribute)
         origins = self._program.fact(Origins)
-        made = origins.creations(at(site.node.func.value, site))
+        made = origins.inside_and_out(at(site.node.func.value, site))
         return any(made & origins.creations(each) for each in loop.models)
 
     def takes(self, pairs: Occurrence) -> bool:

@@ -11,7 +11,7 @@ from trainshift.core.names.values import Instance, UserInstance, Value
 from trainshift.core.program import Program
 from trainshift.core.ranks.flaws import Flaw, at, reaching
 from trainshift.core.ranks.work.own_horovod import OwnHorovod
-from trainshift.core.text.facts import Scope, Site, argument, arguments, last_name
+from trainshift.core.text.facts import Scope, Site, alternatives, argument, arguments, last_name
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import GRAPH_PATTERNS, Pattern
 from trainshift.core.training.loops import Loops
@@ -176,7 +176,9 @@ class Beginning:
             return own | self._words_of(of.part(node.args[0]), depth + 1)
         if isinstance(node, ast.Attribute) and node.attr in VARIABLE_LISTS:
             return own | self._words_of(of.part(node.value), depth + 1)
-        if isinstance(node, ast.Name):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
+            return own | self._words_of(of.part(node.func), depth + 1)
+        if isinstance(node, ast.Name) or alternatives(node):
             step = self._names.steps_back(of)
             sources = step.sources if step is not None else ()
             return own.union(*(self._words_of(each, depth + 1) for each in sources))

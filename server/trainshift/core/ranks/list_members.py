@@ -90,12 +90,25 @@ class _Reader:
             for copied in node.args[:1]:
                 self.read(at.part(copied))
             return
+        if isinstance(node, ast.Call) and self._read_yields(node):
+            return
         step = names.steps_back(at)
         for source in step.sources if step is not None else ():
             self.read(source)
         if step is None or step.unseen:
             self.found.complete = self.found.complete and step is None
             self._read_values(names.values(node, at.scope, at.statement))
+
+    def _read_yields(self, call: ast.Call) -> bool:
+        """Read what a generator of the script yields; whether a call is of one."""
+        functions = self._names.called_functions(self._script.site_of(call))
+        yielded = [(each, *found) for each in functions for found in each.yields]
+        for function, node, where in yielded:
+            if isinstance(node, ast.YieldFrom):
+                self.read(Occurrence(node.value, function, where))
+            elif node.value is not None:
+                self.found.elements.append(Occurrence(node.value, function, where))
+        return bool(yielded)
 
     def _read_comprehension(self, node: ast.ListComp | ast.GeneratorExp, at: Occurrence) -> None:
         """Elements that are picked from another list, or made one by one."""

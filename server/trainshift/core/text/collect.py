@@ -295,7 +295,7 @@ class _Reader:
     def yield_(self, node: ast.Yield | ast.YieldFrom, parent: ast.AST, scope: Scope) -> None:
         function = scope.function()
         if function is not None:
-            function.is_generator = True
+            function.yields.append((node, self.statement))
         self.children(node, scope)
 
     def children(self, node: ast.AST, scope: Scope) -> None:

@@ -48,7 +48,12 @@ class Scope:
     declared_global: frozenset[str] = frozenset()
     declared_nonlocal: frozenset[str] = frozenset()
     returns: list[tuple[ast.expr, Statement | None]] = field(default_factory=list)
-    is_generator: bool = False
+    yields: list[tuple[ast.Yield | ast.YieldFrom, Statement | None]] = field(default_factory=list)
+
+    @property
+    def is_generator(self) -> bool:
+        """Whether it is a function that yields."""
+        return bool(self.yields)
 
     @property
     def name(self) -> str:
@@ -232,6 +237,7 @@ class Facts:
         for scope in (self.module, *self.scopes, *self.scope_of.values()):
             scope.bindings.clear()
             scope.returns.clear()
+            scope.yields.clear()
         for statement in self.statements:
             statement.block.clear()
             statement.branches.clear()

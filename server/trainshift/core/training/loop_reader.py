@@ -298,7 +298,7 @@ class _Reader:
         for site in self._script.sites_named("compile"):
             if isinstance(site.node.func, ast.Attribute):
                 place = Occurrence(site.node.func.value, site.scope, site.statement)
-                found.append((site, dotted(place.node), self._root.fact(Origins).creations(place)))
+                found.append((site, dotted(place.node), self._root.fact(Origins).inside_and_out(place)))
         return found
 
     # Libraries that hide the fit

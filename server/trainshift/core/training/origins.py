@@ -36,6 +36,23 @@ class Origins:
         """The calls that make what an expression stands for; empty if they cannot be seen."""
         return frozenset(node for node in self.of(at) if node is not None)
 
+    def inside_and_out(self, at: Occurrence) -> frozenset[ast.AST]:
+        """The calls that make it, and those by which functions that return it give it to others."""
+        found = self.creations(at)
+        seen: set[Scope] = set()
+        waiting = [at.scope.function()]
+        while waiting:
+            function = waiting.pop()
+            if function is None or function in seen:
+                continue
+            seen.add(function)
+            returned = (Occurrence(value, function, where) for value, where in function.returns)
+            if any(not found.isdisjoint(self.creations(each)) for each in returned):
+                sites = self._names.callers(function)[0]
+                found |= {site.node for site in sites}
+                waiting += [site.scope.function() for site in sites]
+        return found
+
     def of(self, at: Occurrence) -> frozenset[ast.AST | None]:
         """The calls that make what an expression stands for; None among them for what cannot be seen."""
         key = (id(at.node), id(at.scope))

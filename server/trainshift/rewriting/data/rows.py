@@ -89,7 +89,7 @@ def counts(fit: Fit) -> bool:
 def _calls(program: Program, at: Occurrence) -> list[Site]:
     """All calls that have to do with what is handed out."""
     trails = program.fact(Trails)
-    return trails.calls(trails.behind(at, True))
+    return trails.calls(trails.behind(at, True, whole=True))
 
 
 def _order(program: Program, fit: Fit, at: Occurrence) -> Order | None:

@@ -25,10 +25,11 @@ from trainshift.core.training.steps import Steps
 _GIVEN = (("x", 0), ("generator", 0), ("y", 1))
 _SERVICES = ("send_to_data_service", "distribute", "data_service", "tf_data_service")
 _BATCHING = {"batch": (0, "batch_size"), "padded_batch": (0, "batch_size"), "next_batch": (0, "batch_size")}
-_READING = (
-    "flow", "flow_from_directory", "flow_from_dataframe", "image_dataset_from_directory",
-    "text_dataset_from_directory", "make_csv_dataset",
-)  # fmt: skip
+# Readers, and where they take the size of their batches.
+_READING = {
+    "flow": 2, "flow_from_directory": 5, "flow_from_dataframe": None, "image_dataset_from_directory": 5,
+    "text_dataset_from_directory": 4, "make_csv_dataset": 1, "make_batched_features_dataset": 1,
+}  # fmt: skip
 _SOURCES = (
     "tensorflow.keras.datasets.",
     "tensorflow.data.",
@@ -126,7 +127,7 @@ class Feeds:
             position, name = _BATCHING[call.name]
             self._add(feed.batches, call, position, name)
         elif call.name in _READING:
-            self._add(feed.batches, call, None, "batch_size")
+            self._add(feed.batches, call, _READING[call.name], "batch_size")
 
     def _sliced(self, feed: Feed) -> Iterator[Occurrence]:
         """The batches that are cut out of arrays: ``x[i:i + n]``, ``x[i * n:(i + 1) * n]``."""

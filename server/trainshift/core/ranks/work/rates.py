@@ -13,7 +13,7 @@ from trainshift.core.program import Program
 from trainshift.core.ranks.averaging import Averaging
 from trainshift.core.ranks.dependence import Dependence
 from trainshift.core.ranks.work.trails import Trails
-from trainshift.core.text.facts import Site, alternatives, argument, arguments
+from trainshift.core.text.facts import Site, alternatives, argument, arguments, last_name
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import Steps
 
@@ -153,6 +153,10 @@ class Rates:
             return True
         if isinstance(node, ast.Call):
             values = self._names.values(node, at.scope, at.statement)
+            if values and all(
+                isinstance(each, UserInstance) and self._names.is_a(each, *api.SCHEDULE) for each in values
+            ):
+                return all(self.is_known(at.part(each), depth + 1) for each in arguments(node))
             made = all(
                 isinstance(each, Instance) and api.is_subclass(each.cls, *api.SCHEDULE) for each in values
             )
@@ -192,7 +196,7 @@ class Rates:
             yield from self.factors(at.part(node.right), depth + 1)
             return
         yield at
-        if isinstance(node, ast.Name | ast.Attribute) or alternatives(node):
+        if isinstance(node, ast.Name | ast.Attribute | ast.Call) or alternatives(node):
             step = self._names.steps_back(at)
             for each in step.sources if step is not None else ():
                 yield from self.factors(each, depth + 1)
@@ -221,30 +225,21 @@ class Rates:
         return any(self._is_sum(site) for site in wraps)
 
     def _is_sum(self, site: Site) -> bool:
-        operation = argument(site.node, None, "op")
-        if operation is None:
-            return False
-        trail = self._program.fact(Trails).behind(Occurrence(operation, site.scope, site.statement))
         return any(
             isinstance(each.node, ast.Name | ast.Attribute)
             and any(
                 name.startswith("horovod.") and name.endswith(".Sum")
                 for name in self._names.full_names(*each[:3])
             )
-            for each in trail
+            for operation in self._names.given(site, None, "op")
+            for each in self._program.fact(Trails).behind(operation)
         )
 
     def uses_adasum(self, wraps: list[Site]) -> bool:
         """Whether one of some wraps has Adasum join gradients, which scales by itself."""
-        for site in wraps:
-            operation = argument(site.node, None, "op")
-            if operation is not None and "Adasum" in ast.unparse(operation):
-                return True
-            trail = (
-                self._program.fact(Trails).behind(Occurrence(operation, site.scope, site.statement))
-                if operation is not None
-                else ()
-            )
-            if any(getattr(each.node, "attr", getattr(each.node, "id", "")) == "Adasum" for each in trail):
-                return True
-        return False
+        return any(
+            last_name(each.node) == "Adasum"
+            for site in wraps
+            for operation in self._names.given(site, None, "op")
+            for each in self._program.fact(Trails).behind(operation)
+        )

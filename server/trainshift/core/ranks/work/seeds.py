@@ -44,13 +44,20 @@ _SHUFFLES = frozenset(
     {"permutation", "shuffle", "permuted", "train_test_split", "next_batch", "random_shuffle"}
 )
 _GENERATORS = frozenset(
-    {"numpy.random.default_rng", "numpy.random.RandomState", "random.Random", "numpy.random.Generator"}
+    {
+        "numpy.random.default_rng",
+        "numpy.random.RandomState",
+        "random.Random",
+        "numpy.random.Generator",
+        "tensorflow.random.Generator.from_seed",
+        "tensorflow.random.Generator.from_non_deterministic_state",
+    }
 )
 # Readers of Keras that shuffle unless they are told not to, and what draws their order.
 _READERS = {
     "flow": _NUMPY, "flow_from_directory": _NUMPY, "flow_from_dataframe": _NUMPY, "list_files": _TF,
     "image_dataset_from_directory": _TF, "text_dataset_from_directory": _TF, "audio_dataset_from_directory":
-    _TF,
+    _TF, "make_csv_dataset": _TF, "make_batched_features_dataset": _TF,
 }  # fmt: skip
 # What gives one seed for one seed.
 _KEEPING = frozenset({"int", "abs", "str"})
@@ -160,6 +167,16 @@ class Seeds:
             return _NUMPY
         return ""
 
+    @cached_property
+    def generators(self) -> dict[ast.Call, Site]:
+        """The calls that make generators of random numbers."""
+        names = {name.rpartition(".")[2] for name in _GENERATORS}
+        return {
+            site.node: site
+            for site in self._script.sites_named(*sorted(names))
+            if self._names.calls(site, *_GENERATORS)
+        }
+
     def _generator(self, site: Site) -> Site | None:
         """The call that made the generator which a method is called of."""
         if not isinstance(site.node.func, ast.Attribute):
@@ -172,7 +189,7 @@ class Seeds:
 
     def given(self, site: Site) -> Occurrence | None:
         """The seed that a call is given itself."""
-        given = argument(site.node, None, "seed", "random_state")
+        given = argument(site.node, None, "seed", "random_state", "shuffle_seed")
         if given is None and site.name == "shuffle" and isinstance(site.node.func, ast.Attribute):
             values = self._names.site_values(site.node.func.value, site)
             if not any(isinstance(each, Library) for each in values) and self._generator(site) is None:

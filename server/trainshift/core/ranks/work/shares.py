@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from trainshift.core.lazy import cached_property
+from trainshift.core.names.flow import occurrences_behind
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.nodes import Nodes
 from trainshift.core.program import Program
-from trainshift.core.ranks.dependence import Dependence
+from trainshift.core.ranks.dependence import RANK, Dependence
 from trainshift.core.ranks.work.feeds import Feed, Feeds
 from trainshift.core.ranks.work.seeds import Order, Seeds
 from trainshift.core.ranks.work.trails import Trails
@@ -21,6 +22,10 @@ from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Loop
 
 _FILES = ("file", "path", "shard", "tfrecord", "csv")
+# What reads the rows of files.
+_READING = frozenset(
+    {"TFRecordDataset", "TextLineDataset", "CsvDataset", "FixedLengthRecordDataset", "interleave", "flat_map"}
+)
 
 
 class Part(NamedTuple):
@@ -102,8 +107,17 @@ class Shares:
             assert isinstance(node, ast.Subscript)
             if not isinstance(node.ctx, ast.Load) or self._is_dealt(at.part(node.value)):
                 continue
-            if self._dependence.on_rank(at.part(node.slice)):
+            if self._dependence.on_rank(at.part(node.slice)) and not self._is_drawn(at.part(node.slice)):
                 yield Part(at, at.part(node.value), None, "local" if self._is_local(node, at) else "")
+
+    def _is_drawn(self, index: Occurrence) -> bool:
+        """Whether the number of the rank is in an index only by the seed that it is drawn with."""
+        if isinstance(index.node, ast.Slice):
+            return False
+        made = self._seeds.generators
+        trail = {each.node for each in occurrences_behind(self._script, *index[:3], made)} if made else set()
+        ranks = self._program.fact(Horovod).calls(*RANK)
+        return not trail.isdisjoint(made) and not any(site.node in trail for site in ranks)
 
     def _is_dealt(self, at: Occurrence) -> bool:
         """Whether something is dealt out, one for each rank: ``for each in zip(*[iter(x)] * hvd.size())``."""
@@ -191,7 +205,9 @@ class Shares:
         for each in trail:
             node = each.node
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv | ast.Mod):
-                if self._dependence.on_size(each.part(node.right)):
+                # What is divided by the length of a rank's own part says nothing of that.
+                right = each.part(node.right)
+                if self._dependence.on_size(right) and not self._dependence.on_rank(right):
                     return True
             if (
                 isinstance(node, ast.Call)
@@ -214,8 +230,8 @@ class Shares:
         """Whether each rank gets files of its own."""
         text = ast.unparse(part.of.node).lower()
         whole = isinstance(part.at.node, ast.Subscript) and not isinstance(part.at.node.slice, ast.Slice)
-        listed = any(
-            site.name in ("list_files", "glob", "listdir")
-            for site in self._trails.calls(self._trails.behind(part.of))
+        calls = self._trails.calls(self._trails.behind(part.of))
+        listed = any(site.name in ("list_files", "glob", "listdir") for site in calls) and not any(
+            site.name in _READING for site in calls
         )
         return listed or (whole and any(word in text for word in _FILES))

@@ -29,17 +29,20 @@ class Trails:
         self._script = program.script
         self._names = program.names
         self._horovod = program.fact(Horovod)
-        self._known: dict[tuple[int, int, bool], list[Occurrence]] = {}
+        self._known: dict[tuple[int, int, bool, bool], list[Occurrence]] = {}
         self._inner: dict[Scope, list[Site]] = {}
 
-    def behind(self, at: Occurrence, of_data: bool = False) -> list[Occurrence]:
-        """What leads to an expression, itself first; without what makes weights where it is `of_data`."""
-        key = id(at.node), id(at.scope), of_data
+    def behind(self, at: Occurrence, of_data: bool = False, whole: bool = False) -> list[Occurrence]:
+        """What leads to an expression, itself first; without what makes weights where it is `of_data`.
+
+        With objects taken as a `whole`, all that one holds leads to each of its attributes.
+        """
+        key = id(at.node), id(at.scope), of_data, whole
         if key not in self._known:
-            self._known[key] = self._follow(at, self._of_weights if of_data else {})
+            self._known[key] = self._follow(at, self._of_weights if of_data else {}, whole)
         return self._known[key]
 
-    def _follow(self, start: Occurrence, stops: dict[ast.Call, Site]) -> list[Occurrence]:
+    def _follow(self, start: Occurrence, stops: dict[ast.Call, Site], whole: bool) -> list[Occurrence]:
         found: dict[tuple[int, int], Occurrence] = {}
         entered: set[Scope] = set()
         waiting = [start]
@@ -47,7 +50,7 @@ class Trails:
             each = waiting.pop()
             if (id(each.node), id(each.scope)) in found:
                 continue
-            for at in occurrences_behind(self._script, *each[:3], stops):
+            for at in occurrences_behind(self._script, *each[:3], stops, whole):
                 key = id(at.node), id(at.scope)
                 if key in found:
                     continue
