@@ -97,6 +97,7 @@ class _Reach(Enum):
     FITTING = "none that is too new"
     TOO_NEW = "only versions that are too new"
     BOTH = "some of each"
+    NONE = "none at all"
 
 
 def judge(demands: Iterable[Demand]) -> Runtime | None:
@@ -107,11 +108,12 @@ def judge(demands: Iterable[Demand]) -> Runtime | None:
     """
     listed = tuple(demands)
     is_paddle2 = _is_paddle2(listed)
-    decided = {product: _deciding(listed, product) for product in _TOO_NEW}
+    reaches = {each: _reach(each) for each in listed if PRODUCTS[each.package] in _TOO_NEW}
+    decided = {product: _deciding(reaches, product) for product in _TOO_NEW}
     newer = next((each for each, reach in decided.values() if each and reach is _Reach.TOO_NEW), None)
     legacy = next((each for each in listed if each.package == _LEGACY), None)
     found = newer or next((each for each, reach in decided.values() if each), None)
-    problem = _problem(listed, decided)
+    problem = _problem(reaches, decided)
     # Keras 2 by a package of its own needs no version of TensorFlow that is known.
     if legacy is not None and (found is None or found is decided[TENSORFLOW][0] is newer):
         found = newer or legacy
@@ -134,43 +136,34 @@ def judge(demands: Iterable[Demand]) -> Runtime | None:
     )
 
 
-def _deciding(listed: tuple[Demand, ...], product: str) -> tuple[Demand | None, _Reach]:
+def _deciding(reaches: Mapping[Demand, _Reach], product: str) -> tuple[Demand | None, _Reach]:
     """The demand that decides which versions of a product are meant, and which these are; None if open."""
-    own = [demand for demand in listed if PRODUCTS[demand.package] == product]
-    reaches = {demand: _reach(demand) for demand in [each for each in own if each.locked] or own}
+    own = [demand for demand in reaches if PRODUCTS[demand.package] == product]
+    deciding = [each for each in own if each.locked] or own
     for sought in (_Reach.FITTING, _Reach.TOO_NEW):
-        for demand, reach in reaches.items():
-            if reach is sought:
-                return demand, reach
+        for demand in deciding:
+            if reaches[demand] is sought:
+                return demand, sought
     return None, _Reach.BOTH
 
 
-def _problem(listed: tuple[Demand, ...], decided: Mapping[str, tuple[Demand | None, _Reach]]) -> str:
+def _problem(reaches: Mapping[Demand, _Reach], decided: Mapping[str, tuple[Demand | None, _Reach]]) -> str:
     """What is wrong with the demands for TensorFlow and Keras; "" if nothing is."""
-    for each in listed:
-        told = f"{each.path}:{each.line} asks for {_shown(each)}"
-        if PRODUCTS[each.package] in _TOO_NEW and not each.allowed:
-            return f"{told}, which cannot be read"
-        if PRODUCTS[each.package] in _TOO_NEW and not _allows(
-            each, (*_all(each), *_versions((0, 0), (5, 0)))
-        ):
-            return f"{told}, which no version is"
+    for each, reach in reaches.items():
+        if reach is _Reach.NONE:
+            what = "no version is" if each.allowed else "cannot be read"
+            return f"{each.path}:{each.line} asks for {_shown(each)}, which {what}"
     (tensorflow, one), (keras, other) = decided[TENSORFLOW], decided[KERAS]
     if tensorflow is None:
         return ""
     told = f"{tensorflow.path}:{tensorflow.line} asks for {_shown(tensorflow)}"
-    is_legacy = any(each.package == _LEGACY for each in listed)
+    is_legacy = any(each.package == _LEGACY for each in reaches)
     if keras is not None and one is not other and not (is_legacy and one is _Reach.TOO_NEW):
         there = f"{keras.path}:{keras.line}"
         return f"{told}, and {there} for {_shown(keras)}, which do not go together"
     if one is _Reach.TOO_NEW and not _allows(tensorflow, _versions(_TOO_NEW[TENSORFLOW], _UNTRIED)):
         return f"{told}, and no TensorFlow from {'.'.join(map(str, _UNTRIED))} on was tried"
     return ""
-
-
-def _all(demand: Demand) -> Iterator[str]:
-    """The versions that a constraint names."""
-    yield from (version for version, _ in _written(demand))
 
 
 def _is_paddle2(listed: tuple[Demand, ...]) -> bool:
@@ -191,7 +184,9 @@ def _reach(demand: Demand) -> _Reach:
     )
     if newer and (not older or demand.package in _ROLLING):
         return _Reach.TOO_NEW
-    return _Reach.FITTING if older and not newer else _Reach.BOTH
+    if not newer:
+        return _Reach.FITTING if older else _Reach.NONE
+    return _Reach.BOTH
 
 
 def _allows(demand: Demand, versions: Iterable[str]) -> bool:
