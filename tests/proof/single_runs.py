@@ -12,9 +12,9 @@ from pathlib import Path
 from proof.originals import HERE, OBSERVING, PROVING, digest, sources
 
 WRITTEN = Path(__file__).with_suffix(".json")
-# What decides how a script that is not forked is judged.
+# What decides how a script that is not forked is judged.  None of these runs notes data, as `data` does.
 SOURCES = (
-    *OBSERVING,
+    *(path for path in OBSERVING if path.stem != "data"),
     PROVING / "judging" / "judge.py",
     HERE / "harness.py",
     HERE / "code.py",

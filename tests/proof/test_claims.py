@@ -11,7 +11,10 @@ import pytest
 
 from trainshift.proving.judging.claims import claims
 from trainshift.proving.judging.seen import Claim, Seen
-from trainshift.proving.observed.record import OptimizerRecord, Record, Run
+from trainshift.proving.judging.shares import judge_shares
+from trainshift.proving.observed.data import Leaves
+from trainshift.proving.observed.record import Column, OptimizerRecord, Record, Run
+from trainshift.proving.observed.stopping import Stopped, Stopping
 
 STEPS = 6
 RANKS = 2
@@ -147,3 +150,69 @@ def test_a_rank_without_an_optimizer() -> None:
     found = judged([run(record(0)), run(record(1, optimizers=[]))])
     assert found["ends"].verdict == "fails"
     assert "holds" not in {found[name].verdict for name in ("weights", "averaged", "broadcast", "rate")}
+
+
+def batches(*ranges: range) -> list[list[Column]]:
+    """The data of one process, whose batches hold the elements of some ranges."""
+    return [[("f4(2,)", [str(number) for number in each])] for each in ranges]
+
+
+def shares(original: list[list[Column]], *ranks: list[list[Column]], steps: Sequence[int] = (STEPS,)) -> str:
+    """What the claim on data says of what processes saw that were stopped."""
+    runs = [
+        run(
+            replace(
+                record(0, data=data, stopped=True),
+                optimizers=[OptimizerRecord("SGD", rates=[0.1] * count) for count in steps],
+            )
+        )
+        for data in (original, *ranks)
+    ]
+    found = judge_shares(runs[0], runs[1:], None)
+    return f"{'fails' if found.fails else 'not seen' if found.unseen else 'holds'}: {found}"
+
+
+def cut(first: int, last: int) -> list[range]:
+    """Batches of four elements."""
+    return [range(at, at + 4) for at in range(first, last, 4)]
+
+
+def test_data_that_only_one_rank_makes_anew_are_not_compared() -> None:
+    whole = batches(*cut(0, 40), *cut(0, 40))
+    assert shares(whole, batches(*cut(0, 40)[::2] * 2), batches(*cut(0, 40)[1::2] * 2)).startswith("holds")
+    strange = shares(whole, batches(*cut(0, 40)), batches(*cut(100, 140)))
+    assert strange.startswith("not seen")
+    assert "Rank 1 trains on data that the original has not" in strange
+
+
+def test_trainings_one_after_the_other_are_cut_at_other_places() -> None:
+    # The second epoch of the original is cut, as the first of a second optimizer on the ranks is not.
+    whole = batches(*cut(0, 40), *cut(0, 40), *cut(0, 12))
+    ranks = [batches(*cut(0, 40)[rank::2] * 2, *cut(0, 40)[rank::2]) for rank in range(2)]
+    assert shares(whole, *ranks).startswith("fails")
+    assert shares(whole, *ranks, steps=(10, 5)).startswith("holds")
+
+
+class Unhooked(Stopping):
+    """Counts steps, and hooks nothing."""
+
+    hook_functions = hook_fits = hook_monitored_sessions = hook_iterators = lambda _: None
+
+
+def test_a_training_is_not_left_before_the_first_step_s_broadcast() -> None:
+    stopping = Unhooked(None, 2, lambda: None)
+    for optimizer in (1, 1, 1, 1, 2):
+        stopping.step(optimizer)
+    assert stopping.is_due
+    stopping.boundary()
+    stopping.step(2)
+    with pytest.raises(Stopped):
+        stopping.boundary()
+
+
+def test_a_function_that_is_traced_under_an_eager_tape_holds_no_data() -> None:
+    leaves = Leaves()
+    # As TensorFlow calls those that it tells of operations.
+    leaves("Placeholder", (), (), (object(),), op_name="x", graph=object())
+    assert leaves.found == []
+    assert leaves.known == {}

@@ -11,6 +11,7 @@ from trainshift.proving.observed.record import Record, Run
 # Parts of a rank's elements that others saw, too: fewer than so many come together by chance; so many
 # are not by chance.
 SOME, MOST = 0.02, 0.75
+STRANGE = "Rank {} trains on data that the original has not, so epochs cannot be compared."
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,8 @@ def judge_shares(original: Run, ranks: Sequence[Run], divided: bool | None) -> S
     walks = [walk for kind in looks(before) if (walk := walk_of(kind, before, records))]
     if not walks:
         return Shares(unseen="The batches do not show which data they hold.")
+    if strange := next(filter(None, map(strangers_in, walks)), ""):
+        return Shares(unseen=strange)
     if divided is False and any(record.stopped for record in records):
         return Shares(("An epoch of each rank has as many batches as the original's: it is not divided.",))
     common = max(overlap(walk) for walk in walks)
@@ -42,7 +45,9 @@ def judge_shares(original: Run, ranks: Sequence[Run], divided: bool | None) -> S
             "from all data by itself. shard() would give each its own."
         )
     cut = any(record.stopped for record in [before, *records])
-    if cut and any(len(walk.epochs) == 1 for walk in walks):
+    # Where optimizers are not stepped in turn, each run was cut at another place of the training.
+    uneven = any(len({each.steps for each in record.optimizers}) > 1 for record in [before, *records])
+    if cut and (uneven or any(len(walk.epochs) == 1 for walk in walks)):
         return partly(walks, common, divided)
     faults = [each for walk in walks for each in faults_of(walk)] if cut else judge_data(original, ranks)
     vacuous = [fault for fault in faults if fault.startswith(("proof-is-vacuous", "data-not-seen"))]
@@ -119,11 +124,20 @@ def same_batches(records: Sequence[Record]) -> str:
 
 def strangers(before: Record, records: Sequence[Record]) -> str:
     """That the ranks' data are not the original's; empty if they are, or if nobody can tell."""
-    kinds = looks(before)
-    for kind in kinds:
+    for kind in looks(before):
         theirs = {row for each in before.data if look(each) == kind for _, rows in each for row in rows}
         for rank, record in enumerate(records[1:], 1):
             rows = [row for each in record.data if look(each) == kind for _, rows in each for row in rows]
             if rows and not before.stopped and 2 * sum(row in theirs for row in rows) < len(rows):
-                return f"Rank {rank} trains on data that the original has not, so epochs cannot be compared."
+                return STRANGE.format(rank)
+    return ""
+
+
+def strangers_in(walk: Walk) -> str:
+    """The same of data that came again, so that all of the original's are known."""
+    known = {element for epoch in walk.epochs for batch in epoch for element in batch}
+    for rank, own in enumerate(walk.ranks):
+        elements = [element for batch in own for element in batch]
+        if len(walk.epochs) > 1 and 2 * sum(element in known for element in elements) < len(elements):
+            return STRANGE.format(rank)
     return ""

@@ -39,8 +39,9 @@ class Leaves:
         self.found: list[Any] = []
 
     def __call__(
-        self, kind: Any, inputs: Any, attributes: Any, outputs: Any, name: Any = None, graph: Any = None
+        self, kind: Any, inputs: Any, attributes: Any, outputs: Any, op_name: Any = None, graph: Any = None
     ) -> None:
+        """What is being built of a graph comes by these names, too, and holds no values."""
         if graph is not None:
             return
         for tensor, name in zip_longest(inputs, argument_names(kind)[: len(inputs)]):

@@ -30,6 +30,7 @@ class Stopping:
         self.limit = limit
         self.finish = finish
         self.counts: dict[int, int] = {}
+        self.last = 0
         self.is_due = False
         self.beyond = 0
         self.told = False
@@ -49,6 +50,7 @@ class Stopping:
 
     def step(self, optimizer: int) -> None:
         """One step more has been executed, on whatever thread."""
+        self.last = optimizer
         self.counts[optimizer] = self.counts.get(optimizer, 0) + 1
         self.unfed += 1
         if self.unfed == 1:
@@ -72,7 +74,8 @@ class Stopping:
             self.finish()
             if self.is_fed():
                 self.ended.append(self.feeding)
-        if self.fits or self.sessions:
+        # What was broadcast after the first step of an optimizer would not be seen.
+        if self.fits or self.sessions or self.counts.get(self.last, 0) == 1:
             return
         if not self.is_fed() or self.beyond > len(self.counts):
             raise Stopped
