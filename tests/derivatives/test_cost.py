@@ -9,7 +9,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from derived import FOLDER, loaded, made
+from derived import FOLDER, loaded, made, numbers
 
 SEQUENTIAL = "    if x > {0}:\n        x = x * y + {0}\n"
 EARLY = "    if x > {0}:\n        if y > {0}:\n            return x * y + {0}\n        x = x * y\n"
@@ -39,6 +39,18 @@ def test_the_text_grows_with_the_function_and_no_faster(part: str, mode: str) ->
     steps = [b - a for a, b in pairwise(text.count("\n") for text in texts)]
     assert all(b <= 2.1 * a for a, b in pairwise(steps)), steps
     assert loaded(texts[-1])
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_each_of_many_lines_may_read_what_the_one_before_it_gave(mode: str) -> None:
+    lines = "".join(f"    a{n + 1} = a{n} * x + {n}\n" for n in range(300))
+    text = f"def f(x):\n    a0 = x\n{lines}    return a300\n"
+    given = {"x_dot": 1.0} if mode == "forward" else {}
+    derivative = made(text, "f", mode, ["x"])
+    _, slope = getattr(loaded(derivative.text), derivative.made)(0.5, **given)
+    assert numbers(slope) == pytest.approx(
+        [sum((299 - n) * n * 0.5 ** (298 - n) for n in range(299)) + 301 * 0.5**300]
+    )
 
 
 class Counting:

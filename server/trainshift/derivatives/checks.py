@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from trainshift.core.text.lean import kind_of
 from trainshift.derivatives import terms
@@ -116,7 +116,8 @@ class Checks:
 
     def _function(self, function: Function) -> None:
         reader, nodes = Reader(function), Nodes(function)
-        for node in own_nodes(function.body):
+        inside = list(own_nodes(function.body))
+        for node in inside:
             match node:
                 case ast.Call():
                     self._call(function, reader, nodes, node)
@@ -129,7 +130,7 @@ class Checks:
                             self.refuse(each, f"{said}: give it as an argument")
                 case ast.Set() | ast.SetComp() if reader.value(node):
                     self.refuse(node, "a set cannot be differentiated: it has no order")
-        for value in _values(function.body):
+        for value in _values(inside):
             for node in _inside(value):
                 if isinstance(node, ast.BoolOp) and reader.value(node):
                     word = "and" if isinstance(node.op, ast.And) else "or"
@@ -143,9 +144,9 @@ class Checks:
                 elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Mult):
                     self._joined(reader, node)
         self._shared(function)
-        self._sequences(function, reader)
-        self._changes(function, reader)
-        for call, said in out_of_order(function, reader):
+        self._sequences(function, inside)
+        self._changes(function, reader, inside)
+        for call, said in out_of_order(function, reader, inside):
             self.refuse(call, said)
 
     def _joined(self, reader: Reader, node: ast.BinOp) -> None:
@@ -255,21 +256,21 @@ class Checks:
                 said = f"two names for what is changed: {', '.join(names)} (line {each.line})"
                 self.refuse(each.shared.node, said)
 
-    def _changes(self, function: Function, reader: Reader) -> None:
+    def _changes(self, function: Function, reader: Reader, inside: Sequence[ast.AST]) -> None:
         """What is changed must have a name here: whoever else reads it is known only then."""
-        inside = {
+        in_loops = {
             id(each)
-            for node in own_nodes(function.body)
+            for node in inside
             if isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp)
             for each in terms.walk(node)
         }
-        for node in own_nodes(function.body):
+        for node in inside:
             places, given = self._changed_by(reader, node)
             if not places or not any(map(reader.value, [*given, *places])):
                 continue
             for place in places:
                 self._changed(function, node, place)
-            if id(node) in inside and not (isinstance(node, ast.Call) and _is_pop(node)):
+            if id(node) in in_loops and not (isinstance(node, ast.Call) and _is_pop(node)):
                 said = f"{ast.unparse(node)} changes something in a comprehension: write a loop"
                 self.refuse(node, said)
 
@@ -312,8 +313,8 @@ class Checks:
             case _:
                 self.refuse(node, f"{text} is changed: change what has a name in the function")
 
-    def _sequences(self, function: Function, reader: Reader) -> None:
-        for node in own_nodes(function.body):
+    def _sequences(self, function: Function, inside: Iterable[ast.AST]) -> None:
+        for node in inside:
             if (
                 isinstance(node, ast.For)
                 and isinstance(node.iter, ast.Name)
@@ -350,8 +351,8 @@ def _inside(node: ast.expr) -> Iterator[ast.AST]:
                 yield from _inside(each.value)
 
 
-def _values(statements: Sequence[ast.stmt]) -> Iterator[ast.expr]:
-    for node in own_nodes(statements):
+def _values(inside: Iterable[ast.AST]) -> Iterator[ast.expr]:
+    for node in inside:
         if (
             isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Return)
             and node.value is not None

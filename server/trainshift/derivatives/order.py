@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import CHANGING_METHODS, Function, bound, own_nodes, root_of
@@ -13,15 +13,20 @@ from trainshift.derivatives.reading.reader import Reader
 _TOO = "which this line reads too: call it on a line of its own"
 
 
-def out_of_order(function: Function, reader: Reader) -> Iterator[tuple[ast.expr, str]]:
+def out_of_order(
+    function: Function, reader: Reader, inside: Iterable[ast.AST]
+) -> Iterator[tuple[ast.expr, str]]:
     """The calls in a function that have to stand on a line of their own, each with the reason.
 
-    Calls of functions are done before the rest of their line, and are not gone back through in a condition.
+    `inside` are all nodes of the function. Calls of functions are done before the rest of their line, and are
+    not gone back through in a condition.
     """
-    for part, is_test in _parts(function):
+    for part, is_test in _parts(inside):
         calls = [(each, _changed(function, reader, each)) for each in _calls(part)]
+        if not calls:
+            continue
         calls = [(each, {name for name in names if function.active(name)}) for each, names in calls]
-        inside = {id(each) for call, names in calls if names for each in terms.walk(call)}
+        within = {id(each) for call, names in calls if names for each in terms.walk(call)}
         untold = {id(each) for test in _conditions(part) for each in terms.walk(test)}
         for call, names in calls:
             if not names:
@@ -33,7 +38,7 @@ def out_of_order(function: Function, reader: Reader) -> Iterator[tuple[ast.expr,
             is_method = isinstance(call.func, ast.Attribute)
             for each in _read(part):
                 early = _place(each) < _place(call)
-                if each.id in names and id(each) not in inside and (early or not is_method):
+                if each.id in names and id(each) not in within and (early or not is_method):
                     yield call, f"{said}, {_TOO}"
                     break
         yield from _moved(function, reader, part)
@@ -54,9 +59,9 @@ def _moved(function: Function, reader: Reader, part: ast.AST) -> Iterator[tuple[
             yield call, f"{ast.unparse(call)} changes {', '.join(sorted(names))}, {_TOO}"
 
 
-def _parts(function: Function) -> Iterator[tuple[ast.AST, bool]]:
+def _parts(inside: Iterable[ast.AST]) -> Iterator[tuple[ast.AST, bool]]:
     """The lines of a function, and the conditions that are asked in it."""
-    for node in own_nodes(function.body):
+    for node in inside:
         match node:
             case ast.If() | ast.While():
                 yield node.test, True

@@ -188,6 +188,10 @@ class Expander:
                 backwards = word == "reversed"
                 parts = [self._sequence(each, backwards) for each in node.args]
                 return ast.Call(node.func, parts, node.keywords)
+            case ast.Call(ast.Attribute(ast.DictComp() | ast.Dict() | ast.Call() as base, word), []) if (
+                word in ("items", "values") and self.reader.value(base)
+            ):
+                return ast.Call(ast.Attribute(self._held(base), word, ast.Load()), [], [])
             case ast.Call(func=ast.Attribute(attr="items" | "values" | "keys")):
                 return node
             case ast.List() | ast.Tuple() | ast.BinOp() | ast.Call() if self.reader.value(node):

@@ -125,6 +125,8 @@ class Function:
         self.value = Kind()
         self.varied: set[str] = set()
         self.useful: set[str] = set()
+        # By variable: what is of use as soon as the variable is, with the function that reads it.
+        self.feeding: dict[str, list[tuple[Function, ast.expr]]] = {}
         self.returns = False
         self.escapes = False
         self.nested: dict[str, Function] = {}

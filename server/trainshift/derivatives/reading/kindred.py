@@ -14,6 +14,10 @@ _MAKING = frozenset(
     ["zeros", "ones", "empty", "eye", "arange", "linspace", "array", "full", "stack", "concatenate", "vstack",
      "hstack", "outer", "diag", "zeros_like", "ones_like", "empty_like", "full_like", "tril", "triu", "tile"]
 )  # fmt: skip
+# What gives the keys of a dict, or one of them.
+_OF_KEYS = frozenset(
+    f"builtins.{each}" for each in ("list", "tuple", "sorted", "reversed", "max", "min", "enumerate", "set")
+)
 
 
 class KindReader:
@@ -178,7 +182,7 @@ class KindReader:
                 "builtins.list" | "builtins.tuple" | "builtins.dict" | "builtins.reversed" | "builtins.sorted"
             ):
                 made = Kind(dotted.partition(".")[2])
-                if first is not None:
+                if first is not None and not self.gives_keys(node, dotted):
                     kind = self.kind(first)
                     kind.tell("box")
                     made.element().unify(kind.element())
@@ -190,7 +194,7 @@ class KindReader:
             ):
                 kind = self.kind(first)
                 kind.tell("box")
-                return kind.element()
+                return Kind() if self.gives_keys(node, dotted) else kind.element()
         if (dotted and dotted.startswith("numpy.")) or (dotted and dotted.startswith("tensorflow.")):
             self.whole.arrays = True
             self.whole.tensors = self.whole.tensors or dotted.startswith("tensorflow.")
@@ -201,6 +205,13 @@ class KindReader:
                 self.kind(each).tell("number")
             return Kind("number")
         return Kind("number") if dotted in ("builtins.float", "builtins.int", "builtins.len") else Kind()
+
+    def gives_keys(self, node: ast.Call, dotted: str | None) -> bool:
+        """Whether a call gives the keys of a dict, or one of them."""
+        if dotted not in _OF_KEYS or len(node.args) != 1:
+            return False
+        first = node.args[0]
+        return isinstance(first, ast.Name | ast.Subscript) and self.kind(first).has("dict")
 
     def _global(self, name: str) -> Kind:
         """The kind of what a name of the file means."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-ANY = "*"
+# The key of all elements; no constant is like it.
+ANY: Hashable = object()
 
 
 class Kind:
@@ -68,7 +69,8 @@ class Kind:
             kind._elements = {ANY: first}
             for other in others:
                 first.unify(other)
-            return kind._elements[ANY].found()
+            # A container that holds itself may be another one by now.
+            return self.element(ANY)
         if key not in elements:
             elements[key] = Kind()
         return elements[key].found()

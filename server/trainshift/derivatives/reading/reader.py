@@ -30,6 +30,7 @@ class Reader(KindReader):
     def read(self) -> None:
         """One pass over the function."""
         function = self.function
+        function.feeding = {}
         if function.result:
             function.useful.add(function.result)
             function.kind(function.result).unify(function.value)
@@ -103,9 +104,8 @@ class Reader(KindReader):
                     kind.element().unify(self.kind(node.args[0]).element())
                 if root and active:
                     self._vary(root)
-                if root and self._is_useful(root):
-                    for each in node.args:
-                        self._use(each)
+                if root:
+                    self._use_with(root, *node.args)
                 return
         # Whatever is changed by the callee depends on all arguments.
         if self.value(node):
@@ -138,9 +138,12 @@ class Reader(KindReader):
                 if active:
                     self._vary(name)
                 self.function.kind(name).unify(kind)
-                if self._is_useful(name):
-                    self._use(value)
-                elif (root := root_of(value)) and isinstance(value, ast.Subscript | ast.Name):
+                self._use_with(name, value)
+                if (
+                    not self._is_useful(name)
+                    and (root := root_of(value))
+                    and isinstance(value, ast.Subscript | ast.Name)
+                ):
                     # A change of what is another name for a part changes the whole.
                     if kind.has("changed") and self._is_useful(root):
                         owner = self.function.owner(name)
@@ -167,8 +170,8 @@ class Reader(KindReader):
                 self._index(base, target.slice).unify(kind)
                 if root and active:
                     self._vary(root)
-                if root and self._is_useful(root):
-                    self._use(value)
+                if root:
+                    self._use_with(root, value)
 
     def _keyed(self, target: ast.expr, source: ast.expr, body: Sequence[ast.AST]) -> None:
         """What is gone through and asked for just these elements is a dict."""
@@ -212,19 +215,37 @@ class Reader(KindReader):
     # Use, backward.
 
     def _use(self, node: ast.expr) -> None:
-        """What an expression reads is useful, since the expression is."""
-        for each in terms.walk(node):
-            if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load):
-                owner = self.function.owner(each.id)
-                if owner is not None:
-                    owner.useful.add(each.id)
+        """What an expression reads is useful, since the expression is; so is what goes into that."""
+        waiting = [(self.function, node)]
+        while waiting:
+            function, node = waiting.pop()
+            for each in terms.walk(node):
+                if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load):
+                    owner = function.owner(each.id)
+                    if owner is None:
+                        continue
+                    found = [(owner, each.id)]
                     if each.id in owner.nested:
                         inner = owner.nested[each.id]
-                        for free in terms.walk(inner.node):
-                            if isinstance(free, ast.Name):
-                                holder = inner.owner(free.id)
-                                if holder is not None and holder is not inner:
-                                    holder.useful.add(free.id)
+                        free = (part.id for part in terms.walk(inner.node) if isinstance(part, ast.Name))
+                        holders = ((inner.owner(name), name) for name in free)
+                        found += [
+                            (one, name) for one, name in holders if one is not None and one is not inner
+                        ]
+                    for holder, name in found:
+                        holder.useful.add(name)
+                        waiting += holder.feeding.pop(name, ())
+
+    def _use_with(self, name: str, *nodes: ast.expr) -> None:
+        """What expressions read is useful where a variable is that they go into."""
+        owner = self.function.owner(name)
+        if owner is None:
+            return
+        if name not in owner.useful:
+            owner.feeding.setdefault(name, []).extend((self.function, each) for each in nodes)
+            return
+        for each in nodes:
+            self._use(each)
 
     # Activity, forward.
 
@@ -332,6 +353,8 @@ class Reader(KindReader):
             if node.func.attr in ("count", "index", "keys"):
                 return False
             return self.value(base) or (any(actives) and node.func.attr not in READING)
+        if self.gives_keys(node, dotted):
+            return False
         if dotted in table.CONSTANTS or dotted in OF_NUMPY or dotted in OF_TENSORFLOW:
             return False
         if isinstance(node.func, ast.Name) and node.func.id in OF_HELPERS:

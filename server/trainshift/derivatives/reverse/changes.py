@@ -53,18 +53,22 @@ class Changes(Lines):
                 each()
             if not active or not (any(self.is_present(each) for each in active) or self._must(root)):
                 return
-            bar = self._bars(target, defined)
+            taken = {each for each in active if self.foreign(each) and self._pulls(root, lines)}
+            held = {each: terms.name(self.taken_out(each)) for each in sorted(taken)}
+            bar = self._bars(target, defined, held)
             self.present -= set(active)
-            self.consumed = set(active)
+            self.consumed = set(active) - taken
             self._send(root, bar, lines)
 
         return back
 
-    def _bars(self, target: ast.expr, defined: set[str]) -> ast.expr:
-        """The adjoints of what is unpacked, in its structure."""
+    def _bars(self, target: ast.expr, defined: set[str], held: dict[str, ast.Name]) -> ast.expr:
+        """The adjoints of what is unpacked, in its structure; `held` are those that have another name."""
         if isinstance(target, ast.Tuple | ast.List):
-            return terms.display([self._bars(each, defined) for each in target.elts])
+            return terms.display([self._bars(each, defined, held) for each in target.elts])
         assert isinstance(target, ast.Name)
+        if target.id in held:
+            return held[target.id]
         if not self.function.active(target.id):
             return terms.constant(0.0)
         if self.is_present(target.id):

@@ -290,6 +290,9 @@ class Lines(Calls):
                 self.emit(terms.assign(held, bar))
                 bar = terms.name(held)
             self.consumed = {name}
+            if bar is not None and foreign and self._pulls(root, lines):
+                bar = terms.name(self.taken_out(name))
+                self.consumed = set()
             self._send(root, bar, lines)
             if foreign:
                 self.present.discard(name)
@@ -339,6 +342,19 @@ class Lines(Calls):
             elif found and node.active:
                 self._line_back(held, node, found)
         self.flush()
+
+    def _pulls(self, root: Node, lines: list[tuple[str, Node]]) -> bool:
+        """Whether the way back through a statement calls pullbacks, which may add to adjoints of variables
+        that functions capture."""
+        return any(id(each) in self.pullbacks for each in (root, *(node for _, node in lines)))
+
+    def taken_out(self, name: str) -> str:
+        """The adjoint of a variable that is assigned here, by another name: what is added from here on is
+        that of the value before."""
+        held = self.function.fresh(self.bar(name))
+        self.emit(terms.assign(held, terms.name(self.bar(name))))
+        self.emit(terms.assign(self.bar(name), self.zero(name)))
+        return held
 
     def _line_back(self, held: str, node: Node, found: list[tuple[ast.expr, bool]]) -> None:
         elementwise = node.row is not None and node.row.elementwise
