@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.names.values import Function
 from trainshift.core.program import Program
 from trainshift.core.ranks.flaws import Flaw, at
 from trainshift.core.text.facts import (
@@ -17,7 +18,7 @@ from trainshift.core.text.facts import (
     expression_path,
 )
 from trainshift.core.training.horovod import Horovod
-from trainshift.core.training.loop_kinds import Pattern
+from trainshift.core.training.loop_kinds import Loop, Pattern
 from trainshift.core.training.loops import Loops
 
 # What a `fit` is given of the data: its arguments by position and by name.
@@ -42,7 +43,8 @@ class Dividing:
         for loop in self._program.fact(Loops).own:
             site = loop.sites[0]
             fits = loop.pattern is Pattern.OPTIMIZER and loop.is_call
-            given = [self._times(each) for each in (self._given(site) if fits else self._iterated(site))]
+            data = self._given(site) if fits else [*self._iterated(site), *self._returned(loop)]
+            given = [self._times(each) for each in data]
             if any(times > 1 for times in given):
                 yield Flaw("the data of this loop are divided twice", site)
             elif fits and len(set(given)) > 1:
@@ -51,6 +53,19 @@ class Dividing:
     def _given(self, site: Site) -> list[Occurrence]:
         nodes = (argument(site.node, position, name) for name, position in _GIVEN.items())
         return [at(each, site) for each in nodes if each is not None and not isinstance(each, ast.Constant)]
+
+    def _returned(self, loop: Loop) -> Iterator[Occurrence]:
+        """What the input functions return that an Estimator is given, and what those are made of."""
+        sites = [each for each in loop.sites if each.name == "train"]
+        if loop.pattern is Pattern.ESTIMATOR:
+            for site in [*sites, *self._script.sites_named("TrainSpec")]:
+                node = argument(site.node, 0, "input_fn")
+                if node is not None:
+                    yield at(node, site)
+                    for value in self._names.site_values(node, site):
+                        if isinstance(value, Function):
+                            for returned, where in value.scope.returns:
+                                yield Occurrence(returned, value.scope, where or value.scope.statement)
 
     def _iterated(self, site: Site) -> list[Occurrence]:
         """What the loops go through that stand around a step, in its function or around a call of that."""
