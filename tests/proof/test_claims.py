@@ -157,16 +157,21 @@ def batches(*ranges: range) -> list[list[Column]]:
     return [[("f4(2,)", [str(number) for number in each])] for each in ranges]
 
 
-def shares(original: list[list[Column]], *ranks: list[list[Column]], steps: Sequence[int] = (STEPS,)) -> str:
-    """What the claim on data says of what processes saw that were stopped."""
+def shares(
+    original: list[list[Column]],
+    *ranks: list[list[Column]],
+    steps: Sequence[int] = (STEPS,),
+    ended: bool = False,
+) -> str:
+    """What the claim on data says of what processes saw that were stopped, or the ranks of which `ended`."""
     runs = [
         run(
             replace(
-                record(0, data=data, stopped=True),
+                record(0, data=data, stopped=number == 0 or not ended),
                 optimizers=[OptimizerRecord("SGD", rates=[0.1] * count) for count in steps],
             )
         )
-        for data in (original, *ranks)
+        for number, data in enumerate((original, *ranks))
     ]
     found = judge_shares(runs[0], runs[1:], None)
     return f"{'fails' if found.fails else 'not seen' if found.unseen else 'holds'}: {found}"
@@ -191,6 +196,17 @@ def test_trainings_one_after_the_other_are_cut_at_other_places() -> None:
     ranks = [batches(*cut(0, 40)[rank::2] * 2, *cut(0, 40)[rank::2]) for rank in range(2)]
     assert shares(whole, *ranks).startswith("fails")
     assert shares(whole, *ranks, steps=(10, 5)).startswith("holds")
+
+
+def test_ranks_that_end_before_all_was_seen() -> None:
+    whole = batches(*cut(0, 160))
+    halves = [batches(*cut(0, 160)[rank::2]) for rank in range(2)]
+    quarters = [batches(*cut(0, 160)[rank::4]) for rank in range(2)]
+    assert shares(whole, *halves, ended=True).startswith("holds")
+    assert shares(whole, *quarters, ended=True).startswith("fails")
+    assert shares(whole, *quarters).startswith("holds")  # These were cut, too.
+    most = [batches(*cut(0, 120)[rank::2]) for rank in range(2)]
+    assert shares(whole, *most, ended=True).startswith("not seen")
 
 
 class Unhooked(Stopping):

@@ -48,7 +48,7 @@ def judge_shares(original: Run, ranks: Sequence[Run], divided: bool | None) -> S
     # Where optimizers are not stepped in turn, each run was cut at another place of the training.
     uneven = any(len({each.steps for each in record.optimizers}) > 1 for record in [before, *records])
     if cut and (uneven or any(len(walk.epochs) == 1 for walk in walks)):
-        return partly(walks, common, divided)
+        return partly(walks, common, divided, ended=not any(record.stopped for record in records))
     faults = [each for walk in walks for each in faults_of(walk)] if cut else judge_data(original, ranks)
     vacuous = [fault for fault in faults if fault.startswith(("proof-is-vacuous", "data-not-seen"))]
     texts = [fault.partition(": ")[2] for fault in faults if fault not in vacuous]
@@ -70,13 +70,22 @@ def are_divided(original: Run, ranks: Sequence[Run]) -> bool | None:
     return True if max(overlap(walk) for walk in walks) <= SOME else None
 
 
-def partly(walks: Sequence[Walk], common: float, divided: bool | None) -> Shares:
-    """Judge runs that ended within their first epoch."""
+def partly(walks: Sequence[Walk], common: float, divided: bool | None, *, ended: bool) -> Shares:
+    """Judge runs of which some were cut within their first epoch; `ended` says that the ranks were not."""
     if common > SOME:
         return Shares((f"{common:.0%} of the elements that a rank saw were seen on another one, too.",))
     seen = {element for walk in walks for rank in walk.ranks for batch in rank for element in batch}
     known = {element for walk in walks for epoch in walk.epochs for batch in epoch for element in batch}
     steps = len(walks[0].ranks[0])
+    ranks = len(walks[0].ranks)
+    largest = max((len(batch) for walk in walks for rank in walk.ranks for batch in rank), default=0)
+    if ended and len(known) - len(seen) > largest * ranks:
+        ends = (
+            f"The ranks ended after {len(seen)} elements, though one process had {len(known)} when it was cut"
+        )
+        if len(seen) * ranks <= len(known) + largest * ranks:
+            return Shares((f"{ends}: the data are divided twice.",))
+        return Shares(unseen=f"{ends}: give more --steps.")
     if divided or seen <= known:
         share = (
             "An epoch of each is its share of the original's." if divided else "The original has all of them."
