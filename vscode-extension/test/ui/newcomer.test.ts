@@ -35,10 +35,11 @@ model.compile(optimizer, "mse")
 model.fit(tf.ones([4, 1]), tf.ones([4, 1]))
 `;
 const [CREATED, COLUMN] = [7, 24];
-/** A project that asks for what Horovod does not work with: Keras 2 beside a newer TensorFlow. */
+/** A project that asks for a TensorFlow that has another Keras than the one that it chose. */
 const TOO_NEW = {
   "new/fit.py": CONDITIONAL.replace("import sys", "import sys\nfrom pathlib import Path"),
   "new/requirements.txt": "numpy\ntensorflow==2.17.0\ntf-keras\n",
+  "new/trainshift.toml": 'keras = "2"\n',
 };
 const [DEMAND, IMPORT] = [2, 4];
 const BATCH_SIZE = 8;
