@@ -1,7 +1,7 @@
 """Live: what is said of a script while it is edited, at once for the statements that changed, then in full.
 
 A full check asks every restriction about the whole program.  While somebody types that would come too
-late in a long script, so only the changed statements are asked about, read together with the statements
+late in a long script, so there only the changed statements are asked about, read together with the statements
 that they name: once as they were at the last full check and once as they are.  What differs between the
 two is what the edit did, and everything else stays what the full check said.  The full check that
 follows has the last word.
@@ -39,7 +39,8 @@ from trainshift.engine.workspace import ParsedFiles, linked
 
 log = logging.getLogger(__name__)
 
-# What is read besides the changed statements, in code points; and how much may have changed.
+# What is read besides the changed statements, in code points (a text that is no longer is read whole); and
+# how much may have changed.
 _MOST_AROUND = 6_000
 _MOST_CHANGED = 12_000
 
@@ -231,14 +232,17 @@ class Live:
         self, source: Source, chunks: list[Chunk], full: _Full, weigh: Weigh | None
     ) -> CheckReport | None:
         moves = _Moves(full.text, source.text)
-        first, old_last, new_last = _changed(full.chunks, chunks)
+        if max(len(full.text), len(source.text)) <= _MOST_AROUND:
+            first, old_last, new_last = 0, len(full.chunks), len(chunks)
+        else:
+            first, old_last, new_last = _changed(full.chunks, chunks)
         old, new = full.chunks[first:old_last], chunks[first:new_last]
         if sum(len(chunk.text) for chunk in (*old, *new)) > _MOST_CHANGED:
             return None
         settings = full.settings
         if full.before is None or full.before[0] != (first, old_last):
             full.before = (first, old_last), _alone(Source(full.text), full.chunks, old, settings)
-        was = {_key(each) for each in map(moves.finding, full.before[1]) if each is not None}
+        was = {_key(each): each for each in map(moves.finding, full.before[1]) if each is not None}
         now = {_key(each): each for each in _alone(source, chunks, new, settings)}
         ended = old[-1].offset + len(old[-1].text) if old else 0
         kept: dict[tuple[object, ...], Finding] = {}
@@ -249,8 +253,8 @@ class Live:
                 if not (old and old[0].offset <= finding.span.start < ended) or key in now or key not in was:
                     kept.setdefault(key, each)
         for key, each in now.items():
-            if key not in was:
-                kept.setdefault(key, each)
+            if key not in was or was[key].related != each.related:
+                kept[key] = each
         found = sorted(kept.values(), key=lambda each: (each.span, each.code))
         program = Program(Script(Code(source, chunks)))
         result = replace(full.result, found=tuple(found))
