@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 from benchmarks.script import script
@@ -65,16 +66,17 @@ def from_fixtures(index: int) -> str:
     """A script of `LINES` lines of those of the fixtures, the first of them by the index."""
     lines: list[str] = []
     for offset in range(len(SCRIPTS)):
-        folder = SCRIPTS[(index + offset) % len(SCRIPTS)]
-        text = (folder / "before.py").read_text(encoding="utf-8-sig")
-        lines += whole_statements(text, LINES - len(lines))
+        text, ends = fixtures()[(index + offset) % len(SCRIPTS)]
+        most = max((end for end in ends if end <= LINES - len(lines)), default=0)
+        lines += text.splitlines()[:most]
     return "\n".join([*lines, *["# end"] * (LINES - len(lines)), ""])
 
 
-def whole_statements(text: str, most: int) -> list[str]:
-    """As many lines of a script, up to `most`, as hold whole top-level statements."""
-    ends = [statement.end_lineno or 0 for statement in ast.parse(text).body]
-    return text.splitlines()[: max((end for end in ends if end <= most), default=0)]
+@cache
+def fixtures() -> list[tuple[str, list[int]]]:
+    """The text of each fixture's script, and the lines that its top-level statements end at."""
+    texts = [(folder / "before.py").read_text(encoding="utf-8-sig") for folder in SCRIPTS]
+    return [(text, [each.end_lineno or 0 for each in ast.parse(text).body]) for text in texts]
 
 
 def peak(command: list[str], where: Path) -> int:

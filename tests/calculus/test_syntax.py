@@ -149,7 +149,7 @@ def test_letters_that_are_not_ascii_are_spelled_out() -> None:
     assert show(parse("λα. λx. α"), ascii_only=True) == "\\alpha. \\x. alpha"
 
 
-N = 1100
+N = 1500
 DEEP = {
     "a sum to the left": " + ".join(["x"] * N),
     "a sum to the right": "x + (" * N + "x" + ")" * N,

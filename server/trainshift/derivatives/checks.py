@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 
+from trainshift.core.text.facts import COMPREHENSIONS
 from trainshift.core.text.lean import kind_of
 from trainshift.derivatives import terms
 from trainshift.derivatives.order import out_of_order
@@ -259,10 +260,7 @@ class Checks:
     def _changes(self, function: Function, reader: Reader, inside: Sequence[ast.AST]) -> None:
         """What is changed must have a name here: whoever else reads it is known only then."""
         in_loops = {
-            id(each)
-            for node in inside
-            if isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp)
-            for each in terms.walk(node)
+            id(each) for node in inside if isinstance(node, COMPREHENSIONS) for each in terms.walk(node)
         }
         for node in inside:
             places, given = self._changed_by(reader, node)

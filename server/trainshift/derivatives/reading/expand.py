@@ -6,6 +6,7 @@ import ast
 import operator
 from collections.abc import Sequence
 
+from trainshift.core.text.facts import COMPREHENSIONS
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.function import Function, Shared, root_of
@@ -445,7 +446,7 @@ class Expander:
             if isinstance(each, ast.Name) and id(each) not in inside
         }
         found |= self.looped | set(self.function.params)
-        if isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+        if isinstance(node, COMPREHENSIONS):
             self.looped |= terms.names_bound([each.target for each in node.generators])
         return found
 

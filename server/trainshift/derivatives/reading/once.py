@@ -7,6 +7,7 @@ import ast
 import builtins
 from collections.abc import Iterator
 
+from trainshift.core.text.facts import COMPREHENSIONS
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import CHANGING_METHODS, root_of
 from trainshift.derivatives.reading.reader import READING, Reader
@@ -17,9 +18,6 @@ _LIBRARIES = ("builtins.", "math.", "numpy.", "tensorflow.", "operator.")
 _METHODS = READING - {"pop", "setdefault"} | {"index", "count", "astype", "item"}
 
 
-_LOOPS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-
-
 def once(reader: Reader, node: ast.AST) -> Iterator[ast.expr]:
     """The calls in a node that give something else, or do something, when they are done again: not those
     inside one, and with the comprehension that one stands in."""
@@ -27,7 +25,7 @@ def once(reader: Reader, node: ast.AST) -> Iterator[ast.expr]:
     while waiting:
         each = waiting.pop()
         inner = terms.children(each)
-        loops = any(_calls(reader, part) for part in (each, *inner) if isinstance(part, _LOOPS))
+        loops = any(_calls(reader, part) for part in (each, *inner) if isinstance(part, COMPREHENSIONS))
         called = isinstance(each, ast.Call) and not _is_again_the_same(reader, each)
         if isinstance(each, ast.expr) and (called or loops):
             yield each

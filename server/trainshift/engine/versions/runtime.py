@@ -123,7 +123,7 @@ def judge(demands: Iterable[Demand]) -> Runtime | None:
         )
     else:
         legacy = None
-    told = f"{found.path}:{found.line} asks for {_shown(found)}"
+    told = _told(found)
     return Runtime(
         told if found is newer else "",
         path=found.path,
@@ -152,11 +152,11 @@ def _problem(reaches: Mapping[Demand, _Reach], decided: Mapping[str, tuple[Deman
     for each, reach in reaches.items():
         if reach is _Reach.NONE:
             what = "no version is" if each.allowed else "cannot be read"
-            return f"{each.path}:{each.line} asks for {_shown(each)}, which {what}"
+            return f"{_told(each)}, which {what}"
     (tensorflow, one), (keras, other) = decided[TENSORFLOW], decided[KERAS]
     if tensorflow is None:
         return ""
-    told = f"{tensorflow.path}:{tensorflow.line} asks for {_shown(tensorflow)}"
+    told = _told(tensorflow)
     is_legacy = any(each.package == _LEGACY for each in reaches)
     if keras is not None and one is not other and not (is_legacy and one is _Reach.TOO_NEW):
         there = f"{keras.path}:{keras.line}"
@@ -164,6 +164,10 @@ def _problem(reaches: Mapping[Demand, _Reach], decided: Mapping[str, tuple[Deman
     if one is _Reach.TOO_NEW and not _allows(tensorflow, _versions(_TOO_NEW[TENSORFLOW], _UNTRIED)):
         return f"{told}, and no TensorFlow from {'.'.join(map(str, _UNTRIED))} on was tried"
     return ""
+
+
+def _told(demand: Demand) -> str:
+    return f"{demand.path}:{demand.line} asks for {_shown(demand)}"
 
 
 def _is_paddle2(listed: tuple[Demand, ...]) -> bool:
