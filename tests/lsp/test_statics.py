@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
+from click.testing import CliRunner
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
+from expansion_fixtures import EXPANSION_CASES
 from lsp.edits import position
 from lsp.session import Document, Session, serve, structured
+from trainshift.cli.main import cli
 from trainshift.core.names.script import Script, read_script
 from trainshift.core.program import Program
 from trainshift.lsp.wire.protocol import plain_json
@@ -98,6 +104,27 @@ async def test_a_statement_a_function_and_a_file_are_expanded(puller: Session) -
         document = puller.open(MODEL)
         actions = await menu(puller, document, "while y.max()", (EXPAND, EXPAND_FILE))
         assert await puller.result(actions[f"{FOR_READING}: {what}"], document) == text
+
+
+async def test_the_command_line_and_the_server_expand_alike(
+    puller: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = {f"case_{number}.py": case.script for number, case in enumerate(EXPANSION_CASES)}
+    for name, text in texts.items():
+        (tmp_path / name).write_bytes(text.encode())
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(cli, ["static", "--write", "--format", "json", *texts])
+    assert done.exit_code == 1  # Some are refused.
+    told = {each["path"]: each for each in json.loads(done.stdout)["files"]}
+    for name, text in texts.items():
+        document = puller.open(text)
+        given = {"uri": document.uri, "apply": False}
+        answered = plain_json(await puller.run("trainshift.expandStatic", given))
+        edited = puller.texts_after(structured(answered["edit"]))[document.uri] if answered["edit"] else text
+        assert edited == (tmp_path / name).read_bytes().decode(), name
+        refusals = [each["message"] for each in told[name]["withheld"]]
+        assert [each["text"] for each in answered["withheld"]] == refusals, name
+        puller.clear()
 
 
 async def test_a_layer_is_made_static(puller: Session) -> None:

@@ -216,7 +216,7 @@ def _processed(item: Input, given: _Options, files: ParsedFiles) -> _Outcome:
         if given.make:
             _make(outcome, document, given, files)
             return outcome
-        expansion = _expansion(program, given)
+        expansion = _expansion(document, program, given, files)
         if expansion is None:
             outcome.reason = document.nothing or "the file does not use Paddle"
             _deliver(document, document, given)
@@ -328,11 +328,20 @@ def _place(document: Document, source: Source, offset: int) -> dict[str, int]:
     return {**cell, "line": spot.line, "column": spot.column}
 
 
-def _expansion(program: Program | None, given: _Options) -> Expansion | None:
+def _expansion(
+    document: Document, program: Program | None, given: _Options, files: ParsedFiles
+) -> Expansion | None:
     """What expanding a file gives; None for one that does not use Paddle."""
-    from trainshift.static_graphs.expanding.door import expand
+    from functools import partial
 
-    return expand(program, given.function, given.at) if program is not None else None
+    from trainshift.static_graphs.expanding.door import expand
+    from trainshift.static_graphs.expanding.piecewise import expand_statement
+
+    if program is None:
+        return None
+    if given.at is None:
+        return expand(program, given.function)
+    return expand_statement(program, given.function, given.at, partial(_read, document, files=files))
 
 
 def _statements(document: Document, program: Program, given: _Options) -> list[dict[str, object]]:

@@ -27,6 +27,7 @@ from trainshift.lsp.text.documents import Paper, Part
 from trainshift.lsp.text.edits import plain_edit
 from trainshift.lsp.wire.capabilities import EXPAND, EXPAND_FILE, MAKE_STATIC
 from trainshift.static_graphs.expanding.door import Expansion, expand
+from trainshift.static_graphs.expanding.piecewise import expand_statement
 from trainshift.static_graphs.expanding.shown import Told, headers, told_at
 from trainshift.static_graphs.expanding.words import RULES
 from trainshift.static_graphs.making import Made, make_static, makeable, named
@@ -153,7 +154,11 @@ class _Reading:
         if program is None:
             return Expansion(self.paper.text)
         if wish not in self._expanded:
-            self._expanded[wish] = expand(program, wish.function, wish.line)
+            self._expanded[wish] = (
+                expand(program, wish.function)
+                if wish.line is None
+                else expand_statement(program, wish.function, wish.line, self._read)
+            )
         return self._expanded[wish]
 
     def made(self, wish: Wish) -> Made:
@@ -287,7 +292,7 @@ class Statics:
             ]
             told["rules"] = [_rule(code, RULES[code]) for code in {each.code for each in expansion.applied}]
             told["withheld"] = [
-                self._note(reading.paper, each.code, each.offset, f"{each.function}: {each.reason}")
+                self._note(reading.paper, each.code, each.offset, f"`{each.function}`: {each.reason}")
                 for each in expansion.refused
             ]
         told["status"] = "refused" if told["reason"] else "expanded"

@@ -23,7 +23,7 @@ from trainshift.static_graphs.expanding.forms import (
     reading_names,
     walk,
 )
-from trainshift.static_graphs.expanding.knowledge import info_of
+from trainshift.static_graphs.expanding.knowledge import info_of, unused
 from trainshift.static_graphs.expanding.places import Comments, is_elif, statement_column, without_elif
 from trainshift.static_graphs.expanding.refusal import CannotExpand
 from trainshift.static_graphs.expanding.statements import Statements
@@ -34,6 +34,7 @@ from trainshift.static_graphs.reading.liveness import bound_by
 
 _COUNTER = Info(number="int", tensor=True, dtype="int64", rank=0)
 _LOOPS = ast.For | ast.While
+_SCOPES = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _CONTAINERS = frozenset({"list", "tuple", "dict", "str", "layer"})
 
 
@@ -91,7 +92,7 @@ class Builder(Statements):
         if not self._is_wanted(statement) and self.wanted is not None:
             return False
         for above in statement.ancestors():
-            if above.scope is not self.know.function.scope:
+            if above.scope is not self.know.function.scope or isinstance(above.node, _SCOPES):
                 return False
             is_loop = isinstance(above.node, _LOOPS)
             if self._is_graph(above):
@@ -119,15 +120,13 @@ class Builder(Statements):
                 blocks += chained.blocks
                 is_whole = chained.is_whole
                 continue
-            start = self._lines_of(node)[0] if name == "body" else self._last(parts[index - 1][1])
-            first = self._first_line(block[0])
             until = self._until(statement, name)
             head = self._head(statement, name, block)
-            head_line = self._else_line(block) if name != "body" else first - 1
+            head_line = self._else_line(block) if name != "body" else self._header_end_or(block, statement)
             if name == "body" and not is_chained:
                 head.lines[0] = without_elif(head.lines[0])
             head.lines[:0] = above
-            blocks.append((head, self.block(block, max(head_line, start), until)))
+            blocks.append((head, self.block(block, head_line, until)))
         return Kept(blocks, node, leading, is_loop, is_whole)
 
     def _afterwards(self, statement: Statement) -> list[Form]:
@@ -137,11 +136,8 @@ class Builder(Statements):
             return []
         if any(isinstance(each.node, ast.Break) for each in leaving(statement, ast.Break)):
             raise CannotExpand(statement.node, "a loop with `break` and `else` is not expanded", "PD09")
-        line = self._else_line(orelse)
-        found = self.block(orelse, line, self._end_of(statement) + 1)
-        above = self._above_else(statement.branches["body"], orelse)
-        if line < self._first_line(orelse[0]) and line in self.comments.at:
-            above.append(self.comments.at[line][1])
+        found = self.block(orelse, self._else_line(orelse), self._end_of(statement) + 1)
+        above = [*self._above_else(statement.branches["body"], orelse), *self._beside_else(orelse)]
         return [Plain([], leading=above), *found] if above else found
 
     def _until(self, statement: Statement, name: str) -> int:
@@ -167,15 +163,11 @@ class Builder(Statements):
         above = [*leading, *self._in_header(statement, body, node.test)]
         ends = self._end_of(statement) + 1
         else_line = self._else_line(orelse) if orelse else ends
-        is_beside = bool(orelse) and else_line == self._first_line(orelse[0])
         forms = self.block(body, self._header_end_or(body, statement), else_line)
         others: list[Form] = []
         else_leading: list[str] = []
         if orelse:
-            if not is_beside and else_line in self.comments.at:
-                else_leading = [self.comments.at[else_line][1]]
-            else_leading = [*self._leading(self._last(body), else_line), *else_leading]
-            else_leading = [each for each in else_leading if each]
+            else_leading = [*self._above_else(body, orelse), *self._beside_else(orelse)]
             others = self.block(orelse, else_line, ends)
         is_swapped = False
         if rest is not None:
@@ -213,15 +205,18 @@ class Builder(Statements):
         start = self._else_line(blocks[1]) if places[0] else self._header_end_or(blocks[0], statement) + 1
         start = min(start, self._first_line(raising))
         until = self._until(statement, "orelse" if places[0] else "body")
-        above += [self.comments.at[each][1] for each in range(start, until) if each in self.comments.at]
+        above += self._leading(start - 1, until)
         self.write.needs.add("static_assert")
         self.write.applied("PS14", node)
         made = Plain([f"static_assert({text}{message})"], test.reads, leading=above)
         if not other:
             return [made]
         line = self._else_line(blocks[1])
-        bounds = (line, self._end_of(statement) + 1) if not places[0] else (self._header_end(other), line)
-        return [made, *self.block(other, *bounds)]
+        if places[0]:
+            return [made, *self.block(other, self._header_end(other), line)]
+        beside = self._beside_else(other)
+        found = self.block(other, line, self._end_of(statement) + 1)
+        return [made, Plain([], leading=beside), *found] if beside else [made, *found]
 
     def _message(self, node: ast.stmt) -> str:
         """The text that an exception is made with, as another argument of an assertion."""
@@ -245,11 +240,8 @@ class Builder(Statements):
         return [*test.values[: is_python.index(False)], rest[0]]
 
     def fresh(self, base: str) -> str:
-        """A name that nobody uses."""
-        name, number = base, 2
-        used = self.write.script.identifiers
-        while name in self.taken or name in used:
-            name, number = f"{base}_{number}", number + 1
+        """A name that nobody in the function uses."""
+        name = unused(base, self.know.names | self.taken)
         self.taken.add(name)
         return name
 

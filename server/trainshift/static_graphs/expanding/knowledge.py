@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import replace
 
 from trainshift.core.lazy import cached_property
@@ -17,6 +17,7 @@ from trainshift.static_graphs.reading.liveness import bound_by, own_parts
 _CONTAINERS = frozenset({"list", "dict", "tuple", "set"})
 _NUMBERS = frozenset({"int", "float", "bool"})
 _COMPOUND = (ast.If, ast.While, ast.For)
+_NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def info_of(value: Value) -> Info:
@@ -45,6 +46,19 @@ class Knowledge:
     def kind(self, node: ast.AST) -> Value:
         """What an expression is in the function as it stands."""
         return self.function.kind(node)
+
+    @cached_property
+    def names(self) -> Names:
+        """The names that the function uses, those of functions in it included."""
+        node = self.function.node
+        used = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+        used.update(each.arg for each in ast.walk(node) if isinstance(each, ast.arg))
+        return frozenset(used.union(each.name for each in ast.walk(node) if isinstance(each, _NAMED)))
+
+    def name(self, base: str) -> str:
+        """The name of something that is used right below: what else is called so may be bound again."""
+        scopes = (each for each in ast.walk(self.function.node) if isinstance(each, _NAMED))
+        return base if all(_is_used_below(scope, base) for scope in scopes) else unused(base, self.names)
 
     @cached_property
     def became_tensors(self) -> Names:
@@ -286,3 +300,29 @@ def _summands(node: ast.expr) -> Iterator[ast.Name]:
 
 def _is_identity(node: ast.AST) -> bool:
     return isinstance(node, ast.Compare) and all(isinstance(each, ast.Is | ast.IsNot) for each in node.ops)
+
+
+def unused(base: str, names: Container[str]) -> str:
+    """A name that is none of some."""
+    name, number = base, 2
+    while name in names:
+        name, number = f"{base}_{number}", number + 1
+    return name
+
+
+def _is_used_below(scope: ast.AST, name: str) -> bool:
+    """Whether no `if` or loop stands between what a scope reads of a name, and the function of that name."""
+    ends, branches, reads = [0], [], []
+    waiting = list(ast.iter_child_nodes(scope))
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, _NAMED):
+            ends += [each.end_lineno or 0] if each.name == name else []
+            continue
+        if isinstance(each, _COMPOUND):
+            branches.append(each.lineno)
+        elif isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load):
+            reads.append(each.lineno)
+        waiting += ast.iter_child_nodes(each)
+    made = [(max(end for end in ends if end < line), line) for line in reads]
+    return all(end and not any(end < branch <= line for branch in branches) for end, line in made)

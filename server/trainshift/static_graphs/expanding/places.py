@@ -157,10 +157,21 @@ class Places:
         return line
 
     def _above_else(self, before: list[Statement], block: list[Statement]) -> list[str]:
-        """The comments between a block and the `else` or `elif` below it that are not the block's own."""
-        lines = range(self._last(before) + 1, self._else_line(block))
-        found = [self.comments.at[line] for line in lines if line in self.comments.at]
-        return [text for column, text in found if column < statement_column(before[0])]
+        """The comments and empty lines above an `else` that do not belong to the block before."""
+        found: list[str] = []
+        for line in range(self._last(before) + 1, self._else_line(block)):
+            column, text = self.comments.at.get(line, (0, ""))
+            if column < statement_column(before[0]):
+                found.append(text)
+            else:
+                found = [each for each in found if each]
+        return found
+
+    def _beside_else(self, block: list[Statement]) -> list[str]:
+        """The comment behind an `else` that has a line of its own."""
+        line = self._else_line(block)
+        is_own = line < self._first_line(block[0])
+        return [self.comments.at[line][1]] if is_own and line in self.comments.at else []
 
     def _header_end(self, block: list[Statement]) -> int:
         line = self._first_line(block[0]) - 1

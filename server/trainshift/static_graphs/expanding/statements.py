@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from trainshift.core.text.facts import Statement
 from trainshift.static_graphs.expanding.forms import (
@@ -30,9 +30,9 @@ class Statements(Places):
         node = statement.node
         self._check(statement)
         lines = self._text(statement)
-        reads = frozenset[str]().union(*(reading_names(each.node) for each in statement.walk()))
+        reads = frozenset[str]().union(*(reading_names(each.node) for each in _own(statement)))
         binds: dict[str, None] = {}
-        for each in statement.walk():
+        for each in _own(statement):
             binds.update(dict.fromkeys(binding_names(each.node)))
             changed = self.know.held.is_changed_by(each)
             if changed:
@@ -213,6 +213,15 @@ class Statements(Places):
         text = self.write.rewritten(start, end, _Parts(parts))
         reads = frozenset[str]().union(*(reading_names(each) for each in parts))
         return Plain(self._relative(text, start, node), reads, binds, [], "", node)
+
+
+def _own(statement: Statement) -> Iterator[Statement]:
+    """A statement and those in it that run with it: not those of a function or class that it makes."""
+    yield statement
+    if not isinstance(statement.node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        for block in statement.branches.values():
+            for each in block:
+                yield from _own(each)
 
 
 class _Parts(ast.AST):

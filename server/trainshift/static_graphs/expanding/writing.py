@@ -43,16 +43,8 @@ class Writer:
         self.lines: list[str] = []
         self.raw: set[str] = set()
         self._loops = 0
-        read = {
-            each.id
-            for each in ast.walk(write.knowledge.function.node)
-            if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)
-        }
-        made = {
-            each.name for each in ast.walk(write.knowledge.function.node) if isinstance(each, ast.FunctionDef)
-        }
-        self._result = "result" if "result" not in read | made else "result_2"
-        self._named = {name: f"{name}_2" if name in read - made else name for name in _DEFINED}
+        self._result = write.knowledge.name("result")
+        self._named = {name: write.knowledge.name(name) for name in _DEFINED}
 
     # Lines
 

@@ -24,13 +24,22 @@ def own_parts(node: ast.stmt) -> Iterator[ast.AST]:
         waiting += (child for child in ast.iter_child_nodes(each) if not isinstance(child, ast.stmt))
 
 
-def bound_by(target: ast.AST | None) -> Iterator[str]:
-    """The plain names that a target binds."""
-    if target is None:
+def bound_by(node: ast.AST | None) -> Iterator[str]:
+    """The plain names that a target or a statement binds in its own scope, in text order."""
+    if node is None or isinstance(node, ast.Lambda):
         return
-    for each in ast.walk(target):
-        if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load):
-            yield each.id
+    if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+        yield node.name
+    elif isinstance(node, COMPREHENSIONS):
+        for each in ast.walk(node):
+            if isinstance(each, ast.NamedExpr):
+                yield each.target.id
+    elif isinstance(node, ast.Name):
+        if not isinstance(node.ctx, ast.Load):
+            yield node.id
+    else:
+        for child in ast.iter_child_nodes(node):
+            yield from bound_by(child)
 
 
 def read_in(node: ast.AST) -> Names:
