@@ -76,6 +76,12 @@ SCRIPTS = {
     "starts of batches": LOOP.format("range(0, len(x), 4)")
     .replace("a, b in", "i in")
     .replace("STEP", "a, b = x[i:i + 4], y[i:i + 4]\n        STEP"),
+    "from slice to slice": LOOP.format("while i < len(x):")
+    .replace("    for a, b in while i < len(x)::", "    i = 0\n    while i < len(x):")
+    .replace("STEP", "a, b = x[i:i + 4], y[i:i + 4]\n        STEP\n        i += 4"),
+    "from slice to whole slice": LOOP.format("while i + 4 <= len(x):")
+    .replace("    for a, b in while i + 4 <= len(x)::", "    i = 0\n    while i + 4 <= len(x):")
+    .replace("STEP", "j = i + 4\n        a, b = x[i:j], y[i:j]\n        STEP\n        i = i + 4"),
     "a permutation": LOOP.format("range(len(x) // 4)")
     .replace("    for a, b in", "    order = np.random.permutation(len(x))\n    for i in")
     .replace("STEP", "part = order[i * 4:i * 4 + 4]\n        a, b = x[part], y[part]\n        STEP"),

@@ -23,7 +23,8 @@ makes the test data too, say, the `shuffle` gets a seed, so that all ranks have 
 
 So too with arrays that `fit` is given, and with loops that cut batches out of arrays by number. A permutation
 that is drawn there is sent by rank 0; `train_test_split` gets a seed. A loop whose turns draw batches at
-random, or ask for the next of a dataset, is given fewer turns. A generator of yours is
+random, or ask for the next of a dataset, is given fewer turns. A `while` that counts from slice to slice goes
+to every slice that is a rank's turn. A generator of yours is
 asked for a batch for each rank, of which each keeps its own. A `fit` on a `Sequence`, whose order it draws,
 takes fewer steps. Of an Estimator the dataset is divided that its `input_fn` returns, or the arrays that
 `numpy_input_fn` and `pandas_input_fn` are given.
@@ -44,12 +45,21 @@ from dataclasses import replace
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit, Remark
-from trainshift.core.text.expressions import ARGUMENT, ITERATED, Frame, Level, handed_to, level, product
+from trainshift.core.text.expressions import (
+    ARGUMENT,
+    ITERATED,
+    Frame,
+    Level,
+    handed_to,
+    level,
+    product,
+    total,
+)
 from trainshift.core.text.facts import Site, Statement, dotted
 from trainshift.core.text.source import one_line
 from trainshift.rewriting.data.divided_data import DividedData
 from trainshift.rewriting.data.loop_data import LoopData
-from trainshift.rewriting.data.pace import ALL_TURNS, Pace
+from trainshift.rewriting.data.pace import ALL_TURNS, SAME_DATA, Pace
 from trainshift.rewriting.data.places import Form, Place
 from trainshift.rewriting.datasets.draws import Draw, Remedy
 from trainshift.rewriting.prerequisites import Prerequisites
@@ -76,6 +86,9 @@ def propose(program: Program) -> Proposals:
     for statement in program.fact(Pace).undivided:
         target = program.script.header_span(statement)
         yield Remark("HV15", target, ALL_TURNS.format(_header(program, statement)))
+    for statement, same in program.fact(Pace).repeated:
+        said = SAME_DATA.format(_header(program, statement), ast.unparse(same))
+        yield Remark("HV15", program.script.header_span(statement), said)
     for statement, found in places.items():
         edits = tuple(edit for place, loop in found.values() for edit in _divided(program, place, loop))
         if not edits:
@@ -102,11 +115,33 @@ def _divided(program: Program, place: Place, loop: LoopData) -> tuple[Edit, ...]
     hvd = program.at(place.statement).fact(Prerequisites).hvd
     if place.form is Form.STEPS and loop.site is not None:
         return _shortened(program, place, loop.site, hvd)
+    if place.form is Form.STRIDE:
+        return _strided(program, place, hvd)
     if place.form is Form.COUNT and program.fact(Pace).agrees(*place.at[:3]):
         return ()
     edits = program.fact(Layout).put(place.at.node, place.statement, _frame(program, place, hvd))
     # What other rules add at the same place, such as callbacks, follows.
     return tuple(replace(edit, rank=-1) for edit in edits)
+
+
+def _strided(program: Program, place: Place, hvd: str) -> tuple[Edit, ...]:
+    """The edits by which a loop from slice to slice goes to every slice that is a rank's turn."""
+    layout, (start, step) = program.fact(Layout), place.counting
+    assert start.statement is not None
+    assert step.statement is not None
+    size = program.script.text(step.node, step.statement)
+    own = f"{hvd}.rank() * {size}"
+    begins = (
+        layout.replace(start.node, start.statement, own)
+        if isinstance(start.node, ast.Constant) and start.node.value == 0
+        else layout.put(start.node, start.statement, total(own))
+    )
+    last = total(f"({hvd}.size() - 1 - {hvd}.rank()) * {size}")
+    return (
+        *begins,
+        *layout.put(place.at.node, place.statement, last),
+        *layout.put(step.node, step.statement, product(f"* {hvd}.size()")),
+    )
 
 
 def _shortened(program: Program, place: Place, fit: Site, hvd: str) -> tuple[Edit, ...]:
@@ -167,6 +202,8 @@ def _made_alike(program: Program, draw: Draw) -> tuple[Edit, ...]:
 
 
 def _shown(program: Program, loop: LoopData) -> str:
+    if isinstance(loop.statement.node, ast.While):
+        return f"the turns of {_header(program, loop.statement)}"
     text = one_line(program.script.text(loop.data, loop.statement))
     return text if len(text) <= 60 else "the data"
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import pairwise
 
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
@@ -21,6 +22,8 @@ from trainshift.rewriting.datasets.pipelines import Pipelines
 # Methods of data that hand out batches in an order of their own, which they draw.
 _HANDING_OUT = ("next_batch",)
 _NEXT = ("get_next", "next")
+# How a test asks whether a counter has grown.
+_GROWN = (ast.Gt, ast.GtE, ast.Lt, ast.LtE)
 # What a loop goes through that is no data.
 _COUNTING = frozenset({"builtins.range", "itertools.count", "itertools.repeat"})
 # Methods by which a container comes to hold more.
@@ -92,7 +95,38 @@ def _hands_out(program: Program, site: Site) -> bool:
     functions = program.names.called_functions(site)
     owners = {each.owner() or each for each in functions}
     drawing = (each for each in program.script.sites if program.fact(Draws).is_free(each))
-    return not functions or any(_lies_in(each.scope, owners) for each in drawing)
+    first = (each for each in drawing if _lies_in(each.scope, owners) and not _comes_later(program, each))
+    return not functions or any(True for _ in first)
+
+
+def _comes_later(program: Program, draw: Site) -> bool:
+    """Whether an order is drawn only where a counter that begins with 0 has grown: when an epoch is over."""
+    for below, above in pairwise(draw.statement.path()):
+        if isinstance(above.node, ast.If) and below.branch == "body" and _has_grown(program, above):
+            return True
+    function = draw.scope.function()
+    if function is None or function.name in _HANDING_OUT:
+        return False
+    sites, elsewhere = program.names.callers(function)
+    return (
+        bool(sites)
+        and not elsewhere
+        and all(site.scope.function() is not function and _comes_later(program, site) for site in sites)
+    )
+
+
+def _has_grown(program: Program, statement: Statement) -> bool:
+    """Whether a test holds only when a counter of an object, which begins with 0, has grown."""
+    test = statement.node.test if isinstance(statement.node, ast.If) else None
+    if not isinstance(test, ast.Compare) or len(test.ops) > 1 or not isinstance(test.ops[0], _GROWN):
+        return False
+    more = test.left if isinstance(test.ops[0], ast.Gt | ast.GtE) else test.comparators[0]
+    parts = [part for part in ast.walk(more) if isinstance(part, ast.Attribute | ast.Name)]
+    steps = (program.names.steps_back(Occurrence(each, statement.scope, statement)) for each in parts)
+    held = [*parts, *(each.node for step in steps if step is not None for each in step.sources)]
+    counters = {each.attr for each in held if isinstance(each, ast.Attribute)}
+    begun = [each.binding.value for name in counters for each in program.script.attribute_bindings(name)]
+    return any(isinstance(each, ast.Constant) and each.value == 0 for each in begun)
 
 
 def _lies_in(scope: Scope | None, owners: set[Scope]) -> bool:

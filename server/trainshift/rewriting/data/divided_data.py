@@ -27,6 +27,7 @@ from trainshift.rewriting.data.loop_data import How, LoopData
 from trainshift.rewriting.data.places import Form, Place
 from trainshift.rewriting.data.rows import Rows, counts, read_rows
 from trainshift.rewriting.data.step_counts import StepCounts, stays
+from trainshift.rewriting.data.while_slices import read_slices
 from trainshift.rewriting.datasets.generators import Generators
 from trainshift.rewriting.datasets.knowledge import Knowledge
 from trainshift.rewriting.datasets.operations import BATCHING, JOINING, PASSABLE, SHUFFLING
@@ -60,7 +61,7 @@ class DividedData:
         """Every training loop that goes through data, in text order; none if nobody wants them divided."""
         if not self._program.whole.choices.divide_data:
             return []
-        found = [*self._settled, *self._divided, *self._others, *self._of_input_fns()]
+        found = [*self._settled, *self._divided, *self._others, *self._of_input_fns(), *self._of_slices()]
         return sorted(found, key=lambda each: self._program.script.span(each.data, each.statement))
 
     def of(self, statement: Statement) -> LoopData | None:
@@ -266,6 +267,15 @@ class DividedData:
             for each in given.arrays
         )
         return self._drawn(iteration, places, given.reason, given.doubts)
+
+    def _of_slices(self) -> Iterator[LoopData]:
+        """The `while` loops that count from slice to slice."""
+        for each in read_slices(self._program):
+            if each.loop not in self._iterated.around:
+                place = Place(each.counted, Form.STRIDE, each.draws, counting=(each.start, each.step))
+                assert isinstance(each.loop.node, ast.While)
+                test = each.counted.part(each.loop.node.test)
+                yield self._drawn(Iteration(test, each.loop), (place,), each.reason)
 
     def _index_loop(self, iteration: Iteration) -> IndexLoop | None:
         if iteration not in self._index_loops:

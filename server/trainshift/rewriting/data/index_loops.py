@@ -40,7 +40,7 @@ class IndexLoop:
 
 
 @dataclass(frozen=True, slots=True)
-class _Numbered:
+class Numbered:
     """A `for` loop over numbers, what stands inside it, and the names of its number and what is made of it.
 
     There are no names where it does not go through numbers one by one.
@@ -63,9 +63,9 @@ def read_index_loop(program: Program, iteration: Iteration) -> IndexLoop | None:
     if _RANGE not in names or not isinstance(numbers.node, ast.Call):
         return None
     numbered = _numbered(iteration.statement)
-    cut = list(_cut_out(numbered, numbers.node))
+    cut = list(cut_out(numbered, numbers.node.args))
     if cut:
-        other = _told_apart(program, numbered)
+        other = told_apart(program, numbered, set())
         if other is not None:
             return IndexLoop(numbers, reason=f"its number, which would differ by rank, also {other}")
         return _shared(program, numbers, cut)
@@ -108,16 +108,16 @@ def called(program: Program, at: Occurrence) -> frozenset[str]:
     return program.names.full_names(at.node.func, at.scope, at.statement)
 
 
-def _numbered(loop: Statement) -> _Numbered:
+def _numbered(loop: Statement) -> Numbered:
     assert isinstance(loop.node, ast.For)
     inside = [each for each in loop.walk() if each is not loop and each.scope is loop.scope]
     target = loop.node.target
-    return _Numbered(loop, inside, _made_of({target.id}, inside) if isinstance(target, ast.Name) else set())
+    return Numbered(loop, inside, made_of({target.id}, inside) if isinstance(target, ast.Name) else set())
 
 
-def _cut_out(numbered: _Numbered, numbers: ast.Call) -> Iterator[Occurrence]:
+def cut_out(numbered: Numbered, ends: list[ast.expr]) -> Iterator[Occurrence]:
     """The arrays that a loop's number cuts: by a slice, or one by one where their length is its end."""
-    measured = {ast.dump(part) for each in numbers.args for part in ast.walk(each)}
+    measured = {ast.dump(part) for each in ends for part in ast.walk(each)}
     for statement in numbered.inside:
         for part in statement.own_parts():
             if not isinstance(part, ast.Subscript) or not isinstance(part.ctx, ast.Load):
@@ -129,16 +129,18 @@ def _cut_out(numbered: _Numbered, numbers: ast.Call) -> Iterator[Occurrence]:
                 yield Occurrence(part.value, statement.scope, statement)
 
 
-def _told_apart(program: Program, numbered: _Numbered) -> str | None:
+def told_apart(program: Program, numbered: Numbered, counting: set[Statement]) -> str | None:
     """What a loop's number is read for besides data and what rank 0 tells or writes; None for nothing else.
 
-    Each rank has numbers of its own, so what it decides or computes would differ by rank.
+    Each rank has numbers of its own, so what it decides or computes would differ by rank.  The statements of
+    `counting` do nothing else with it.
     """
     binding = {numbered.loop, *numbered.inside}
     for name in sorted(numbered.names):
         for read in program.fact(Readings).of(name):
             at = Occurrence(read.node, read.scope, read.statement)
-            if not any(each.statement in binding for each in program.names.bindings(at)):
+            bound = {each.statement for each in program.names.bindings(at)}
+            if read.statement in counting or bound.isdisjoint(binding | counting):
                 continue
             line = program.script.line_at(program.script.statement_span(read.statement).start)
             if read.statement not in binding or read.scope is not numbered.loop.scope:
@@ -151,7 +153,7 @@ def _told_apart(program: Program, numbered: _Numbered) -> str | None:
 def _is_of_data(read: Reading) -> bool:
     """Whether a number is read to cut data out, or to work out what does."""
     node = read.statement.node
-    if isinstance(node, ast.Assign) and _is_arithmetic(node.value):
+    if isinstance(node, ast.Assign) and is_arithmetic(node.value):
         return all(isinstance(target, ast.Name | ast.Tuple) for target in node.targets)
     path = expression_path(node, read.node)
     return any(
@@ -177,20 +179,20 @@ def _only_tells(program: Program, statement: Statement) -> bool:
     return True
 
 
-def _made_of(names: set[str], inside: list[Statement]) -> set[str]:
+def made_of(names: set[str], inside: list[Statement]) -> set[str]:
     """The names that are worked out of some names in a loop, by arithmetic alone."""
     found, size = set(names), 0
     while len(found) > size:
         size = len(found)
         for statement in inside:
             node = statement.node
-            if isinstance(node, ast.Assign) and _reads(node.value, found) and _is_arithmetic(node.value):
+            if isinstance(node, ast.Assign) and _reads(node.value, found) and is_arithmetic(node.value):
                 targets = (each for target in node.targets for each in ast.walk(target))
                 found.update(each.id for each in targets if isinstance(each, ast.Name))
     return found
 
 
-def _is_arithmetic(node: ast.expr) -> bool:
+def is_arithmetic(node: ast.expr) -> bool:
     parts = [part for part in ast.walk(node) if isinstance(part, ast.Call | ast.Subscript)]
     return all(isinstance(part, ast.Call) and last_name(part.func) in _ARITHMETIC for part in parts)
 

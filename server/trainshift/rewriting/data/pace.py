@@ -19,6 +19,7 @@ from trainshift.rewriting.data.batches import counts_turns, draws_batches, takes
 from trainshift.rewriting.data.divided_data import DividedData
 from trainshift.rewriting.data.iterated import Iterated, Iteration
 from trainshift.rewriting.data.loop_data import How
+from trainshift.rewriting.data.same_data import same_data
 from trainshift.rewriting.data.step_counts import StepCount, StepCounts
 from trainshift.rewriting.datasets.draws import Draws
 
@@ -33,6 +34,11 @@ _ENDS = {
 ALL_TURNS = (
     "every rank takes all turns of {}: nothing tells which of the data are its share; go through a dataset "
     "whose length is known, or divide the turns by `hvd.size()` if each draws a batch of its own"
+)
+
+SAME_DATA = (
+    "every rank takes all turns of {0}, and each turn trains on the same data, so that more ranks save no "
+    "time; give each rank its own rows, such as `{1}[hvd.rank()::hvd.size()]`"
 )
 
 
@@ -107,7 +113,9 @@ class Pace:
                 if self._program.fact(WhatTrains).statement_trains(statement):
                     test = statement.node.test
                     divided = self._horovod.divided(test, statement.scope, statement)
-                    found[statement] = divided or self._draws_turns(statement)
+                    data = self._data.of(statement)
+                    shares = data is not None and data.how is not How.WHOLE
+                    found[statement] = divided or shares or self._draws_turns(statement)
         counted = {count.what for count in self._counts}
         # What Estimators train on is no iteration of the script's.
         given = any(each.how is not How.WHOLE for each in self._data.loops if each.statement not in found)
@@ -149,7 +157,19 @@ class Pace:
         """
         if not self._program.whole.choices.divide_data:
             return []
+        return [each for each in self._whole if takes_batches(self._program, each)]
+
+    @cached_property
+    def repeated(self) -> list[tuple[Statement, ast.expr]]:
+        """The innermost loops of which each turn trains on all data, the same on all ranks; and those."""
+        if not self._program.whole.choices.divide_data:
+            return []
+        found = [(each, same_data(self._program, each)) for each in self._whole if each not in self.undivided]
+        return [(each, data) for each, data in found if data is not None]
+
+    @cached_property
+    def _whole(self) -> list[Statement]:
+        """The innermost loops of which each rank takes all turns, and of whose data nothing is known."""
         outer = {above for each in self.loops for above in self._program.fact(Iterated).above(each)}
         found = [each for each in self.loops if isinstance(each.node, LOOPS) and each not in outer]
-        whole = [each for each in found if not self.is_shared(each) and self._data.of(each) is None]
-        return [each for each in whole if takes_batches(self._program, each)]
+        return [each for each in found if not self.is_shared(each) and self._data.of(each) is None]

@@ -16,7 +16,8 @@ class Form(Enum):
 
     IN_GRAPH is a dataset in the trace of a `tf.function`, where nothing has a length; ENDLESS one of which a
     loop takes a number of steps; GENERATOR what Python iterates once.  Of COUNT and STEPS each rank has its
-    own: the number of a loop's turns, and a sequence of whose batches a `fit` takes fewer.
+    own: the number of a loop's turns, and a sequence of whose batches a `fit` takes fewer.  STRIDE is what a
+    `while` compares that counts from slice to slice.
     """
 
     DATASET = "dataset"
@@ -29,6 +30,7 @@ class Form(Enum):
     GENERATOR = "generator"
     COUNT = "count"
     STEPS = "steps"
+    STRIDE = "stride"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -36,13 +38,15 @@ class Place:
     """An expression whose value is divided, so that what is made of it is a share.
 
     `draws` are those of an order before, which all ranks must make alike.  `length` is another expression of
-    the same length, if that can be asked more easily.
+    the same length, if that can be asked more easily.  `counting` are what a stride begins with, and what is
+    added to it.
     """
 
     at: Occurrence
     form: Form
     draws: tuple[Draw, ...] = ()
     length: ast.expr | None = None
+    counting: tuple[Occurrence, ...] = ()
 
     @property
     def statement(self) -> Statement:

@@ -31,10 +31,8 @@ from trainshift.rewriting.keras.fits import Fit
 # What numbers the elements of a row, or shows how far it is.
 _AROUND = tables.PROGRESS_BARS | {"builtins.enumerate"}
 _SIDE_BY_SIDE = "builtins.zip"
-# Methods that ask the world for what may be another thing on each rank.
-_ASKING = frozenset(
-    {"act", "get", "get_nowait", "poll", "predict", "read", "recv", "reset", "sample", "step"}
-)
+ASKING = frozenset({"act", "get", "get_nowait", "poll", "predict", "read", "recv", "reset", "sample", "step"})
+"""Methods that ask the world for what may be another thing on each rank."""
 # Methods of Keras' readers of pictures, which give sequences.
 _FLOWS = ("flow", "flow_from_dataframe", "flow_from_directory")
 
@@ -154,7 +152,7 @@ def _of_loop(program: Program, at: Occurrence) -> Rows:
     if program.fact(Generators).is_by_rank(at):
         return Rows(is_own=True)
     calls = _calls(program, at)
-    asking = next((each for each in calls if each.name in _ASKING), None)
+    asking = next((each for each in calls if each.name in ASKING), None)
     if asking is not None:
         return Rows(reason=f"what `{asking.name}` gives may be another thing on each rank")
     return _drawn((Place(at, Form.GENERATOR, tuple(program.fact(Draws).among(calls))),))

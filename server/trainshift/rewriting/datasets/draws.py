@@ -15,7 +15,7 @@ from trainshift.core.lazy import cached_property
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.values import Instance
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Site, arguments, hides_arguments, last_name
+from trainshift.core.text.facts import Site, argument, arguments, hides_arguments, last_name
 from trainshift.core.training.alike import Alike
 from trainshift.core.training.executions import Executions, in_loop
 from trainshift.core.training.horovod import TENSORFLOW, Horovod
@@ -211,12 +211,21 @@ class Draws:
     def is_seeded(self, library: str) -> bool:
         """Whether the script fixes what a library draws by one seed for all ranks."""
         sites = self._script.sites_named("seed", "set_seed", "set_random_seed")
+        if library == "tensorflow.random" and any(
+            map(self._is_configured, self._script.sites_named("RunConfig"))
+        ):
+            return True
         return any(
             self._names.calls(site, *_SEEDING[library])
             and bool(site.node.args)
             and self.is_fixed(Occurrence(site.node.args[0], site.scope, site.statement))
             for site in sites
         )
+
+    def _is_configured(self, site: Site) -> bool:
+        """Whether an Estimator is told the seed of its graphs."""
+        seed = argument(site.node, None, "tf_random_seed")
+        return seed is not None and self.is_fixed(Occurrence(seed, site.scope, site.statement))
 
     def _remedy(self, site: Site) -> Remedy | None:
         if site.in_fstring or site.deferred:

@@ -1,0 +1,121 @@
+"""Same data: loops of which each turn takes all of the data, so that more ranks do the same work.
+
+for epoch in range(1000):
+    session.run(train, {x: train_x, y: train_y})
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.program import Program
+from trainshift.core.ranks.work.seeds import Seeds
+from trainshift.core.text.facts import Statement, arguments, last_name
+from trainshift.core.training.what_trains import WhatTrains
+from trainshift.rewriting.data.rows import ASKING
+
+# What makes data: packages, and functions of TensorFlow's.
+_MAKING = (
+    "numpy.", "pandas.", "sklearn.", "tensorflow.constant", "tensorflow.convert_to_tensor",
+    "tensorflow.keras.datasets.", "tensorflow.linspace", "tensorflow.random.",
+)  # fmt: skip
+# What makes single numbers.
+_SINGLE = frozenset(
+    {"float32", "float64", "int32", "int64", "log", "max", "mean", "min", "prod", "sqrt", "std", "sum"}
+)
+# What is given gradients, or the loss, and no data.
+_GRADIENTS = ("apply_gradients", "compute_gradients", "get_gradients", "gradient", "minimize")
+_FEWEST = 3
+_DEEPEST = 20
+
+
+def same_data(program: Program, loop: Statement) -> ast.expr | None:
+    """The data that each turn of a loop trains on, all of them and the same; None where that is not seen."""
+    inside = set(loop.walk())
+    called = {
+        function
+        for site in program.script.sites
+        if site.statement in inside
+        for function in program.names.called_functions(site)
+    }
+    seeds = program.fact(Seeds)
+    for site in program.script.sites:
+        if site.statement in inside or site.scope.function() in called:
+            asks = site.name in ASKING and isinstance(site.node.func, ast.Attribute)
+            if asks or seeds.is_draw(site) or seeds.shuffles(site):
+                return None
+    found = None
+    here = {each for each in program.script.statements if each in inside or each.scope.function() in called}
+    for at in _trained_on(program, inside, here):
+        bindings = program.names.bindings(at)
+        if any(each.statement in inside for each in bindings):
+            return None  # Each turn makes it anew, of what it may.
+        if found is None and _is_data(program, at, 0):
+            found = at.node
+    return found
+
+
+def _trained_on(program: Program, inside: set[Statement], here: set[Statement]) -> Iterator[Occurrence]:
+    """The names that what trains in a loop is given, or that are read under its tape from outside of that."""
+    trains = program.fact(WhatTrains)
+    for site in program.script.sites:
+        if site.statement in inside and trains.site_trains(site) and site.name not in _GRADIENTS:
+            for given in arguments(site.node):
+                yield from _names(Occurrence(given, site.scope, site.statement))
+    for statement in sorted(here, key=lambda each: program.script.statement_span(each).start):
+        tape = next((each for each in statement.ancestors() if each in here and _is_tape(each)), None)
+        own = _bound(tape) if tape is not None else set()
+        for part in statement.own_parts() if tape is not None else ():
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load) and part.id not in own:
+                yield Occurrence(part, statement.scope, statement)
+
+
+def _bound(tape: Statement) -> set[str]:
+    return {
+        part.id
+        for each in tape.walk()
+        for part in each.own_parts()
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+    }
+
+
+def _is_tape(statement: Statement) -> bool:
+    node = statement.node
+    return isinstance(node, ast.With) and any(
+        isinstance(each.context_expr, ast.Call) and last_name(each.context_expr.func) == "GradientTape"
+        for each in node.items
+    )
+
+
+def _names(at: Occurrence) -> Iterator[Occurrence]:
+    """The names that an argument is, or is written out of."""
+    if isinstance(at.node, ast.Dict):
+        for each in at.node.values:
+            yield from _names(at.part(each))
+    elif isinstance(at.node, ast.List | ast.Tuple):
+        for each in at.node.elts:
+            yield from _names(at.part(each))
+    elif isinstance(at.node, ast.Name | ast.Attribute):
+        yield at
+
+
+def _is_data(program: Program, at: Occurrence, depth: int) -> bool:
+    """Whether an expression is shown to be an array, and neither a variable nor a model."""
+    if depth > _DEEPEST:
+        return False
+    node, step = at.node, program.names.steps_back(at)
+    if step is not None:
+        sources = [*step.sources, *step.within]
+        return bool(sources) and all(_is_data(program, each, depth + 1) for each in sources)
+    if isinstance(node, ast.Call):
+        names = program.names.full_names(node.func, at.scope, at.statement)
+        if names:
+            return all(name.startswith(_MAKING) and name.rpartition(".")[2] not in _SINGLE for name in names)
+        receiver = getattr(node.func, "value", None)
+        single = last_name(node.func) in _SINGLE
+        return receiver is not None and not single and _is_data(program, at.part(receiver), depth + 1)
+    if isinstance(node, ast.BinOp):
+        return any(_is_data(program, at.part(each), depth + 1) for each in (node.left, node.right))
+    return isinstance(node, ast.List) and len(node.elts) >= _FEWEST

@@ -1,0 +1,149 @@
+"""While slices: loops that count through arrays, from slice to slice.
+
+    i = 0
+    while i < len(x):
+        step(x[i:i + 32])
+        i += 32
+
+Each rank takes every turn that is its own: it begins as many slices further on as its number says, and goes
+on by as many as there are ranks.  It stops where the last rank has no slice left, so that all take equally
+many.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Binding, Statement
+from trainshift.core.training.executions import Executions
+from trainshift.core.training.steps import is_plain
+from trainshift.core.training.what_trains import WhatTrains
+from trainshift.rewriting.data.index_loops import Numbered, cut_out, is_arithmetic, made_of, told_apart
+from trainshift.rewriting.datasets.draws import Draw, Draws
+from trainshift.rewriting.datasets.knowledge import unordered
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Slices:
+    """A loop from slice to slice, or why its turns are not shared out.
+
+    `counted` is the side of its test that counts, `start` what that begins with, and `step` what is added.
+    """
+
+    loop: Statement
+    counted: Occurrence
+    start: Occurrence
+    step: Occurrence
+    draws: tuple[Draw, ...] = ()
+    reason: str = ""
+
+
+def read_slices(program: Program) -> Iterator[Slices]:
+    """The training loops of a program that count through arrays, from slice to slice."""
+    trains, executions = program.fact(WhatTrains), program.fact(Executions)
+    for loop in program.script.statements:
+        if isinstance(loop.node, ast.While) and trains.statement_trains(loop):
+            found = _read(program, loop)
+            if found is not None and not executions.is_traced(loop.scope):
+                yield found
+
+
+def _read(program: Program, loop: Statement) -> Slices | None:
+    test = loop.node.test if isinstance(loop.node, ast.While) else None
+    if (
+        not isinstance(test, ast.Compare)
+        or len(test.ops) > 1
+        or not isinstance(test.ops[0], ast.Lt | ast.LtE)
+    ):
+        return None
+    inside = [each for each in loop.walk() if each is not loop]
+    changed = [
+        part.id
+        for each in inside
+        for part in each.own_parts()
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+    ]
+    counters = [part for part in ast.walk(test) if isinstance(part, ast.Name) and part.id in changed]
+    if len(counters) != 1 or counters[0] not in ast.walk(test.left) or not is_arithmetic(test.left):
+        return None
+    counter, where = counters[0], Occurrence(test.left, loop.scope, loop)
+    if not _grows(test.left, counter):
+        return None
+    steps = [(each, _added(each, counter.id)) for each in loop.branches.get("body", ())]
+    steps = [(each, added) for each, added in steps if added is not None]
+    start = _start(program, loop, counter.id)
+    if len(steps) != 1 or start is None or changed.count(counter.id) != 1:
+        return None
+    step, added = steps[0]
+    first = start.statement
+    if added is None or first is None or start.value is None or start.path or start.kind != "value":
+        return None
+    if not isinstance(first.node, ast.Assign):
+        return None
+    if not _is_same(program, added, step, first, changed) or not isinstance(start.value, ast.Constant):
+        return None
+    numbered = Numbered(loop, [each for each in inside if each is not step], made_of({counter.id}, inside))
+    cut = list(cut_out(numbered, test.comparators))
+    if not cut:
+        return None
+    given = (where, Occurrence(start.value, start.scope, first), Occurrence(added, step.scope, step))
+    other = told_apart(program, numbered, {loop, step, first})
+    if other is not None:
+        return Slices(loop, *given, reason=f"its number, which would differ by rank, also {other}")
+    draws = tuple(dict.fromkeys(draw for each in cut for draw in program.fact(Draws).behind(each)))
+    return Slices(loop, *given, draws, unordered(draws))
+
+
+def _grows(node: ast.expr, counter: ast.Name) -> bool:
+    """Whether an expression is a counter, or a sum with it."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+        return _grows(node.left, counter)
+    return node is counter
+
+
+def _added(statement: Statement, name: str) -> ast.expr | None:
+    """What a statement adds to a name."""
+    node = statement.node
+    if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
+        return node.value if isinstance(node.target, ast.Name) and node.target.id == name else None
+    if isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp) and len(node.targets) == 1:
+        target, made = node.targets[0], node.value
+        if isinstance(target, ast.Name) and target.id == name and isinstance(made.op, ast.Add):
+            return made.right if isinstance(made.left, ast.Name) and made.left.id == name else None
+    return None
+
+
+def _start(program: Program, loop: Statement, name: str) -> Binding | None:
+    """What gives a name its value last before a loop, in the same block."""
+    script = program.script
+    found = script.module_bindings if loop.scope.kind == "module" else loop.scope.bindings
+    before = [
+        (script.statement_span(each.statement).start, each)
+        for each in found.get(name, ())
+        if each.statement is not None
+    ]
+    before = [each for each in before if each[0] < script.statement_span(loop).start]
+    if not before:
+        return None
+    start = max(before, key=lambda each: each[0])[1]
+    first = start.statement
+    is_beside = first is not None and (first.parent, first.branch) == (loop.parent, loop.branch)
+    return start if is_beside else None
+
+
+def _is_same(
+    program: Program, added: ast.expr, step: Statement, first: Statement, changed: list[str]
+) -> bool:
+    """Whether what is added is the same each time, and known where the counting starts."""
+    if isinstance(added, ast.Constant):
+        return isinstance(added.value, int) and added.value > 0
+    if not is_plain(added) or any(
+        isinstance(part, ast.Name) and part.id in changed for part in ast.walk(added)
+    ):
+        return False
+    there = program.names.bindings(Occurrence(added, step.scope, step))
+    return len(there) == 1 and there == program.names.bindings(Occurrence(added, first.scope, first))
