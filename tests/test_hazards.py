@@ -39,6 +39,7 @@ LEFT = {
     "hv11_drop_visible_devices: a limit of memory before the last import": {"HZ17"},
     "hv15_divide_data: arrays divided by hand": {"HZ14"},
     "hv15_divide_data: arrays that are shuffled": {"HZ17"},
+    "hv15_divide_data: batches that are shuffled after the first epoch": {"HZ17"},
     "hv15_divide_data: divided by hand": {"HZ14"},
 }
 

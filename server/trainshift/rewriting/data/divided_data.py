@@ -272,10 +272,9 @@ class DividedData:
         """The `while` loops that count from slice to slice."""
         for each in read_slices(self._program):
             if each.loop not in self._iterated.around:
-                place = Place(each.counted, Form.STRIDE, each.draws, counting=(each.start, each.step))
                 assert isinstance(each.loop.node, ast.While)
-                test = each.counted.part(each.loop.node.test)
-                yield self._drawn(Iteration(test, each.loop), (place,), each.reason)
+                test = Occurrence(each.loop.node.test, each.loop.scope, each.loop)
+                yield self._numbered(Iteration(test, each.loop), each.turns, each.counting)
 
     def _index_loop(self, iteration: Iteration) -> IndexLoop | None:
         if iteration not in self._index_loops:
@@ -331,8 +330,16 @@ class DividedData:
         if loop.counts and self._iterated.is_part(iteration.statement):
             reason = "the loop around it trains beside it; divide that one's turns by `hvd.size()`"
             return LoopData(iteration, How.WHOLE, reason=reason)
-        form = Form.COUNT if loop.counts else Form.SEQUENCE
-        return self._drawn(iteration, (Place(loop.at, form, loop.draws),), loop.reason)
+        return self._numbered(iteration, loop)
+
+    def _numbered(
+        self, iteration: Iteration, loop: IndexLoop, counting: tuple[Occurrence, ...] = ()
+    ) -> LoopData:
+        """How a loop is divided by its numbers."""
+        if loop.is_own:
+            return LoopData(iteration, How.BY_HAND)
+        form = Form.STRIDE if counting else Form.COUNT if loop.counts else Form.SEQUENCE
+        return self._drawn(iteration, (Place(loop.at, form, loop.draws, counting=counting),), loop.reason)
 
     def _drawn(
         self,

@@ -14,6 +14,7 @@ from trainshift.core.readings import Reading, Readings
 from trainshift.core.text.expressions import does_more
 from trainshift.core.text.facts import Statement, expression_path, last_name
 from trainshift.core.training.effects import Effect, Effects
+from trainshift.core.training.horovod import Horovod
 from trainshift.rewriting.data.batches import draws_batches
 from trainshift.rewriting.data.iterated import Iteration
 from trainshift.rewriting.datasets.draws import Draw, Draws
@@ -31,12 +32,14 @@ class IndexLoop:
     """A loop whose numbers are shared out.
 
     `at` is what it goes through; if it only `counts` batches, which each rank draws for itself, their number.
+    `is_own` tells that each rank has arrays of its own already.
     """
 
     at: Occurrence
     counts: bool = False
     draws: tuple[Draw, ...] = ()
     reason: str = ""
+    is_own: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +62,13 @@ def read_index_loop(program: Program, iteration: Iteration) -> IndexLoop | None:
     numbers = unwrapped(program, iteration.at, tables.PROGRESS_BARS)
     names = called(program, numbers)
     if names & LISTS:
-        return _shared(program, numbers, [numbers])
+        return shared(program, numbers, [numbers])
     if _RANGE not in names or not isinstance(numbers.node, ast.Call):
         return None
     numbered = _numbered(iteration.statement)
     cut = list(cut_out(numbered, numbers.node.args))
     if cut:
-        other = told_apart(program, numbered, set())
-        if other is not None:
-            return IndexLoop(numbers, reason=f"its number, which would differ by rank, also {other}")
-        return _shared(program, numbers, cut)
+        return told_apart(program, numbers, numbered) or shared(program, numbers, cut)
     turns = turns_of(numbers.node)
     if turns is not None and draws_batches(program, iteration.statement):
         seeded = program.fact(Draws).is_seeded("numpy.random")
@@ -87,7 +87,10 @@ def turns_of(numbers: ast.Call) -> ast.expr | None:
     return None
 
 
-def _shared(program: Program, numbers: Occurrence, data: list[Occurrence]) -> IndexLoop:
+def shared(program: Program, numbers: Occurrence, data: list[Occurrence]) -> IndexLoop:
+    """How numbers are shared out by which some data are cut."""
+    if any(program.fact(Horovod).pinned(*each[:3]) for each in data):
+        return IndexLoop(numbers, is_own=True)
     if does_more(numbers.node):
         return IndexLoop(numbers, reason="what it goes through does more than count; give it a name first")
     draws = [draw for each in data for draw in program.fact(Draws).behind(each)]
@@ -129,12 +132,20 @@ def cut_out(numbered: Numbered, ends: list[ast.expr]) -> Iterator[Occurrence]:
                 yield Occurrence(part.value, statement.scope, statement)
 
 
-def told_apart(program: Program, numbered: Numbered, counting: set[Statement]) -> str | None:
-    """What a loop's number is read for besides data and what rank 0 tells or writes; None for nothing else.
+def told_apart(
+    program: Program, numbers: Occurrence, numbered: Numbered, counting: frozenset[Statement] = frozenset()
+) -> IndexLoop | None:
+    """The loop, not shared out, whose number is read for more than data and what rank 0 tells or writes.
 
     Each rank has numbers of its own, so what it decides or computes would differ by rank.  The statements of
     `counting` do nothing else with it.
     """
+    other = _other_use(program, numbered, counting)
+    reason = f"its number, which would differ by rank, also {other}"
+    return IndexLoop(numbers, reason=reason) if other is not None else None
+
+
+def _other_use(program: Program, numbered: Numbered, counting: frozenset[Statement]) -> str | None:
     binding = {numbered.loop, *numbered.inside}
     for name in sorted(numbered.names):
         for read in program.fact(Readings).of(name):

@@ -15,6 +15,7 @@ from trainshift.core.ranks.work.seeds import Seeds
 from trainshift.core.text.facts import Statement, arguments, last_name
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.rewriting.data.rows import ASKING
+from trainshift.rewriting.datasets.draws import Draws
 
 # What makes data: packages, and functions of TensorFlow's.
 _MAKING = (
@@ -25,6 +26,8 @@ _MAKING = (
 _SINGLE = frozenset(
     {"float32", "float64", "int32", "int64", "log", "max", "mean", "min", "prod", "sqrt", "std", "sum"}
 )
+# What gives data in another form, whenever it is called.
+_CONVERTING = frozenset({"array", "asarray", "astype", "cast", "constant", "convert_to_tensor", "reshape"})
 # What is given gradients, or the loss, and no data.
 _GRADIENTS = ("apply_gradients", "compute_gradients", "get_gradients", "gradient", "minimize")
 _FEWEST = 3
@@ -52,7 +55,7 @@ def same_data(program: Program, loop: Statement) -> ast.expr | None:
         bindings = program.names.bindings(at)
         if any(each.statement in inside for each in bindings):
             return None  # Each turn makes it anew, of what it may.
-        if found is None and _is_data(program, at, 0):
+        if found is None and _is_data(program, at, 0) and not _is_own(program, at):
             found = at.node
     return found
 
@@ -101,8 +104,16 @@ def _names(at: Occurrence) -> Iterator[Occurrence]:
         yield at
 
 
+def _is_own(program: Program, at: Occurrence) -> bool:
+    """Whether each rank draws or collects data of its own."""
+    draws = program.fact(Draws)
+    if any(draw.remedy is None for draw in draws.behind(at)):
+        return True
+    return any(not draws.is_free(site) for site in draws.choosing(at))
+
+
 def _is_data(program: Program, at: Occurrence, depth: int) -> bool:
-    """Whether an expression is shown to be an array, and neither a variable nor a model."""
+    """Whether an expression is shown to be an array that is made once, and neither a variable nor a model."""
     if depth > _DEEPEST:
         return False
     node, step = at.node, program.names.steps_back(at)
@@ -110,7 +121,12 @@ def _is_data(program: Program, at: Occurrence, depth: int) -> bool:
         sources = [*step.sources, *step.within]
         return bool(sources) and all(_is_data(program, each, depth + 1) for each in sources)
     if isinstance(node, ast.Call):
+        is_made_again = program.fact(Draws).is_repeated(program.script.site_of(node))
+        if is_made_again and last_name(node.func) not in _CONVERTING:
+            return False
         names = program.names.full_names(node.func, at.scope, at.statement)
+        if is_made_again and names:
+            return any(_is_data(program, at.part(each), depth + 1) for each in node.args)
         if names:
             return all(name.startswith(_MAKING) and name.rpartition(".")[2] not in _SINGLE for name in names)
         receiver = getattr(node.func, "value", None)

@@ -22,24 +22,27 @@ from trainshift.core.text.facts import Binding, Statement
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.steps import is_plain
 from trainshift.core.training.what_trains import WhatTrains
-from trainshift.rewriting.data.index_loops import Numbered, cut_out, is_arithmetic, made_of, told_apart
-from trainshift.rewriting.datasets.draws import Draw, Draws
-from trainshift.rewriting.datasets.knowledge import unordered
+from trainshift.rewriting.data.index_loops import (
+    IndexLoop,
+    Numbered,
+    cut_out,
+    is_arithmetic,
+    made_of,
+    shared,
+    told_apart,
+)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Slices:
-    """A loop from slice to slice, or why its turns are not shared out.
+    """A loop from slice to slice; `counting` are what it begins with, and what is added to that.
 
-    `counted` is the side of its test that counts, `start` what that begins with, and `step` what is added.
+    What its `turns` go through is the side of its test that counts.
     """
 
     loop: Statement
-    counted: Occurrence
-    start: Occurrence
-    step: Occurrence
-    draws: tuple[Draw, ...] = ()
-    reason: str = ""
+    turns: IndexLoop
+    counting: tuple[Occurrence, Occurrence]
 
 
 def read_slices(program: Program) -> Iterator[Slices]:
@@ -80,22 +83,32 @@ def _read(program: Program, loop: Statement) -> Slices | None:
         return None
     step, added = steps[0]
     first = start.statement
-    if added is None or first is None or start.value is None or start.path or start.kind != "value":
+    if added is None or first is None or not _is_set_alone(start):
         return None
-    if not isinstance(first.node, ast.Assign):
-        return None
-    if not _is_same(program, added, step, first, changed) or not isinstance(start.value, ast.Constant):
+    if not _is_same(program, added, step, first, changed):
         return None
     numbered = Numbered(loop, [each for each in inside if each is not step], made_of({counter.id}, inside))
     cut = list(cut_out(numbered, test.comparators))
-    if not cut:
+    if not cut or _is_read_after(program, step, counter.id):
         return None
-    given = (where, Occurrence(start.value, start.scope, first), Occurrence(added, step.scope, step))
-    other = told_apart(program, numbered, {loop, step, first})
-    if other is not None:
-        return Slices(loop, *given, reason=f"its number, which would differ by rank, also {other}")
-    draws = tuple(dict.fromkeys(draw for each in cut for draw in program.fact(Draws).behind(each)))
-    return Slices(loop, *given, draws, unordered(draws))
+    told = told_apart(program, where, numbered, frozenset({loop, step, first}))
+    assert start.value is not None
+    counting = Occurrence(start.value, start.scope, first), Occurrence(added, step.scope, step)
+    return Slices(loop, told or shared(program, where, cut), counting)
+
+
+def _is_set_alone(start: Binding) -> bool:
+    """Whether a statement gives a number to one name, and does nothing else."""
+    node = start.statement.node if start.statement is not None else None
+    alone = isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
+    return alone and start.kind == "value" and isinstance(start.value, ast.Constant)
+
+
+def _is_read_after(program: Program, step: Statement, name: str) -> bool:
+    """Whether a counter is read in its loop when it has moved on: to what is another slice by then."""
+    block, index = program.script.siblings(step)
+    behind = (each for above in block[index + 1 :] for each in above.walk())
+    return any(isinstance(part, ast.Name) and part.id == name for each in behind for part in each.own_parts())
 
 
 def _grows(node: ast.expr, counter: ast.Name) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from trainshift.core.lazy import cached_property
+from trainshift.core.names.flow import reaching_calls
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.values import Instance
 from trainshift.core.program import Program
@@ -49,6 +50,8 @@ _SEEDING = {
     "tensorflow.random": ("tensorflow.random.set_seed", _SEEDS),
 }
 _IN_PLACE = ("numpy.random.shuffle", "random.shuffle")
+ASKING = frozenset({"act", "poll", "recv", "reset", "step"})
+"""Methods that ask a world in which each rank goes its own way."""
 
 
 class Remedy(Enum):
@@ -109,6 +112,7 @@ class Draws:
         calls = (self._script.site_of(part) for part in parts if isinstance(part, ast.Call))
         found = [Draw(site, self._remedy(site)) for site in calls if self.is_free(site)]
         found += self._chosen_by_chance(at, parts)
+        found += (Draw(site, None) for site in reaching_calls(self._script, self._asking, *at[:3], False))
         read = {last_name(part) for part in parts}
         for site in self._shuffled_in_place:
             name = last_name(site.node.args[0]) if site.node.args else ""
@@ -224,8 +228,11 @@ class Draws:
 
     def _is_configured(self, site: Site) -> bool:
         """Whether an Estimator is told the seed of its graphs."""
-        seed = argument(site.node, None, "tf_random_seed")
-        return seed is not None and self.is_fixed(Occurrence(seed, site.scope, site.statement))
+        names = self._names.full_names(site.node.func, site.scope, site.statement)
+        seed = argument(site.node, 1, "tf_random_seed")
+        if seed is None or not any(name.startswith("tensorflow.") for name in names):
+            return False
+        return self.is_fixed(Occurrence(seed, site.scope, site.statement))
 
     def _remedy(self, site: Site) -> Remedy | None:
         if site.in_fstring or site.deferred:
@@ -262,6 +269,16 @@ class Draws:
             return None
         own = self._names.lookup(given.id, site.scope, site.statement)[0]
         return Remedy.SENT_AFTER if own in (None, site.scope) and self._can_send(site) else None
+
+    @cached_property
+    def _asking(self) -> dict[ast.Call, Site]:
+        sites = self._script.sites_named(*sorted(ASKING))
+        return {
+            site.node: site
+            for site in sites
+            if isinstance(site.node.func, ast.Attribute)
+            and not self._names.full_names(site.node.func, site.scope, site.statement)
+        }
 
     @cached_property
     def _shuffled_in_place(self) -> list[Site]:

@@ -12,7 +12,7 @@ from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
 from trainshift.core.ranks.work.seeds import Order
 from trainshift.core.text.facts import arguments, hides_arguments
-from trainshift.rewriting.datasets.draws import Draw, Draws, Remedy
+from trainshift.rewriting.datasets.draws import ASKING, Draw, Draws, Remedy
 from trainshift.rewriting.datasets.generators import Generators
 from trainshift.rewriting.datasets.operations import (
     COUNTED,
@@ -200,6 +200,8 @@ def unordered(draws: Iterable[Draw]) -> str:
         return ""
     if draw.site.name == "set":
         return "a `set` has another order on each rank; sort it"
+    if draw.site.name in ASKING:
+        return f"`{draw.site.name}` gives each rank data of its own"
     return f"`{draw.site.name}` orders the data differently on each rank; give it a seed"
 
 

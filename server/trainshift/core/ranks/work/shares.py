@@ -17,7 +17,7 @@ from trainshift.core.ranks.dependence import RANK, Dependence
 from trainshift.core.ranks.work.feeds import Feed, Feeds
 from trainshift.core.ranks.work.seeds import Order, Seeds
 from trainshift.core.ranks.work.trails import Trails
-from trainshift.core.text.facts import Site, argument, dotted, last_name
+from trainshift.core.text.facts import Site, Statement, argument, dotted, last_name
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Loop
 
@@ -200,7 +200,10 @@ class Shares:
         return isinstance(at.node, ast.UnaryOp | ast.Constant) and getattr(at.node, "value", 1) in (-1, None)
 
     def _is_even(self, part: Part, feed: Feed) -> bool:
-        """Whether all parts are of one length, since they are cut to ``n // size``."""
+        """Whether all parts are of one length: cut to ``n // size``, or read as far as the last rank can."""
+        around = part.at.statement.ancestors() if part.at.statement is not None else ()
+        if any(isinstance(each.node, ast.While) and self._looks_ahead(each) for each in around):
+            return True
         trail = [*self._trails.behind(part.at), *feed.trail]
         for each in trail:
             node = each.node
@@ -224,6 +227,17 @@ class Shares:
                 and "array" not in last_name(node.func)
             ):
                 return True  # numpy.split demands equal parts.
+        return False
+
+    def _looks_ahead(self, loop: Statement) -> bool:
+        """Whether a test asks for what the last rank is given: by ``hvd.size() - 1 - hvd.rank()``."""
+        assert isinstance(loop.node, ast.While)
+        for part in ast.walk(loop.node.test):
+            if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Sub):
+                left, right = (Occurrence(each, loop.scope, loop) for each in (part.left, part.right))
+                on_rank, on_size = self._dependence.on_rank, self._dependence.on_size
+                if on_rank(right) and on_size(left) and not on_rank(left):
+                    return True
         return False
 
     def _is_file(self, part: Part) -> bool:
