@@ -10,7 +10,9 @@ import pytest
 from benchmarks.script import script
 from benchmarks.server_speed import OURS, PEER, RUFF
 from benchmarks.session import Session
+from benchmarks.static_speed import ON_PADDLE, RUFF_ON_PADDLE, layers
 from benchmarks.suite_times import last
+from trainshift.engine.checking import check
 from trainshift.engine.conversion import convert
 
 
@@ -20,6 +22,16 @@ def test_scripts_have_their_length(lines: int) -> None:
     assert text.count("\n") == lines
     assert text == script(lines)
     ast.parse(text)
+
+
+def test_layers_are_static_functions_without_a_finding_but_the_one_that_is_typed() -> None:
+    text = layers(200)
+    assert 200 <= text.count("\n") < 260
+    assert {each.code for each in check(text).diagnostics} <= {"PD27"}
+    for server in (ON_PADDLE, RUFF_ON_PADDLE):
+        assert text.count(server.line) == 1
+    typed = text.replace(f"{ON_PADDLE.line}{ON_PADDLE.harmless}", f"{ON_PADDLE.line}{ON_PADDLE.problem}")
+    assert ON_PADDLE.code in {each.code for each in check(typed).diagnostics}
 
 
 def test_scripts_hold_what_is_edited_and_distributed() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from finding_fixtures import STATIC_CASES, STATIC_FILES, FindingCase, fixed, program_of, rewrite_case, shown
@@ -46,6 +49,16 @@ def test_what_is_found_is_what_paddle_does(case: FindingCase) -> None:
         assert (now, case.ended.get("full") == "agrees") == ("agrees", False)
     elif not case.verdicts:
         assert now == "agrees"
+
+
+def test_nothing_that_reads_graphs_is_loaded_without_paddle() -> None:
+    ask = (
+        "import sys, trainshift.lsp.server\nfrom trainshift.engine.checking import check\n"
+        "check('import tensorflow as tf\\nmodel = tf.keras.Sequential()\\nmodel.fit(x, y)\\n')\n"
+        "print(*sorted(name for name in sys.modules if '.static_graphs' in name))"
+    )
+    told = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
+    assert told.stdout.split() == ["trainshift.static_graphs", "trainshift.static_graphs.codes"]
 
 
 def test_files_and_codes_have_one_name() -> None:
