@@ -25,9 +25,26 @@ def _instead(pattern: str | re.Pattern[str], text: str) -> Callable[[str], str]:
 
 
 def _before_build(converted: str) -> str:
-    """The broadcast above the step of a model that has no weights before its first batch."""
+    """The broadcast above the eager step of a model that has no weights before its first batch.
+
+    A step that is traced is traced again once its variables are there, and the broadcast with it.
+    """
     is_built = "Input(" in converted or "tf.Variable(tf." in converted
-    return converted if is_built else _STEP.sub(r"\g<broadcast>\g<step>", converted)
+    return (
+        converted
+        if is_built or "tf.function" in converted
+        else _STEP.sub(r"\g<broadcast>\g<step>", converted)
+    )
+
+
+def _boolean_flag(converted: str) -> str:
+    """The flag as Python has it in a traced step, which sees the value that it has when it is traced."""
+    if "tf.function" not in converted:
+        return converted
+    flag = r"(hvd_broadcast_done(?:_\d+)?)"
+    set_once = re.sub(rf"{flag}\.assign\(True\)", r"\1[0] = True", converted)
+    asked = re.sub(rf"if not {flag}:", r"if not \1[0]:", set_once)
+    return re.sub(rf"{flag} = tf\.Variable\(False, trainable=False\)", r"\1 = [False]", asked)
 
 
 # What makes a conversion wrong: its name, and what becomes of the text, which may be no other.
@@ -40,6 +57,7 @@ _MISTAKES: tuple[tuple[str, Callable[[str], str]], ...] = (
     ("broadcast before build", _before_build),
     ("broadcast that is not run", _instead(r"se\w+\.run\((?:hvd\.broad|self\.broad).*", "pass")),
     ("flag that a trace sets", _instead(_DONE, "if False:")),
+    ("Boolean flag", _boolean_flag),
     ("left to XLA", _instead(r"(\w+)\.jit_compile = False", r"\1.run_eagerly = False")),
 )
 

@@ -38,6 +38,7 @@ def test_there_are_enough_scripts_and_each_mistake_is_made() -> None:
         "averaged twice",
         "broadcast before build",
         "flag that a trace sets",
+        "Boolean flag",
         "left to XLA",
     }
     assert asked <= made

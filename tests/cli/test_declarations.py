@@ -150,7 +150,7 @@ def test_each_directory_is_read_once(project: Path, monkeypatch: pytest.MonkeyPa
     found = Declarations()
     for path in ("src/app/train.py", "src/app/other.py", "src/third.py", "-"):
         assert found.of(path) is None
-    assert read == ["requirements.txt"]
+    assert read == [str(project / "requirements.txt")]
 
 
 @pytest.mark.parametrize(

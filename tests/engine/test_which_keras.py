@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from trainshift.core.choices import CHOICES, Choices
 from trainshift.engine.conversion import Status, convert
 from trainshift.engine.versions.demands import read_demands
 from trainshift.engine.versions.runtime import Runtime, judge
@@ -45,9 +46,9 @@ def _asked(requirements: str) -> Runtime:
 )
 def test_what_is_wrong_with_demands_is_told(requirements: str, told: str) -> None:
     runtime = _asked(requirements)
-    assert runtime.problem.partition(" asks for ")[2] == told
+    assert (runtime.problem.told if runtime.problem else "").partition(" asks for ")[2] == told
     doubts = [each.text for each in convert(SCRIPT, runtime=runtime).doubts if each.rule == "HV01"]
-    assert doubts == [runtime.problem] * bool(told)
+    assert doubts == ([runtime.problem.told] if runtime.problem else [])
 
 
 @pytest.mark.parametrize(
@@ -64,6 +65,63 @@ def test_what_is_wrong_with_demands_is_told(requirements: str, told: str) -> Non
 def test_which_keras_and_why(requirements: str, keras: str, why: str) -> None:
     runtime = _asked(requirements)
     assert (runtime.keras, runtime.why) == (keras, why)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "requirements", "written", "doubt"),
+    [
+        ({"tensorflow": "2.21"}, "", "for Keras 3, because tensorflow 2.21 was chosen", ""),
+        ({"tensorflow": ">=2.16"}, "numpy", "for Keras 3, because tensorflow >=2.16 was chosen", ""),
+        ({"tensorflow": "2.15.1"}, "", "", ""),
+        (
+            {"tensorflow": "2.17"},
+            "tf-keras",
+            "for Keras 2 by tf_keras, because tensorflow 2.17 was chosen",
+            "",
+        ),
+        (
+            {"tensorflow": "2.22"},
+            "",
+            "for Keras 3, because tensorflow 2.22 was chosen",
+            "tensorflow 2.22 was chosen, and no TensorFlow from 2.22 on was tried",
+        ),
+        (
+            {"tensorflow": "2.21"},
+            "tensorflow<2.16",
+            "for Keras 3, because tensorflow 2.21 was chosen",
+            "tensorflow 2.21 was chosen, but requirements.txt:1 asks for tensorflow <2.16",
+        ),
+        (
+            {"keras": "3"},
+            "tensorflow<2.16",
+            "",
+            "Keras 3 was chosen, but requirements.txt:1 asks for tensorflow <2.16",
+        ),
+        ({"keras": "3", "tensorflow": "2.15"}, "", "", ""),
+    ],
+)
+def test_what_a_person_chooses_decides(
+    chosen: dict[str, str], requirements: str, written: str, doubt: str
+) -> None:
+    runtime = judge(read_demands("requirements.txt", requirements).demands)
+    result = convert(SCRIPT, runtime=runtime, choices=Choices(**chosen))  # type: ignore[arg-type]
+    assert [each.text for each in result.decisions if each.rule == "HV01"] == [f"written {written}"] * bool(
+        written
+    )
+    assert [each.text for each in result.doubts if each.rule == "HV01"] == [doubt] * bool(doubt)
+    is_of_3 = "hvd_distribute(model)" in result.text
+    assert is_of_3 == (chosen.get("keras") == "3" or "Keras 3" in written)
+
+
+@pytest.mark.parametrize("tensorflow", ["", "2.21", "2.21.0", ">=2.16", "~=2.16, <2.20", "==2.18.*"])
+def test_versions_that_can_be_chosen(tensorflow: str) -> None:
+    assert CHOICES["tensorflow"].problem(tensorflow) == ""
+
+
+@pytest.mark.parametrize("tensorflow", ["2", "two", ">= two", "2.21; x", 2.21, True])
+def test_versions_that_cannot_be_chosen(tensorflow: object) -> None:
+    expected = f'must be a version such as "2.21" or ">=2.16", not {tensorflow!r}.'
+    assert CHOICES["tensorflow"].problem(tensorflow) == expected
 
 
 FLAG = 'os.environ["TF_USE_LEGACY_KERAS"] = "1"'

@@ -16,7 +16,7 @@ from lsp.session import PULLING, Document, Session, serve
 from trainshift.lsp.wire.uris import path_of
 from trainshift.pages import page
 
-NOTHING = {"changes": 0, "program": "", "files": []}
+NOTHING = {"changes": 0, "program": "", "files": [], "keras": ""}
 """What an outline says where nothing is to be changed."""
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -96,11 +96,12 @@ async def test_the_outline_of_a_broken_text_keeps_the_loops_and_promises_nothing
     puller.edit(document, "opt = tf", "opt = (tf")
     found = await puller.outline(document.uri)
     assert found == {
+        **NOTHING,
         "version": 2,
         "loops": loops,
         "status": "refused",
         "reason": "the file cannot be read as Python",
-        **NOTHING,
+        "keras": "for Keras 2, as nothing asks for 3",
         "warnings": 1,
         "usesTensorflow": True,
     }
@@ -110,6 +111,7 @@ async def test_the_outline_of_a_broken_text_keeps_the_loops_and_promises_nothing
         **found,
         "version": 1,
         "loops": [],
+        "keras": "",
         "warnings": 0,
         "usesTensorflow": False,
     }

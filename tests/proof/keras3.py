@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -21,7 +22,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from keras3 import SCRIPTS, converted, is_of_graphs, wrong
 
 TENSORFLOW = "tensorflow-cpu==2.21.0"
-SECONDS = 3_000
+# Ranks that have ended no script for so long wait for each other; the slowest takes seconds.
+STALLED_SECONDS = 900
 # In how many scripts each mistake is made.
 MOST_MISTAKES = 2
 # What each rank does: every text in turn, those for sessions last, and after each a digest of all weights.
@@ -59,7 +61,8 @@ def weights(known):
     for _, each in sorted(known.items(), key=lambda item: item[0]):
         if isinstance(each, keras.Model):
             yield from each.trainable_weights
-            yield from each.optimizer.variables if each.optimizer is not None else ()
+            optimizer = getattr(each, "optimizer", None)
+            yield from optimizer.variables if optimizer is not None else ()
         elif isinstance(each, keras.optimizers.Optimizer):
             yield from each.variables
         elif isinstance(each, tf.Variable):
@@ -78,11 +81,12 @@ for path in sorted(glob.glob(os.path.join(sys.argv[1], "*.py"))):
     known = {"__name__": "__main__"}
     try:
         exec(compile(open(path).read(), path, "exec"), known)
-        ending = state["session"] if in_graphs else digest(weights(known))
+        failed = False
     except Exception:
         traceback.print_exc()
-        ending = ""
-    ending = "twice" if state["twice"] else ending or f"failed-{hvd.rank()}"
+        failed = True
+    ending = state["session"] if in_graphs else digest(weights(known)) if not failed else ""
+    ending = f"failed-{hvd.rank()}" if failed else "twice" if state["twice"] else ending
     print("DIGEST", os.path.basename(path), hvd.rank(), ending, flush=True)
 """
 
@@ -107,7 +111,16 @@ def main(folder: Path, *names: str) -> int:
         digests = ended.get(name, [])
         alike = len(digests) == 2 and len({*digests}) == 1 and "twice" not in digests
         failed += alike != right
-        how = "averaged twice" if "twice" in digests else "equal" if alike else "apart"
+        has_failed = not digests or any(each.startswith("failed") for each in digests)
+        how = (
+            "averaged twice"
+            if "twice" in digests
+            else "stopped"
+            if has_failed
+            else "equal"
+            if alike
+            else "apart"
+        )
         print(f"{'ok    ' if alike == right else 'FAILED'} {name}: {how}")
     print(f"{len(texts) - failed} of {len(texts)} end as they must")
     return failed
@@ -140,9 +153,10 @@ def run(python: Path, texts: dict[str, str]) -> dict[str, list[str]]:
         settings = {**os.environ, **own, "CUDA_VISIBLE_DEVICES": "-1", "KERAS_BACKEND": "tensorflow"}
         settings.pop("PYTHONPATH", None)
         with (Path(here) / "out").open("w+") as out:
-            done = subprocess.run(
-                launcher, cwd=here, env=settings, stdout=out, stderr=out, timeout=SECONDS, check=False
+            ranks = subprocess.Popen(
+                launcher, cwd=here, env=settings, stdout=out, stderr=out, start_new_session=True
             )
+            status = waited(ranks, Path(out.name))
             out.seek(0)
             said = out.read()
     found: dict[str, list[str]] = {}
@@ -151,9 +165,22 @@ def run(python: Path, texts: dict[str, str]) -> dict[str, list[str]]:
         if marked:
             name, _, ending = rest.partition(" ")[2].partition(".py ")
             found.setdefault(name, []).append(ending.split()[1])
-    if done.returncode:
+    if status:
         print(said[-3000:])
     return found
+
+
+def waited(ranks: subprocess.Popen[bytes], out: Path) -> int:
+    """The exit status of ranks, which are killed once they write no more to their output."""
+    seen = -1
+    while (size := out.stat().st_size) != seen:
+        seen = size
+        try:
+            return ranks.wait(STALLED_SECONDS)
+        except subprocess.TimeoutExpired:
+            continue
+    os.killpg(ranks.pid, signal.SIGKILL)
+    return ranks.wait()
 
 
 if __name__ == "__main__":

@@ -4,15 +4,18 @@ import * as vscode from "vscode";
 
 import { Converter, makeStatementDistributed } from "./conversion";
 import { differentiate } from "./differentiation";
+import { checkHorovod } from "./doctor";
 import { reveal } from "./documents";
 import { reportEnvironment } from "./environmentReport";
 import { runWithHorovod } from "./horovod";
 import { Interpreters, SETTING } from "./interpreter";
+import { chooseKeras } from "./keras";
 import { LoopStatus } from "./loops";
 import { explain } from "./pages";
 import { APPLY, DISCARD, Preview, REVEAL } from "./preview";
 import { prove } from "./proof";
 import {
+  CHOOSE_KERAS,
   DIFFERENTIATE,
   EXPAND_STATIC,
   EXPLAIN,
@@ -64,6 +67,8 @@ export function activate(context: vscode.ExtensionContext): void {
     [EXPLAIN]: (code) => explain(running, code),
     [RUN]: (uri) => runWithHorovod(running, interpreters, converter, context, uri),
     [PROVE]: (uri) => prove(running, interpreters, context, uri),
+    [CHOOSE_KERAS]: () => chooseKeras(context.extension),
+    "trainshift.checkHorovod": () => checkHorovod(running, interpreters, context.extensionUri),
     "trainshift.showSummary": () => summary.show(),
     "trainshift.restart": () => running.restart(),
     "trainshift.showLogs": () => log.show(),

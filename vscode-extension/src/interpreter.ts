@@ -74,7 +74,7 @@ export class Interpreters implements vscode.Disposable {
   }
 
   /** What is to run a script: what the extensions for Python have selected for it, else the setting, else the path. */
-  async forScript(script: vscode.Uri): Promise<Interpreter> {
+  async forScript(script: vscode.Uri | undefined): Promise<Interpreter> {
     return (await this.fromExtensions(script)) ?? this.fromSetting() ?? onPath(ON_PATH[0]);
   }
 

@@ -4,7 +4,8 @@ import * as vscode from "vscode";
 import { LSPErrorCodes, ResponseError } from "vscode-languageclient/node";
 
 import { inFront, placed, reveal } from "./documents";
-import { MAKE_DISTRIBUTED, Outline, OutlineRequest } from "./protocol";
+import { kerasOf } from "./keras";
+import { CHOOSE_KERAS, MAKE_DISTRIBUTED, Outline, OutlineRequest } from "./protocol";
 import { Scripts } from "./scripts";
 import { Server } from "./server";
 import { counted } from "./words";
@@ -72,6 +73,7 @@ export class LoopStatus implements vscode.Disposable {
     const items = [
       ...outline.loops.map(loopItem),
       wholeItem(outline, document.uri),
+      ...(outline.keras ? [kerasItem(outline)] : []),
       ...(outline.warnings > 0 ? [warningsItem(outline)] : []),
     ];
     const title = outline.loops.length > 0 ? headline(outline) : "No training loop was found";
@@ -111,9 +113,10 @@ export class LoopStatus implements vscode.Disposable {
     }
     const [icon, judgement] = judged(outline);
     const warnings = outline.warnings > 0 ? `, ${counted(outline.warnings, "warning")}` : "";
+    const told = `${judgement}${warnings}${outline.keras && `; ${outline.keras}`}`;
     this.item.text = `${icon} ${headline(outline)}`;
-    this.item.tooltip = `Trainshift: ${judgement}${warnings}`;
-    this.item.accessibilityInformation = { label: `${headline(outline)}: ${judgement}${warnings}` };
+    this.item.tooltip = `Trainshift: ${told}`;
+    this.item.accessibilityInformation = { label: `${headline(outline)}: ${told}` };
     this.item.show();
   }
 
@@ -151,6 +154,14 @@ function wholeItem(outline: Outline, uri: vscode.Uri): Item {
         act,
       }
     : { label: `${icon} ${text}`, act };
+}
+
+function kerasItem(outline: Outline): Item {
+  return {
+    label: `$(versions) ${kerasOf(outline)}`,
+    detail: "What a result is written for; choose another Keras for this workspace",
+    act: () => vscode.commands.executeCommand(CHOOSE_KERAS),
+  };
 }
 
 function warningsItem({ warnings }: Outline): Item {

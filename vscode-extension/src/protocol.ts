@@ -17,6 +17,7 @@ export const EXPLAIN = "trainshift.explain";
 export const RUN = "trainshift.runWithHorovod";
 export const PROVE = "trainshift.prove";
 export const SHOW_WARNINGS = "trainshift.showWarnings";
+export const CHOOSE_KERAS = "trainshift.chooseKeras";
 export const OPEN_LINE = "trainshift.openLine";
 /** The code of what a project asks for and Horovod does not work with. */
 export const UNSUPPORTED_VERSION = "TS04";
@@ -84,6 +85,8 @@ export interface Outline {
   readonly status: string;
   readonly reason: string;
   readonly changes: number;
+  /** For which Keras a conversion is written, and why; "" where nothing trains. */
+  readonly keras: string;
   readonly warnings: number;
   readonly usesTensorflow: boolean;
 }

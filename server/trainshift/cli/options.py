@@ -84,16 +84,30 @@ class Wanted:
             raise click.UsageError("--format json and the new text both want standard output.")
 
 
+class _Version(click.ParamType):  # type: ignore[type-arg]
+    """A version, or a constraint as pip reads it."""
+
+    name = "version"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        problem = CHOICES[param.name].problem(value) if param is not None and param.name is not None else ""
+        return self.fail(problem, param, ctx) if problem else value
+
+
 def choosing(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options of a conversion; their values are None where nobody chose."""
     for choice in reversed(CHOICES.values()):
         flag = f"--{choice.key}"
-        kind: Any = click.Choice(list(choice.values)) if choice.values else click.IntRange(choice.least)
+        kind: Any = _Version() if choice.is_version else None
+        if choice.values:
+            kind = click.Choice(list(choice.values))
+        elif kind is None:
+            kind = click.IntRange(choice.least)
         command = click.option(
             f"{flag}/--no-{choice.key}" if choice.is_switch else flag,
             type=None if choice.is_switch else kind,
             default=None,
-            metavar=None if choice.is_switch or choice.values else "N",
+            metavar=None if choice.is_switch or choice.values or choice.is_version else "N",
             help=_help(choice),
         )(command)
     return command
@@ -103,7 +117,8 @@ def _help(choice: Choice) -> str:
     """What a choice does, and what is done where nobody chose."""
     others = (f"{value}: {says}" for value, says in choice.values.items() if value != choice.default)
     default = ("on" if choice.default else "off") if choice.is_switch else choice.default
-    return f"{' '.join([choice.says, *others])}  [default: {default}]".replace("`", "")
+    ending = f"  [default: {default}]" if default != "" else ""
+    return f"{' '.join([choice.says, *others])}{ending}".replace("`", "")
 
 
 def check_patterns(patterns: tuple[str, ...]) -> None:

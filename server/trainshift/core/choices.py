@@ -5,6 +5,7 @@ A field's default is what is done where nobody chose; its metadata say what it d
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple, TypeAlias
@@ -14,6 +15,12 @@ Value: TypeAlias = "bool | int | str"
 AVERAGE, ADASUM = "average", "adasum"
 NONE, FP16 = "none", "fp16"
 KERAS_AUTO, KERAS_2, KERAS_3, KERAS_LEGACY = "auto", "2", "3", "tf_keras"
+KERAS_NAMES = {KERAS_2: "Keras 2", KERAS_3: "Keras 3", KERAS_LEGACY: "Keras 2 by tf_keras"}
+"""What people call the Keras that a result is written for."""
+
+
+_COMPARED = r"(~=|==|!=|<=|>=|<|>) *\d+(\.\d+)*(\.\*)?"
+_VERSION = rf"\d+(\.\d+){{1,2}}|{_COMPARED}(, *{_COMPARED})*"
 
 
 def _choice(default: Any, says: str, **values: str) -> Any:
@@ -61,18 +68,25 @@ class Choices:
             KERAS_LEGACY: "Keras 2 on TensorFlow 2.16 to 2.21, by the package `tf_keras`.",
         },
     )
+    tensorflow: str = _choice(
+        "",
+        "Which TensorFlow the result is to run on, such as `2.21` or `>=2.16`; its Keras is written for. "
+        "Without it the project's requirements decide.",
+    )
     divide_data: bool = _choice(True, "Whether the ranks share the data, so that an epoch stays an epoch.")
     why_keras: str = ""
     """What asks for the Keras that the result is written for, where nobody chose it: no choice itself."""
     doubt_keras: str = ""
     """What is wrong with what asks for it, or "": no choice itself."""
+    is_open: bool = False
+    """Whether somebody has looked for what asks for it, and found nothing: no choice itself."""
 
 
 class Choice(NamedTuple):
     """One choice as people know it.
 
     `key` is its key in settings, `name` that of its field.  `values` are the words that it may be, with what
-    each does; without any it is a Boolean or a number from its `least` on, as its `default` is.
+    each does; without any it is a Boolean, a version or a number from its `least` on, as its `default` is.
     """
 
     key: str
@@ -87,6 +101,11 @@ class Choice(NamedTuple):
         return isinstance(self.default, bool)
 
     @property
+    def is_version(self) -> bool:
+        """Whether it is a version, or a constraint as pip reads it."""
+        return isinstance(self.default, str) and not self.values
+
+    @property
     def least(self) -> int:
         """The least number that it may be: what it is where nobody chose."""
         return int(self.default)
@@ -98,6 +117,9 @@ class Choice(NamedTuple):
         if self.values:
             listed = " or ".join(f'"{each}"' for each in self.values)
             return "" if value in tuple(self.values) else f"must be {listed}, not {value!r}."
+        if self.is_version:
+            fits = value == "" or (isinstance(value, str) and re.fullmatch(_VERSION, value))
+            return "" if fits else f'must be a version such as "2.21" or ">=2.16", not {value!r}.'
         is_number = isinstance(value, int) and not isinstance(value, bool) and value >= self.least
         return "" if is_number else f"must be a whole number from {self.least} on, not {value!r}."
 

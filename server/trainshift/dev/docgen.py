@@ -98,6 +98,8 @@ def manifest(text: str) -> str:
         if choice.values:
             says = list(choice.values.values())
             kind = {"type": "string", "enum": list(choice.values), "enumDescriptions": says}
+        elif choice.is_version:
+            kind = {"type": "string"}
         elif not choice.is_switch:
             kind["minimum"] = choice.least
         properties[f"trainshift.{_camel(choice.key)}"] = {**kind, **described, "order": _CHOSEN_FROM + number}

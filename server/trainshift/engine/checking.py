@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
-from trainshift.core.choices import KERAS_2
 from trainshift.core.finding import Effect, Finding, Line, Verdict
 from trainshift.core.names.script import Script
 from trainshift.core.program import Program
@@ -309,10 +308,10 @@ def judge(
         return result
     if settings.is_on(UNSUPPORTED_VERSION.code) and program.fact(Loops).own:
         runtime = demanded()
-        if runtime is not None and runtime.refusal(newer=runtime.settled(settings.choices).keras != KERAS_2):
-            from trainshift.engine.versions.unsupported import unsupported
+        if runtime is not None and (runtime.too_new or runtime.problem):
+            from trainshift.engine.versions.unsupported import told_of
 
-            found = (*result.found, unsupported(program, runtime))
+            found = (*result.found, *told_of(program, runtime, settings.choices))
             return replace(result, found=tuple(sorted(found, key=lambda each: (each.span, each.code))))
     return result
 

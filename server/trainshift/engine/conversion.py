@@ -21,7 +21,7 @@ from trainshift.engine.cells import Cells
 from trainshift.engine.compiling import compiles
 from trainshift.engine.own_codes import SYNTAX_ERROR, UNSUPPORTED_VERSION
 from trainshift.engine.programs import KeptClaims, analyze_program
-from trainshift.engine.versions.runtime import Runtime
+from trainshift.engine.versions.runtime import Runtime, settled
 from trainshift.engine.workspace import ParsedFiles, read_linked
 from trainshift.rewriting.target import Target
 
@@ -155,8 +155,9 @@ def convert_program(
 
 
 def _settled(choices: Choices | None, runtime: Runtime | None) -> Choices | None:
-    """The choices, for the versions that are declared."""
-    return runtime.settled(choices or Choices()) if runtime is not None else choices
+    """The choices, for the versions that are declared or chosen."""
+    is_asked = runtime is not None or (choices is not None and choices.tensorflow)
+    return settled(choices or Choices(), runtime) if is_asked else choices
 
 
 def _convert(

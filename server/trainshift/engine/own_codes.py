@@ -93,7 +93,7 @@ Please report it with the script.
 UNSUPPORTED_VERSION = OwnCode(
     "TS04",
     "unsupported-version",
-    """The project asks for a TensorFlow or Keras that Horovod does not work with.
+    """The project asks for a TensorFlow or Keras that Horovod does not work with, or asks for it wrongly.
 
 ## Why it matters
 
@@ -103,6 +103,8 @@ Horovod 0.28.1 works with TensorFlow 2.12 to 2.15. From 2.16 on, Keras 3 breaks 
 
 Leave `keras` out of the settings, so that scripts are written for the Keras that the project asks for. Or ask
 for an older version in the file that is named, for example `tensorflow>=2.12,<2.16`.
+
+Where demands do not go together, or one cannot be read, correct it, or choose a Keras by the setting `keras`.
 
 Where the project asks for `tf-keras` too, scripts are written for Keras 2 on these versions.
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from trainshift.engine.versions.demands import Demand, is_declaration, read_demands
-from trainshift.engine.versions.runtime import Runtime, judge
+from trainshift.engine.versions.runtime import Problem, Runtime, Shown, judge
 from trainshift.host.disk import absolute
 from trainshift.host.files import MAX_BYTES, shown_path
 
@@ -23,12 +23,13 @@ _MARKS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 class Declarations:
     """What the projects of the scripts of one run declare; `way_out` is how to convert all the same.
 
-    `is_ignored` tells that somebody wants it ignored.
+    `is_ignored` tells that somebody wants it ignored, `shown` what files are called.
     """
 
-    def __init__(self, way_out: str = "", *, is_ignored: bool = False) -> None:
+    def __init__(self, way_out: str = "", *, is_ignored: bool = False, shown: Shown = shown_path) -> None:
         self._way_out = way_out
         self._is_ignored = is_ignored
+        self._shown = shown
         self._of_scripts: dict[str, Runtime | None] = {}
         self._of_directories: dict[str, Runtime | None] = {}
 
@@ -44,7 +45,8 @@ class Declarations:
 
     def _decided(self, directories: list[str]) -> Runtime | None:
         """What the nearest that decides says; one that only speaks of Paddle decides that, and no more."""
-        is_paddle2, problem = False, ""
+        is_paddle2 = False
+        problem: Problem | None = None
         for each in directories:
             runtime = self._in(each)
             if runtime is not None:
@@ -58,14 +60,9 @@ class Declarations:
 
     def _in(self, directory: str) -> Runtime | None:
         if directory not in self._of_directories:
-            runtime = judge(_demands(sorted(_declaring(directory))))
+            runtime = judge(_demands(sorted(_declaring(directory))), self._shown)
             if runtime is not None and runtime.path:
-                runtime = replace(
-                    runtime,
-                    path=absolute(runtime.path),
-                    way_out=self._way_out,
-                    is_ignored=self._is_ignored,
-                )
+                runtime = replace(runtime, way_out=self._way_out, is_ignored=self._is_ignored)
             self._of_directories[directory] = runtime
         return self._of_directories[directory]
 
@@ -109,7 +106,7 @@ def _demands(paths: list[str]) -> Iterator[Demand]:
         if not os.path.isfile(path) or (real := os.path.realpath(path)) in seen:
             continue
         seen.add(real)
-        reading = read_demands(shown_path(path), _text(path))
+        reading = read_demands(absolute(path), _text(path))
         yield from reading.demands
         paths += [os.path.normpath(os.path.join(os.path.dirname(path), each)) for each in reading.includes]
 

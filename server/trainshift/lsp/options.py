@@ -135,5 +135,6 @@ class Rules:
     @property
     def choices(self) -> Choices:
         """What was chosen of a conversion, or the project asks for."""
-        runtime = self.runtime()
-        return runtime.settled(self.settings.choices) if runtime is not None else self.settings.choices
+        from trainshift.engine.versions.runtime import settled
+
+        return settled(self.settings.choices, self.runtime())

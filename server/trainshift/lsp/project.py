@@ -135,16 +135,13 @@ class Project:
         if self._declarations is None:
             from trainshift.host.declarations import Declarations
 
-            self._declarations = Declarations(_WAY_OUT)
+            self._declarations = Declarations(_WAY_OUT, shown=self._shown)
         found = self._declarations.of(path)
-        if found is None or not found.why:
-            return found
-        # The server's own directory is nobody's business.
-        name = found.path.removeprefix(f"{path_of(self._folder_of(path)).rstrip('/')}/")
-        told = f"{name}:{found.line} asks for {found.asks}"
-        return replace(
-            found, too_new=told if found.too_new else "", decides=told, is_ignored=ignores_versions
-        )
+        return replace(found, is_ignored=ignores_versions) if found is not None and found.why else found
+
+    def _shown(self, path: str) -> str:
+        """What a file is called in its folder: the server's own directory is nobody's business."""
+        return path.removeprefix(f"{path_of(self._folder_of(path)).rstrip('/')}/")
 
     def _folder_of(self, path: str) -> str:
         """The URI of the innermost folder that holds a file; "" if none does."""

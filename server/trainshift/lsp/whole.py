@@ -21,6 +21,7 @@ from trainshift.engine.effects.outcomes import Outcome
 from trainshift.engine.own_codes import UNSUPPORTED_VERSION
 from trainshift.engine.versions.runtime import Runtime
 from trainshift.engine.workspace import ParsedFiles
+from trainshift.rewriting.target import Target
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +51,7 @@ class Whole:
     `changing` are the files that a conversion changes, if need be one that ignores what versions are asked
     for.  `paths` are all files that were looked into.
     `loops` are the headers of training loops, or the calls that train, with what each is called.
-    `outcomes` tell the effects of findings.
+    `outcomes` tell the effects of findings, `written_for` for which Keras a conversion is written, and why.
     """
 
     sources: dict[str, Source]
@@ -63,6 +64,7 @@ class Whole:
     loops: tuple[tuple[Place, str], ...] = ()
     changing: tuple[str, ...] = ()
     outcomes: tuple[Outcome, ...] = ()
+    written_for: str = ""
     is_dated: bool = False
 
     @property
@@ -120,6 +122,7 @@ def whole_of(
         tuple(_loops(analysis)),
         _changing(analysis, wanted),
         outcomes_of(analysis),
+        analysis.read.fact(Target).told if analysis.read.fact(Loops).own else "",
     )
 
 

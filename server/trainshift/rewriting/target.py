@@ -7,7 +7,7 @@ is Keras 2 there, on which Horovod's wraps work, but not its hook, nor what call
 
 from __future__ import annotations
 
-from trainshift.core.choices import KERAS_2, KERAS_3, KERAS_AUTO, KERAS_LEGACY
+from trainshift.core.choices import KERAS_2, KERAS_3, KERAS_AUTO, KERAS_LEGACY, KERAS_NAMES
 from trainshift.core.lazy import cached_property
 from trainshift.core.program import Program
 from trainshift.rewriting.keras_signs import KerasSigns
@@ -43,12 +43,29 @@ class Target:
     @property
     def name(self) -> str:
         """What it is written for, as people call it."""
-        return {KERAS_3: "Keras 3", KERAS_LEGACY: "Keras 2 by tf_keras"}.get(self._keras[0], "Keras 2")
+        return KERAS_NAMES[self._keras[0]]
 
     @property
     def why(self) -> str:
         """What asks for the Keras that it is written for; "" where somebody chose that, or nothing tells."""
         return self._keras[1]
+
+    @property
+    def told(self) -> str:
+        """What it is written for and why, as a clause: "for Keras 3, because ..."."""
+        because = (
+            f"because {self.why}"
+            if self.why
+            else "as was chosen"
+            if self.is_chosen
+            else "as nothing asks for 3"
+        )
+        return f"for {self.name}, {because}"
+
+    @property
+    def is_chosen(self) -> bool:
+        """Whether a person chose the Keras."""
+        return self._choices.keras != KERAS_AUTO and not self._choices.why_keras
 
     @property
     def against(self) -> str:
@@ -61,7 +78,7 @@ class Target:
     def _keras(self) -> tuple[str, str]:
         """Which Keras, and what asks for it: a person, the project, or the script's own signs."""
         asked, why = self._choices.keras, self._choices.why_keras
-        if asked != KERAS_AUTO and not why:
+        if self.is_chosen:
             return asked, ""
         signs = self._program.whole.fact(KerasSigns)
         if signs.of_legacy is not None:

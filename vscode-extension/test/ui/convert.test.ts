@@ -96,13 +96,30 @@ export const suites: UiSuite[] = [
         await status(workbench, "GradientTape · 1 loop").click();
         const rows = await choices(workbench);
         await workbench.screenshot("loops");
-        assert.match(rows.join("\n"), /GradientTape loop.*Make Distributed.*2 warnings/s);
+        assert.match(
+          rows.join("\n"),
+          /GradientTape loop.*Make Distributed.*Keras 2, because requirements\.txt:1 asks.*2 warnings/s,
+        );
         await choose(workbench, "GradientTape loop");
         await status(workbench, `Ln ${String(LOOP)}, Col 1`).waitFor();
         await status(workbench, "GradientTape · 1 loop").click();
         await choose(workbench, "Make Distributed");
         await waitForPreview(workbench);
         await discard(workbench);
+      });
+
+      it("writes for the Keras that somebody chooses", async () => {
+        const loops = status(workbench, "GradientTape · 1 loop");
+        await loops.click();
+        await choose(workbench, "Keras 2, because");
+        await choose(workbench, /^Keras 3/);
+        await hover(workbench, loops, "for Keras 3, as was chosen");
+        await workbench.screenshot("keras");
+        const settings = await readFile(join(workbench.workspace, ".vscode", "settings.json"), "utf8");
+        assert.deepEqual(JSON.parse(settings), { "trainshift.keras": "3" });
+        await workbench.runCommand("Trainshift: Choose Keras…");
+        await choose(workbench, "Automatic");
+        await hover(workbench, loops, "for Keras 2, because requirements.txt:1");
       });
 
       it("converts the file, after a preview", async () => {

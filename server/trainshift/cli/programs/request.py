@@ -10,6 +10,7 @@ from typing import NamedTuple
 from trainshift.cli.options import STANDARD_STREAM
 from trainshift.cli.report import Mode
 from trainshift.core.choices import Choices, Value
+from trainshift.engine.versions.runtime import settled
 from trainshift.host.configuration import Configurations
 from trainshift.host.declarations import Declarations
 
@@ -51,8 +52,7 @@ class Request:
         """What was chosen for the script at `path`, or its project asks for; raises ConfigurationProblem."""
         settings = self.configurations.of(path).settings
         choices = Choices(**{**settings.chosen, **self.chosen})  # type: ignore[arg-type]
-        runtime = self.declarations.of(path) if self.declarations is not None else None
-        return runtime.settled(choices) if runtime is not None else choices
+        return settled(choices, self.declarations.of(path)) if self.declarations is not None else choices
 
     @property
     def folder(self) -> str:

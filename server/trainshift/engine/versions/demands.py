@@ -149,6 +149,16 @@ def read_demands(path: str, text: str) -> Declared:
     return Declared(tuple(demands), tuple(includes))
 
 
+def demand_for(package: str, asks: str, path: str = "", line: int = 0) -> Demand:
+    """The demand for a version: ``2.21`` for all of its releases, or a constraint as pip reads it.
+
+    What cannot be read allows nothing.
+    """
+    constraint = f"=={asks}{'.*' * (asks.count('.') < 2)}" if asks[:1].isdigit() else asks
+    found = _demand(path, _Entry(package, constraint, line, _pep440), False)
+    return found or Demand(path, line, package, asks, (), False)
+
+
 def _demand(path: str, entry: _Entry, locked: bool) -> Demand | None:
     """The demand of an entry, if it is about a package that matters, and can be read and apply."""
     package = _normalized(entry.name)

@@ -8,13 +8,21 @@ says nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import NamedTuple, TypeAlias
 
-from trainshift.core.choices import KERAS_2, KERAS_3, KERAS_AUTO, KERAS_LEGACY, Choices
-from trainshift.engine.versions.demands import KERAS, PADDLE, PRODUCTS, TENSORFLOW, Demand
+from trainshift.core.choices import KERAS_2, KERAS_3, KERAS_AUTO, KERAS_LEGACY, KERAS_NAMES, Choices
+from trainshift.engine.versions.demands import (
+    KERAS,
+    PADDLE,
+    PRODUCTS,
+    TENSORFLOW,
+    Demand,
+    demand_for,
+)
 
 # The first release of each product that is too new.
 _TOO_NEW = {TENSORFLOW: (2, 16), KERAS: (3, 0)}
@@ -33,6 +41,19 @@ _LEGACY = "tf-keras"  # Keras 2 on these versions.
 _EXACT = re.compile(r"={2,3}\s*([^\s,*]+)")
 
 
+Shown: TypeAlias = Callable[[str], str]
+"""What people call the file at a path."""
+
+
+class Problem(NamedTuple):
+    """What is wrong with demands, and the file and line of the one that it is about."""
+
+    told: str
+    path: str
+    line: int
+    asks: str
+
+
 @dataclass(frozen=True, slots=True)
 class Runtime:
     """What a workspace declares about the versions that its scripts run on.
@@ -43,6 +64,7 @@ class Runtime:
     that `tf-keras` is asked for too: Keras 2 on these versions.  `is_paddle2` tells that every version of
     Paddle that is allowed is below 3, `is_open` that nothing is said of TensorFlow and Keras.  `decides` is
     the declaration that decides where none is too new, `problem` says what is wrong with the declarations.
+    `is_installed` tells that nobody declares anything, and that it is what the selected Python has.
     """
 
     too_new: str = ""
@@ -55,7 +77,8 @@ class Runtime:
     is_paddle2: bool = False
     is_open: bool = False
     decides: str = field(default="", compare=False)
-    problem: str = field(default="", compare=False)
+    problem: Problem | None = field(default=None, compare=False)
+    is_installed: bool = False
 
     @property
     def why(self) -> str:
@@ -71,24 +94,46 @@ class Runtime:
             return KERAS_LEGACY
         return KERAS_3 if self.too_new else KERAS_2
 
-    def settled(self, choices: Choices) -> Choices:
-        """The choices for a script that runs on these versions: which Keras, where nobody chose it."""
-        if choices.keras != KERAS_AUTO or self.is_ignored:
-            return choices
-        return replace(choices, keras=self.keras or KERAS_AUTO, why_keras=self.why, doubt_keras=self.problem)
-
     def refusal(self, *, estimator: bool = False, fit: bool = False, newer: bool = False) -> str:
         """Why a script is not converted for these versions; empty if they fit.
 
         `estimator` and `fit` tell how it trains, `newer` that it is written for these versions.  Where they
         are ignored, `fit` is still refused: Horovod's optimizer runs on Keras 3, and averages nothing.
         """
-        if not self.too_new or newer:
+        if not self.too_new or newer or self.is_installed:
             return ""
         if self.is_ignored:
             return f"{self.too_new}; {_UNAVERAGED}" if fit and not self.is_legacy else ""
         ending = f"; {self.way_out}" if self.way_out else ""
         return f"{self.too_new}; {_WHY}{_ESTIMATOR if estimator else ''}{ending}"
+
+
+def settled(choices: Choices, runtime: Runtime | None) -> Choices:
+    """The choices for a script whose project asks for these versions (SPEC-TF 4).
+
+    What a person chose decides: a Keras, or a TensorFlow.  Else `runtime` does; without any it is open.
+    Where that says otherwise than a person, it is a doubt.
+    """
+    is_ignored = runtime is not None and runtime.is_ignored
+    if choices.why_keras or choices.is_open or (is_ignored and not choices.tensorflow):
+        return choices
+    runtime = None if is_ignored else runtime
+    problem = runtime.problem.told if runtime is not None and runtime.problem is not None else ""
+    asked, why = (runtime.keras, runtime.why) if runtime is not None else ("", "")
+    against = f", but {why}" if why else ""
+    if choices.keras != KERAS_AUTO:
+        is_older = choices.keras != KERAS_2 and asked == KERAS_2
+        told = f"{KERAS_NAMES[choices.keras]} was chosen"
+        return replace(choices, doubt_keras=f"{told}{against}" if is_older else problem)
+    chosen = judge([demand_for(TENSORFLOW, choices.tensorflow)]) if choices.tensorflow else None
+    if chosen is not None:
+        keras = KERAS_LEGACY if chosen.too_new and asked == KERAS_LEGACY else chosen.keras
+        told = f"tensorflow {choices.tensorflow} was chosen"
+        if chosen.problem is not None:
+            problem = f"{told}, {chosen.problem.told.partition(', ')[2]}"
+        doubt = f"{told}{against}" if asked and keras != asked else problem
+        return replace(choices, keras=keras, why_keras=told, doubt_keras=doubt)
+    return replace(choices, keras=asked or KERAS_AUTO, why_keras=why, doubt_keras=problem, is_open=not asked)
 
 
 class _Reach(Enum):
@@ -100,7 +145,7 @@ class _Reach(Enum):
     NONE = "none at all"
 
 
-def judge(demands: Iterable[Demand]) -> Runtime | None:
+def judge(demands: Iterable[Demand], shown: Shown = str) -> Runtime | None:
     """What the demands of one directory come to; None where they leave the version open.
 
     What a lock file holds decides over what the other files allow.  Demands that exclude each other
@@ -113,7 +158,7 @@ def judge(demands: Iterable[Demand]) -> Runtime | None:
     newer = next((each for each, reach in decided.values() if each and reach is _Reach.TOO_NEW), None)
     legacy = next((each for each in listed if each.package == _LEGACY), None)
     found = newer or next((each for each, reach in decided.values() if each), None)
-    problem = _problem(reaches, decided)
+    problem = _problem(reaches, decided, shown)
     # Keras 2 by a package of its own needs no version of TensorFlow that is known.
     if legacy is not None and (found is None or found is decided[TENSORFLOW][0] is newer):
         found = newer or legacy
@@ -123,7 +168,7 @@ def judge(demands: Iterable[Demand]) -> Runtime | None:
         )
     else:
         legacy = None
-    told = _told(found)
+    told = _told(found, shown)
     return Runtime(
         told if found is newer else "",
         path=found.path,
@@ -147,27 +192,38 @@ def _deciding(reaches: Mapping[Demand, _Reach], product: str) -> tuple[Demand | 
     return None, _Reach.BOTH
 
 
-def _problem(reaches: Mapping[Demand, _Reach], decided: Mapping[str, tuple[Demand | None, _Reach]]) -> str:
-    """What is wrong with the demands for TensorFlow and Keras; "" if nothing is."""
+def _problem(
+    reaches: Mapping[Demand, _Reach],
+    decided: Mapping[str, tuple[Demand | None, _Reach]],
+    shown: Shown,
+) -> Problem | None:
+    """What is wrong with the demands for TensorFlow and Keras."""
     for each, reach in reaches.items():
         if reach is _Reach.NONE:
             what = "no version is" if each.allowed else "cannot be read"
-            return f"{_told(each)}, which {what}"
+            return _problem_of(each, f"{_told(each, shown)}, which {what}")
     (tensorflow, one), (keras, other) = decided[TENSORFLOW], decided[KERAS]
     if tensorflow is None:
-        return ""
-    told = _told(tensorflow)
+        return None
+    told = _told(tensorflow, shown)
     is_legacy = any(each.package == _LEGACY for each in reaches)
     if keras is not None and one is not other and not (is_legacy and one is _Reach.TOO_NEW):
-        there = f"{keras.path}:{keras.line}"
-        return f"{told}, and {there} for {_shown(keras)}, which do not go together"
+        there = f"{shown(keras.path)}:{keras.line}"
+        return _problem_of(keras, f"{told}, and {there} for {_shown(keras)}, which do not go together")
     if one is _Reach.TOO_NEW and not _allows(tensorflow, _versions(_TOO_NEW[TENSORFLOW], _UNTRIED)):
-        return f"{told}, and no TensorFlow from {'.'.join(map(str, _UNTRIED))} on was tried"
-    return ""
+        untried = ".".join(map(str, _UNTRIED))
+        return _problem_of(tensorflow, f"{told}, and no TensorFlow from {untried} on was tried")
+    return None
 
 
-def _told(demand: Demand) -> str:
-    return f"{demand.path}:{demand.line} asks for {_shown(demand)}"
+def _problem_of(demand: Demand, told: str) -> Problem:
+    return Problem(told, demand.path, demand.line, _shown(demand))
+
+
+def _told(demand: Demand, shown: Shown) -> str:
+    """A demand in words, with its place unless it has none."""
+    where = f"{shown(demand.path)}:{demand.line} asks for " if demand.line else f"{shown(demand.path)} has "
+    return f"{where}{_shown(demand)}"
 
 
 def _is_paddle2(listed: tuple[Demand, ...]) -> bool:

@@ -1,24 +1,36 @@
-"""Unsupported: says at the TensorFlow import that the project asks for a version that is too new."""
+"""Unsupported: says at the TensorFlow import what is wrong with the versions that the project asks for."""
 
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Iterator
 
+from trainshift.core.choices import KERAS_2, KERAS_AUTO, Choices
 from trainshift.core.finding import Finding, Line, Related, Verdict
 from trainshift.core.program import Program
 from trainshift.core.text.source import Span
 from trainshift.core.training.loops import Loops
 from trainshift.engine.own_codes import UNSUPPORTED_VERSION
-from trainshift.engine.versions.runtime import SUPPORTED, Runtime
+from trainshift.engine.versions.runtime import SUPPORTED, Runtime, settled
 
 _PACKAGES = ("tensorflow", "keras", "tf_keras")
 
 
-def unsupported(program: Program, runtime: Runtime) -> Finding:
-    """What a demand for a version that is too new comes to for a program whose first script trains."""
-    name = posixpath.basename(runtime.path)
-    message = f"{name} asks for {runtime.asks}, but {SUPPORTED}. Ask for an older one, or convert anyway."
-    there = Related(Span(0, 0), f"asks for {runtime.asks}", Line(runtime.path, runtime.line))
+def told_of(program: Program, runtime: Runtime, choices: Choices) -> Iterator[Finding]:
+    """What demands come to for a program whose first script trains: too new for a choice, or wrong."""
+    keras = settled(choices, runtime).keras
+    if runtime.refusal(newer=keras != KERAS_2):
+        name = posixpath.basename(runtime.path)
+        message = f"{name} asks for {runtime.asks}, but {SUPPORTED}. Ask for an older one, or convert anyway."
+        yield _finding(program, message, runtime.path, runtime.line, runtime.asks)
+    elif runtime.problem is not None and choices.keras == KERAS_AUTO and not runtime.is_ignored:
+        told, path, line, asks = runtime.problem
+        message = f"{told}. Correct that, or choose a Keras with the setting `keras`."
+        yield _finding(program, message, path, line, asks)
+
+
+def _finding(program: Program, message: str, path: str, line: int, asks: str) -> Finding:
+    there = Related(Span(0, 0), f"asks for {asks}", Line(path, line))
     where = _import(program) or program.fact(Loops).own[0].span
     return Finding(UNSUPPORTED_VERSION.code, Verdict.VIOLATED, where, message, (there,))
 

@@ -117,11 +117,14 @@ def _of_versions(state: State, wanted: Wanted, near: Sequence[Diagnostic]) -> It
     for diagnostic in near:
         if diagnostic.code == UNSUPPORTED_VERSION.code:
             (place,) = diagnostic.related
-            anyway = {"uri": wanted.part.uri, "ignoreVersions": True}
-            for title, command, arguments in (
+            obstacle = state.outline.whole.obstacle if state.outline is not None else None
+            is_refused = obstacle is not None and obstacle.code == UNSUPPORTED_VERSION.code
+            anyway: Any = {"uri": wanted.part.uri, "ignoreVersions": True}
+            ways: list[tuple[str, str, list[Any]]] = [
                 (f"Open {posixpath.basename(place.path)}", OPEN, [uri_of(place.path), place.region.line]),
                 ("Convert Anyway", CONVERT, [anyway]),
-            ):
+            ]
+            for title, command, arguments in ways if is_refused else ways[:1]:
                 found = types.Command(title, command, arguments=arguments)
                 shown = [_shown(state, diagnostic)]
                 yield types.CodeAction(_titled(title), kind=_QUICK, command=found, diagnostics=shown)

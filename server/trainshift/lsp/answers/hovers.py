@@ -20,6 +20,7 @@ from trainshift.pages import page_url, section
 from trainshift.rewriting.data.divided_data import DividedData
 
 _CODE = re.compile(r"\b(?:TF|TL|HV|TS|AD)\d\d\b")
+_KERAS = ("tensorflow", "keras", "tf_keras")
 # Why Trainshift writes what: by the last part of the name of what Horovod offers.
 _REASONS = {
     "init": ("HV01", "Horovod starts here: this process learns its rank and how many others there are."),
@@ -52,7 +53,12 @@ _REASONS = {
 
 def hover(state: State, part: Part, offset: int, docs_url: str = "") -> types.Hover | None:
     """What there is to say about the code at an offset of the program."""
-    told = (*_findings(state, offset), *_mentioned(part, state, offset, docs_url), *_data(state, offset))
+    told = (
+        *_findings(state, offset),
+        *_mentioned(part, state, offset, docs_url),
+        *_data(state, offset),
+        *_keras(state, offset),
+    )
     texts = list(dict.fromkeys(told))
     span = None
     for text, callee in _constructs(state, offset, docs_url):
@@ -130,6 +136,21 @@ def _data(state: State, offset: int) -> Iterator[str]:
         end = facts.script.span(loop.data, loop.statement).end
         if header <= start + offset < end:
             yield f"On more GPUs, {loop.said(f'`{facts.script.text(loop.data, loop.statement)}`')}."
+
+
+def _keras(state: State, offset: int) -> Iterator[str]:
+    """For which Keras a conversion is written, and why: of an import of TensorFlow or Keras."""
+    outline = state.outline
+    if outline is None or outline.whole.analysis is None or outline.paper.text != state.paper.text:
+        return
+    script = outline.whole.analysis.program.script
+    start = outline.whole.analysis.start_of(outline.path)
+    for each in script.imports:
+        if each.statement is None or each.full_name.partition(".")[0] not in _KERAS:
+            continue
+        span = script.statement_span(each.statement)
+        if outline.whole.written_for and span.start <= start + offset < span.end:
+            yield f"Made distributed, this is written {outline.whole.written_for}."
 
 
 def _reason(facts: Facts, site: Site) -> tuple[str, str]:

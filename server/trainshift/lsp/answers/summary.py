@@ -29,7 +29,8 @@ def summary(state: State, uri: str, places: Places) -> dict[str, Any]:
     """
     obstacle = _obstacle(state)
     part = state.paper.part_of(uri)
-    whole = state.outline.whole if state.outline is not None and obstacle is None else None
+    read = state.outline.whole if state.outline is not None else None
+    whole = read if obstacle is None else None
     return {
         "version": part.version if part is not None else None,
         "loops": [
@@ -43,6 +44,7 @@ def summary(state: State, uri: str, places: Places) -> dict[str, Any]:
         "files": [places.part(path).uri for path in whole.changing]
         if whole is not None and places.paper is None
         else [],
+        "keras": read.written_for if read is not None else "",
         "warnings": len(warnings(state)),
         "usesTensorflow": has_signs(state.paper.text),
     }
