@@ -178,6 +178,14 @@ export const suites: UiSuite[] = [
           /Ln 7,/.test(await status(workbench, /Ln \d+, Col/).innerText()),
         );
       });
+
+      it("shows what the doctor says of the Python of scripts", async () => {
+        await workbench.runCommand("Trainshift: Check Horovod Installation");
+        // Packages that are empty cannot be loaded, so that it ends with the commands that build Horovod.
+        const terminal = window.locator(".part.panel .xterm-rows", { hasText: "horovod-0.28.1" }).first();
+        await terminal.waitFor();
+        await workbench.screenshot("doctor");
+      });
     },
   },
 ];
