@@ -84,18 +84,21 @@ class Lookup(ABC):
     ) -> list[Binding]:
         """Those of `bindings` that may still hold where `statement` begins.
 
-        All of them where the use is in another function than the bindings, since nothing tells
-        when that function runs.
+        Nothing tells when a function runs that reads a name of another one: then they are all.  Of a name of
+        the module they are those that may hold where the function is defined, or come later.
         """
         if len(bindings) < 2 or statement is None:
             return bindings
         home = statement.scope
-        if (scope is None) != (home.kind == "module") or (scope is not None and home is not scope):
+        is_inside = scope is None and home.kind != "module"
+        if not is_inside and scope is not None and home is not scope:
             return bindings
         key = (scope, name)
         if key not in self._reachings:
             self._reachings[key] = Reaching(self._script.top_index, bindings)
-        return self._reachings[key].before(statement) or bindings
+        reaching = self._reachings[key]
+        found = reaching.within(statement) if is_inside else reaching.before(statement)
+        return found or bindings
 
     def member_of_library(self, node: ast.expr) -> Values:
         """What a dotted name stands for whose root always means one library: ``tf.keras.Model``, mostly."""

@@ -35,6 +35,23 @@ class Reaching:
     def _place(self, statement: Statement) -> int:
         return statement.index if statement.parent is not None else self._top_index[statement]
 
+    def within(self, statement: Statement) -> list[Binding]:
+        """Those bindings of the module's that a function may see which holds `statement`.
+
+        It cannot run before it is defined: what is bound anew by then is not seen any more.
+        """
+        *_, top = statement.path()
+        held = set(self.before(top))
+        place = self._place(top)
+        return [each for each in self._bindings if each in held or not self._is_before(each, place)]
+
+    def _is_before(self, binding: Binding, place: int) -> bool:
+        """Whether a binding is made by the module itself, before one of its statements."""
+        if binding.statement is None or binding.statement.scope.kind != "module":
+            return False
+        *_, top = binding.statement.path()
+        return self._place(top) < place
+
     def before(self, statement: Statement) -> list[Binding]:
         """Those bindings that may hold where `statement` begins, the nearest first."""
         found: _Found = {}

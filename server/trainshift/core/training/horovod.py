@@ -38,6 +38,8 @@ _NONE_YET = ("False", "set()")
 _NO_VALUE_YET = ".Variable(False, trainable=False)"
 # A test is not followed through more names and functions than this.
 _DEEPEST = 8
+# Keywords that tell what a call shows of its progress, and change no value.
+_SHOWING = ("disable", "verbose")
 
 
 class Horovod:
@@ -147,7 +149,7 @@ class Horovod:
         return bool(reaching_calls(self._script, self._sizes, node, scope, statement, through_objects=False))
 
     def pinned(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
-        """Whether the value of `node` depends on the rank."""
+        """Whether the value of `node` depends on the rank, and not only what is shown of it."""
         return bool(reaching_calls(self._script, self._ranks, node, scope, statement))
 
     @cached_property
@@ -186,7 +188,8 @@ class Horovod:
 
     @cached_property
     def _ranks(self) -> dict[ast.Call, Site]:
-        return {site.node: site for site in self.calls("local_rank", "rank")}
+        sites = (site for site in self.calls("local_rank", "rank") if not _only_shows(site))
+        return {site.node: site for site in sites}
 
     # Root rank only
 
@@ -370,3 +373,9 @@ def _is_of_setup(name: str) -> bool:
     """Whether a function of a library starts Horovod, or shows and chooses devices."""
     root, last = name.partition(".")[0], name.rpartition(".")[2]
     return (root == "horovod" and last in _SETTING_UP) or name.startswith("tensorflow.config.")
+
+
+def _only_shows(site: Site) -> bool:
+    """Whether a call stands in a keyword that only tells what is shown: ``tqdm(x, disable=...)``."""
+    path = expression_path(site.statement.node, site.node)
+    return any(isinstance(above, ast.keyword) and above.arg in _SHOWING for above in path)
