@@ -23,6 +23,15 @@ BUILD = {
     "HOROVOD_WITH_GLOO": "1",
     "HOROVOD_WITHOUT_MPI": "1",
 }
+# A CMake that optimizes little and writes nothing for debuggers: three quarters of the work, and what is proven
+# is how often Horovod is asked, not how quickly it answers.
+CMAKE = """#!/bin/sh
+case "$1" in
+  --*) exec cmake "$@";;
+  *) exec cmake "$@" "-DCMAKE_C_FLAGS_RELWITHDEBINFO=$FLAGS" "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=$FLAGS";;
+esac
+"""
+FLAGS = "-O1 -DNDEBUG"
 PIP = (sys.executable, "-m", "pip", "-q")
 
 
@@ -41,8 +50,12 @@ def main(horovod: str) -> None:
         # It is built with the programs of this environment, and not as a part of a `make`.
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
         environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+        cmake = Path(directory) / "cmake"
+        cmake.write_text(CMAKE)
+        cmake.chmod(0o755)
+        environment |= {**BUILD, "PATH": path, "HOROVOD_CMAKE": str(cmake), "FLAGS": FLAGS}
         build = [*PIP, "wheel", "--no-deps", "--no-build-isolation", "--no-cache-dir", "-w", directory]
-        subprocess.run([*build, f"horovod=={horovod}"], env=environment | BUILD | {"PATH": path}, check=True)
+        subprocess.run([*build, f"horovod=={horovod}"], env=environment, check=True)
         (wheel,) = Path(directory).glob("*.whl")
         install(wheel)
         if not works():
