@@ -22,7 +22,7 @@ from typist import Typist
 # What the effects of findings are is told to a `Live` by who knows it; here the letter decides.
 SETTINGS = Settings(restrictions=LETTER)
 # Of hazards nothing is said at once: they are of the whole program.
-AT_ONCE = SETTINGS.without_hazards()
+AT_ONCE = SETTINGS.without_hazards
 WHOLE = {folder.name: (folder / "before.py").read_text(encoding="utf-8") for folder in SCRIPTS}
 CASES = {case.name: case.text for case in TRANSFORM_CASES} | {
     case.name: case.script for case in FINDING_CASES
@@ -172,6 +172,40 @@ def test_a_check_that_was_given_up_leaves_no_trace() -> None:
             except GivenUp:
                 continue
         assert report == check(text, SETTINGS)
+
+
+def test_a_check_of_a_part_of_a_program_may_be_given_up_at_any_moment() -> None:
+    class GivenUp(BaseException):
+        pass
+
+    text = (
+        "import tensorflow as tf\nimport horovod.tensorflow.keras as hvd\nfrom data import x, y\n\n"
+        "hvd.init()\nnet = tf.keras.Sequential([tf.keras.layers.Dense(1)])\n"
+        "net.compile(tf.keras.optimizers.SGD(0.1), 'mse')\nnet.fit(x, y)\n"
+    )
+    files = files_in_memory(
+        {"/w/main.py": text, "/w/data.py": "import numpy as np\nx = y = np.ones([8, 1])\n"}
+    )
+    wanted = check(text, Settings(), "/w/main.py", files)
+    assert any(each.fix for each in wanted.diagnostics if each.code.startswith("HZ"))
+    live = Live("/w/main.py", files)
+    calls = moments = 0
+
+    def pause() -> None:
+        nonlocal calls
+        calls += 1
+        if calls == moments:
+            raise GivenUp
+
+    report = None
+    while report is None:
+        calls, moments = 0, moments + 1
+        try:
+            report = live.in_full(Source(text), Settings(), pause)
+        except GivenUp:
+            continue
+    assert moments > 20
+    assert report == wanted
 
 
 def test_nothing_is_known_at_once_before_a_full_check_or_under_other_settings() -> None:

@@ -23,8 +23,8 @@ BUILD = {
     "HOROVOD_WITH_GLOO": "1",
     "HOROVOD_WITHOUT_MPI": "1",
 }
-# A CMake that optimizes little and writes nothing for debuggers: three quarters of the work, and what is proven
-# is how often Horovod is asked, not how quickly it answers.
+# A CMake that optimizes little and writes nothing for debuggers: three quarters of the work.  What is proven
+# is what Horovod does, not how quickly.
 CMAKE = """#!/bin/sh
 case "$1" in
   --*) exec cmake "$@";;

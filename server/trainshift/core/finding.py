@@ -71,3 +71,17 @@ class Finding:
     concerns: tuple[Span, ...] = ()
     settled: bool = False
     asks: bool = False
+
+    def at(self, span: Span, related: tuple[Related, ...]) -> Finding:
+        """The finding where the text around it has moved to; `replace` takes three times as long."""
+        return Finding(
+            self.code,
+            self.verdict,
+            span,
+            self.message,
+            related,
+            self.fix,
+            self.concerns,
+            self.settled,
+            self.asks,
+        )

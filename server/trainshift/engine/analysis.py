@@ -134,10 +134,13 @@ def analyze_script(
     pause: Callable[[], None] = lambda: None,
     relying_on: frozenset[str] | None = None,
     choices: Choices | None = None,
+    *,
+    is_shared: bool = False,
 ) -> Analysis:
     """Run every rule on a script, and on all that it is linked to; one that fails does not sink the others.
 
-    `pause` is called again and again, and may raise to give the analysis up.  With `relying_on` those rules
+    `pause` is called again and again, and may raise to give the analysis up: the script is of no use then,
+    unless it `is_shared`.  With `relying_on` those rules
     alone are run that rely on one of these restrictions.  `choices` are those of the conversion.
     """
     linked = [script] if script.workspace is None else script.workspace.reachable
@@ -155,7 +158,10 @@ def analyze_script(
     except BaseException:  # It was given up, and nobody has the program.
         if isinstance(read, Program) and read is not program:
             forget_edited(read)
-        program.forget()
+        if is_shared:
+            program.forget_facts()
+        else:
+            program.forget()
         raise
 
 

@@ -305,7 +305,7 @@ def _alone(
     if not wanted:
         return ()
     program = Program(Script(Code(source, _with_named(chunks, wanted))))
-    found = judge(program, settings.without_hazards()).found
+    found = judge(program, settings.without_hazards).found
     program.forget()
     start, end = wanted[0].offset, wanted[-1].offset + len(wanted[-1].text)
     return tuple(each for each in found if start <= each.span.start < end)
@@ -354,7 +354,7 @@ class _Moves:
             there = each.span if each.script is not None else self.span(each.span)
             if there is not None:
                 related.append(replace(each, span=there))
-        return replace(finding, span=span, related=tuple(related))
+        return finding.at(span, tuple(related))
 
     def span(self, span: Span) -> Span | None:
         """A stretch where it is now; between two edits it is what still reads the same, if only that does."""

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from trainshift.core.choices import CHOICES, Choices, Value
 from trainshift.core.finding import Effect, Verdict
+from trainshift.core.lazy import cached_property
 from trainshift.engine.own_codes import (
     SYNTAX_ERROR,
     UNKNOWN_SUPPRESSION,
@@ -103,11 +104,23 @@ class Settings:
     chosen: Mapping[str, Value] = field(default_factory=dict)
     given: frozenset[str] = field(default=frozenset(), compare=False)
 
+    @cached_property
+    def _severities(self) -> dict[tuple[str, Verdict, Effect], Severity]:
+        """Those that were asked for: every edit asks for all codes."""
+        return {}
+
     def severity_of(self, code: str, verdict: Verdict, effect: Effect = Effect.NONE) -> Severity:
         """How loud a finding is; OFF also for a code that is not selected, or is ignored.
 
         A file that cannot be read is told of whatever is selected, since nothing else is said of it.
         """
+        kind = code, verdict, effect
+        known = self._severities.get(kind)
+        if known is None:
+            known = self._severities[kind] = self._severity_of(*kind)
+        return known
+
+    def _severity_of(self, code: str, verdict: Verdict, effect: Effect) -> Severity:
         is_selected = code.startswith(self.select) or code == SYNTAX_ERROR.code
         if not is_selected or code.startswith(self.ignore):
             return Severity.OFF
@@ -120,6 +133,7 @@ class Settings:
             return Severity.WARNING if is_weighty else _WITHOUT_EFFECT[verdict]
         return _DEFAULTS.get(code, _BY_LETTER)[verdict]
 
+    @cached_property
     def without_hazards(self) -> Settings:
         """These settings for a part of a program alone, which says nothing of what its ranks do."""
         return replace(self, ignore=(*self.ignore, *_HAZARD_FAMILY))

@@ -73,7 +73,7 @@ def outcomes_around(script: Script, files: ParsedFiles | None, codes: Collection
 
 def _outcomes(script: Script, codes: Collection[str]) -> tuple[Outcome, ...] | None:
     """What a conversion of the program that a script starts does; None where it does not train."""
-    analysis = analyze_script(script, relying_on=frozenset(codes))
+    analysis = analyze_script(script, relying_on=frozenset(codes), is_shared=True)
     trains = analysis.outlook.convertible or analysis.outlook.refused
     found = outcomes_of(analysis) if trains else None
     if analysis.read is not analysis.program:

@@ -72,7 +72,7 @@ def _with_fixes(
     program: Program, found: tuple[Finding, ...], pause: Callable[[], None]
 ) -> tuple[Finding, ...]:
     """The findings, those that a change of the conversion mends with that change."""
-    analysis = analyze_script(program.script, pause)
+    analysis = analyze_script(program.script, pause, is_shared=True)
     try:
         if analysis.read is not analysis.program:
             return found
