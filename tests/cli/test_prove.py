@@ -20,7 +20,7 @@ from trainshift.proving.interpreter import Interpreter
 from trainshift.proving.interrupts import interruptible
 from trainshift.proving.observed.links import Links
 from trainshift.proving.project import Copier, Project, as_module, top_of
-from trainshift.proving.prove import Watch, tell_launcher
+from trainshift.proving.prove import IDLE, Watch, marked, processor_time, tell_launcher, waiting
 
 SCRIPT = """import tensorflow as tf
 model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
@@ -181,15 +181,47 @@ def test_what_a_launcher_has_started_is_not_taken_for_idle(
     assert Watch(ranks, [process, process], 300.0).is_over()
 
 
-@pytest.mark.parametrize("load", [0.5, 1e6])
-def test_who_gets_little_of_a_busy_machine_is_not_idle(
-    load: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("os.getloadavg", lambda: (load, load, load))
-    monkeypatch.setattr("trainshift.proving.prove.processor_time", lambda _: 10.0)
-    watch = Watch([tmp_path], [SimpleNamespace(pid=1, poll=lambda: None)], 300.0)
-    watch.looked, watch.last_step, watch.last_busy = (watch.looked - 100 for _ in range(3))
-    assert watch.is_over() == (load < 1)
+LIMIT = 60.0
+SPIN = """
+import os, sys, threading, time
+from pathlib import Path
+spin = threading.Thread(target=lambda: [None for _ in iter(int, 1)], daemon=True)
+spin.start()
+Path(sys.argv[1], "threads").write_text(str(spin.native_id) if sys.argv[2] == "waits" else "")
+Path(sys.argv[1], "ready").touch()
+time.sleep(3600)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("what", "is_stuck"), [("waits", True), ("computes", False)])
+def test_what_only_waits_for_others_is_idle(what: str, is_stuck: bool, tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    record.mkdir()
+    with subprocess.Popen([sys.executable, "-c", SPIN, str(record), what], start_new_session=True) as process:
+        try:
+            limit = time.monotonic() + LIMIT
+            while not (record / "ready").exists() and time.monotonic() < limit:
+                time.sleep(0.01)
+            threads = waiting([record / "progress"])
+            assert bool(threads) == is_stuck
+            before = processor_time(process.pid, threads)
+            # A second of the processor: however much others have of it, that thread gets it in the end.
+            while processor_time(process.pid, ()) < before + 1 and time.monotonic() < limit:
+                time.sleep(0.05)
+            assert (processor_time(process.pid, threads) - before <= IDLE) == is_stuck
+        finally:
+            process.kill()
+
+
+def test_a_run_that_does_nothing_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    used = iter([10.0, 10.05, 10.3])
+    monkeypatch.setattr("trainshift.proving.prove.processor_time", lambda *_: next(used))
+    watch = Watch([tmp_path / "progress"], [SimpleNamespace(pid=1, poll=lambda: None)], 300.0)
+    for over in (False, True, False):
+        watch.looked, watch.last_step, watch.last_busy = (watch.looked - 100 for _ in range(3))
+        watch.stuck = ""
+        assert watch.is_over() == over
 
 
 # A Python that has all, and starts a process besides when it is to run a script.
@@ -214,7 +246,6 @@ sys.meta_path.insert(0, Interrupts())
 from trainshift.entry import main
 main()
 """
-LIMIT = 60.0
 
 
 def interrupted(tmp_path: Path, module: str) -> tuple[int, str]:
@@ -242,17 +273,8 @@ def interrupted(tmp_path: Path, module: str) -> tuple[int, str]:
             process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=LIMIT)
     assert [*scratch.iterdir()] == []
-    mark = f"TRAINSHIFT_PROVE_SCRATCH={scratch}"
-    assert not [each for each in Path("/proc").glob("[0-9]*") if mark in variables_of(each)]
+    assert marked(f"TRAINSHIFT_PROVE_SCRATCH={scratch}") == []
     return process.returncode, errors.replace("Running one process ...\n", "")
-
-
-def variables_of(process: Path) -> str:
-    """The environment of a process; empty where it cannot be read."""
-    try:
-        return (process / "environ").read_text(errors="replace")
-    except OSError:
-        return ""
 
 
 @pytest.mark.slow

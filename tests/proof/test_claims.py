@@ -137,6 +137,8 @@ def test_weights_that_are_made_equal_without_a_broadcast() -> None:
     missing = {"unbroadcast_variables": ["kernel", "bias"], "unbroadcast_slots": ["m"]}
     assert judged(pair(**missing, broadcasts=[]))["broadcast"].verdict == "holds"
     assert judged(pair(**missing))["broadcast"].verdict == "fails"
+    given = {"unbroadcast_variables": ["kernel", "bias"], "broadcasts": [["m"]]}
+    assert judged(pair(**given))["broadcast"].verdict == "holds"
     alike = {"initial": ["kernel", "zeros"], "weights": [*map(str, range(STEPS))]}
     assert judged(pair(**missing, **alike, broadcasts=[]))["broadcast"].verdict == "fails"
 

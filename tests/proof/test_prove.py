@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
 from proof.proving import failing, proven, verdicts
+from trainshift.proving.prove import marked
 
 pytestmark = pytest.mark.proof
 
@@ -253,36 +253,21 @@ def test_an_unruly_script_is_seen_through_and_leaves_nothing(
     numpy = pytest.importorskip("numpy")
     table = numpy.zeros((300, 300))
     numpy.save(project / "data" / "table.npy", table)
-    script = changed(TAPE, [("\nrng =", f"{UNRULY}\nrng =")])
+    # Its steps are taken eagerly, and its tape sees a function traced.
+    eager = [("@tf.function\ndef", "forward = tf.function(model)\n\n\ndef"), ("model(x, t", "forward(x, t")]
+    script = changed(TAPE, [("\nrng =", f"{UNRULY}\nrng ="), *eager])
     result = proven(project, script + "    os._exit(0)\n")
     assert failing(result) == set(), result["claims"]
-    assert result["verdict"] == "holds"
+    assert (result["verdict"], verdicts(result)["data"]) == ("holds", "holds"), result["claims"]
     assert {each["path"] for each in result["written_elsewhere"]} == {str(tmp_path / "elsewhere")}
     assert result["changed"] == []
     assert (numpy.load(project / "data" / "table.npy") == table).all()
     assert {path.name for path in project.rglob("*")} == {"data", "table.npy", "train.py"}
     assert [*scratch.iterdir()] == []
-    assert sleepers(scratch) == []
-
-
-def sleepers(scratch: Path) -> list[int]:
-    """What runs that was started in a scratch folder."""
-    found = []
-    for entry in os.scandir("/proc"):
-        if entry.name.isdecimal():
-            try:
-                variables = Path(entry.path, "environ").read_bytes()
-            except OSError:
-                continue
-            if f"TRAINSHIFT_PROVE_SCRATCH={scratch}".encode() in variables:
-                found.append(int(entry.name))
-    return found
+    assert marked(f"TRAINSHIFT_PROVE_SCRATCH={scratch}") == []
 
 
 def test_ranks_that_wait_for_each_other_are_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # What waits in Horovod asks for news all the time; other tests' load would make that pass for work.
-    monkeypatch.setattr("trainshift.proving.prove.IDLE", 0.4)
-    monkeypatch.setattr("trainshift.proving.prove.share_of_processors", lambda: 1.0)
     monkeypatch.setattr("trainshift.proving.prove.IDLE_LIMIT", 15.0)
     skip = "    if step == 4 and hvd.rank() == 1:\n        __import__('time').sleep(3600)\n"
     result = proven(tmp_path, changed(TAPE, [(FIRST, skip + FIRST)]))

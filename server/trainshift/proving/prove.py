@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,15 +26,15 @@ from trainshift.proving.interrupts import Interrupts, interruptible
 from trainshift.proving.launch import GRACE, Launch, Started, bootstrap, end, fresh
 from trainshift.proving.observed.data import ROWS
 from trainshift.proving.observed.data import VARIABLE as DATA
+from trainshift.proving.observed.details import THREADS
 from trainshift.proving.observed.gpus import REAL
 from trainshift.proving.observed.main import SETTINGS
 from trainshift.proving.project import Copier, Project
 
 TOPS = ("work", "here", "tmp")
-# All processes of a run wait for something if they compute for less than this part of so many seconds, less
-# still where others use the processors, too.  What Horovod's own thread spends in the kernel, asking again
-# and again, is no computing.
-IDLE = 0.25
+# All processes of a run wait for something if all that they do within so many seconds takes a processor less
+# than this.  What Horovod's own threads do, which ask again and again, is no computing.
+IDLE = 0.2
 IDLE_LIMIT = 45.0
 # Marks all that a run has started, in its environment.
 MARK = "TRAINSHIFT_PROVE_SCRATCH"
@@ -290,10 +290,10 @@ class Watch:
         if any(process.poll() for process in self.processes):
             self.deadline = min(self.deadline, now + GRACE)
         if now - self.looked >= 1:
-            used = sum(processor_time(process.pid) for process in running)
-            if used - self.cpu > IDLE * share_of_processors() * (now - self.looked) or used < self.cpu:
-                self.last_busy = now
-            self.cpu, self.looked = used, now
+            used = sum(processor_time(process.pid, waiting(self.files)) for process in running)
+            if not self.cpu <= used <= self.cpu + IDLE:
+                self.last_busy, self.cpu = now, used
+            self.looked = now
         if now > self.deadline:
             return True
         # What a launcher has started, perhaps on other hosts, is not seen to compute.
@@ -313,31 +313,57 @@ def progress(file: Path) -> int:
         return 0
 
 
-def processor_time(pid: int) -> float:
-    """The seconds that a process has computed for; those of a clock where that cannot be seen."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return int(fields[11]) / os.sysconf("SC_CLK_TCK")
-    except (OSError, IndexError, ValueError):
+def waiting(files: Sequence[Path]) -> set[str]:
+    """The threads of all processes of a run that compute nothing; they stand beside their progress."""
+    found = set()
+    for file in files:
+        with suppress(OSError):
+            found.update(file.with_name(THREADS).read_text().split())
+    return found
+
+
+def processor_time(leader: int, besides: Collection[str]) -> float:
+    """The seconds that the processes of a session computed, besides some threads; a clock's elsewhere."""
+    if not os.path.isdir("/proc/self/task"):
         return time.monotonic()
-
-
-def share_of_processors() -> float:
-    """The part of a processor that a process gets which computes all the time, among all that run here."""
-    with suppress(OSError):
-        return min(1.0, (os.cpu_count() or 1) / max(os.getloadavg()[0], 1.0))
-    return 1.0
+    ticks = 0
+    for process in os.scandir("/proc"):
+        if not process.name.isdecimal():
+            continue
+        with suppress(OSError, IndexError, ValueError):
+            if os.getsid(int(process.name)) == leader:
+                for thread in os.scandir(os.path.join(process.path, "task")):
+                    if thread.name not in besides:
+                        fields = Path(thread.path, "stat").read_text().rpartition(")")[2].split()
+                        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def end_strays(folder: Path) -> None:
     """End what a script started that has left its session."""
-    mark = f"{MARK}={folder}".encode()
-    for entry in os.scandir("/proc") if os.path.isdir("/proc") else ():
-        if entry.name.isdecimal() and int(entry.name) != os.getpid():
+    for number in marked(f"{MARK}={folder}\0"):
+        with suppress(OSError):
+            os.kill(number, signal.SIGKILL)
+
+
+def marked(variable: str) -> list[int]:
+    """The processes, none older than this one, whose environment has a variable that begins so."""
+    found = []
+    since = started_at("self")
+    for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
+        # Older ones are not looked into: that waits for those that the system has stopped.
+        if name.isdecimal() and int(name) != os.getpid() and started_at(name) >= since:
             with suppress(OSError):
-                variables = Path(entry.path, "environ").read_bytes().split(b"\0")
-                if mark in variables:
-                    os.kill(int(entry.name), signal.SIGKILL)
+                if f"\0{variable}".encode() in b"\0" + Path("/proc", name, "environ").read_bytes():
+                    found.append(int(name))
+    return found
+
+
+def started_at(process: str) -> int:
+    """When a process was started, in ticks of the system; -1 where it has ended."""
+    with suppress(OSError, IndexError, ValueError):
+        return int(Path("/proc", process, "stat").read_text().rpartition(")")[2].split()[19])
+    return -1
 
 
 def surroundings(request: Request) -> dict[str, str]:

@@ -39,6 +39,8 @@ def without_made_equal(record: Record, records: Sequence[Record]) -> Record:
         }
         if equal and began and not any(each.broadcasts for each in records):
             optimizer = replace(optimizer, unbroadcast_variables=[], unbroadcast_slots=[])
-        missing = [name for name in optimizer.unbroadcast_variables if not (equal and name in began)]
+        made = equal and not began.isdisjoint(optimizer.unbroadcast_variables)
+        # What made those equal that began apart was given the others too, zeros on every rank.
+        missing = [] if made else optimizer.unbroadcast_variables
         optimizers.append(replace(optimizer, unbroadcast_variables=missing))
     return replace(record, optimizers=optimizers)

@@ -12,6 +12,8 @@ import sys
 import time
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,8 @@ MOST_NUMBERS = 32768
 MOST_STEPS = 400
 # How many distinct places of prints and writes are told.
 MOST_PLACES = 20
+# Beside the file of the progress: the threads of a process that compute nothing.
+THREADS = "threads"
 
 Signature = tuple[tuple[int, ...], ...]
 
@@ -40,8 +44,30 @@ class Details:
         self.printed: dict[str, str] = {}
         self.wrote: dict[str, str] = {}
         self.steps = 0
+        self.threads = progress.with_name(THREADS)
         self.progress = os.open(progress, os.O_WRONLY | os.O_CREAT, 0o644)
         self.looking = False
+        self.hook_horovod()
+
+    def hook_horovod(self) -> None:
+        """Tell who watches this process which threads are Horovod's: they only ask for news."""
+
+        def hook(module: Any) -> None:
+            init = module.init
+
+            @wraps(init)
+            def observed_init(*args: Any, **kwargs: Any) -> Any:
+                before = threads()
+                result = init(*args, **kwargs)
+                if own := threads() - before:
+                    self.threads.write_text(" ".join(own))
+                return result
+
+            module.init = observed_init
+
+        for name in ("horovod.tensorflow", "horovod.tensorflow.keras", "horovod.keras"):
+            with suppress(ImportError):
+                hook(importlib.import_module(name))
 
     def note_local(self, loss: Any, gradients: Sequence[Any]) -> Any:
         """Keep what a rank computed by itself; the sample of its gradients."""
@@ -141,6 +167,13 @@ class Told:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
+
+
+def threads() -> set[str]:
+    """The threads of this process; none where nobody can tell."""
+    with suppress(OSError):
+        return {*os.listdir("/proc/self/task")}
+    return set()
 
 
 def signature(values: Sequence[Any]) -> Signature:

@@ -28,11 +28,14 @@ def folded(value: Any) -> bytes:
     numpy: Any = importlib.import_module("numpy")
     data = numpy.ascontiguousarray(value).reshape(-1).view("u1")
     words = data[: len(data) // 8 * 8].view("u8")
+    whole = len(words) // LARGE * LARGE
+    # Sums of products without a copy, modulo 2 ** 64.
+    parts = [*numpy.einsum("ij,j->i", words[:whole].reshape(-1, LARGE), ramp())]
+    if whole < len(words):
+        parts.append(numpy.einsum("j,j->", words[whole:], ramp()[: len(words) - whole]))
     total = 0
-    for start in range(0, len(words), LARGE):
-        part = words[start : start + LARGE]
-        own = int((part * ramp()[: len(part)]).sum(dtype="u8"))
-        total = (total * MULTIPLIER + own) % (1 << 64)
+    for part in parts:
+        total = (total * MULTIPLIER + int(part)) % (1 << 64)
     found: bytes = total.to_bytes(8, "big") + data[len(words) * 8 :].tobytes()
     return found
 

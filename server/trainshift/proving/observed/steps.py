@@ -72,7 +72,10 @@ class Steps(Values):
                 note(rate, values)
                 watch.record.weights.append(digest(values[split:]))
                 self.changed(watch, len(watch.record.weights) - 1, values[split:])
-                watch.slots.update(dict.fromkeys(self.see(slot) for slot in watch.variables()))
+                slots = watch.variables()
+                if len(slots) != watch.own:
+                    watch.own = len(slots)
+                    watch.slots.update(dict.fromkeys(self.see(slot) for slot in slots))
 
             def state() -> list[Any]:
                 weights = [tf.convert_to_tensor(variable) for _, variable in used]

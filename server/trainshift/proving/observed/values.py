@@ -69,6 +69,7 @@ class Watch:
         self.schedule = rate if callable(rate) else None
         self.loss_scaled = False
         self.trained: dict[int, None] = {}
+        self.own = 0
         self.slots: dict[int, None] = {}
 
     def variables(self) -> list[Any]:
