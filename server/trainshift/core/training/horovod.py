@@ -149,8 +149,13 @@ class Horovod:
         return bool(reaching_calls(self._script, self._sizes, node, scope, statement, through_objects=False))
 
     def pinned(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
-        """Whether the value of `node` depends on the rank, and not only what is shown of it."""
+        """Whether the value of `node` depends on the rank."""
         return bool(reaching_calls(self._script, self._ranks, node, scope, statement))
+
+    def chooses(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
+        """Whether the value of `node` depends on the rank, by more than what a rank shows of its progress."""
+        calls = reaching_calls(self._script, self._ranks, node, scope, statement)
+        return any(not _only_shows(each) for each in calls)
 
     @cached_property
     def _sizes(self) -> dict[ast.Call, Site]:
@@ -188,8 +193,7 @@ class Horovod:
 
     @cached_property
     def _ranks(self) -> dict[ast.Call, Site]:
-        sites = (site for site in self.calls("local_rank", "rank") if not _only_shows(site))
-        return {site.node: site for site in sites}
+        return {site.node: site for site in self.calls("local_rank", "rank")}
 
     # Root rank only
 

@@ -127,4 +127,4 @@ class Dividing:
         return 0
 
     def _depends(self, node: ast.expr, of: Occurrence) -> bool:
-        return self._horovod.pinned(node, of.scope, of.statement)
+        return self._horovod.chooses(node, of.scope, of.statement)
