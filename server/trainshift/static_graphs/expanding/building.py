@@ -276,12 +276,17 @@ class Builder(Statements):
             self.write.applied("PS02", node)
         else:
             self._for(loop, statement, node, is_left=is_left)
-        if is_left and any(isinstance(each, ast.Subscript) for part in head for each in ast.walk(part)):
+        if is_left and any(map(self._goes_too_far, head)):
             if isinstance(node, ast.While):
                 raise CannotExpand(
                     node, "after `break` the graph looks at the condition once more, which may go too far"
                 )
         return [*leave_loop(loop, self.fresh, self.write), *after]
+
+    def _goes_too_far(self, node: ast.expr) -> bool:
+        """Whether an expression asks for an element that may not be there in a further turn."""
+        asked = (each for each in ast.walk(node) if isinstance(each, ast.Subscript))
+        return any(not self.know.is_shape(each.value) for each in asked)
 
     def _is_container(self, node: ast.expr) -> bool:
         """Whether a loop surely goes through a container of Python's, which has an end."""
@@ -317,11 +322,22 @@ class Builder(Statements):
             words = {each.arg: each.value for each in call.keywords}
             given = call.args[0]
             first = call.args[1] if len(call.args) > 1 else words.get("start")
-            start = self.write.text(first) if first is not None else ""
+            start = self._start(loop, node, first) if first is not None else ""
         value = self.know.kind(given)
         if not value.is_tensor and (is_left or not self._may_be_rows(value, target)):
             raise CannotExpand(node, unseen(self.write.source_of(given)), "PD07")
         self._rows(loop, node, given, start, is_enumerated=name == "enumerate")
+
+    def _start(self, loop: Loop, node: ast.For, first: ast.expr) -> str:
+        """What `enumerate` counts from: a name of its own, where the body may change what it is."""
+        text = self.write.text(first)
+        changed = set(bound_in(loop.body)) | set(bound_by(node.target))
+        if isinstance(first, ast.Constant | ast.Name) and not reading_names(first) & changed:
+            return text
+        name = self.fresh("start")
+        known = info_of(self.know.kind(first))
+        loop.before.append(Plain([f"{name} = {text}"], reading_names(first), (name,), gives={name: known}))
+        return name
 
     def _may_be_rows(self, value: Value, target: ast.expr) -> bool:
         """Whether a value is a tensor, or else a list or tuple of tensors, by what its elements are."""
@@ -421,7 +437,7 @@ class Builder(Statements):
             first.append(
                 Plain(
                     [f"{name} = {number}"],
-                    frozenset({counter}),
+                    frozenset({counter, start}) if start.isidentifier() else frozenset({counter}),
                     (name,),
                     gives={name: replace(_COUNTER, is_alias=True)},
                 )

@@ -146,7 +146,9 @@ def unseen(text: str) -> str:
 
 
 def operand_text(text: str, node: ast.expr) -> str:
-    return text if isinstance(node, ast.Name | ast.Call | ast.Attribute | ast.Subscript) else f"({text})"
+    """An expression as it stands beside any operator: the brackets around it are not part of its text."""
+    whole = ast.Name | ast.Call | ast.Attribute | ast.Subscript | ast.Constant
+    return text if isinstance(node, whole) else f"({text})"
 
 
 def short(text: str) -> str:

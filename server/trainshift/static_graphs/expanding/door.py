@@ -144,6 +144,7 @@ def _expanded(
         knowledge = Knowledge(function)
         write = Expressions(knowledge, program.script, paddle)
         write.pinned = pinned
+        write.lambdas = _lambdas(program, function)
         if _is_expanded(function) and not _needs_graph(function, write):
             return None
         try:
@@ -246,15 +247,24 @@ def _check_function(program: Program, function: StaticFunction, write: Expressio
                     waiting.append(callee)
     reading = program.fact(Reading)
     for each in ast.walk(node):
-        if isinstance(each, ast.FunctionDef | ast.Lambda) and each is not node:
+        if isinstance(each, ast.FunctionDef) and each is not node:
             inner = reading.of(function.scope.facts.scope_of[each])
-            is_made = getattr(each, "name", "") in GENERATED
+            is_made = each.name in GENERATED
             if (
                 inner is not None
                 and not is_made
                 and _needs_graph(inner, Expressions(Knowledge(inner), program.script, ""))
             ):
                 raise CannotExpand(each, "a function within this one has control flow on tensors")
+
+
+def _lambdas(program: Program, function: StaticFunction) -> dict[ast.Lambda, StaticFunction]:
+    """The lambdas of a function that Paddle converts with it."""
+    reading, scope_of = program.fact(Reading), function.scope.facts.scope_of
+    found = {
+        each: reading.of(scope_of[each]) for each in ast.walk(function.node) if isinstance(each, ast.Lambda)
+    }
+    return {each: inner for each, inner in found.items() if inner is not None}
 
 
 def _asks_for_unknown_sizes(function: StaticFunction) -> bool:
@@ -264,7 +274,10 @@ def _asks_for_unknown_sizes(function: StaticFunction) -> bool:
 
 
 def _needs_graph(function: StaticFunction, write: Expressions) -> bool:
-    return _has_graph(function, write) or any(truth.value != "python" for truth in function.truths.values())
+    inner = (truth for each in write.lambdas.values() for truth in each.truths.values())
+    return _has_graph(function, write) or any(
+        truth.value != "python" for truth in (*function.truths.values(), *inner)
+    )
 
 
 def _refuse_findings(program: Program, function: StaticFunction) -> None:

@@ -27,7 +27,7 @@ from trainshift.static_graphs.expanding.words import (
     TO_NUMPY,
     VALUE_NEEDED,
 )
-from trainshift.static_graphs.reading.function import Truth
+from trainshift.static_graphs.reading.function import StaticFunction, Truth
 
 _CASTS = {"int": "int64", "float": "float32", "bool": "bool"}
 _YET = ", which a graph does not have yet"
@@ -51,6 +51,7 @@ class Expressions(Conditions):
         self.rules: dict[str, ast.AST] = {}
         self.needs: set[str] = set()
         self.pinned: frozenset[str] = frozenset()
+        self.lambdas: dict[ast.Lambda, StaticFunction] = {}
         self._given: set[ast.AST] = set()
 
     # Text
@@ -127,7 +128,7 @@ class Expressions(Conditions):
             raise CannotExpand(
                 node, "a graph has no chained comparison; write two, with a name in between", "PD16"
             )
-        texts = [self.text(each) for each in parts]
+        texts = [operand_text(self.text(each), each) for each in parts]
         for one, two in pairwise(parts):
             if not (self.knowledge.kind(one).is_tensor or self.knowledge.kind(two).is_tensor):
                 raise CannotExpand(node, "one half of this comparison is no tensor", "PD16")
@@ -174,6 +175,18 @@ class Expressions(Conditions):
         self.applied("PS12", node)
         name = self.cond(is_sure=truth is Truth.GRAPH)
         return f"{name}({self._condition(test, truth)}, lambda: {texts[0]}, lambda: {texts[1]})"
+
+    def _lambda(self, node: ast.Lambda) -> str | None:
+        """A lambda, whose names are its own (PS12)."""
+        inner = self.lambdas.get(node)
+        if inner is None or all(truth is Truth.PYTHON for truth in inner.truths.values()):
+            return None
+        own = Expressions(Knowledge(inner), self.script, self.paddle)
+        own.rules, own.needs, own.lambdas = self.rules, self.needs, self.lambdas
+        whole = self.script.span(node, self.knowledge.function.scope)
+        body, text = self.script.span(node.body, inner.scope), self.source.text
+        written = own.rewritten(body.start, body.end, node.body)
+        return text[whole.start : body.start] + written + text[body.end : whole.end]
 
     def cond(self, *, is_sure: bool) -> str:
         """What `cond` is called, by whether its condition is a tensor for sure."""
@@ -253,7 +266,7 @@ class Expressions(Conditions):
         if not value.is_tensor and not value.is_python:
             raise CannotExpand(node, "this may be a tensor or not; Trainshift cannot tell")
         if value.is_python and name == "int" and value.among("int", "bool"):
-            return self.text(node.args[0])
+            return operand_text(self.text(node.args[0]), node.args[0])
         if value.is_python or (name == "bool" and value.dtype != "bool"):
             raise CannotExpand(node, f"`{name}()` needs a value here{_YET}", "PD16")
         text = operand_text(self.text(node.args[0]), node.args[0])
@@ -408,12 +421,10 @@ class Expressions(Conditions):
         ]
         if not sides:
             return None
-        if all(
-            known.is_size(each) or (reading_names(each) and reading_names(each) <= known.sizes)
-            for each in sides
-        ):
+        if all(known.is_scalar(each, known.scalars | known.sizes) for each in sides):
             self.applied("PS11", node)
-            return f"{self.paddle}.reshape({self.text(left)} // {self.text(right)}, [])"
+            texts = [operand_text(self.text(each), each) for each in (left, right)]
+            return f"{self.paddle}.reshape({texts[0]} // {texts[1]}, [])"
         raise CannotExpand(node, "in a graph `//` gives another shape here than in Paddle's dygraph")
 
     def _comprehension(
@@ -441,6 +452,7 @@ class Expressions(Conditions):
         ast.UnaryOp: _not,
         ast.Compare: _comparison,
         ast.IfExp: _ternary,
+        ast.Lambda: _lambda,
         ast.Call: _call,
         ast.Subscript: _subscript,
         ast.Attribute: _attribute,

@@ -109,6 +109,39 @@ class Knowledge:
             return any(map(self._gives_sizes, node.elts))
         return self.is_size(node) or self.is_shape(node)
 
+    @cached_property
+    def scalars(self) -> Names:
+        """The names that are tensors in every way to run the expansion, and numbers in the source."""
+        bindings = self.function.scope.bindings
+        found = frozenset(bindings)
+        while True:
+            left = frozenset(
+                name for name in found if all(self._binds_scalar(each, found) for each in bindings[name])
+            )
+            if left == found:
+                return found
+            found = left
+
+    def _binds_scalar(self, binding: Binding, known: Names) -> bool:
+        node = binding.statement.node if binding.statement is not None else None
+        return (
+            isinstance(node, ast.Assign)
+            and binding.kind == "value"
+            and not binding.path
+            and self.is_scalar(node.value, known)
+        )
+
+    def is_scalar(self, node: ast.expr, known: Names) -> bool:
+        """Whether it is a size, a cast, a name of such, or worked out from one of them and from numbers."""
+        if isinstance(node, ast.BinOp):
+            sides = (node.left, node.right)
+            return any(self.is_scalar(each, known) for each in sides) and all(
+                self.is_scalar(each, known) or self.kind(each).among(*_NUMBERS) for each in sides
+            )
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("int", "float"):
+            return self.kind(node).is_tensor
+        return self.is_size(node) or (isinstance(node, ast.Name) and node.id in known)
+
     def truth_with(self, node: ast.AST, known: Names) -> Truth:
         """What control flow becomes, where some numbers are tensors."""
         found = self.function.truth(node)

@@ -221,6 +221,12 @@ class Writer:
         if one.held and one.held == other.held:
             return one, other
         self.write.same(node, one, other, f"the values of `{name}`")
+        before = env.get(name, UNBOUND)
+        if before.is_tensor and before.rank is None and (one.rank is None) != (other.rank is None):
+            if before in (one, other):
+                raise CannotExpand(
+                    node, f"Trainshift cannot tell how many dimensions `{name}` has, which one way changes"
+                )
         return one, other
 
     def _settled(self, node: ast.AST, name: str, info: Info) -> Info:

@@ -28,6 +28,7 @@ from trainshift.static_graphs.reading.kinds import (
 )
 from trainshift.static_graphs.tables import api
 from trainshift.static_graphs.tables.api import Operation
+from trainshift.static_graphs.tables.layers import shape_after
 from trainshift.static_graphs.tables.results import result
 
 Words = Mapping[str, Value]
@@ -53,7 +54,7 @@ class Calls(Expressions):
         callee = self.evaluate(called, frame)
         names: set[str] = set()
         if isinstance(called, ast.Attribute) and not self._is_library(called, frame):
-            base = self.evaluate(called.value, frame)
+            base = self.holder(called, frame)
             found = self._method(called, base, given, words, frame)
             if base.tensor is not None:
                 names.add(f"paddle.Tensor.{called.attr}")
@@ -192,7 +193,13 @@ class Calls(Expressions):
                     value = self._of(each, node, (value,), {}, frame, layer)
             return value if held and not value.is_nothing else tensor()
         if api.is_layer_class(thing.cls):
-            return _by_returns(api.layer_returns(thing.cls))
+            made = _by_returns(api.layer_returns(thing.cls))
+            known = given[0].tensor if given and given[0].is_tensor else None
+            if known is None or not made.is_tensor or made.tensor is None:
+                return made
+            options = frozenset(word.arg or "" for word in thing.node.keywords)
+            shape = shape_after(thing.cls, known.shape, options=options)
+            return replace(made, tensor=replace(made.tensor, shape=shape))
         return UNKNOWN
 
     def _through(

@@ -38,6 +38,8 @@ from trainshift.static_graphs.reading.kinds import (
 )
 from trainshift.static_graphs.tables import api
 
+# What these make of anything but tensors lacks the methods of tensors.
+_OPERATIONS = (ast.BinOp, ast.UnaryOp, ast.Compare)
 _ATTRIBUTES: dict[str, Value] = {
     "ndim": python("int"),
     "dtype": python("object"),
@@ -218,8 +220,13 @@ class Names(ABC):
         library = script.names.member_of_library(node)
         if library:
             return self.of_things(library, frame)
+        return self.member(self.holder(node, frame), node.attr, frame, node)
+
+    def holder(self, node: ast.Attribute, frame: Frame) -> Value:
+        """What an attribute is asked of; numbers, strings and containers make nothing that has a tensor's."""
         base = self.evaluate(node.value, frame)
-        return self.member(base, node.attr, frame, node)
+        is_made = isinstance(node.value, _OPERATIONS) and base.tensor is None and base.unknown
+        return tensor() if is_made and node.attr in api.only_tensors() else base
 
     def member(self, base: Value, name: str, frame: Frame, node: ast.Attribute | None = None) -> Value:
         """What an attribute of a value is."""

@@ -35,7 +35,7 @@ from trainshift.static_graphs.reading.kinds import (
     tensor,
 )
 from trainshift.static_graphs.reading.names import NO_CALL, is_self_member
-from trainshift.static_graphs.reading.uses import Uses
+from trainshift.static_graphs.reading.uses import Uses, may_be_told
 from trainshift.static_graphs.reading.walker import Walker
 from trainshift.static_graphs.tables.shapes import dtype_of
 
@@ -342,7 +342,7 @@ class _Walk(Walker):
             if value.unknown and annotation is not None and self._names_a_tensor(annotation, binding):
                 value = replace(value, tensor=value.tensor or tensor().tensor, unknown=False)
                 value = replace(value, sources=frozenset({name}))
-            if value.unknown:
+            if may_be_told(value):
                 value = self.by_use(name, None, function, value)
             env[name] = value
         if self._has_self(function):

@@ -10,12 +10,17 @@ from trainshift.core.names.values import Instance
 from trainshift.core.text.facts import Binding, Scope, Statement
 from trainshift.static_graphs.reading.frame import Frame
 from trainshift.static_graphs.reading.function import StaticFunction
-from trainshift.static_graphs.reading.kinds import Value, python, tensor
+from trainshift.static_graphs.reading.kinds import Dim, Value, python, tensor
 from trainshift.static_graphs.reading.liveness import own_parts
 from trainshift.static_graphs.tables import api
 
 # What makes tensors of numbers, too.
 _OF_NUMBERS = frozenset({"to_tensor", "assign", "full", "full_like", "where", "pow"})
+
+
+def may_be_told(value: Value) -> bool:
+    """Whether more of a value may be known by how its name is used."""
+    return value.unknown or (value.tensor is not None and value.tensor.shape is None)
 
 
 class Uses:
@@ -24,18 +29,38 @@ class Uses:
     def __init__(self, evaluate: Callable[[ast.expr, Frame], Value]) -> None:
         self._evaluate = evaluate
         self._used: dict[Scope, frozenset[Binding]] = {}
+        self._ranks: dict[Scope, dict[Binding, int]] = {}
 
     def by_use(self, name: str, statement: Statement | None, function: StaticFunction, value: Value) -> Value:
         """What a value is known to be by how the name that is bound to it is used."""
         bindings = function.scope.bindings.get(name, ())
-        used = self._used_as_tensors(function)
-        if not any(each.statement is statement and each in used for each in bindings):
+        own = [each for each in bindings if each.statement is statement]
+        rank = next(
+            (self._ranks_of(function)[each] for each in own if each in self._ranks_of(function)), None
+        )
+        if rank is not None and value.tensor is not None and value.tensor.shape is None:
+            known = replace(value.tensor, shape=(value.tensor.loose,) * rank, loose=Dim.ANY)
+            value = replace(value, tensor=known)
+        if not value.unknown or not any(each in self._used_as_tensors(function) for each in own):
             return value
+        shape = (Dim.ANY,) * rank if rank is not None else None
         may_be_none = "None" in value.python or _is_compared_with_none(name, function)
-        found = tensor() if value.tensor is None else Value(value.tensor)
+        found = tensor("", shape) if value.tensor is None else Value(value.tensor)
         sources = value.sources or frozenset({name if statement is None else statement.node})
         found = replace(found, sources=sources, views=value.views)
         return found.joined(python("None")) if may_be_none else found
+
+    def _ranks_of(self, function: StaticFunction) -> dict[Binding, int]:
+        """How many dimensions a tensor has whose shape is taken apart: ``n, c = x.shape``."""
+        if function.scope not in self._ranks:
+            found: dict[Binding, int] = {}
+            for statement in function.statements:
+                name, rank = _taken_apart(statement.node)
+                if name:
+                    bindings = function.script.names.lookup(name, function.scope, statement)[1]
+                    found.update(dict.fromkeys(bindings, rank) if len(bindings) == 1 else {})
+            self._ranks[function.scope] = found
+        return self._ranks[function.scope]
 
     def _used_as_tensors(self, function: StaticFunction) -> frozenset[Binding]:
         if function.scope not in self._used:
@@ -46,6 +71,19 @@ class Uses:
                     found.update(names.lookup(name, function.scope, statement)[1])
             self._used[function.scope] = frozenset(_and_what_they_are_made_of(found, function))
         return self._used[function.scope]
+
+
+def _taken_apart(node: ast.stmt) -> tuple[str, int]:
+    """The name whose shape is given to so many names; an empty one for any other statement."""
+    if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Tuple):
+        return "", 0
+    parts, value = node.targets[0].elts, node.value
+    is_shape = (
+        isinstance(value, ast.Attribute) and value.attr == "shape" and isinstance(value.value, ast.Name)
+    )
+    if not is_shape or any(isinstance(each, ast.Starred) for each in parts):
+        return "", 0
+    return value.value.id, len(parts)  # type: ignore[attr-defined]
 
 
 def _parts(function: StaticFunction) -> Iterator[tuple[Statement | None, list[ast.AST]]]:

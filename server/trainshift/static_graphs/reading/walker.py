@@ -24,6 +24,7 @@ from trainshift.static_graphs.reading.kinds import (
     python,
     tensor,
 )
+from trainshift.static_graphs.reading.uses import may_be_told
 
 _ROUNDS = 4
 _DYNAMIC = frozenset(
@@ -164,7 +165,7 @@ class Walker(Calls):
 
     def _refined(self, name: str, value: Value, frame: Frame) -> Value:
         """A value that is unknown, by how the name is used as long as it has it."""
-        if value.unknown and frame.function is not None:
+        if may_be_told(value) and frame.function is not None:
             return self.by_use(name, frame.statement, frame.function, value)
         return value
 

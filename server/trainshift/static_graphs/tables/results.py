@@ -17,6 +17,7 @@ from trainshift.static_graphs.reading.kinds import (
     tensor,
 )
 from trainshift.static_graphs.tables.api import Operation
+from trainshift.static_graphs.tables.layers import of_images
 from trainshift.static_graphs.tables.shapes import FLOATS, broadcast, dtype_of, shape_of
 
 _BY_TYPE = {"bool": "bool", "int": "int64", "float": "float32"}
@@ -225,13 +226,12 @@ def _flattened(given: Given) -> Value:
     x = _x(given)
     start, stop = _integer(given.get("start_axis")) or 0, _integer(given.get("stop_axis"))
     stop = -1 if stop is None else stop
-    if x.shape is None or not x.shape:
-        return tensor(x.dtype)
+    if not x.shape:
+        return tensor(x.dtype, (Dim.ANY,) if (start, stop) == (0, -1) and x.shape is None else None)
     start, stop = start % len(x.shape), stop % len(x.shape)
     middle = x.shape[start : stop + 1]
     numbers = [size for size in middle if isinstance(size, int)]
-    other = next((size for size in middle if not isinstance(size, int)), Dim.ANY)
-    size: Size = _count(numbers) if len(numbers) == len(middle) else other
+    size: Size = _count(numbers) if len(numbers) == len(middle) else _open_size(middle)
     return tensor(x.dtype, (*x.shape[:start], size, *x.shape[stop + 1 :]))
 
 
@@ -375,6 +375,18 @@ def _gathered(given: Given) -> Value:
     return tensor(x.dtype)
 
 
+def _resized(given: Given) -> Value:
+    x = _x(given)
+    if x.shape is None or len(x.shape) < 3 or "data_format" in given:
+        return tensor(NUMBER)
+    size = given.get("size") or given.get("output_size")
+    if size is None or size.is_none:
+        return tensor(NUMBER, of_images(x.shape, x.shape[1]))
+    sizes, _ = shape_of(size)
+    is_whole = sizes is not None and len(sizes) == len(x.shape) - 2
+    return tensor(NUMBER, (*x.shape[:2], *(sizes or ())) if is_whole else None)
+
+
 def _counted(dtype: str) -> Callable[[Given], Value]:
     return lambda given: tensor(dtype, ())
 
@@ -430,6 +442,7 @@ _FAMILIES: dict[str, Callable[[Given], Value]] = {
     "numel": _counted("int64"),
     "rank": _counted("int32"),
     "shape": _shape_tensor,
+    **dict.fromkeys(["interpolate", "upsample", "max_pool2d", "avg_pool2d", "adaptive_avg_pool2d"], _resized),
     "gather": _gathered,
     "index_select": _gathered,
     "tolist": lambda given: python("list"),
