@@ -17,8 +17,9 @@ it.
 ## What is reported
 
 `EarlyStopping`, `ReduceLROnPlateau`, `TerminateOnNaN`, and callbacks of the script's own that stop by a
-metric, without `MetricAverageCallback` before them, or on some ranks only; and a loop with collectives that a
-rank leaves on a loss that nothing made equal. Unknown are metrics of validation data that all ranks share.
+metric, without `MetricAverageCallback` before them, or on some ranks only, or by the clock; and a loop with
+collectives that a rank leaves by the clock, or by a loss or another result of its batch that nothing made
+equal. Unknown are metrics of validation data that all ranks share.
 """
 
 from __future__ import annotations
@@ -26,10 +27,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 from trainshift.core.finding import Finding, Verdict
 from trainshift.core.names import api
-from trainshift.core.names.occurrence import Occurrence, Step, of_call
+from trainshift.core.names.occurrence import Occurrence, Step, leading_to, of_call
 from trainshift.core.names.values import Instance, Literal, UserInstance
 from trainshift.core.program import Program
 from trainshift.core.ranks.averaging import Averaging
@@ -53,7 +55,16 @@ _STEERING = {"EarlyStopping": "val_loss", "ReduceLROnPlateau": "val_loss", "Term
 _AVERAGING = "MetricAverageCallback"
 # Tests are not followed through more others than this.
 _DEEPEST = 2
-_LEAVING = (ast.Break, ast.Return)
+_CLOCKS = ("time.", "datetime.")
+_NUMBERS = tuple(f"builtins.{name}" for name in ("int", "float", "round", "min", "max", "abs", "bool"))
+_BY_CLOCK = "A rank stops by its own clock, and the others wait for it. Broadcast what rank 0 decides."
+# What a graph gets the rows of a batch by.
+_INPUTS = frozenset(
+    {
+        "placeholder", "get_next", "batch", "shuffle_batch", "batch_join", "dequeue", "dequeue_many",
+        "random_normal", "random_uniform", "normal", "uniform", "truncated_normal", "py_func",
+    }
+)  # fmt: skip
 _SESSIONS = (Pattern.SESSION, Pattern.MONITORED_SESSION)
 
 
@@ -110,7 +121,11 @@ def _of_own(
         if branch is not None or program.fact(Branches).of_statement(statement) is not None:
             yield hazard(program, "HZ13", Verdict.VIOLATED, statement, message)
             continue
-        metrics = [each for test in tests_around(statement, None) for each in _logged(program, test)]
+        tests = list(tests_around(statement, None))
+        if any(_asks_clock(program, each) for each in tests):
+            yield hazard(program, "HZ13", Verdict.VIOLATED, statement, _BY_CLOCK)
+            continue
+        metrics = [each for test in tests for each in _logged(program, test)]
         if averaged or not metrics:
             continue
         shared = all(each.startswith("val_") for each in metrics) and _shares_validation(program, fit)
@@ -191,25 +206,70 @@ def _shares_validation(program: Program, site: Site) -> bool:
 
 def _of_jumps(program: Program, loop: Loop) -> Iterator[Finding]:
     """The jumps out of a loop of the script's own, on a value that each rank has computed for itself."""
-    for statement in _around(program, loop):
+    around = list(_around(program, loop))
+    loops = {each for nest in around for each in nest}
+    for statement in dict.fromkeys(nest[-1] for nest in around):
         for inner in statement.walk():
-            if not isinstance(inner.node, ast.If) or inner.scope is not statement.scope:
+            if not isinstance(inner.node, ast.If | ast.While) or inner.scope is not statement.scope:
                 continue
-            if not isinstance(inner.node.body[-1], (*_LEAVING, ast.Continue)):
+            leaf = inner if isinstance(inner.node, ast.While) else inner.branches["body"][-1]
+            if not _leaves(leaf, loops) or program.fact(Branches).of_statement(inner) is not None:
                 continue
             test = Occurrence(inner.node.test, inner.scope, inner)
-            if program.fact(Branches).of_statement(inner) is None and _is_own(program, test, loop):
-                leaf = inner.branches["body"][-1]
+            place = test if leaf is inner else leaf
+            if _asks_clock(program, test):
+                yield hazard(program, "HZ13", Verdict.VIOLATED, place, _BY_CLOCK)
+            elif _is_own(program, test, loop):
                 message = (
-                    "This rank leaves by a loss of its own, and the others wait for it. Average it first."
+                    "This rank leaves by a value of its own, and the others wait for it. Average it first."
                 )
                 fix = _average_of_loss(program, test, loop)
-                yield hazard(program, "HZ13", Verdict.VIOLATED, leaf, message, fix=fix, asks=True)
+                yield hazard(program, "HZ13", Verdict.VIOLATED, place, message, fix=fix, asks=True)
 
 
-def _around(program: Program, loop: Loop) -> Iterator[Statement]:
-    """The loop statements of a training loop, outermost first and once."""
-    seen = set[Statement]()
+def _leaves(leaf: Statement, loops: set[Statement]) -> bool:
+    """Whether a statement ends a turn of one of some loops, or all of them; a loop does by its test."""
+    if isinstance(leaf.node, LOOPS):
+        return leaf in loops
+    if isinstance(leaf.node, ast.Return):
+        return True
+    left = next((each for each in leaf.ancestors() if isinstance(each.node, LOOPS)), None)
+    return isinstance(leaf.node, ast.Break | ast.Continue) and left in loops
+
+
+def _asks_clock(program: Program, test: Occurrence) -> bool:
+    """Whether a test asks for the time, which no collective made the same on all ranks."""
+    names = (
+        name
+        for each in leading_to(test, partial(_computed_of, program))
+        if isinstance(each.node, ast.Call)
+        for name in program.names.full_names(each.node.func, each.scope, each.statement)
+    )
+    return any(name.startswith(_CLOCKS) for name in names) and not _makes_equal(program, test)
+
+
+def _computed_of(program: Program, at: Occurrence) -> Iterator[Occurrence]:
+    """What a number is computed of, one step back; not what the objects are made of that are asked for it."""
+    node = at.node
+    if isinstance(node, ast.Call):
+        site = program.script.site_of(node)
+        functions = program.names.called_functions(site)
+        for function in functions:
+            yield from (Occurrence(value, function, where) for value, where in function.returns)
+        if isinstance(node.func, ast.Attribute) and not functions:
+            yield at.part(node.func.value)
+        if program.names.calls(site, *_NUMBERS):
+            yield from map(at.part, node.args)
+        return
+    step = program.names.steps_back(at)
+    if step is not None:
+        yield from step.sources
+    elif not isinstance(node, ast.Lambda):
+        yield from (at.part(each) for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr))
+
+
+def _around(program: Program, loop: Loop) -> Iterator[list[Statement]]:
+    """The loop statements of a training loop, those of each function innermost first."""
     sites, known = list(loop.sites), set[Site]()
     while sites:
         site = sites.pop()
@@ -218,9 +278,8 @@ def _around(program: Program, loop: Loop) -> Iterator[Statement]:
         known.add(site)
         outer = [each for each in site.statement.path() if isinstance(each.node, LOOPS)]
         own = [each for each in outer if each.scope.function() is site.scope.function()]
-        if own and own[-1] not in seen:
-            seen.add(own[-1])
-            yield own[-1]
+        if own:
+            yield own
         function = site.scope.function()
         sites += program.names.callers(function)[0] if function is not None else []
 
@@ -265,7 +324,24 @@ def _asks_loss(program: Program, test: Occurrence, loop: Loop) -> bool:
         return True
     if any(each in nodes for each in _metrics(program, targets)):
         return True
-    return not targets.isdisjoint(nodes) or (loop.pattern in _SESSIONS and _fetches_loss(program, test))
+    if not targets.isdisjoint(nodes) or _predicts(program, test, loop):
+        return True
+    return loop.pattern in _SESSIONS and _fetches_own(program, test)
+
+
+def _predicts(program: Program, test: Occurrence, loop: Loop) -> bool:
+    """Whether a test asks for what a model gave in a step, as the loss of that step does."""
+    trails = program.fact(Trails)
+    sites = [each for each in program.fact(Collectives).sites if each.name == "gradient"]
+    targets = [each for site in sites for each in _of_argument(program, site, "target")]
+    of_losses = {site for each in targets for site in trails.calls(trails.behind(each))}
+    loops = {each for nest in _around(program, loop) for each in nest}
+    return any(
+        site in of_losses
+        and not loops.isdisjoint(site.statement.ancestors())
+        and program.names.may_be(program.names.site_values(site.node.func, site), *api.MODEL)
+        for site in trails.calls(trails.behind(test))
+    )
 
 
 def _makes_equal(program: Program, at: Occurrence) -> bool:
@@ -326,17 +402,22 @@ def _average_of_loss(program: Program, test: Occurrence, loop: Loop) -> Change |
     return replaced(program, "HZ13", "Average the loss first", name, text)
 
 
-def _fetches_loss(program: Program, test: Occurrence) -> bool:
-    """Whether a test asks for what a session gave for a loss that an optimizer minimizes."""
+def _fetches_own(program: Program, test: Occurrence) -> bool:
+    """Whether a test asks for what a session computed of the rows that a minimized loss is computed of."""
     made = (*program.fact(Averaging).minimizers, *program.script.sites_named("compute_gradients"))
-    losses = {each.node for site in made for each in _of_argument(program, site, "loss")}
+    losses = [each for site in made for each in _of_argument(program, site, "loss")]
     trails = program.fact(Trails)
+    # Weights, which draw their initial values, are equal on all ranks.
+    inputs = {
+        site for loss in losses for site in trails.calls(trails.behind(loss, True)) if site.name in _INPUTS
+    }
     return any(
-        each.node in losses
+        each.node in {loss.node for loss in losses}
+        or (isinstance(each.node, ast.Call) and program.script.site_of(each.node) in inputs)
         for name in ast.walk(test.node)
         if isinstance(name, ast.Name)
         for fetched in _fetched(program, test.part(name))
-        for each in trails.behind(fetched)
+        for each in trails.behind(fetched, True)
     )
 
 

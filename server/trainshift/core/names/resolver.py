@@ -231,7 +231,8 @@ class Resolver(StepsBack):
         if isinstance(value, Module):
             return self._module_member(value, name)
         if isinstance(value, Class):
-            return self._class_attribute(value.scope, name) or ANYTHING
+            bound = self.memo.ask(("bound", value, name), self._assigned, value, name)
+            return self._class_attribute(value.scope, name) | bound or ANYTHING
         if isinstance(value, UserInstance):
             own = self.memo.ask(("own", value, name), self._method, value, name)
             bound = self.memo.ask(("bound", value, name), self._object_attribute, value, name)
@@ -280,7 +281,10 @@ class Resolver(StepsBack):
     def _object_attribute(self, owner: UserInstance, name: str) -> Values:
         """What is assigned to an attribute of the object."""
         given = map(self._of, self.field_values(owner, name))
-        return self._join([*map(self.bound, self.object_bindings(owner, name)), *given])
+        return self._join([self._assigned(owner, name), *given])
+
+    def _assigned(self, owner: UserInstance | Class, name: str) -> Values:
+        return self._join(map(self.bound, self.object_bindings(owner, name)))
 
     def _call(self, node: ast.Call, scope: Scope, statement: Statement | None) -> Values:
         answers: set[Value] = set()

@@ -256,9 +256,10 @@ class StepsBack(Containers):
             self._collected.discard(function)
         return _one_of([*ways, *([Handed(UNSEEN)] if elsewhere else [])])
 
-    def object_bindings(self, owner: UserInstance, name: str) -> Iterator[Binding]:
-        """How an attribute of an object of the script's may be bound, in methods or from outside."""
-        heirs = self.heirs(owner.scope) if owner.node is None else []
+    def object_bindings(self, owner: UserInstance | Class, name: str) -> Iterator[Binding]:
+        """How an attribute of an object or class of the script's may be bound, in methods or from outside."""
+        is_self = isinstance(owner, UserInstance) and owner.node is None
+        heirs = self.heirs(owner.scope) if is_self else []
         classes = {owner.scope, *heirs}
         family = [each for each in self.ancestry(owner.scope) if isinstance(each, Scope)] + heirs
         homes = dict.fromkeys([self._script, *(self._script.home(each) for each in family)])
@@ -268,7 +269,7 @@ class StepsBack(Containers):
             for attribute in others.get(name, ()):
                 binding = attribute.binding
                 if any(
-                    isinstance(value, UserInstance) and value.scope in classes
+                    isinstance(value, UserInstance | Class) and value.scope in classes
                     for value in self.values(attribute.base, binding.scope, binding.statement)
                 ):
                     yield binding
@@ -276,9 +277,8 @@ class StepsBack(Containers):
     def _of_attribute(self, node: ast.Attribute, at: Occurrence) -> Iterator[Binding]:
         """How an attribute may be bound: by its class, by its module, or under the same dotted name."""
         for value in self._base(node, at):
-            if isinstance(value, UserInstance):
-                yield from self.object_bindings(value, node.attr)
             if isinstance(value, UserInstance | Class):
+                yield from self.object_bindings(value, node.attr)
                 heirs = (
                     self.heirs(value.scope) if isinstance(value, UserInstance) and value.node is None else []
                 )

@@ -11,6 +11,7 @@ from trainshift.core.names import api
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.values import Function, UserInstance
 from trainshift.core.program import Program
+from trainshift.core.ranks.course import Course
 from trainshift.core.ranks.flaws import Flaw, at, reaching
 from trainshift.core.ranks.work.own_horovod import OwnHorovod
 from trainshift.core.text.facts import Scope, Site, Statement, argument
@@ -132,11 +133,34 @@ class Averaging:
     def compiles(self, loop: Loop) -> Iterator[Site]:
         """The calls of `compile` that a fitted model gets its optimizer by."""
         given = {id(each.statement) for each in loop.optimizers}
-        for site in self._script.sites_named("compile"):
-            if isinstance(site.node.func, ast.Attribute) and (
-                id(site.statement) in given or self._is_same_model(site, loop)
+        found = [
+            site
+            for site in self._script.sites_named("compile")
+            if isinstance(site.node.func, ast.Attribute)
+            and (id(site.statement) in given or self._is_same_model(site, loop))
+        ]
+        last = self._last_before(found, loop.sites[0])
+        order = self._program.fact(Course).index
+        for site in found:
+            if last is None or order.get(last, 0) <= order.get(site, len(order)) < order.get(
+                loop.sites[0], len(order)
             ):
                 yield site
+
+    def _last_before(self, compiles: list[Site], fit: Site) -> Site | None:
+        """The last of some calls that each run comes to before another one, in its block or one around it.
+
+        What was compiled before that is compiled anew.
+        """
+        assert isinstance(fit.node.func, ast.Attribute)
+        models = ast.unparse(fit.node.func.value)
+        before: list[Site] = []
+        for each in fit.statement.path():
+            if each.scope.function() is fit.scope.function():
+                block, index = self._script.siblings(each)
+                before += [site for site in compiles if site.statement in block[:index]]
+        same = [each for each in before if ast.unparse(each.node.func.value) == models]  # type: ignore[attr-defined]
+        return max(same, key=lambda each: self._script.span(each.node, each).start, default=None)
 
     def _is_same_model(self, site: Site, loop: Loop) -> bool:
         assert isinstance(site.node.func, ast.Attribute)

@@ -11,11 +11,20 @@ from trainshift.core.names.values import Instance, UserInstance, Value
 from trainshift.core.program import Program
 from trainshift.core.ranks.flaws import Flaw, at, reaching
 from trainshift.core.ranks.work.own_horovod import OwnHorovod
-from trainshift.core.text.facts import Scope, Site, alternatives, argument, arguments, last_name
+from trainshift.core.text.facts import (
+    Scope,
+    Site,
+    Statement,
+    alternatives,
+    argument,
+    arguments,
+    dotted,
+    last_name,
+)
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import GRAPH_PATTERNS, Pattern
 from trainshift.core.training.loops import Loops
-from trainshift.core.training.steps import VARIABLE_LISTS, Steps
+from trainshift.core.training.steps import VARIABLE_LISTS, Step, Steps
 
 _OF_SOME = "broadcast_variables"
 _BROADCASTING = (
@@ -78,9 +87,29 @@ class Beginning:
         if self._is_handed_broadcast(site):
             return True
         trained, above = _words(site.node.func.value), self._functions_above(site.scope.function())
-        return any(
+        return self._was_begun(site) or any(
             (not named or named & trained) and each.scope.function() in above
             for each, named in self._broadcasts.items()
+        )
+
+    def _was_begun(self, fit: Site) -> bool:
+        """Whether each run comes to a fit of the same model before, which is handed what broadcasts."""
+        assert isinstance(fit.node.func, ast.Attribute)
+        model = fit.node.func.value
+        made = self._names.site_values(model, fit)
+        before: set[Statement] = set()
+        for each in fit.statement.path():
+            if each.scope.function() is fit.scope.function():
+                block, index = self._script.siblings(each)
+                before.update(block[:index])
+        return any(
+            other.statement in before
+            and isinstance(other.node.func, ast.Attribute)
+            and dotted(other.node.func.value) == dotted(model)
+            and self._names.site_values(other.node.func.value, other) == made
+            and self._is_handed_broadcast(other)
+            for loop in self._program.fact(Loops).own
+            for other in loop.sites[:1]
         )
 
     def _is_begun_session(self, site: Site, run: ast.Attribute) -> bool:
@@ -203,13 +232,20 @@ class Beginning:
 
     @cached_property
     def _trained(self) -> dict[Site, frozenset[str]]:
-        """The words of what each step trains; of its optimizer where the models cannot be seen."""
+        """The words of what each step trains; of its optimizer and pairs where the models cannot be seen."""
         return {
             step.site: frozenset().union(
-                *(self._words_of(at(each, step.site)) for each in step.models or (step.receiver,))
+                *(self._words_of(at(each, step.site)) for each in step.models or _unseen(step))
             )
             for step in self._program.fact(Steps).steps
         }
+
+
+def _unseen(step: Step) -> Iterator[ast.expr]:
+    """What tells what a step trains where its models cannot be seen: its optimizer and its pairs."""
+    yield step.receiver
+    if step.pairs is not None:
+        yield step.pairs
 
 
 def _words(node: ast.expr) -> frozenset[str]:

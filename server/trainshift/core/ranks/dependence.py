@@ -153,6 +153,8 @@ class Dependence:
             elif isinstance(child, ast.comprehension):
                 inner = Occurrence(child.iter, at.scope.facts.scope_of.get(node, at.scope), at.statement)
                 yield inner
+                # Which elements there are, its tests tell.
+                yield from (inner._replace(node=test) for test in child.ifs)
 
     def _of_call(self, node: ast.Call, at: Occurrence, by_rank: bool) -> Iterator[Occurrence]:
         if node in self._equal:

@@ -113,14 +113,34 @@ class Rates:
 
     def is_scaled(self, at: Occurrence) -> bool:
         """Whether a rate follows the number of ranks, by itself or by the schedule that gives it."""
+        values = self._names.values(at.node, at.scope, at.statement)
+        schedules = [each for each in values if self._is_library_schedule(each)]
+        if schedules and len(schedules) == len(values):
+            # What else it is given, its steps, may well follow the number of ranks.
+            return any(map(self.is_scaled, self._rates_of(schedules)))
         if self._dependence.on_size(at):
             return True
         if self._program.fact(Horovod).scaled(*at[:3]):
             return True
-        for value in self._names.values(at.node, at.scope, at.statement):
+        for value in values:
             if isinstance(value, UserInstance) and self._program.fact(Trails).mentions_size(value.scope):
                 return True
         return False
+
+    @staticmethod
+    def _is_library_schedule(value: Value) -> bool:
+        return isinstance(value, Instance) and bool(api.rate_parameters(value.cls))
+
+    def _rates_of(self, schedules: list[Value]) -> Iterator[Occurrence]:
+        """The rates that schedules of a library are given."""
+        for each in schedules:
+            assert isinstance(each, Instance)
+            signature = api.constructor(each.cls) or api.function(each.cls)
+            site = self._script.site_of(each.node)
+            for name in api.rate_parameters(each.cls):
+                given = argument(site.node, signature.position(name) if signature is not None else None, name)
+                if given is not None:
+                    yield Occurrence(given, site.scope, site.statement)
 
     @cached_property
     def is_set_later(self) -> bool:
