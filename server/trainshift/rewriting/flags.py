@@ -17,6 +17,7 @@ from trainshift.core.names import api
 from trainshift.core.names.script import Script
 from trainshift.core.names.values import Instance, UserInstance, Value
 from trainshift.core.program import Program
+from trainshift.core.ranks.beginning import Beginning
 from trainshift.core.ranks.work.own_horovod import OwnHorovod
 from trainshift.core.text.facts import Site, Statement, arguments, dotted
 from trainshift.core.training.executions import Executions
@@ -177,7 +178,11 @@ class Flags:
             return True
         if self._program.fact(OwnHorovod).hooks or self._horovod.is_elastic:
             return True
-        return any(self._covers(site, step) for site in self._horovod.calls(*_BROADCASTS))
+        sets_weights = self._program.fact(Beginning).sets_weights
+        sites = self._horovod.calls(*_BROADCASTS)
+        # An object that is sent may be anything: the order of the data, or the number of an epoch.
+        sent = [site for site in sites if site.name != "broadcast_object" or sets_weights(site)]
+        return any(self._covers(site, step) for site in sent)
 
     def _own_flag(self, statement: Statement) -> str | None:
         """The flag tested by the broadcast that directly follows a step's statement."""

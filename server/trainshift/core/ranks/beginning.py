@@ -183,7 +183,7 @@ class Beginning:
                 given = site.node.args[:1] or [word.value for word in site.node.keywords[:1]]
                 found[site] = frozenset().union(*(self._words_of(at(each, site)) for each in given))
             elif site.name.startswith("broadcast_object"):
-                if self._sets_weights(site):
+                if self.sets_weights(site):
                     found[site] = frozenset()
             elif site.name.startswith("broadcast"):
                 found[site] = frozenset()
@@ -221,7 +221,7 @@ class Beginning:
             for each in values
         )
 
-    def _sets_weights(self, site: Site) -> bool:
+    def sets_weights(self, site: Site) -> bool:
         """Whether what a call broadcasts becomes the weights of something."""
         wanted = {site.node: site}
         return any(
