@@ -100,6 +100,7 @@ def propose(program: Program) -> Proposals:
         yield from _limits(program)
         yield from _by_hand(program)
         yield from _totals(program)
+        yield from _means(program)
 
 
 def _left_by_values(program: Program) -> Iterator[Remark]:
@@ -224,6 +225,31 @@ def _totals(program: Program) -> Proposals:
         edits = program.fact(Layout).put(total, site, product(f"// {size}"))
         yield Change(
             "HV06", f"Divide the total of this progress bar ({number})", target, edits, decisions=(decision,)
+        )
+
+
+def _means(program: Program) -> Proposals:
+    """One change for each statement that takes a mean over the turns of a loop (C25)."""
+    found: dict[Statement, list[tuple[Occurrence, bool]]] = {}
+    for each in program.fact(Counters).means:
+        assert each[0].statement is not None
+        found.setdefault(each[0].statement, []).append(each)
+    for statement, own in found.items():
+        size = f"{program.at(statement).fact(Prerequisites).hvd}.size()"
+        # Behind the loop it may have taken no turn.
+        frames = (_at_least_one(size) if is_behind else product(f"// {size}") for _, is_behind in own)
+        edits = [
+            edit
+            for (at, _), frame in zip(own, frames, strict=True)
+            for edit in program.fact(Layout).put(at.node, statement, frame)
+        ]
+        number = program.script.text(own[0][0].node, statement)
+        title = f"Divide the turns of this mean ({number}) among the ranks"
+        decision = (
+            f"the turns of this mean ({number}) are divided by the number of ranks, as those of its loop are"
+        )
+        yield Change(
+            "HV06", title, program.script.header_span(statement), tuple(edits), decisions=(decision,)
         )
 
 

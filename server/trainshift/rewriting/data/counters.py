@@ -16,6 +16,7 @@ from trainshift.core.program import Program
 from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted, last_name
 from trainshift.core.training.executions import LOOPS, counted_in
 from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.what_trains import WhatTrains
 from trainshift.rewriting.data.divided_data import DividedData
 from trainshift.rewriting.data.pace import Pace
 from trainshift.rewriting.data.places import Form
@@ -84,6 +85,50 @@ class Counters:
                     found.append((site, total))
         return found
 
+    @cached_property
+    def means(self) -> list[tuple[Occurrence, bool]]:
+        """The numbers of turns by which a loop takes a mean, though each rank takes its share of the turns.
+
+        Each with whether it stands behind the loop: ``for i in range(n): cost += c / n``.
+        """
+        found: dict[int, tuple[Occurrence, bool]] = {}
+        for loop, shares in self._pace.loops.items():
+            if shares and isinstance(loop.node, ast.For):
+                for turns in self._turns(loop, loop.node):
+                    for at, is_behind in self._divisors(loop, turns):
+                        if not self._pace.agrees(*at[:3]):
+                            found[id(at.node)] = at, is_behind
+        return list(found.values())
+
+    def _turns(self, loop: Statement, node: ast.For) -> Iterator[Occurrence]:
+        """The names in what a loop counts to."""
+        for part in ast.walk(node.iter):
+            if isinstance(part, ast.Call) and "builtins.range" in self._names.full_names(
+                part.func, loop.scope, loop
+            ):
+                for end in part.args[:2]:
+                    if isinstance(end, ast.BinOp) and self._horovod.divided(end, loop.scope, loop):
+                        end = end.left
+                    if isinstance(end, ast.Name | ast.Attribute):
+                        yield Occurrence(end, loop.scope, loop)
+
+    def _divisors(self, loop: Statement, turns: Occurrence) -> Iterator[tuple[Occurrence, bool]]:
+        """Where something is divided by the number of a loop's turns, in the loop or behind it."""
+        block, index = self._script.siblings(loop)
+        assert isinstance(loop.node, ast.For)
+        own = {part.id for part in ast.walk(loop.node.target) if isinstance(part, ast.Name)}
+        inside = set(loop.walk())
+        behind = [each for after in block[index + 1 :] for each in after.walk()]
+        for statement in (*inside, *behind):
+            for part in statement.own_parts() if statement.scope is loop.scope else ():
+                if not isinstance(part, ast.BinOp) or not isinstance(part.op, ast.Div):
+                    continue
+                at = Occurrence(part.right, statement.scope, statement)
+                is_same = ast.dump(part.right) == ast.dump(turns.node)
+                if is_same and self._names.bindings(at) == self._names.bindings(turns):
+                    if not any(isinstance(each, ast.Name) and each.id in own for each in ast.walk(part.left)):
+                        yield at, statement not in inside
+
     def _shown_by(self, bar: Site) -> Iterator[Statement]:
         """The loops of which a progress bar shows the turns."""
         if isinstance(bar.statement.node, ast.For | ast.AsyncFor):
@@ -103,7 +148,9 @@ class Counters:
         for part in ast.walk(node.test):
             if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod):
                 if self.counts(part.left, statement) and _is_count(part.right) and _is_zero(node.test, part):
-                    if self._saves(statement) or self._sets_rate(statement):
+                    # Of two networks that train in turns each keeps its share of the turns.
+                    trains = self._program.fact(WhatTrains).statement_trains(statement)
+                    if not trains and (self._saves(statement) or self._sets_rate(statement)):
                         yield Limit(statement, part.right, every=True)
             elif isinstance(part, ast.Compare) and isinstance(part.ops[0], _COMPARED) and len(part.ops) == 1:
                 for counter, limit in (sides := [part.left, *part.comparators], sides[::-1]):

@@ -123,6 +123,10 @@ class DividedData:
         own = [each for each in (*counts.taken, *counts.given) if each.site in sites]
         if any(stays(each.node) for each in own):
             return False
+        # What is shuffled behind a `take` was taken before: by all ranks the same, unless they differ there.
+        taken = {each.site for each in counts.taken}
+        cut = [node for node in nodes if node.site in taken]
+        nodes = [up for node in cut for up in self._pipelines.upstream(node)] or nodes
         # HV16 leaves the seed of an order that is split as it is, whatever is chosen.
         if any(node.operation == "skip" for node in nodes) and any(map(self._knowledge.draws, nodes)):
             return False
