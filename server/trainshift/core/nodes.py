@@ -12,6 +12,8 @@ from trainshift.core.text.facts import Scope, Statement
 from trainshift.core.text.lean import kind_of
 
 _BLOCKS = (ast.stmt, ast.ExceptHandler, ast.match_case)
+# Half of all expressions, which hold no other one.
+_LEAVES = (ast.Name, ast.Constant)
 
 
 class Nodes:
@@ -42,6 +44,8 @@ def _own(statement: Statement) -> Iterator[tuple[ast.expr, Scope]]:
         node, scope = waiting.pop()
         if isinstance(node, ast.expr):
             yield node, scope
+            if isinstance(node, _LEAVES):
+                continue
             scope = scopes.get(node, scope)
         for child in ast.iter_child_nodes(node):
             if not isinstance(child, _BLOCKS) and not isinstance(child, ast.expr_context | ast.operator):

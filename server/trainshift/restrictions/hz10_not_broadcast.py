@@ -40,23 +40,26 @@ _WHY = "The ranks start with different weights and keep the difference."
 
 def check(program: Program) -> Findings:
     """One finding for each loop whose ranks start apart."""
-    averaged = {loop.sites[0]: loop for loop in program.fact(Together).averaged}
-    undone = program.fact(Broadcasts).spoiled or program.fact(Restores).apart or _is_refused(program)
-    for flaw in program.fact(Beginning).flaws():
-        loop = next((each for each in averaged.values() if flaw.site in each.sites), None)
-        if loop is None or flaw.site is None or undone:
-            continue
+    averaged = program.fact(Together).averaged
+    sites = [
+        flaw.site
+        for flaw in program.fact(Beginning).flaws()
+        if flaw.site is not None and any(flaw.site in loop.sites for loop in averaged)
+    ]
+    if not sites or program.fact(Broadcasts).spoiled or program.fact(Restores).apart or _is_refused(program):
+        return
+    for site in sites:
         related = tuple(_unused(program))
         message = f"{_WHY} Broadcast the variables of rank 0."
         if related:
             message = f"{_WHY} The callbacks that broadcast are not passed to this call."
-        verdict = Verdict.HARMLESS if _is_alike(program, flaw.site) else Verdict.VIOLATED
+        verdict = Verdict.HARMLESS if _is_alike(program, site) else Verdict.VIOLATED
         if verdict is Verdict.VIOLATED and program.fact(Beginning).broadcasts_all:
             verdict = Verdict.UNKNOWN
             message = "Trainshift cannot tell whether these variables are broadcast too. Check that they are."
         if verdict is Verdict.HARMLESS:
             message = "Nothing broadcasts the weights, but all ranks draw or load the same."
-        yield hazard(program, "HZ10", verdict, flaw.site, message, related)
+        yield hazard(program, "HZ10", verdict, site, message, related)
 
 
 def _is_refused(program: Program) -> bool:
