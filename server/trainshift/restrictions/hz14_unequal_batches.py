@@ -24,6 +24,7 @@ from __future__ import annotations
 import ast
 
 from trainshift.core.finding import Verdict
+from trainshift.core.layout import Layout
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
 from trainshift.core.ranks.together import Together
@@ -31,10 +32,13 @@ from trainshift.core.ranks.work.feeds import Feed, Feeds
 from trainshift.core.ranks.work.shares import Shares, Uneven
 from trainshift.core.ranks.work.trails import Trails
 from trainshift.core.text.edit import Change
-from trainshift.core.text.facts import Scope, Site, argument
+from trainshift.core.text.facts import Scope, Site, argument, hides_arguments, last_name
 from trainshift.core.training.loop_kinds import Loop
-from trainshift.restrictions.facts.places import appended, beside, hazard, horovod_name
+from trainshift.restrictions.facts.places import appended, beside, hazard, horovod_name, span_of
 from trainshift.restrictions.restriction import Findings
+
+# What makes data that have batches of their own.
+_DATASETS = ("batch", "padded_batch", "from_tensor_slices", "from_generator", "flow", "flow_from_directory")
 
 
 def check(program: Program) -> Findings:
@@ -54,7 +58,8 @@ def check(program: Program) -> Findings:
             if not is_seen:
                 message = "If the files differ in length, a rank with more batches waits for the others."
             verdict = Verdict.VIOLATED if is_seen else Verdict.UNKNOWN
-            fix = _taken(program, loop, uneven) if is_seen and not uneven.counted else None
+            fixable = is_seen and not uneven.counted
+            fix = (_taken(program, loop, uneven) or _stepped(program, loop, uneven)) if fixable else None
             yield hazard(program, "HZ14", verdict, uneven.at, message, related, fix, asks=True)
 
 
@@ -77,6 +82,30 @@ def _taken(program: Program, loop: Loop, uneven: Uneven) -> Change | None:
     return appended(program, "HZ14", "Take as many batches on all ranks", of.part(batch.node), text)
 
 
+def _stepped(program: Program, loop: Loop, uneven: Uneven) -> Change | None:
+    """As many steps for each rank as all have, where a `fit` is given a part of an array itself."""
+    fit, feed = loop.sites[0], program.fact(Feeds).of(loop)
+    name, rows = horovod_name(program, fit), _rows(program, feed, uneven)
+    batches = any(each.name in _DATASETS for each in feed.calls)
+    if (
+        not feed.is_fit
+        or fit.name != "fit"
+        or batches
+        or not name
+        or rows is None
+        or hides_arguments(fit.node)
+    ):
+        return None
+    size = argument(fit.node, 2, "batch_size")
+    if not isinstance(size, ast.Constant | ast.Name | None) or not _is_read_in(rows, fit):
+        return None
+    batch = program.script.text(size, fit) if size is not None else "32"
+    edits = program.fact(Layout).add_keyword(
+        fit, "steps_per_epoch", f"len({rows.id}) // {name}.size() // {batch}"
+    )
+    return Change("HZ14", "Take as many batches on all ranks", span_of(program, fit), edits)
+
+
 def _rows(program: Program, feed: Feed, uneven: Uneven) -> ast.Name | None:
     """The array whose rows are split."""
     given: ast.expr | None = None
@@ -85,6 +114,8 @@ def _rows(program: Program, feed: Feed, uneven: Uneven) -> ast.Name | None:
     made = [each for each in feed.calls if each.name == "from_tensor_slices"]
     if given is None and len(made) == 1:
         given = argument(made[0].node, 0, "tensors")
+    if isinstance(given, ast.Call) and last_name(given.func) == "array_split" and given.args:
+        given = given.args[0]
     if isinstance(given, ast.Tuple | ast.List) and given.elts:
         given = given.elts[0]
     return given if isinstance(given, ast.Name) else None

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
-from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.names.occurrence import Occurrence, Step
 from trainshift.core.names.values import Library
 from trainshift.core.program import Program
 from trainshift.core.ranks import horovod_api
@@ -87,11 +87,11 @@ class Dependence:
                 return True
             if by_rank and last_name(node.func) in _GIVING:
                 return True
-            return by_rank and any(_numbers(each) for each in node.args)
+            return by_rank and _reads_number(node)
         if isinstance(node, ast.Name | ast.Attribute):
             functions = RANK if by_rank else SIZE
             return last_name(node) in functions and self.is_function(at, functions)
-        return by_rank and isinstance(node, ast.Subscript) and _numbers(node.slice)
+        return by_rank and _reads_number(node)
 
     def is_function(self, at: Occurrence, functions: tuple[str, ...]) -> bool:
         """Whether an expression is one of Horovod's functions itself, which is meant to be called (HZ25)."""
@@ -137,6 +137,11 @@ class Dependence:
             if isinstance(node, ast.Attribute) and not sources:
                 yield at.part(node.value)
             return
+        if by_rank and isinstance(node, ast.Compare) and _asks_none(node):
+            # Whether a launcher tells a process its number, it tells all of them.
+            step = self._names.steps_back(at.part(node.left)) or Step((at.part(node.left),))
+            if step.sources and all(_reads_number(each.node) for each in step.sources):
+                return
         if isinstance(node, ast.Subscript):
             if isinstance(node.slice, ast.Constant):
                 step = self._names.steps_back(at)
@@ -187,6 +192,23 @@ def tests_around(statement: Statement | None, beside: Statement | None) -> Itera
     for each in statement.ancestors():
         if each.scope is statement.scope and each not in common and isinstance(each.node, ast.If):
             yield Occurrence(each.node.test, each.scope, each)
+
+
+def _asks_none(node: ast.Compare) -> bool:
+    """Whether a comparison asks only whether there is a value: ``x is None``."""
+    given = node.comparators[0]
+    return (
+        isinstance(node.ops[0], ast.Is | ast.IsNot)
+        and isinstance(given, ast.Constant)
+        and given.value is None
+    )
+
+
+def _reads_number(node: ast.expr) -> bool:
+    """Whether an expression reads the number of a process from its environment."""
+    if isinstance(node, ast.Call):
+        return any(map(_numbers, node.args))
+    return isinstance(node, ast.Subscript) and _numbers(node.slice)
 
 
 def _numbers(node: ast.expr) -> bool:

@@ -35,6 +35,8 @@ _SOURCES = (
     "tensorflow.data.",
     "tensorflow.keras.utils.",
     "tensorflow.keras.preprocessing.",
+    "tensorflow.examples.",
+    "tensorflow.contrib.learn.datasets.",
 )
 _NO_SOURCES = ("tensorflow.", "horovod.", "builtins.", "math.", "time.", "os.")
 _READ = (ast.Name, ast.Attribute, ast.Call)
