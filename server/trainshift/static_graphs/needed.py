@@ -98,9 +98,7 @@ def _by_call(function: StaticFunction, node: ast.Call) -> Iterator[tuple[ast.exp
             for each in node.args:
                 value = kind(each)
                 element = value.whole_element
-                if value.is_tensor or (
-                    element is not None and element.tensor is not None and len(node.args) == 1
-                ):
+                if value.is_tensor or (element is not None and element.is_tensor and len(node.args) == 1):
                     yield each, f"`{last}`"
         elif root == "builtins" and last in ("str", "repr"):
             yield from ((each, f"`{last}`") for each in node.args[:1] if kind(each).is_tensor)

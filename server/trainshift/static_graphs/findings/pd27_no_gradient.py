@@ -29,6 +29,7 @@ from trainshift.core.text.facts import Statement
 from trainshift.static_graphs.judging import Judge, bound_in, loops, may_be_unrolled, reached
 from trainshift.static_graphs.reading.entries import SAVING
 from trainshift.static_graphs.reading.function import Mode, StaticFunction, Truth
+from trainshift.static_graphs.reading.kinds import Value
 from trainshift.static_graphs.reading.liveness import own_parts, read_in
 
 _DO = "Train it without `full_graph=True`."
@@ -63,10 +64,17 @@ def _carried(function: StaticFunction, loop: Statement) -> str:
     live = function.live_after(loop)
     for name in bound_in(loop.branches.get("body", [])):
         value = before.get(name)
-        if name in live and value is not None and value.tensor is not None:
-            if not value.tensor.dtype.startswith(("int", "uint", "bool")):
-                return name
+        if name in live and value is not None and value.tensor is not None and _may_have_gradient(value):
+            return name
     return ""
+
+
+def _may_have_gradient(value: Value) -> bool:
+    """Whether a value, or what it holds, may be of floats."""
+    if value.is_python:
+        held = (*(value.items or ()), *([value.element] if value.element is not None else ()))
+        return any(map(_may_have_gradient, held))
+    return value.tensor is None or not value.tensor.dtype.startswith(("int", "uint", "bool"))
 
 
 def _is_saved_only(judge: Judge, function: StaticFunction) -> bool:
@@ -95,6 +103,8 @@ def _problem(function: StaticFunction, statement: Statement) -> str:
             for each in top.walk():
                 if isinstance(each.node, ast.If) and function.truth(each.node) is Truth.GRAPH:
                     read = set(read_in(each.node)) & set(bound_in(block[: block.index(top)]))
+                    now = function.before.get(each, {})
+                    read = {name for name in read if name not in now or _may_have_gradient(now[name])}
                     if read:
                         return f"A graph loses the gradient of `{min(read)}`, read by a branch in a branch"
         number = Counter(
@@ -106,7 +116,7 @@ def _problem(function: StaticFunction, statement: Statement) -> str:
         )
         for name in sorted(live - bound.keys()):
             value = before.get(name)
-            if number[name] > 1 and value is not None and value.is_tensor:
+            if number[name] > 1 and value is not None and value.is_tensor and _may_have_gradient(value):
                 return f"A graph loses a part of the gradient of `{name}`, which this branch reads twice"
     return ""
 

@@ -96,3 +96,23 @@ def length_of(node: ast.Slice, size: int | Dim) -> int | Dim:
     if node.lower is None and node.upper is None and node.step is None:
         return size
     return size if size in (Dim.DATA, Dim.CHOSEN) else Dim.ANY
+
+
+def given_back(value: Value, call: tuple[object, ...], given: list[Value]) -> Value:
+    """What a call gives back: tensors that it was given, and others that are no other call's."""
+    if value.sources or value.views:
+        known = frozenset[object]().union(*map(_held, given))
+        own = frozenset[object]() if value.sources <= known else frozenset({call})
+        value = replace(value, sources=(value.sources & known) | own, views=value.views & known)
+    if value.items is not None:
+        items = (given_back(each, (*call, index), given) for index, each in enumerate(value.items))
+        value = replace(value, items=tuple(items))
+    if value.element is not None:
+        value = replace(value, element=given_back(value.element, (*call, ""), given))
+    return value
+
+
+def _held(value: Value) -> frozenset[object]:
+    """The places where the tensors of a value, and of what it holds, came to be."""
+    inner = (*(value.items or ()), *([value.element] if value.element is not None else ()))
+    return (value.sources | value.views).union(*map(_held, inner))

@@ -15,6 +15,7 @@ from trainshift.core.names.values import Class, Function, Instance, UserInstance
 from trainshift.core.names.values import Value as Thing
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Binding, Scope, Site, Statement
+from trainshift.static_graphs.reading.elements import given_back
 from trainshift.static_graphs.reading.entries import (
     Entry,
     entries,
@@ -401,7 +402,9 @@ class _Walk(Walker):
         self._hand(known, given, words, node)
         if known in self._waiting and known not in self._stack and len(self._stack) < _MOST_NESTED:
             self._read(known)
-        return known.returns
+        return (
+            known.returns if node is None else given_back(known.returns, (node,), [*given, *words.values()])
+        )
 
     def _other_way(self, function: Scope) -> str:
         """How a function is called that Paddle does not convert although it is called plainly."""

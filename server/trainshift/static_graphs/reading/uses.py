@@ -66,10 +66,15 @@ class Uses:
         if function.scope not in self._used:
             found: set[Binding] = set()
             names = function.script.names
+            arrays: set[Binding] = set()
             for statement, nodes in _parts(function):
+                for name in () if function.is_entry else _given_to_numpy(nodes, function):
+                    arrays.update(names.lookup(name, function.scope, statement)[1])
                 for name in _only_tensors_in(nodes, statement, function, self._evaluate):
                     found.update(names.lookup(name, function.scope, statement)[1])
-            self._used[function.scope] = frozenset(_and_what_they_are_made_of(found, function))
+            self._used[function.scope] = frozenset(
+                _and_what_they_are_made_of(found - arrays, function) - arrays
+            )
         return self._used[function.scope]
 
 
@@ -169,6 +174,15 @@ def _only_tensors_in(
                 layer = evaluate(func, Frame(function.scope, statement, {}))
                 if any(isinstance(each, Instance) and api.layer_returns(each.cls) for each in layer.things):
                     yield first
+
+
+def _given_to_numpy(nodes: list[ast.AST], function: StaticFunction) -> Iterator[str]:
+    """The names that NumPy's functions are given, whose arrays have methods of the same names."""
+    for node in nodes:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute | ast.Name):
+            library = function.script.names.member_of_library(node.func)
+            if any(getattr(thing, "name", "").startswith("numpy.") for thing in library):
+                yield from (each.id for each in node.args if isinstance(each, ast.Name))
 
 
 def _given_as_tensors(full_name: str, node: ast.Call) -> Iterator[str]:
