@@ -49,12 +49,13 @@ def odd_faults(folder: Path, arguments: list[str]) -> list[str]:
         texts = [text.replace(old, new) for text in texts]
         arguments = [new if each == old else each for each in arguments]
     before, after = texts
+    seen = "unshared" not in said
     with ThreadPoolExecutor() as pool:
-        alone = pool.submit(run_original, before, arguments, data=True)
-        ranks = pool.submit(run_converted, after, arguments, ranks=RANKS, data=True)
+        alone = pool.submit(run_original, before, arguments, data=seen)
+        ranks = pool.submit(run_converted, after, arguments, ranks=RANKS, data=seen)
         original, converted = alone.result(), ranks.result()
     faults = judge(original, converted)
-    return faults if "unshared" in said else faults + judge_data(original, converted)
+    return faults + judge_data(original, converted) if seen else faults
 
 
 def main(names: list[str]) -> int:
