@@ -232,6 +232,15 @@ def test_refused_with_a_reason(code: str, said: str) -> None:
     assert said in reason(f"def f(x, self=None):\n    x = paddle.exp(x)\n    {code}\n")
 
 
+@pytest.mark.parametrize(
+    ("module", "said"), [("lib", "Trainshift cannot see what `lib.net`"), ("scipy", "needs the value")]
+)
+def test_a_library_is_refused_for_what_it_is(module: str, said: str) -> None:
+    head = f"import paddle\nimport {module}\n\n\n@paddle.jit.to_static\ndef f(x):\n    x = paddle.exp(x)\n"
+    found = expanded(f"{head}    if x.sum() > 0:\n        x = {module}.net(x)\n    return x\n")
+    assert said in found.refused[0].reason
+
+
 def test_a_list_that_grows_becomes_an_array_that_the_loop_carries() -> None:
     found = body_of(
         """\

@@ -40,6 +40,10 @@ _REPEATABLE = frozenset(
 )
 
 
+# Libraries whose functions work with values, which a graph has not yet.
+_OF_VALUES = frozenset({"builtins", "cv2", "math", "numpy", "PIL", "scipy", "sklearn"})
+
+
 class Expressions(Conditions):
     """Writes the expressions of one function; each place that cannot be written raises CannotExpand."""
 
@@ -330,7 +334,10 @@ class Expressions(Conditions):
             if is_in_place and full.startswith("paddle."):
                 raise CannotExpand(node, f"`{full}` writes into a tensor", "PD21")
             if not full.startswith("paddle.") and (tensors or changed):
-                raise CannotExpand(node, f"`{full}` needs the value of a tensor{_YET}", "PD03")
+                if full.partition(".")[0] in _OF_VALUES:
+                    raise CannotExpand(node, f"`{full}` needs the value of a tensor{_YET}", "PD03")
+                what = full.removesuffix(".__call__")
+                raise CannotExpand(node, f"Trainshift cannot see what `{what}` does with a tensor")
         if changed and not any(full.startswith("paddle.") for full in named):
             if name not in ("abs", "print", "isinstance"):
                 raise CannotExpand(
