@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from keras3 import SCRIPTS, converted, is_of_graphs, wrong
 
+from trainshift.core.choices import KERAS_3, Choices
 from trainshift.engine.conversion import Status, convert
 
 
@@ -42,3 +43,17 @@ def test_there_are_enough_scripts_and_each_mistake_is_made() -> None:
         "left to XLA",
     }
     assert asked <= made
+
+
+def test_weights_that_are_read_back_are_broadcast_without_the_state_of_seeds() -> None:
+    text = """import keras
+import tensorflow as tf
+model = keras.Sequential([keras.layers.Dropout(0.5), keras.layers.Dense(1)])
+model.compile("adam", "mse")
+model.fit(x, y, callbacks=[keras.callbacks.ModelCheckpoint("best.weights.h5", save_weights_only=True)])
+model.load_weights("best.weights.h5")
+"""
+    lines = convert(text, choices=Choices(keras=KERAS_3)).text.splitlines()
+    after = lines.index('    model.load_weights("best.weights.h5")') + 1
+    known = "[v if isinstance(v, tf.Variable) else v.value for v in model.weights]"
+    assert lines[after] == f"hvd.broadcast_variables({known}, root_rank=0)"

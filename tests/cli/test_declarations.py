@@ -16,6 +16,7 @@ from trainshift.cli.main import cli
 from trainshift.engine.versions import demands
 from trainshift.host import declarations
 from trainshift.host.declarations import Declarations
+from trainshift.host.environment import environment
 
 SCRIPT = """\
 import tensorflow as tf
@@ -314,3 +315,21 @@ def test_settings_switch_it_off(project: Path, setting: str) -> None:
     result = CliRunner().invoke(cli, ["check", "src/app/train.py"])
     assert result.exit_code == 1
     assert "TS04" in result.output
+
+
+def test_what_a_python_has_is_read_and_not_run(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packages = project / "env" / "lib" / "python3.12" / "site-packages"
+    put(packages / "tensorflow_cpu-2.21.0.dist-info" / "METADATA", "")
+    put(packages / "tensorflow_io-0.37.1.dist-info" / "METADATA", "")
+    put(project / "env" / "bin" / "python", "no program")
+    (project / "env" / "bin" / "python").chmod(0o755)
+    (project / "env" / "bin" / "other").symlink_to(sys.executable)
+    for name in ("python", "other"):
+        found = environment(str(project / "env" / "bin" / name))
+        assert found is not None
+        assert (found.is_installed, found.why) == (True, "the Python of env has tensorflow 2.21.0")
+    assert environment(str(project / "nothing")) is None
+    monkeypatch.setenv("VIRTUAL_ENV", str(project / "env"))
+    assert "because the Python of env has tensorflow 2.21.0" in convert("src/app/train.py").stderr
+    put(project / "requirements.txt", OLD)
+    assert "the Python of env" not in convert("src/app/train.py").stderr

@@ -6,8 +6,8 @@ import pytest
 
 from trainshift.core.choices import CHOICES, Choices
 from trainshift.engine.conversion import Status, convert
-from trainshift.engine.versions.demands import read_demands
-from trainshift.engine.versions.runtime import Runtime, judge
+from trainshift.engine.versions.demands import demand_for, read_demands
+from trainshift.engine.versions.runtime import Runtime, installed, judge, settled
 
 SCRIPT = """import tensorflow as tf
 model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
@@ -177,3 +177,80 @@ estimator.train(input_fn)
     for requirements in ("tensorflow>=2.16", "tensorflow>=2.16\ntf-keras"):
         result = convert(text, runtime=_asked(requirements))
         assert result.reason == "tf.estimator ends with TensorFlow 2.15; use that, or a Keras model"
+
+
+TAPE = """import tensorflow as tf
+model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+optimizer = tf.keras.optimizers.Adam(1e-3)
+for x, y in data:
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((model(x) - y) ** 2)
+    grads = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply_gradients(zip(grads, model.trainable_variables))
+"""
+_OPEN = "for Keras 2, as nothing tells which is used; from TensorFlow 2.16 on choose `keras` 3"
+_BOTH = "for Keras 2 and 3 alike, because nothing tells which is used"
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        (SCRIPT, _OPEN),
+        (f"{SCRIPT}model.save('net.keras')\n", "for Keras 3, because line 5 uses net.keras"),
+        (
+            f"{SCRIPT}model.save_weights('net.weights.h5')\n",
+            "for Keras 3, because line 5 uses net.weights.h5",
+        ),
+        (f"{SCRIPT}model.save('net.keras')\nmodel.save('net.h5')\n", ""),
+        (f"{SCRIPT}model.save('net.keras')\nmodel.reset_states()\n", ""),
+        (TAPE, _BOTH),
+        (f"{TAPE}# autograph=False\n", _OPEN),
+        (TAPE.replace("optimizers.Adam", "optimizers.legacy.Adam"), ""),
+        (f"{TAPE}optimizer.lr = 0.1\n", ""),
+        (f"{TAPE}model.save('net.keras')\n", "for Keras 3, because line 9 uses net.keras"),
+    ],
+)
+def test_an_open_version(text: str, written: str) -> None:
+    """Signs decide, then a text that runs on both, and else it is Keras 2, which is told (SPEC-TF 4)."""
+    choices = settled(Choices(), None)
+    assert choices.is_open
+    result = convert(text, choices=choices)
+    told = [each.text for each in result.decisions if each.rule == "HV01"]
+    assert told == [f"written {written}"] * bool(written)
+    assert ("hvd.allreduce" in result.text) == ("Keras 3" in written or "alike" in written)
+    assert convert(result.text, choices=choices).status is Status.ALREADY_DISTRIBUTED
+
+
+@pytest.mark.parametrize(
+    ("version", "text", "told", "doubt"),
+    [
+        ("2.21.0", SCRIPT, "written for Keras 3, because the Python of env has tensorflow 2.21.0", ""),
+        ("2.15.1", f"{SCRIPT}model.save('net.keras')\n", "", ""),
+        (
+            "2.15.1",
+            SCRIPT.replace("x, y, ", "keras.ops.ones(3), y, ").replace("import t", "import keras\nimport t"),
+            "written for Keras 3, because line 5 uses keras.ops.ones",
+            "written for Keras 3, but the Python of env has tensorflow 2.15.1",
+        ),
+    ],
+)
+def test_what_is_installed_decides_where_nothing_is_declared(
+    version: str, text: str, told: str, doubt: str
+) -> None:
+    result = convert(text, runtime=installed(demand_for("tensorflow", version, "/there/env")))
+    assert [each.text for each in result.decisions if each.rule == "HV01"] == [told] * bool(told)
+    assert [each.text for each in result.doubts if each.rule == "HV01"] == [doubt] * bool(doubt)
+    chosen = convert(text, runtime=installed(demand_for("tensorflow", version)), choices=Choices(keras="2"))
+    assert (chosen.status, "hvd.DistributedOptimizer" in chosen.text) == (Status.CONVERTED, True)
+
+
+def test_what_keras_3_wants_otherwise_anyway_is_told_and_left() -> None:
+    text = f"{SCRIPT}model.save_weights('net.h5')\nmodel.reset_states()\nmodel.save_weights('a.weights.h5')\n"
+    result = convert(text, choices=Choices(keras="3"))
+    told = [(each.line, each.text) for each in result.decisions if each.rule == "HV01"]
+    assert told == [
+        (5, "Keras 3 saves weights only under a name that ends in .weights.h5; change that yourself"),
+        (6, "Keras 3 calls it reset_state(); change that yourself"),
+    ]
+    assert "reset_states()" in result.text
+    assert not [each for each in convert(text).decisions if each.rule == "HV01"]

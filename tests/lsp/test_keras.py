@@ -34,6 +34,22 @@ async def test_hovers_and_outlines_tell_which_keras_and_why(tmp_path: Path) -> N
         assert (await session.outline(document.uri))["keras"] == "for Keras 2 by tf_keras, as was chosen"
 
 
+async def test_the_python_that_is_selected_tells_which_keras(tmp_path: Path) -> None:
+    folder, env = project(tmp_path / "here"), tmp_path / "env"
+    (env / "lib" / "python3.12" / "site-packages" / "tensorflow-2.21.0.dist-info").mkdir(parents=True)
+    python = env / "bin" / "python"
+    python.parent.mkdir()
+    python.write_text("no program", encoding="utf-8")
+    python.chmod(0o755)
+    async with serve(
+        able({"textDocument.diagnostic": {}}), folders=[folder], settings={"": {"python": str(python)}}
+    ) as session:
+        document = script(session, folder, TAPE)
+        await session.pulled(document)
+        told = (await session.outline(document.uri))["keras"]
+        assert told == "for Keras 3, because the Python of env has tensorflow 2.21.0"
+
+
 @pytest.mark.parametrize(
     ("requirements", "line", "told"),
     [

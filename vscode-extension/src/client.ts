@@ -25,12 +25,21 @@ import { within } from "./time";
 const START_LIMIT_MS = 60_000;
 const END_LIMIT_MS = 2_000;
 
+/** The Python that is selected for the scripts of a folder, where that is known. */
+export type PythonOf = (folder: vscode.Uri | undefined) => Promise<string | undefined>;
+
 /** A client that starts one process and never another one; what comes after its end is its owner's affair. */
 export class Client extends LanguageClient {
   private process: ChildProcess | undefined;
 
-  constructor(command: CommandLine, cwd: string, log: vscode.LogOutputChannel, closed: () => void) {
-    super("trainshift", "Trainshift", () => this.spawn(command, cwd), options(log, closed));
+  constructor(
+    command: CommandLine,
+    cwd: string,
+    log: vscode.LogOutputChannel,
+    pythonOf: PythonOf,
+    closed: () => void,
+  ) {
+    super("trainshift", "Trainshift", () => this.spawn(command, cwd), options(log, pythonOf, closed));
   }
 
   /** Start the server; rejects, and ends it, where it ends at once or does not answer for long. */
@@ -103,7 +112,11 @@ function ofOpenFiles(capabilities: ServerCapabilities): ServerCapabilities {
     : { ...capabilities, diagnosticProvider: { ...diagnosticProvider, workspaceDiagnostics: false } };
 }
 
-function options(log: vscode.LogOutputChannel, closed: () => void): LanguageClientOptions {
+function options(
+  log: vscode.LogOutputChannel,
+  pythonOf: PythonOf,
+  closed: () => void,
+): LanguageClientOptions {
   return {
     documentSelector: SELECTOR,
     middleware: {
@@ -116,7 +129,14 @@ function options(log: vscode.LogOutputChannel, closed: () => void): LanguageClie
       workspace: {
         async configuration(params, token, next) {
           const sections = await next(params, token);
-          return Array.isArray(sections) ? sections.map(withSyntaxErrors) : sections;
+          if (!Array.isArray(sections)) {
+            return sections;
+          }
+          const scopes = params.items.map(({ scopeUri }) =>
+            scopeUri ? vscode.Uri.parse(scopeUri) : undefined,
+          );
+          const pythons = await Promise.all(scopes.map(pythonOf));
+          return sections.map((section, number) => withPython(withSyntaxErrors(section), pythons[number]));
         },
       },
     },
@@ -150,6 +170,12 @@ function proofOf({ command, range }: vscode.CodeLens, document: vscode.TextDocum
         }),
       ]
     : [];
+}
+
+/** A section of settings with the Python that is selected, whose TensorFlow tells for which Keras to write. */
+function withPython(section: unknown, python: string | undefined): unknown {
+  const isSection = typeof section === "object" && section !== null && "syntaxErrors" in section;
+  return isSection && python !== undefined ? { ...section, python } : section;
 }
 
 /** The extensions that show the syntax errors of Python files. */

@@ -77,7 +77,10 @@ export function activate(context: vscode.ExtensionContext): void {
   };
   context.subscriptions.push(
     ...Object.entries(commands).map(([id, run]) => vscode.commands.registerCommand(id, run)),
-    interpreters.onDidChange(() => void running.reconsider()),
+    interpreters.onDidChange(() => {
+      void running.reconsider();
+      void running.running?.renewSettings();
+    }),
     vscode.extensions.onDidChange(() => void running.running?.renewSettings()),
     vscode.workspace.onDidGrantWorkspaceTrust(() => void running.reconsider()),
     vscode.workspace.onDidChangeConfiguration((event) => {

@@ -25,6 +25,8 @@ const ON_PATH: readonly [CommandLine, ...CommandLine[]] =
     ? [["python"], ["py", "-3"]]
     : [["python3"], ["python3.13"], ["python3.12"], ["python3.11"], ["python3.10"]];
 const ANSWER_LIMIT_MS = 10_000;
+/** The server waits for its settings no longer. */
+const SOON_MS = 500;
 
 /** Finds the interpreter and tells when another one may be the right one. */
 export class Interpreters implements vscode.Disposable {
@@ -76,6 +78,12 @@ export class Interpreters implements vscode.Disposable {
   /** What is to run a script: what the extensions for Python have selected for it, else the setting, else the path. */
   async forScript(script: vscode.Uri | undefined): Promise<Interpreter> {
     return (await this.fromExtensions(script)) ?? this.fromSetting() ?? onPath(ON_PATH[0]);
+  }
+
+  /** The Python that the extensions have selected for a folder; none where that is not known soon. */
+  async selected(folder: vscode.Uri | undefined): Promise<string | undefined> {
+    const found = this.fromExtensions(folder).catch(() => undefined);
+    return (await within(SOON_MS, found).catch(() => undefined))?.command[0];
   }
 
   private fromSetting(): Interpreter | undefined {

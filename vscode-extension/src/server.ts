@@ -194,7 +194,8 @@ export class Server implements vscode.Disposable {
     const [program, ...rest] = interpreter.command;
     const command = [program, ...rest, "-m", "trainshift.lsp", ...listed("trainshift.args")] as const;
     this.log.info(`Starting ${typed(command)}, which ${interpreter.origin} names`);
-    const client = new Client(command, safeFolder(this.home.extension), this.log, () => {
+    const pythonOf = (folder: vscode.Uri | undefined) => this.interpreters.selected(folder);
+    const client = new Client(command, safeFolder(this.home.extension), this.log, pythonOf, () => {
       if (this.client === client && !this.isLaunching) {
         this.crashed();
       }

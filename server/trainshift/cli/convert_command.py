@@ -162,6 +162,7 @@ def _convert(given: _Options) -> int:
     from trainshift.cli.run import run
     from trainshift.host.configuration import ConfigurationProblem, Configurations
     from trainshift.host.declarations import Declarations
+    from trainshift.host.environment import environment
 
     check_patterns(given.exclude)
     announce_standard_input(given.paths)
@@ -175,7 +176,9 @@ def _convert(given: _Options) -> int:
         reporter = TextReporter(
             mode, output=shown, colour=given.color, quiet=given.quiet, verbose=given.verbose
         )
-    declarations = Declarations(_WAY_OUT, is_ignored=given.ignore_versions)
+    declarations = Declarations(
+        _WAY_OUT, is_ignored=given.ignore_versions, environment=lambda path: environment()
+    )
     at = At(*given.at) if given.at else None
     try:
         configurations = Configurations(given.config, isolated=given.isolated)

@@ -15,7 +15,13 @@ Value: TypeAlias = "bool | int | str"
 AVERAGE, ADASUM = "average", "adasum"
 NONE, FP16 = "none", "fp16"
 KERAS_AUTO, KERAS_2, KERAS_3, KERAS_LEGACY = "auto", "2", "3", "tf_keras"
-KERAS_NAMES = {KERAS_2: "Keras 2", KERAS_3: "Keras 3", KERAS_LEGACY: "Keras 2 by tf_keras"}
+KERAS_BOTH = "2 and 3"  # Nobody can choose it: a text that runs on either.
+KERAS_NAMES = {
+    KERAS_2: "Keras 2",
+    KERAS_3: "Keras 3",
+    KERAS_LEGACY: "Keras 2 by tf_keras",
+    KERAS_BOTH: "Keras 2 and 3 alike",
+}
 """What people call the Keras that a result is written for."""
 
 
@@ -80,6 +86,8 @@ class Choices:
     """What is wrong with what asks for it, or "": no choice itself."""
     is_open: bool = False
     """Whether somebody has looked for what asks for it, and found nothing: no choice itself."""
+    installed: tuple[str, str] = ("", "")
+    """The Keras that is installed where that is open, and what has it, or "": no choice itself."""
 
 
 class Choice(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from trainshift.engine.versions.demands import Demand, is_declaration, read_demands
@@ -23,10 +23,19 @@ _MARKS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 class Declarations:
     """What the projects of the scripts of one run declare; `way_out` is how to convert all the same.
 
-    `is_ignored` tells that somebody wants it ignored, `shown` what files are called.
+    `is_ignored` tells that somebody wants it ignored, `shown` what files are called, `environment` what the
+    Python has that the script at a path runs on, for scripts of which nothing is declared.
     """
 
-    def __init__(self, way_out: str = "", *, is_ignored: bool = False, shown: Shown = shown_path) -> None:
+    def __init__(
+        self,
+        way_out: str = "",
+        *,
+        is_ignored: bool = False,
+        shown: Shown = shown_path,
+        environment: Callable[[str], Runtime | None] = lambda path: None,
+    ) -> None:
+        self._environment = environment
         self._way_out = way_out
         self._is_ignored = is_ignored
         self._shown = shown
@@ -40,7 +49,10 @@ class Declarations:
         """
         directory = os.path.dirname(os.path.abspath(path))
         if directory not in self._of_scripts:
-            self._of_scripts[directory] = self._decided(_project(directory))
+            found = self._decided(_project(directory))
+            if found is None or found.is_open:
+                found = _over(self._environment(path), found)
+            self._of_scripts[directory] = found
         return self._of_scripts[directory]
 
     def _decided(self, directories: list[str]) -> Runtime | None:
@@ -65,6 +77,13 @@ class Declarations:
                 runtime = replace(runtime, way_out=self._way_out, is_ignored=self._is_ignored)
             self._of_directories[directory] = runtime
         return self._of_directories[directory]
+
+
+def _over(installed: Runtime | None, found: Runtime | None) -> Runtime | None:
+    """What is installed, with what else the declarations say that leave the version open."""
+    if installed is None or found is None:
+        return installed or found
+    return replace(installed, is_paddle2=found.is_paddle2, problem=found.problem)
 
 
 def _project(directory: str) -> list[str]:

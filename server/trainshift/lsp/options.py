@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SECTION = "trainshift"
 _WHERE = f"{SECTION} (editor settings)"
 # Keys of the section that are the editor's own business.
-_EDITORS = frozenset({"interpreter", "args", "trace", "path", "showNotifications"})
+_EDITORS = frozenset({"interpreter", "args", "trace", "path", "showNotifications", "python"})
 _SWITCHES = {
     "enable": "enable",
     "hints": "hints",
@@ -43,7 +43,8 @@ class Options:
     are marked.  `code_lens`: whether training loops are.  `static_hints`: whether the `if`s and loops of
     Paddle's static functions are.  `ignore_versions`: whether a script is converted
     for a TensorFlow that Horovod does not work with.  `syntax_errors`: whether errors of syntax are reported
-    where no setting of their severity says so.  `settings`: what is checked.
+    where no setting of their severity says so.  `settings`: what is checked.  `python`: the one that scripts
+    run on, which the editor has selected; "" for the active environment's.
     """
 
     enable: bool = True
@@ -52,6 +53,7 @@ class Options:
     static_hints: bool = True
     ignore_versions: bool = False
     syntax_errors: bool = True
+    python: str = ""
     settings: Settings = field(default_factory=Settings)
 
 
@@ -89,6 +91,7 @@ def read_options(section: object) -> tuple[Options, list[str]]:
     problems: list[str] = []
     switches: dict[str, bool] = {}
     settings = Settings()
+    python = section.get("python")
     for key, value in section.items():
         if value is None or key in _EDITORS:
             continue
@@ -108,7 +111,7 @@ def read_options(section: object) -> tuple[Options, list[str]]:
                 settings = replace(settings, given=settings.given | read.given)
         else:
             problems.append(f"{SECTION}.{key} is not a setting of Trainshift")
-    return Options(**switches, settings=settings), problems
+    return Options(**switches, settings=settings, python=python if isinstance(python, str) else ""), problems
 
 
 def _kebab(key: str) -> str:
@@ -128,6 +131,7 @@ class Rules:
     code_lens: bool = True
     static_hints: bool = True
     ignores_versions: bool = False
+    python: str = ""
     files: object = None
     source_of: Callable[[str], Source | None] = field(default=lambda path: None, compare=False)
     runtime: Callable[[], Runtime | None] = field(default=lambda: None, compare=False)

@@ -74,7 +74,7 @@ class Project:
     def set_defaults(self, section: object) -> None:
         """What the editor says where it says nothing of a folder."""
         self._defaults = self._read(section)
-        self._wholes = None
+        self._wholes = self._declarations = None
 
     @property
     def wanted(self) -> list[dict[str, str]]:
@@ -87,7 +87,7 @@ class Project:
             each.get("scopeUri", ""): self._defaults if section is None else self._read(section)
             for each, section in zip(wanted, sections, strict=False)
         }
-        self._wholes = None
+        self._wholes = self._declarations = None
 
     def _read(self, section: object) -> Options:
         options, problems = read_options(section)
@@ -108,8 +108,7 @@ class Project:
 
     def rules_of(self, path: str) -> Rules:
         """What decides how the file at `path` is judged ("" for one that is nowhere)."""
-        folder = self._folder_of(path)
-        options = self._options.get(folder, self._options.get("", self._defaults))
+        folder, options = self._folder_of(path), self._options_of(path)
         project: Configuration | None = None
         if path:
             try:
@@ -124,20 +123,31 @@ class Project:
             code_lens=options.code_lens,
             static_hints=options.static_hints,
             ignores_versions=options.ignore_versions,
+            python=options.python,
             files=self._configurations,
             source_of=self.source_of,
             runtime=functools.partial(self._runtime, path, options.ignore_versions),
         )
 
     def _runtime(self, path: str, ignores_versions: bool) -> Runtime | None:
+        from trainshift.host.environment import environment
+
         if not path:
-            return None
+            return environment(self._options_of(path).python)
         if self._declarations is None:
             from trainshift.host.declarations import Declarations
 
-            self._declarations = Declarations(_WAY_OUT, shown=self._shown)
+            self._declarations = Declarations(
+                _WAY_OUT,
+                shown=self._shown,
+                environment=lambda path: environment(self._options_of(path).python),
+            )
         found = self._declarations.of(path)
         return replace(found, is_ignored=ignores_versions) if found is not None and found.why else found
+
+    def _options_of(self, path: str) -> Options:
+        """The editor's settings for the file at `path`."""
+        return self._options.get(self._folder_of(path), self._options.get("", self._defaults))
 
     def _shown(self, path: str) -> str:
         """What a file is called in its folder: the server's own directory is nobody's business."""

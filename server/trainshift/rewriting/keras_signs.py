@@ -31,6 +31,15 @@ _OF_2 = ("optimizers.legacy.", "optimizers.experimental.", "experimental.", "lay
 _LIBRARIES = {"tf_keras": KERAS_LEGACY, "keras_hub": KERAS_3}
 _ALONE = re.compile(r"(?:.*\.)?keras\.(?!src\.)(.*)")
 _TENSORFLOWS = re.compile(r"\b(?:tf|tensorflow)\.keras\b|tensorflow import .*\bkeras\b|tf_keras")
+# What files and methods are called by Keras 3 alone, or first; and what only Keras 2 calls so.
+_NEW_NAMES = re.compile(r"""[\w/.{}:-]*\.(?:weights\.h5|keras)["']|\bscale_loss(?=\()""")
+_OLD_NAMES = re.compile(
+    r"""(?<!\.weights)\.h5["']|\.reset_states\(|\b(?:optimizer|opt)\.lr\b|\bget_(?:un)?scaled_\w+\("""
+)
+# A flag that is a variable needs AutoGraph; Horovod's wraps and loss scaling are not the same on both.
+_OF_ONE = re.compile(
+    r"autograph *= *False|jit_compile *= *True|\bhorovod\b|LossScale|mixed_precision|\bcompat\b"
+)
 _BACKEND, FLAG = "KERAS_BACKEND", "TF_USE_LEGACY_KERAS"
 _OFF = ("0", "false", "False", "")
 _SETTING = ("setdefault", "putenv", "set_backend")
@@ -89,6 +98,19 @@ class KerasSigns:
     def of_3(self) -> Sign | None:
         """The first sign of Keras 3."""
         return next((each for each in self._all if each.keras == KERAS_3), None)
+
+    @cached_property
+    def of_names(self) -> Sign | None:
+        """The first sign that tells only where nothing else does: how files and a few methods are called."""
+        for pattern, keras in ((_OLD_NAMES, KERAS_2), (_NEW_NAMES, KERAS_3)):
+            if found := pattern.search(self._script.source.text):
+                return self._sign(keras, found[0].strip("\"'.("), found.start())
+        return None
+
+    @property
+    def suits_both(self) -> bool:
+        """Whether a text that runs on either Keras may be written for what the script uses."""
+        return _OF_ONE.search(self._script.source.text) is None
 
     @cached_property
     def backend(self) -> tuple[str, Span]:

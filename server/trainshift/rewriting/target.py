@@ -7,9 +7,11 @@ is Keras 2 there, on which Horovod's wraps work, but not its hook, nor what call
 
 from __future__ import annotations
 
-from trainshift.core.choices import KERAS_2, KERAS_3, KERAS_AUTO, KERAS_LEGACY, KERAS_NAMES
+from trainshift.core.choices import KERAS_2, KERAS_3, KERAS_AUTO, KERAS_BOTH, KERAS_LEGACY, KERAS_NAMES
 from trainshift.core.lazy import cached_property
 from trainshift.core.program import Program
+from trainshift.core.training.loop_kinds import Pattern
+from trainshift.core.training.loops import Loops
 from trainshift.rewriting.keras_signs import KerasSigns
 
 
@@ -22,8 +24,8 @@ class Target:
 
     @cached_property
     def is_keras3(self) -> bool:
-        """Whether it is Keras 3; else it is Keras 2."""
-        return self._keras[0] == KERAS_3
+        """Whether what is written runs on Keras 3; else it is for Keras 2."""
+        return self._keras[0] in (KERAS_3, KERAS_BOTH)
 
     @property
     def is_legacy(self) -> bool:
@@ -33,7 +35,7 @@ class Target:
     @property
     def is_newer(self) -> bool:
         """Whether it runs on TensorFlow 2.16 and later, with either Keras."""
-        return self._keras[0] != KERAS_2
+        return self._keras[0] in (KERAS_3, KERAS_LEGACY)
 
     @property
     def has_own_hook(self) -> bool:
@@ -72,6 +74,9 @@ class Target:
         """What speaks against the Keras that it is written for; "" if nothing is seen."""
         signs = self._program.fact(KerasSigns)
         sign = signs.of_2 if self.is_keras3 else None
+        installed, told = self._choices.installed
+        if sign is None and installed not in ("", self._keras[0]) and self._choices.is_open:
+            return told
         return sign.told if sign is not None else ""
 
     @cached_property
@@ -89,7 +94,26 @@ class Target:
             return asked, why
         if signs.of_2 is None and signs.of_3 is not None:
             return KERAS_3, signs.of_3.told
+        if self._choices.installed[0]:
+            return self._choices.installed
+        if self._choices.is_open:
+            return self._open(signs)
         return KERAS_2, ""
+
+    def _open(self, signs: KerasSigns) -> tuple[str, str]:
+        """Which Keras where nobody says so and none is installed: by what files are called, else both."""
+        if (sign := signs.of_2 or signs.of_names) is not None:
+            return sign.keras, sign.told
+        loops = self._program.whole.fact(Loops).all
+        is_of_tapes = {each.pattern for each in loops} == {Pattern.GRAD_TAPE}
+        if is_of_tapes and signs.suits_both:
+            return KERAS_BOTH, "nothing tells which is used"
+        return KERAS_2, ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing tells for which Keras it is to be written, and it is for Keras 2 therefore."""
+        return self._choices.is_open and self._keras == (KERAS_2, "")
 
     def of_model(self, model: str, tf: str) -> str:
         """The variables of a model that a broadcast is given; `tf` is the name of TensorFlow's module."""

@@ -29,14 +29,21 @@ reported: Horovod is for the other branch.
 
 from __future__ import annotations
 
+import ast
+
+from trainshift.core.choices import KERAS_3, KERAS_NAMES
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Remark
+from trainshift.core.text.facts import argument
 from trainshift.core.text.source import Span
 from trainshift.core.training.loops import Loops
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.target import Target
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
+_OPEN = "written for Keras 2, as nothing tells which is used; from TensorFlow 2.16 on choose `keras` 3"
+_STATES = "Keras 3 calls it reset_state(); change that yourself"
+_WEIGHTS = "Keras 3 saves weights only under a name that ends in .weights.h5; change that yourself"
 _STRATEGY = "this branch uses tf.distribute and is left as it is; do not run it with Horovod"
 
 
@@ -47,6 +54,7 @@ def propose(program: Program) -> Proposals:
     """
     for site in program.fact(Loops).beside_strategies:
         yield Remark("HV01", program.script.statement_span(site.statement), _STRATEGY)
+    yield from _left_to_do(program)
     for file in program.files:
         prerequisites = file.fact(Prerequisites)
         if not prerequisites.edits():
@@ -60,13 +68,27 @@ def propose(program: Program) -> Proposals:
         yield Change("HV01", title, target, (), doubts=doubts, decisions=decisions)
 
 
+def _left_to_do(program: Program) -> Proposals:
+    """What Keras 3 wants otherwise whether a script is distributed or not, and nobody changes (SPEC-TF 4)."""
+    if program.fact(Target).name != KERAS_NAMES[KERAS_3]:
+        return
+    for site in program.script.sites_named("reset_states", "save_weights"):
+        path = argument(site.node, 0, "filepath")
+        if site.name == "reset_states" and isinstance(site.node.func, ast.Attribute):
+            yield Remark("HV01", program.script.span(site.node, site), _STATES)
+        elif isinstance(path, ast.Constant) and not str(path.value).endswith(".weights.h5"):
+            yield Remark("HV01", program.script.span(site.node, site), _WEIGHTS)
+
+
 def _told(program: Program) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What is told of the Keras that the result is written for, and what is doubted of it."""
     target = program.fact(Target)
     written = f"written for {target.name}"
-    why = target.why if target.is_newer else ""
+    told = target.why if target.is_keras3 or target.is_newer else ""
+    because = f", because {told}" if told else ""
     doubts = (target.against and f"{written}, but {target.against}", program.choices.doubt_keras)
-    return (f"{written}, because {why}",) if why else (), tuple(filter(None, doubts))
+    decisions = (f"{written}{because}",) if because else (_OPEN,) if target.is_open else ()
+    return decisions, tuple(filter(None, doubts))
 
 
 RULE = Transform(

@@ -141,13 +141,12 @@ def _reload(program: Program, call: RootCall) -> tuple[Edit, ...]:
     assert isinstance(call.site.node.func, ast.Attribute)
     if call.site.name == "restore" and program.fact(GuardForms).of_saver(call.site):
         return (*guard(program, call), *_restored(program, call))
-    variables = program.fact(GuardForms).restored(call.site)
+    names = program.at(call.site).fact(Prerequisites)
+    variables = program.fact(GuardForms).restored(call.site, names.tf)
     if call.site.name == "load_weights":
-        variables = [f"{program.script.text(call.site.node.func.value, call.site)}.variables"]
-    names, target = program.at(call.site).fact(Prerequisites), program.fact(Target)
-    lines = [
-        f"{names.hvd}.broadcast_variables({target.known(each, names.tf)}, root_rank=0)" for each in variables
-    ]
+        model = program.script.text(call.site.node.func.value, call.site)
+        variables = [program.fact(Target).of_model(model, names.tf)]
+    lines = [f"{names.hvd}.broadcast_variables({each}, root_rank=0)" for each in variables]
     return (*guard(program, call), program.fact(Layout).after(call.site.statement, lines))
 
 

@@ -7,6 +7,7 @@ says nothing.
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -133,6 +134,8 @@ def settled(choices: Choices, runtime: Runtime | None) -> Choices:
             problem = f"{told}, {chosen.problem.told.partition(', ')[2]}"
         doubt = f"{told}{against}" if asked and keras != asked else problem
         return replace(choices, keras=keras, why_keras=told, doubt_keras=doubt)
+    if runtime is not None and runtime.is_installed:
+        return replace(choices, installed=(asked, why), doubt_keras=problem, is_open=True)
     return replace(choices, keras=asked or KERAS_AUTO, why_keras=why, doubt_keras=problem, is_open=not asked)
 
 
@@ -181,6 +184,12 @@ def judge(demands: Iterable[Demand], shown: Shown = str) -> Runtime | None:
     )
 
 
+def installed(demand: Demand) -> Runtime | None:
+    """What a Python has, told as a demand for that version in its folder."""
+    found = judge([demand], posixpath.basename)
+    return replace(found, path="", is_installed=True) if found is not None else None
+
+
 def _deciding(reaches: Mapping[Demand, _Reach], product: str) -> tuple[Demand | None, _Reach]:
     """The demand that decides which versions of a product are meant, and which these are; None if open."""
     own = [demand for demand in reaches if PRODUCTS[demand.package] == product]
@@ -222,7 +231,11 @@ def _problem_of(demand: Demand, told: str) -> Problem:
 
 def _told(demand: Demand, shown: Shown) -> str:
     """A demand in words, with its place unless it has none."""
-    where = f"{shown(demand.path)}:{demand.line} asks for " if demand.line else f"{shown(demand.path)} has "
+    where = (
+        f"{shown(demand.path)}:{demand.line} asks for "
+        if demand.line
+        else f"the Python of {shown(demand.path)} has "
+    )
     return f"{where}{_shown(demand)}"
 
 

@@ -17,6 +17,7 @@ from trainshift.core.training.executions import LOOPS, Executions
 from trainshift.core.training.steps import Steps, is_plain
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.rewriting.ranks import summary_writers as writers
+from trainshift.rewriting.target import Target
 
 _V1 = "tensorflow.compat.v1"
 _OPERATORS = (ast.BinOp, ast.UnaryOp, ast.Compare)
@@ -142,7 +143,7 @@ class GuardForms:
         late = self._may_follow_training(site.statement)
         if not (late and isinstance(node, ast.Expr) and node.value is outer):
             return None
-        if not self.restored(site) and not self.of_saver(site):
+        if not self.restored(site, "tf") and not self.of_saver(site):
             return None
         return RootCall(site, RootKind.WRITE, Form.RELOAD, outer)
 
@@ -152,19 +153,23 @@ class GuardForms:
         values = self._script.names.site_values(site.node.func.value, site)
         return self._script.names.may_be(values, *api.SAVER)
 
-    def restored(self, site: Site) -> list[str]:
-        """The code of the variables that every step trains, where the names mean the same here."""
+    def restored(self, site: Site, tf: str) -> list[str]:
+        """The code of the variables that every step trains, where the names mean the same here.
+
+        `tf` is the name of TensorFlow's module.
+        """
         found: dict[str, None] = {}
+        target = self._program.fact(Target)
         for step in self._program.fact(Steps).steps:
-            for node, ending in [
-                *((model, ".variables") for model in step.models),
-                (step.receiver, ".variables()"),
+            for node, of in [
+                *((model, target.of_model) for model in step.models),
+                (step.receiver, target.of_optimizer),
             ]:
                 same = self._script.names.site_values(node, step.site) == self._script.names.site_values(
                     node, site
                 )
                 if same and self._program.fact(Executions).is_single(node, step.site):
-                    found[f"{self._script.text(node, step.site)}{ending}"] = None
+                    found[of(self._script.text(node, step.site), tf)] = None
         return list(found)
 
     def _is_trained(self, site: Site) -> bool:

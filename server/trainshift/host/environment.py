@@ -1,0 +1,46 @@
+"""Environment: which TensorFlow the Python has that scripts run on, read from its folders and never run."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from trainshift.engine.versions.demands import TENSORFLOW, demand_for
+from trainshift.engine.versions.runtime import Runtime, installed
+
+_FOLDERS = ("lib/python3*/site-packages", "lib/python3*/dist-packages", "Lib/site-packages")
+_INSTALLED = re.compile(r"tensorflow(?:_cpu|_gpu|_intel|_macos|_rocm)?-(\d[^-]*)\.dist-info")
+
+
+def environment(python: str = "") -> Runtime | None:
+    """What the TensorFlow comes to that a Python has, a path or a name; None where it has none (SPEC-TF 4).
+
+    Without a name it is the active environment's, else that of the Python that this runs on.
+    """
+    for prefix in _prefixes(python):
+        for version in _versions(prefix):
+            return installed(demand_for(TENSORFLOW, version, prefix.as_posix()))
+    return None
+
+
+def _prefixes(python: str) -> Iterator[Path]:
+    """The folders that hold a Python's folders of packages."""
+    if python:
+        found = shutil.which(python)
+        # A virtual environment is where its link to a Python is, not where that leads.
+        yield from [Path(os.path.abspath(found)).parents[1]] if found else []
+        return
+    yield from map(Path, filter(None, map(os.environ.get, ("VIRTUAL_ENV", "CONDA_PREFIX"))))
+    yield Path(sys.prefix)
+
+
+def _versions(prefix: Path) -> Iterator[str]:
+    for pattern in _FOLDERS:
+        for folder in sorted(prefix.glob(pattern)):
+            for name in sorted(os.listdir(folder)):
+                if found := _INSTALLED.fullmatch(name):
+                    yield found[1]
