@@ -115,6 +115,7 @@ bench: $(VENV)/.dev $(VENV)/.proof $(BENCH)/.done  ## Time the server, a convers
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.epoch_speed
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.proof_speed
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.derivative_speed
+	PYTHONPATH=tests $(BIN)/python -m benchmarks.static_speed
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.suite_times $(TIMES)
 
 ecosystem: $(VENV)/.dev  ## Check and convert any public scripts, and compare with the last run: make ecosystem DIR=...
