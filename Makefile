@@ -70,6 +70,10 @@ check: $(VENV)/.dev  ## The quick loop: format, lint, types, all fixtures, a cho
 proof-keras3: $(VENV)/.dev
 	$(BIN)/python tests/proof/keras3.py $(KERAS3)
 
+.PHONY: proof-odd
+proof-odd: $(VENV)/.proof
+	$(BIN)/python tests/proof/odd.py $(NAMES)
+
 .PHONY: quick-tests
 quick-tests: $(VENV)/.dev
 	$(BIN)/pytest -q -m "not proof and not editors" -n auto --quick
