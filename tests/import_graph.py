@@ -71,12 +71,15 @@ def nodes(path: Path) -> list[ast.AST]:
 def imports(path: Path) -> frozenset[str]:
     """Full names of everything that a module imports, at any depth."""
     found: set[str] = set()
-    for node in nodes(path):
+    waiting: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    for node in waiting:
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert not node.level, f"{path}: relative imports hide the layer"
             found.update(f"{node.module}.{alias.name}" for alias in node.names)
+        for block in ("body", "orelse", "finalbody", "handlers", "cases"):
+            waiting += held if isinstance(held := getattr(node, block, None), list) else []
     return frozenset(found)
 
 
