@@ -19,3 +19,11 @@ export const PYTHON = process.env.TRAINSHIFT_TEST_PYTHON ?? join(EXTENSION, ".."
 export function fixture(path: string): string {
   return readFileSync(join(EXTENSION, "..", "fixtures", path), "utf8");
 }
+
+/** The keys of the extension's settings. */
+export function settings(): string[] {
+  const manifest = JSON.parse(readFileSync(join(EXTENSION, "package.json"), "utf8")) as {
+    contributes: { configuration: { properties: Record<string, unknown> } };
+  };
+  return Object.keys(manifest.contributes.configuration.properties);
+}
