@@ -248,7 +248,7 @@ class DividedData:
             found = self._of_next(iteration)
             if found is not None:
                 return found
-        if horovod.pinned(*iteration.at[:3]) or horovod.divided(*iteration.at[:3]):
+        if horovod.chooses(*iteration.at[:3]) or horovod.divided(*iteration.at[:3]):
             return LoopData(iteration, How.BY_HAND)
         if self._divides_epochs(iteration):
             return LoopData(iteration, How.STEPS)

@@ -89,7 +89,7 @@ def turns_of(numbers: ast.Call) -> ast.expr | None:
 
 def shared(program: Program, numbers: Occurrence, data: list[Occurrence]) -> IndexLoop:
     """How numbers are shared out by which some data are cut."""
-    if any(program.fact(Horovod).pinned(*each[:3]) for each in data):
+    if any(program.fact(Horovod).chooses(*each[:3]) for each in data):
         return IndexLoop(numbers, is_own=True)
     if does_more(numbers.node):
         return IndexLoop(numbers, reason="what it goes through does more than count; give it a name first")

@@ -101,7 +101,7 @@ class Draws:
         """Whether TensorFlow's own seed, by which each other one is changed, is another on each rank."""
         horovod = self._program.fact(Horovod)
         return any(
-            horovod.pinned(each, site.scope, site.statement)
+            horovod.chooses(each, site.scope, site.statement)
             for site in self._script.sites_named("set_seed", "set_random_seed")
             for each in arguments(site.node)
         )
