@@ -11,10 +11,10 @@ from hypothesis import settings
 
 from trainshift.cli.rules import UnknownRule, find_rule
 
-_EVERY = 10
+_EVERY = 20
 """One in so many of the sampled tests is part of the quick loop."""
 
-_MOST = 3
+_MOST = 2
 """So many of the cases of one test are part of the quick loop; the cases of the fixtures all are."""
 
 _WHOLE = frozenset({"cli", "lsp"})

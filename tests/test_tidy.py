@@ -214,6 +214,7 @@ def test_the_conformance_table_tells_the_truth() -> None:
     assert {cell for cell in wanted if ": " not in cell} <= {heading[:4] for heading in headings}
 
 
+@pytest.mark.slow
 def test_the_glossary_and_the_commands_of_contributing_are_true() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     glossary = re.findall(r"^\|.*\|(.*)\|$", text.partition("| class |")[2], re.M)
