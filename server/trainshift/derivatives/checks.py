@@ -122,6 +122,10 @@ class Checks:
             match node:
                 case ast.Call():
                     self._call(function, reader, nodes, node)
+                case ast.AugAssign(target, ast.Mult(), value) if reader.kind(target).has("list", "tuple"):
+                    if reader.value(target) and not reader.value(value):
+                        text = f"{ast.unparse(target)} = {ast.unparse(target)} * {ast.unparse(value)}"
+                        self.refuse(node, f"*= repeats a list in place: write {text}")
                 case ast.FunctionDef(name=name) if len(function.bindings(name)) > 1:
                     self.refuse(node, f"{name} has other values too: give the function a name of its own")
                 case ast.FunctionDef(args=arguments) | ast.Lambda(args=arguments):
@@ -155,6 +159,11 @@ class Checks:
         for each in (node.left, node.right):
             kind = reader.kind(each)
             mixed = kind.has("list", "tuple") and kind.has("number", "scalar")
+            if kind.has("unclear") and not kind.has("list", "tuple") and reader.value(each):
+                text = ast.unparse(each)
+                self.refuse(
+                    each, f"{text} may be a list, or a number or array: write list({text}) if it is a list"
+                )
             if mixed and reader.value(node) and not isinstance(each, ast.BinOp):
                 said = f"{ast.unparse(each)} may be a number or a list: put them into a tuple or dict"
                 self.refuse(each, said)

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from trainshift.derivatives import terms
-from trainshift.derivatives.reading.function import CHANGING_METHODS, Function, bound, own_nodes, root_of
-from trainshift.derivatives.reading.once import changed_by, once
+from trainshift.derivatives.reading.function import Function, own_nodes, root_of
+from trainshift.derivatives.reading.once import changed_by, changed_by_call, once
 from trainshift.derivatives.reading.reader import Reader
 
 _TOO = "which this line reads too: call it on a line of its own"
@@ -22,12 +22,18 @@ def out_of_order(
     not gone back through in a condition.
     """
     for part, is_test in _parts(inside):
-        calls = [(each, _changed(function, reader, each)) for each in _calls(part)]
+        calls = [(each, changed_by_call(reader, each)) for each in _calls(part)]
         if not calls:
             continue
-        calls = [(each, {name for name in names if function.active(name)}) for each, names in calls]
-        within = {id(each) for call, names in calls if names for each in terms.walk(call)}
+        value = getattr(part, "value", None)
+        split = not is_test and value is not None and reader.value(value)
         untold = {id(each) for test in _conditions(part) for each in terms.walk(test)}
+        # What has no derivative is read in its turn, but where the line becomes several ones.
+        calls = [
+            (each, {name for name in names if function.active(name) or (split and id(each) not in untold)})
+            for each, names in calls
+        ]
+        within = {id(each) for call, names in calls if names for each in terms.walk(call)}
         for call, names in calls:
             if not names:
                 continue
@@ -77,20 +83,6 @@ def _calls(part: ast.AST) -> Iterator[ast.Call]:
     for node in own_nodes([part]):  # type: ignore[list-item]
         if isinstance(node, ast.Call):
             yield node
-
-
-def _changed(function: Function, reader: Reader, call: ast.Call) -> set[str]:
-    """The variables that a call changes."""
-    if isinstance(call.func, ast.Attribute):
-        known = reader.module.dotted(call.func) is not None or call.func.attr not in CHANGING_METHODS
-        return set() if known else {root_of(call.func) or ""}
-    target = reader.target(call)
-    is_value = not isinstance(call.func, ast.Name) or function.owner(call.func.id) is not None
-    found: set[str] = set()
-    for each in [target] if target else reader.possible(call) if is_value else []:
-        found |= each.outside
-        found |= {root_of(value) or "" for name, value in bound(each, call) if each.kind(name).has("changed")}
-    return found
 
 
 def _conditions(part: ast.AST) -> Iterator[ast.AST]:

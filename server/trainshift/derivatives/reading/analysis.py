@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable, Sequence
 
 from trainshift.derivatives.reading.function import Function, Rows
+from trainshift.derivatives.reading.joined import tell_joined
 from trainshift.derivatives.reading.module import Module
 from trainshift.derivatives.reading.reader import Reader
 from trainshift.derivatives.reading.sharing import Sharing
@@ -55,17 +56,19 @@ class Analysis:
                 Reader(function).read()
             if self._state() != before:
                 continue
+            self.arrays = (
+                self.arrays
+                or self._annotated_arrays()
+                or any(each.has("array") for function in self.every() for each in function.kinds.values())
+            )
+            if [each for each in self.every() if tell_joined(each)]:
+                continue
             self._sharings = {}
             together = [self._changed_together(each) for each in self.every()]
             if not any(together):
                 break
         else:
             raise RuntimeError("what is active does not settle")
-        self.arrays = (
-            self.arrays
-            or self._annotated_arrays()
-            or any(each.has("array") for function in self.every() for each in function.kinds.values())
-        )
 
     def _changed_together(self, function: Function) -> bool:
         """Makes active what is one with a name by which something active is stored; whether it was not."""

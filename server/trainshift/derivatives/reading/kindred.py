@@ -120,11 +120,10 @@ class KindReader:
 
     def _operation(self, node: ast.BinOp) -> Kind:
         left, right = self.kind(node.left), self.kind(node.right)
-        listed = isinstance(node.left, ast.List) or (left.has("list") and not self.value(node.right))
-        if isinstance(node.op, ast.Mult) and listed:
-            return _new_list(left)
-        if isinstance(node.op, ast.Mult) and isinstance(node.right, ast.List):
-            return right
+        for part, kind, times in ((node.left, left, node.right), (node.right, right, node.left)):
+            listed = kind.has("list", "tuple") and not self.value(times)
+            if isinstance(node.op, ast.Mult) and (listed or isinstance(part, ast.List | ast.Tuple)):
+                return _new_list(kind)
         if isinstance(node.op, ast.Add) and (left.has("list", "tuple") or right.has("list", "tuple")):
             if left.has("list") or right.has("list"):
                 left.tell("list")
@@ -240,8 +239,8 @@ class KindReader:
 
 
 def _new_list(*parts: Kind) -> Kind:
-    """The kind of a list that is made of others, whose elements it has."""
-    made = Kind("list")
+    """The kind of a list or tuple that is made of others, whose elements it has."""
+    made = Kind("tuple" if parts[0].has("tuple") and not parts[0].has("list") else "list")
     for each in parts:
         made.element().unify(each.element())
     return made

@@ -17,7 +17,7 @@ class Kind:
 
     The words: `number` (a number or array that is calculated with), `array`, `box` (its elements are asked
     for), `list`, `tuple`, `dict`, `function`, `linked` (compared with None and unpacked: a node of a linked
-    structure), `changed` (its elements are assigned).
+    structure), `changed` (its elements are assigned), `unclear` (a list, or a number or array).
     """
 
     __slots__ = ("_elements", "_functions", "_told", "_words")

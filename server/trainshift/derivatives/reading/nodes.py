@@ -103,7 +103,8 @@ class Nodes:
         if isinstance(expr.op, ast.Mult):
             for one, other, kind in ((left, right, kinds[0]), (right, left, kinds[1])):
                 # How often a list is repeated has no derivative.
-                if isinstance(one.expr, ast.List) or (kind.has("list") and not other.active):
+                listed = kind.has("list", "tuple") and not other.active
+                if isinstance(one.expr, ast.List | ast.Tuple) or listed:
                     return Node("repeated", expr, [("a", one), ("n", other)])
         if isinstance(expr.op, ast.MatMult):
             product = "tensorflow.matmul" if self.whole.tensors else "numpy.matmul"

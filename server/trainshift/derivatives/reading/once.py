@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from trainshift.core.text.facts import COMPREHENSIONS
 from trainshift.derivatives import terms
-from trainshift.derivatives.reading.function import CHANGING_METHODS, root_of
+from trainshift.derivatives.reading.function import CHANGING_METHODS, bound, root_of
 from trainshift.derivatives.reading.reader import READING, Reader
 from trainshift.derivatives.tables.table_numpy import CONSTANTS
 
@@ -46,6 +46,20 @@ def _is_again_the_same(reader: Reader, call: ast.Call) -> bool:
         return False
     name = f"numpy.{call.func.attr}"
     return call.func.attr in _METHODS or name in CONSTANTS or name in reader.whole.rows
+
+
+def changed_by_call(reader: Reader, call: ast.Call) -> set[str]:
+    """The variables that a call changes: those that the function assigns, and what it is given."""
+    if isinstance(call.func, ast.Attribute):
+        known = reader.module.dotted(call.func) is not None or call.func.attr not in CHANGING_METHODS
+        return set() if known else {root_of(call.func) or ""}
+    target = reader.target(call)
+    is_value = not isinstance(call.func, ast.Name) or reader.function.owner(call.func.id) is not None
+    found: set[str] = set()
+    for each in [target] if target else reader.possible(call) if is_value else []:
+        found |= each.outside
+        found |= {root_of(value) or "" for name, value in bound(each, call) if each.kind(name).has("changed")}
+    return found
 
 
 def changed_by(reader: Reader, node: ast.expr) -> set[str]:

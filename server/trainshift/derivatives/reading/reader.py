@@ -271,9 +271,9 @@ class Reader(KindReader):
                 left, right = self.value(node.left), self.value(node.right)
                 if isinstance(node.op, ast.FloorDiv) or _is_string(node.left):
                     return False
-                if isinstance(node.op, ast.Mult) and isinstance(node.left, ast.List):
+                if isinstance(node.op, ast.Mult) and isinstance(node.left, ast.List | ast.Tuple):
                     return left
-                if isinstance(node.op, ast.Mult) and isinstance(node.right, ast.List):
+                if isinstance(node.op, ast.Mult) and isinstance(node.right, ast.List | ast.Tuple):
                     return right
                 return left or right
             case ast.UnaryOp():

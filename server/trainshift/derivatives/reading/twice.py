@@ -51,7 +51,13 @@ class Twice:
                 return None
             case ast.BinOp(left, ast.Mult(), right):
                 for each in (left, right):
-                    if isinstance(each, ast.List) and any(map(self._changeable, each.elts)):
+                    if isinstance(each, ast.List | ast.Tuple):
+                        again = any(map(self._changeable, each.elts))
+                    else:
+                        of = self.reader.kind(each)
+                        element = of.element() if of.has("list", "tuple") else None
+                        again = element is not None and self._may_change(element)
+                    if again:
                         return kind.element()
                 return None
             case ast.BinOp(left, ast.Add(), right) if self.reader.kind(value).has("list", "tuple"):
@@ -107,7 +113,10 @@ class Twice:
         if isinstance(value, ast.Constant) or self.sharing.nodes.certain(value):
             return None
         kind = self.reader.kind(value)
-        return kind if kind.container or self.sharing.arrayish(kind) else None
+        return kind if self._may_change(kind) else None
+
+    def _may_change(self, kind: Kind) -> bool:
+        return kind.container or self.sharing.arrayish(kind)
 
 
 def _popped(value: ast.expr) -> bool:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from trainshift.core.lazy import cached_property
 from trainshift.derivatives import terms
 from trainshift.derivatives.layout import function_of, listed, same_arguments
 from trainshift.derivatives.reading.analysis import Analysis
@@ -24,6 +25,11 @@ class Build(Analysis):
     """Everything that the gradient of one function needs."""
 
     reverse = True
+
+    @cached_property
+    def _kept_around(self) -> dict[Function, set[str]]:
+        """What is kept in the functions that are being made, each inside the one before it."""
+        return {}
 
     # What functions are called, and what they give back.
 
@@ -60,7 +66,8 @@ class Build(Analysis):
 
     def way(self, function: Function, first: str | None = None) -> Ways:
         """Both ways through a function, run until it is known what the way back reads."""
-        kept: set[str] = set()
+        # What it assigns of the variables around it, the ways back of the functions around it may read.
+        kept = function.foreign & set[str]().union(*self._kept_around.values())
         sharing = self.sharing(function)
         assert sharing is not None
         # Who calls a function may read what it has changed: that is undone.
@@ -74,6 +81,7 @@ class Build(Analysis):
                 each.used, each.local = set(used), set(local)
             self.names, self.captured_bars = dict(names), dict(captured)
             self._reserve(function)
+            self._kept_around[function] = kept
             way = Ways(function, kept, contents, idle)
             if first:
                 way.bars[function.result] = first
@@ -89,6 +97,7 @@ class Build(Analysis):
             kept, contents, idle = kept | reads, contents | inside, way.idle_found
         else:
             raise RuntimeError("what the way back reads does not settle")
+        del self._kept_around[function]
         self._check_changes(function, way)
         self.helpers |= way.helpers
         self.needs |= way.needs

@@ -105,7 +105,9 @@ class Calls(Pull):
             given = {param: child for param, child in node.params if not self.is_function(child.expr)}
             params, carried = list(given), set()
         arguments: list[ast.expr] = []
-        if target is None or not target.value.has("function"):
+        assert isinstance(node.expr, ast.Call)
+        called = [target] if target is not None else self.nodes.reader.possible(node.expr)
+        if not any(each.value.has("function") for each in called):
             arguments.append(terms.constant(0.0) if bar is None else bar)
         results: list[ast.expr] = []
         after: list[tuple[Node, str]] = []

@@ -322,7 +322,7 @@ class Lines(Calls):
 
     def _send(self, root: Node, bar: ast.expr | None, lines: list[tuple[str, Node]]) -> None:
         """The way back through the lines that one statement was split into, from the last to the first."""
-        own = id(root) in self.pullbacks
+        own = id(root) in self.pullbacks and all(node is not root for _, node in lines)
         self.waiting = {held for held, _ in lines}
         self.held_terms = {}
         if own:

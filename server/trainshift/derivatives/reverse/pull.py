@@ -245,8 +245,12 @@ class Pull(Writer):
 
     def _repeated(self, node: Node, bar: ast.expr) -> None:
         one = node.params[0][1]
-        bar = self.named(bar, "t")
-        if one.sort == "display":
+        if one.sort != "display" or any(
+            self.nodes.reader.kind(each.expr).container for _, each in one.params
+        ):
+            self.push(one, self.helper("_folded", bar, self.value(one)))
+        else:
+            bar = self.named(bar, "t")
             size = len(one.params)
             for place, (_, child) in enumerate(one.params):
                 part = ast.Slice(terms.constant(place), None, terms.constant(size))

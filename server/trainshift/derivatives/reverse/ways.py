@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from trainshift.derivatives import terms
+from trainshift.derivatives.reading.once import changed_by_call
 from trainshift.derivatives.reverse.calls import Back
 from trainshift.derivatives.reverse.changes import Changes
 from trainshift.derivatives.reverse.lines import exposed, nothing, simple
@@ -71,13 +72,21 @@ class Ways(Changes):
     def _asks_again(self, node: ast.If) -> bool:
         """Whether the way back may ask the same: nothing that the test reads is assigned in the branches."""
         read = terms.names_read(node.test)
-        changed = frozenset[str]().union(*map(terms.bound_in, [*node.body, *node.orelse]))
+        changed = self._reassigned([*node.body, *node.orelse])
         for each in terms.walk(node.test):
             if isinstance(each, ast.Call) and not (isinstance(each.func, ast.Name) and each.func.id in AGAIN):
                 return False
         return not read & changed and not any(
             self.function.kind(each).has("changed") for each in read if self.function.owner(each)
         )
+
+    def _reassigned(self, statements: list[ast.stmt]) -> set[str]:
+        """The variables that statements assign, or functions that they call."""
+        found = set[str]().union(*map(terms.bound_in, statements))
+        for each in (part for line in statements for part in terms.walk(line)):
+            if isinstance(each, ast.Call) and not isinstance(each.func, ast.Attribute):
+                found |= changed_by_call(self.nodes.reader, each)
+        return found
 
     # Loops.
 
@@ -96,7 +105,8 @@ class Ways(Changes):
         backs: list[Back] = []
         if isinstance(node, ast.For):
             source = self.plain(node.iter)
-            moved = terms.names_read(node.iter) & (assigned | terms.names_bound([node.target]))
+            reassigned = self._reassigned(node.body) | terms.names_bound([node.target])
+            moved = terms.names_read(node.iter) & reassigned
             if moved or not _plain_source(node.iter):
                 held = self.function.temporary()
                 made = source if _ranged(source) else terms.call("list", source)

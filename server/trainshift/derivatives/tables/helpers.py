@@ -32,6 +32,14 @@ def _add_at(bar, index, term):
         bar[index] = _add(bar[index], term)
     return bar
 ''',
+    "_folded": '''
+def _folded(bar, x):
+    """bar of a list or tuple that is x repeated, as that of x."""
+    total = _cells(x)
+    for start in range(0, len(bar), len(x) or 1):
+        total = [_add(a, b) for a, b in zip(total, bar[start:])]
+    return total
+''',
     "_copied": '''
 def _copied(x):
     """x with containers of its own."""
@@ -72,6 +80,7 @@ def _unbroadcast(bar, x):
 }
 _NEEDS = {
     "_add_at": ("_add",),
+    "_folded": ("_add", "_cells"),
     "_others_dot": ("_others",),
     "_parts": ("_like",),
     "_shares": ("_spread",),
