@@ -239,6 +239,7 @@ def test_findings_elsewhere_move_with_the_text() -> None:
         (moved,) = report.diagnostics
         assert moved.region.line == found.region.line + number
         assert moved.region.column == found.region.column
+        assert said(report) == said(check(longer, SETTINGS))
 
 
 def test_edits_at_two_places_leave_what_is_between_them() -> None:

@@ -21,6 +21,9 @@ class Verdict(Enum):
     HARMLESS = "harmless"
     UNKNOWN = "unknown"
 
+    # Enum's own is written in Python, and every finding of every edit is looked up by its verdict.
+    __hash__ = object.__hash__
+
 
 class Effect(IntEnum):
     """What the conversion of the program does because of a finding (SPEC §9), the worst last."""

@@ -22,7 +22,6 @@ from trainshift.engine.effects.outcomes import Effects
 from trainshift.engine.findings import Judgement, find, uses_horovod
 from trainshift.engine.own_codes import INTERNAL_ERROR, OWN_CODES, SYNTAX_ERROR, UNSUPPORTED_VERSION
 from trainshift.engine.settings import (
-    CHECKED_CODES,
     GRAPH_CODES,
     HAZARD_CODES,
     RESTRICTION_CODES,
@@ -84,6 +83,10 @@ class Region:
         end = min(starts[min(self.end_line, len(starts)) - 1] + self.end_column - 1, last)
         return Span(start, max(start, end))
 
+    def down(self, lines: int) -> Region:
+        """The region so many lines further down."""
+        return Region(self.line + lines, self.column, self.end_line + lines, self.end_column, self.cell)
+
     def as_json(self) -> dict[str, int]:
         """The region for programs."""
         return {key: value for key, value in asdict(self).items() if value is not None}
@@ -137,6 +140,44 @@ class Diagnostic:
     def is_error_of_ours(self) -> bool:
         """Whether the check itself came to nothing: broken syntax, or a defect of a restriction."""
         return self.code in (SYNTAX_ERROR.code, INTERNAL_ERROR.code)
+
+    def __hash__(self) -> int:
+        """Of what tells most diagnostics apart, since an edit looks up all of a file's."""
+        return hash((self.code, self.region.line, self.region.column))
+
+    def moved(self, region: Region, related: tuple[OtherPlace, ...], span: Span) -> Diagnostic:
+        """The diagnostic in another place; `replace` takes three times as long."""
+        return Diagnostic(
+            self.code,
+            self.name,
+            self.severity,
+            self.verdict,
+            region,
+            self.message,
+            related,
+            self.effect,
+            self.fix,
+            self.asks,
+            span,
+            self.docs_url,
+        )
+
+
+class Told:
+    """The diagnostics of findings, so that those of which nothing has changed are not made again."""
+
+    def __init__(self) -> None:
+        # By identity: a finding is as often asked for as it is told, and has much to compare.
+        self._by_finding: dict[int, tuple[Finding, Diagnostic]] = {}
+
+    def of(self, finding: Finding) -> Diagnostic | None:
+        """What was told of a finding."""
+        known = self._by_finding.get(id(finding))
+        return known[1] if known is not None else None
+
+    def tell(self, finding: Finding, diagnostic: Diagnostic) -> None:
+        """Take down what is told of a finding."""
+        self._by_finding[id(finding)] = finding, diagnostic
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +328,7 @@ def judge(
     `pause` is called again and again, and may raise to give the check up.  With `files` hazards are asked of
     the program that uses the script, if another file starts it.
     """
-    text, codes = program.script.source.text, _codes(settings)
+    text, codes = program.script.source.text, settings.checked_codes
     is_of_paddle = static_graphs.has_signs(text)
     is_asked = not codes.isdisjoint(RESTRICTION_CODES) or settings.is_on(UNSUPPORTED_VERSION.code)
     trains = has_signs(text) or (is_asked and not is_of_paddle and bool(program.fact(Loops).all))
@@ -355,17 +396,20 @@ def unread(failure: ParseFailure, path: str, settings: Settings) -> CheckReport:
     return CheckReport(path, (error,))
 
 
-def _codes(settings: Settings) -> frozenset[str]:
-    return frozenset(code for code in CHECKED_CODES if settings.is_on(code))
-
-
 def report_on(
-    script: Script, result: Judgement, settings: Settings, path: str, weigh: Weigh | None = None
+    script: Script,
+    result: Judgement,
+    settings: Settings,
+    path: str,
+    weigh: Weigh | None = None,
+    told: Told | None = None,
 ) -> CheckReport:
     """What is reported of findings: those that no comment silences, as loud as the settings say.
 
-    `weigh` tells what the conversion does because of a finding; without, nobody has asked it.
+    `weigh` tells what the conversion does because of a finding; without, nobody has asked it.  What is
+    `told` of a finding already is told again if it is as loud; the rest is added to it.
     """
+    told = told if told is not None else Told()
     source = script.source
     comments = read_suppressions(source)
     found: Iterable[Finding] = result.found
@@ -373,7 +417,7 @@ def report_on(
     if comments:
         outcome = suppress(script, result.found, comments)
         number = outcome.number
-        judged = _codes(settings) - result.failed
+        judged = settings.checked_codes - result.failed
         found = sorted(
             (*outcome.kept, *problems(source, comments, outcome.used, SUPPRESSIBLE_CODES, judged)),
             key=lambda each: (each.span, each.code),
@@ -386,8 +430,13 @@ def report_on(
         kind = each.code, each.verdict, effect or Effect.NONE
         if kind not in loud:
             loud[kind] = settings.severity_of(*kind)
-        if loud[kind]:
-            reported.append(_diagnostic(source, path, each, loud[kind], effect, settings.docs_url))
+        if not loud[kind]:
+            continue
+        diagnostic = told.of(each)
+        if diagnostic is None or (diagnostic.severity, diagnostic.effect) != (loud[kind], effect):
+            diagnostic = _diagnostic(source, path, each, loud[kind], effect, settings.docs_url)
+            told.tell(each, diagnostic)
+        reported.append(diagnostic)
     failures = [_failure(INTERNAL_ERROR.code, _report_it(defect)) for defect in result.defects]
     return CheckReport(path, (*failures, *reported), number, result.by_hand)
 

@@ -10,11 +10,13 @@ follows has the last word.
 from __future__ import annotations
 
 import logging
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from threading import Lock
 
-from trainshift.core.finding import Finding
+from trainshift.core.finding import Finding, Related
 from trainshift.core.names.script import Script
 from trainshift.core.names.workspace import MOST_CONVERTED
 from trainshift.core.program import Program
@@ -26,6 +28,7 @@ from trainshift.engine.checking import (
     Demanded,
     Diagnostic,
     Region,
+    Told,
     Weigh,
     check_failed,
     judge,
@@ -54,6 +57,7 @@ class Shift:
     distance: int
 
     @classmethod
+    @lru_cache(2)  # Several ask for the same of each edit; more would hold texts that are gone.
     def between(cls, old: str, new: str) -> Shift:
         """The smallest edit that leads from one text to another."""
         most = min(len(old), len(new))
@@ -94,10 +98,11 @@ class _Full:
     `before` is what was found in some of its chunks alone, with the first of them and the end.
     """
 
-    text: str
+    source: Source
     chunks: list[Chunk]
     result: Judgement
     settings: Settings
+    told: Told
     before: tuple[tuple[int, int], tuple[Finding, ...]] | None = None
 
 
@@ -153,10 +158,11 @@ class Live:
         program = Program(script)
         try:
             result = judge(program, settings, pause, demanded, self.files)
-            self._full = _Full(source.text, chunks, result, settings)
+            told = Told()
+            self._full = _Full(source, chunks, result, settings, told)
             if script.workspace is not None:
                 self.linked = script.workspace.paths - {self.path}
-            return report_on(script, result, settings, self.path, weigh)
+            return report_on(script, result, settings, self.path, weigh, told)
         finally:
             program.forget()
 
@@ -166,12 +172,12 @@ class Live:
         None where they do not matter.
         """
         full = self._full
-        if full is None or full.text != source.text or full.settings != settings:
+        if full is None or full.source.text != source.text or full.settings != settings:
             return None
         if not matter(full.result.found, settings):
             return None
         script = Script(Code(source, full.chunks))
-        report = report_on(script, full.result, settings, self.path, weigh)
+        report = report_on(script, full.result, settings, self.path, weigh, full.told)
         Program(script).forget()
         return report
 
@@ -231,8 +237,8 @@ class Live:
     def _at_once(
         self, source: Source, chunks: list[Chunk], full: _Full, weigh: Weigh | None
     ) -> CheckReport | None:
-        moves = _Moves(full.text, source.text)
-        if max(len(full.text), len(source.text)) <= _MOST_AROUND:
+        moves = _Moves(self.path, full.source, source)
+        if max(len(full.source.text), len(source.text)) <= _MOST_AROUND:
             first, old_last, new_last = 0, len(full.chunks), len(chunks)
         else:
             first, old_last, new_last = _changed(full.chunks, chunks)
@@ -241,25 +247,36 @@ class Live:
             return None
         settings = full.settings
         if full.before is None or full.before[0] != (first, old_last):
-            full.before = (first, old_last), _alone(Source(full.text), full.chunks, old, settings)
+            full.before = (first, old_last), _alone(full.source, full.chunks, old, settings)
         was = {_key(each): each for each in map(moves.finding, full.before[1]) if each is not None}
         now = {_key(each): each for each in _alone(source, chunks, new, settings)}
+        began = old[0].offset if old else 0
         ended = old[-1].offset + len(old[-1].text) if old else 0
+        told = Told()
         kept: dict[tuple[object, ...], Finding] = {}
+        found: list[Finding] = []
         for finding in full.result.found:
             each = moves.finding(finding)
-            if each is not None:
-                key = _key(each)
-                if not (old and old[0].offset <= finding.span.start < ended) or key in now or key not in was:
-                    kept.setdefault(key, each)
+            if each is None:
+                continue
+            diagnostic = full.told.of(finding)
+            if diagnostic is not None and each is not finding:
+                diagnostic = moves.diagnostic(diagnostic, each.span)
+            if diagnostic is not None:
+                told.tell(each, diagnostic)
+            if not began <= finding.span.start < ended:
+                found.append(each)
+            elif (key := _key(each)) in now or key not in was:
+                kept.setdefault(key, each)
         for key, each in now.items():
             if key not in was or was[key].related != each.related:
                 kept[key] = each
-        found = sorted(kept.values(), key=lambda each: (each.span, each.code))
-        program = Program(Script(Code(source, chunks)))
+        found += kept.values()
+        found.sort(key=lambda each: (each.span.start, each.span.end, each.code))
+        script = Script(Code(source, chunks))
         result = replace(full.result, found=tuple(found))
-        report = report_on(program.script, result, settings, self.path, weigh)
-        program.forget()  # It holds a text that the next edit has no use for.
+        report = report_on(script, result, settings, self.path, weigh, told)
+        Program(script).forget()  # It holds a text that the next edit has no use for.
         return report
 
 
@@ -268,7 +285,7 @@ def kept(found: Iterable[Diagnostic], path: str, old: Source, new: Source) -> tu
 
     Nothing mends it meanwhile, and what it underlined may have been cut.
     """
-    moves = _Moves(old.text, new.text)
+    moves = _Moves(path, old, new)
     moved = []
     for each in found:
         span = moves.span(each.span) if each.span is not None else None
@@ -337,14 +354,19 @@ def _key(finding: Finding) -> tuple[object, ...]:
 class _Moves:
     """Where what was found in a text is after an edit."""
 
-    def __init__(self, old: str, new: str) -> None:
-        self._old = old
-        self._new = new
-        self._shift = Shift.between(old, new)
+    def __init__(self, path: str, old: Source, new: Source) -> None:
+        self._path = path
+        self._old = old.text
+        self._new = new.text
+        self._shift = shift = Shift.between(old.text, new.text)
+        # The lines of the old text, counted from 1, that the edit touches, and how many more there are now.
+        self._edited = old.line_of(shift.start) + 1, old.line_of(shift.end) + 1
+        self._lines = len(new.line_starts) - len(old.line_starts)
 
     def finding(self, finding: Finding) -> Finding | None:
         """A finding where it is now; None if what it underlines was cut."""
-        if not finding.related and finding.fix is None and finding.span.end <= self._shift.start:
+        own = (each.span for each in finding.related if each.script is None)
+        if all(each.end <= self._shift.start for each in (finding.span, *own)):
             return finding
         span = self.span(finding.span)
         if span is None:
@@ -353,8 +375,29 @@ class _Moves:
         for each in finding.related:
             there = each.span if each.script is not None else self.span(each.span)
             if there is not None:
-                related.append(replace(each, span=there))
+                related.append(Related(there, each.message, each.script))
         return finding.at(span, tuple(related))
+
+    def diagnostic(self, diagnostic: Diagnostic, span: Span) -> Diagnostic | None:
+        """What was told of a finding that is at `span` now; None if it stands on a line that was edited."""
+        region = self._region(diagnostic.region)
+        related = []
+        for each in diagnostic.related:
+            there = self._region(each.region) if each.path == self._path else each.region
+            if there is None:
+                return None
+            related.append(each if there is each.region else replace(each, region=there))
+        if region is None:
+            return None
+        is_same = all(map(operator.is_, related, diagnostic.related))
+        return diagnostic.moved(region, diagnostic.related if is_same else tuple(related), span)
+
+    def _region(self, region: Region) -> Region | None:
+        """A region where it is now; None if one of its lines was edited."""
+        first, last = self._edited
+        if region.end_line < first or (region.line > last and not self._lines):
+            return region
+        return region.down(self._lines) if region.line > last else None
 
     def span(self, span: Span) -> Span | None:
         """A stretch where it is now; between two edits it is what still reads the same, if only that does."""

@@ -143,6 +143,11 @@ class Settings:
         own = {name: getattr(self, name) for name in self.given}
         return replace(base, **own | {"chosen": {**base.chosen, **self.chosen}})
 
+    @cached_property
+    def checked_codes(self) -> frozenset[str]:
+        """The codes of restrictions and of static graphs that are on."""
+        return frozenset(code for code in CHECKED_CODES if self.is_on(code))
+
     @property
     def choices(self) -> Choices:
         """What was chosen of conversions."""

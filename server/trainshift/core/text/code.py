@@ -20,19 +20,26 @@ _MADE_THERE = (ast.Call, ast.Constant)
 
 
 class Code:
-    """The text of a file, its chunks, and indices over their facts."""
+    """The text of a file, its `pieces`, and indices over their facts."""
 
-    def __init__(self, source: Source, chunks: list[Chunk]) -> None:
+    def __init__(self, source: Source, pieces: list[Chunk]) -> None:
         self.source = source
-        self.chunks = [(chunk.offset, chunk.text) for chunk in chunks]
-        self.facts = [chunk.facts for chunk in chunks]
-        self.offsets = {id(chunk.facts): chunk.offset for chunk in chunks}
+        self.pieces = pieces
 
-    @property
-    def pieces(self) -> list[Chunk]:
-        """The chunks with their facts, as they were read."""
-        read = zip(self.chunks, self.facts, strict=True)
-        return [Chunk(offset, text, facts) for (offset, text), facts in read]
+    @cached_property
+    def chunks(self) -> list[tuple[int, str]]:
+        """The offset and the text of every piece."""
+        return [(piece.offset, piece.text) for piece in self.pieces]
+
+    @cached_property
+    def facts(self) -> list[Facts]:
+        """The facts of every piece."""
+        return [piece.facts for piece in self.pieces]
+
+    @cached_property
+    def offsets(self) -> dict[int, int]:
+        """The offset of every piece, by the identity of its facts."""
+        return {id(piece.facts): piece.offset for piece in self.pieces}
 
     @cached_property
     def top(self) -> list[Statement]:

@@ -125,7 +125,11 @@ class Protocol(LanguageServerProtocol):
         if not isinstance(data, dict) or not isinstance(data.get("id", 0), (int, str)):
             return  # What cannot be answered is none.
         try:
-            self.handle_message(self.structure_message(data))
+            edit = _edit(data) if self.is_initialized and not self._shutdown else None
+            if edit is not None:
+                self._own(types.TEXT_DOCUMENT_DID_CHANGE, edit)
+            else:
+                self.handle_message(self.structure_message(data))
         except Exception:
             log.exception("a message could not be handled")
 
@@ -143,6 +147,28 @@ class Protocol(LanguageServerProtocol):
                 self._send_response(msg_id, error=error.to_response_error())
                 return
         super()._send_handler_result(future, msg_id=msg_id)
+
+
+def _edit(data: dict[str, Any]) -> types.DidChangeTextDocumentParams | None:
+    """What a message says of edited stretches of a document; None for all that is not just that.
+
+    One comes with every key, and the general way to find out what it may be takes nine times as long.
+    """
+    if data.get("method") != types.TEXT_DOCUMENT_DID_CHANGE or data.get("jsonrpc") != "2.0" or "id" in data:
+        return None
+    try:
+        document, changes = data["params"]["textDocument"], data["params"]["contentChanges"]
+        named = types.VersionedTextDocumentIdentifier(document["version"], document["uri"])
+        return types.DidChangeTextDocumentParams(named, [_stretch(change) for change in changes])
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _stretch(change: dict[str, Any]) -> types.TextDocumentContentChangePartial:
+    """An edited stretch; raises KeyError, TypeError or ValueError for what is none."""
+    where, text = change["range"], change["text"]
+    start, end = (types.Position(where[at]["line"], where[at]["character"]) for at in ("start", "end"))
+    return types.TextDocumentContentChangePartial(types.Range(start, end), text)
 
 
 def _text(value: Any, kind: type[str]) -> str:
