@@ -28,6 +28,8 @@ _OF_3 = (
     "KerasTensor.",
 )
 _OF_2 = ("optimizers.legacy.", "optimizers.experimental.", "experimental.", "layers.experimental.")
+# One attribute of each: which calls are worth resolving at all.
+_TELLING = frozenset(each.rstrip(".").rpartition(".")[2] for each in (*_OF_2, *_OF_3))
 _LIBRARIES = {"tf_keras": KERAS_LEGACY, "keras_hub": KERAS_3}
 _ALONE = re.compile(r"(?:.*\.)?keras\.(?!src\.)(.*)")
 _TENSORFLOWS = re.compile(r"\b(?:tf|tensorflow)\.keras\b|tensorflow import .*\bkeras\b|tf_keras")
@@ -169,13 +171,12 @@ class KerasSigns:
     def _called(self) -> list[Sign | None]:
         found: list[Sign | None] = []
         for site in self._script.sites if self._has("keras") else ():
-            text = ast.unparse(site.node.func) if isinstance(site.node.func, ast.Attribute) else ""
-            if not any(f".{each}" in f"{text}." for each in (*_OF_2, *_OF_3)):
+            if _TELLING.isdisjoint(_attributes(site.node.func)):
                 continue
             for name in self._names.full_names(site.node.func, site.scope, site.statement):
                 if which := _which(name):
                     start = self._script.span(site.node, site).start
-                    found.append(self._sign(which, text, start))
+                    found.append(self._sign(which, ast.unparse(site.node.func), start))
         return found
 
     @property
@@ -210,6 +211,13 @@ def _which(name: str) -> str:
     if match[1].startswith(_OF_2):
         return KERAS_2
     return KERAS_3 if match[1].startswith(_OF_3) else ""
+
+
+def _attributes(node: ast.expr) -> Iterator[str]:
+    """The attributes of a (dotted) expression, the last one first."""
+    while isinstance(node, ast.Attribute):
+        yield node.attr
+        node = node.value
 
 
 def _key(node: ast.expr) -> str:

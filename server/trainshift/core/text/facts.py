@@ -16,6 +16,8 @@ from trainshift.core.lazy import cached_property
 from trainshift.core.text.source import Source, Span
 
 T = TypeVar("T")
+# What has no parts of its own to look into.
+_LEAVES = (ast.Name, ast.Constant)
 _ROOTED = (ast.Attribute, ast.Subscript, ast.Call)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -111,7 +113,8 @@ class Statement:
         while waiting:
             node = waiting.pop()
             yield node
-            waiting += [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.stmt)]
+            if not isinstance(node, _LEAVES):
+                waiting += [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.stmt)]
 
     @property
     def top(self) -> Statement:
