@@ -219,12 +219,23 @@ def _of_jumps(program: Program, loop: Loop) -> Iterator[Finding]:
             place = test if leaf is inner else leaf
             if _asks_clock(program, test):
                 yield hazard(program, "HZ13", Verdict.VIOLATED, place, _BY_CLOCK)
-            elif _is_own(program, test, loop):
+                continue
+            tests = (test, *_tests_within(inner, statement))
+            own = [each for each in tests if _is_own(program, each, loop)]
+            if own:
                 message = (
                     "This rank leaves by a value of its own, and the others wait for it. Average it first."
                 )
-                fix = _average_of_loss(program, test, loop)
+                fix = _average_of_loss(program, test, loop) if own == [test] else None
                 yield hazard(program, "HZ13", Verdict.VIOLATED, place, message, fix=fix, asks=True)
+
+
+def _tests_within(statement: Statement, loop: Statement) -> Iterator[Occurrence]:
+    """The tests of the `if` around a statement of a loop, within that."""
+    outside = set(loop.path())
+    for above in statement.ancestors():
+        if isinstance(above.node, ast.If) and above not in outside and above.scope is statement.scope:
+            yield Occurrence(above.node.test, above.scope, above)
 
 
 def _leaves(leaf: Statement, loops: set[Statement]) -> bool:
@@ -414,9 +425,9 @@ def _fetches_own(program: Program, test: Occurrence) -> bool:
     return any(
         each.node in {loss.node for loss in losses}
         or (isinstance(each.node, ast.Call) and program.script.site_of(each.node) in inputs)
-        for name in ast.walk(test.node)
-        if isinstance(name, ast.Name)
-        for fetched in _fetched(program, test.part(name))
+        for name in trails.behind(test)
+        if isinstance(name.node, ast.Name)
+        for fetched in _fetched(program, name)
         for each in trails.behind(fetched, True)
     )
 

@@ -147,6 +147,13 @@ class Averaging:
             ):
                 yield site
 
+    def compiles_by_model(self, loop: Loop) -> list[list[Site]]:
+        """`compiles`, those of each model by themselves where the script shows which they are of."""
+        found = list(self.compiles(loop))
+        groups = [[site for site in found if self._is_of(site, model)] for model in loop.models]
+        shown = {site for group in groups for site in group}
+        return [group for group in groups if group] if shown == set(found) else [found]
+
     def _last_before(self, compiles: list[Site], fit: Site) -> Site | None:
         """The last of some calls that each run comes to before another one, in its block or one around it.
 
@@ -163,10 +170,13 @@ class Averaging:
         return max(same, key=lambda each: self._script.span(each.node, each).start, default=None)
 
     def _is_same_model(self, site: Site, loop: Loop) -> bool:
-        assert isinstance(site.node.func, ast.Attribute)
+        return any(self._is_of(site, each) for each in loop.models)
+
+    def _is_of(self, compile: Site, model: Occurrence) -> bool:
+        """Whether a call compiles a model."""
+        assert isinstance(compile.node.func, ast.Attribute)
         origins = self._program.fact(Origins)
-        made = origins.inside_and_out(at(site.node.func.value, site))
-        return any(made & origins.creations(each) for each in loop.models)
+        return bool(origins.inside_and_out(at(compile.node.func.value, compile)) & origins.creations(model))
 
     def takes(self, pairs: Occurrence) -> bool:
         """Whether a call that takes gradients is seen to reach what a step applies."""

@@ -297,9 +297,20 @@ class Broadcasts:
         )
 
     def _made_later(self, site: Site) -> Site | None:
-        """What makes variables further down in the same function."""
-        made = self._script.sites_named(*_MAKING)
-        return next((each for each in made if self._precedes(site, each) and not self._is_inline(site)), None)
+        """What makes variables further down in the same function, or before the operation runs."""
+        if self._is_inline(site):
+            return None
+        order = self._program.fact(Course).index
+        runs = [each for each in self._script.sites_named("run") if self._runs_broadcast(each, site)]
+        last = max((order.get(each, 0) for each in runs), default=0)
+        return next(
+            (
+                each
+                for each in self._script.sites_named(*_MAKING)
+                if self._precedes(site, each) or order.get(site, last) < order.get(each, 0) < last
+            ),
+            None,
+        )
 
     def _is_inline(self, site: Site) -> bool:
         """Whether a broadcast is run right where it is built."""

@@ -265,16 +265,16 @@ class Together:
                 continue
             if any(map(averaging.averages, loop.models)) or averaging.is_distributed(loop):
                 continue
-            compiles = list(averaging.compiles(loop))
-            if not compiles:
+            groups = averaging.compiles_by_model(loop)
+            if not any(groups):
                 loads = [site for model in loop.models for site in self._loads(model)]
                 if loads:
                     yield Plain(loads[0], loop)
                 continue
-            plain = [site for site in compiles if self._compiles_plain(site, averaging)]
-            if len(plain) == len(compiles):
-                used = (self._beside(each) for each in self._names.given(plain[-1], 0, "optimizer"))
-                yield Plain(plain[-1], loop, next(used, None))
+            for compiles in groups:
+                if all(self._compiles_plain(site, averaging) for site in compiles):
+                    used = (self._beside(each) for each in self._names.given(compiles[-1], 0, "optimizer"))
+                    yield Plain(compiles[-1], loop, next(used, None))
 
     def _compiles_plain(self, site: Site, averaging: Averaging) -> bool:
         given = self._names.given(site, 0, "optimizer")

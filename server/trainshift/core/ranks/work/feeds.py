@@ -447,7 +447,7 @@ class Feeds:
 
 
 def _is_parameter(name: ast.Name, function: Scope) -> bool:
-    return any(each.kind == "parameter" for each in function.bindings.get(name.id, ()))
+    return any(isinstance(each.target, ast.arg) for each in function.bindings.get(name.id, ()))
 
 
 def _is_none(node: ast.expr) -> bool:

@@ -149,7 +149,11 @@ class Shares:
         for site in self._trails.calls([*trail, *indices]):
             if site.name in ("flow", "flow_from_directory", "flow_from_dataframe", "next_batch"):
                 continue
-            if self._seeds.shuffles(site) and self._seeds.order(site) is Order.OWN:
+            if (
+                self._seeds.shuffles(site)
+                and self._seeds.order(site) is Order.OWN
+                and not self._is_behind(part, site)
+            ):
                 return site
         if isinstance(part.of.node, ast.Call) and last_name(part.of.node.func) == "range":
             return None
@@ -166,6 +170,14 @@ class Shares:
                 if before and self._seeds.shuffles(site) and self._seeds.order(site) is Order.OWN:
                     return site
         return None
+
+    def _is_behind(self, part: Part, call: Site) -> bool:
+        """Whether a method is called of what a part was taken of before: ``ds.shard(n, i).shuffle(k)``."""
+        called = call.node.func
+        if not isinstance(called, ast.Attribute):
+            return False
+        trail = occurrences_behind(self._script, called.value, call.scope, call.statement, {}, False)
+        return any(each.node is part.at.node for each in trail)
 
     def _is_data(self, part: Part) -> bool:
         """Whether a subscript by rank cuts rows, and does not choose a GPU or a name."""
