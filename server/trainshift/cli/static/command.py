@@ -346,7 +346,7 @@ def _expansion(
 
 def _statements(document: Document, program: Program, given: _Options) -> list[dict[str, object]]:
     """What the statements of a file become, as JSON tells it."""
-    from trainshift.static_graphs.expanding.shown import shown
+    from trainshift.static_graphs.shown import shown
 
     source = program.script.code.source
     found: list[dict[str, object]] = []

@@ -28,11 +28,11 @@ from trainshift.lsp.text.edits import plain_edit
 from trainshift.lsp.wire.capabilities import EXPAND, EXPAND_FILE, MAKE_STATIC
 from trainshift.static_graphs.expanding.door import Expansion, expand
 from trainshift.static_graphs.expanding.piecewise import expand_statement
-from trainshift.static_graphs.expanding.shown import Told, headers, told_at
 from trainshift.static_graphs.expanding.words import RULES
 from trainshift.static_graphs.making import Made, make_static, makeable, named
 from trainshift.static_graphs.reading.function import Mode, title_of
 from trainshift.static_graphs.reading.reading import Reading
+from trainshift.static_graphs.shown import Told, headers, told_at
 
 log = logging.getLogger(__name__)
 

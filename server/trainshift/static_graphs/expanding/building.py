@@ -24,6 +24,7 @@ from trainshift.static_graphs.expanding.forms import (
     walk,
 )
 from trainshift.static_graphs.expanding.knowledge import info_of, unused
+from trainshift.static_graphs.expanding.named import renew, taken_out
 from trainshift.static_graphs.expanding.places import Comments, is_elif, statement_column, without_elif
 from trainshift.static_graphs.expanding.refusal import CannotExpand
 from trainshift.static_graphs.expanding.statements import Statements
@@ -150,7 +151,11 @@ class Builder(Statements):
         self._graph += 1
         try:
             if isinstance(node, ast.If):
-                return self._asserted(statement, node, leading) or [self._branch(statement, node, leading)]
+                named = taken_out(node.test, self.write)
+                if named:
+                    named[0].leading, leading = leading, []
+                asserted = self._asserted(statement, node, leading)
+                return [*named, *(asserted or [self._branch(statement, node, leading)])]
             assert isinstance(node, ast.For | ast.While)
             return self._loop(statement, node, leading)
         finally:
@@ -160,6 +165,8 @@ class Builder(Statements):
         truth = self.know.truth(node)
         body, orelse = statement.branches.get("body", []), statement.branches.get("orelse", [])
         test, rest = node.test, self._python_first(node, truth)
+        if truth is Truth.EITHER and self.know.function.loops_around(statement):
+            truth = Truth.GRAPH if self.write.check_flags(test) else truth
         above = [*leading, *self._in_header(statement, body, node.test)]
         ends = self._end_of(statement) + 1
         else_line = self._else_line(orelse) if orelse else ends
@@ -264,6 +271,8 @@ class Builder(Statements):
             return [*leave_kept(kept, self.fresh, self.write), *after]
         loop = Loop(Code(""), body, node, leading=above)
         if isinstance(node, ast.While):
+            renew(loop, taken_out(node.test, self.write))
+            self.write.check_flags(node.test)
             is_endless = isinstance(node.test, ast.Constant) and node.test.value
             if is_endless and not is_left:
                 raise CannotExpand(node, "nothing of the graph ends this loop")

@@ -131,9 +131,29 @@ class Conditions(ABC):
             )
         return isinstance(node, ast.Name) and self.knowledge.kind(node).among("bool")
 
+    def check_flags(self, test: ast.expr) -> bool:
+        """Have the names of a condition that begin as a bool, and become tensors in a loop, begin as tensors.
+
+        Whether the whole condition is such a name, or the opposite of one.
+        """
+        named = [each for each in ast.walk(test) if isinstance(each, ast.Name) and self._is_flag(each)]
+        flags = frozenset(each.id for each in named)
+        if not flags <= self.pinned:
+            raise MustBeTensors(flags)
+        is_negated = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
+        return self._is_flag(test.operand if is_negated else test)  # type: ignore[attr-defined]
+
+    def _is_flag(self, node: ast.expr) -> bool:
+        """Whether it is a name of a bool of Python's on some ways, and of a tensor of type bool on others."""
+        value = self.knowledge.kind(node)
+        is_flag = value.tensor is not None and value.dtype == "bool" and value.python == {"bool"}
+        return isinstance(node, ast.Name) and is_flag and not (value.unknown or value.array)
+
     def _negated(self, node: ast.UnaryOp, truth: Truth) -> str:
         self.applied("PS08", node)
-        if truth is not Truth.GRAPH:
+        if truth is not Truth.GRAPH and not (
+            self._is_flag(node.operand) and reading_names(node.operand) <= self.pinned
+        ):
             if not self._may_be_asked(node.operand):
                 raise CannotExpand(node, "this may be a tensor or not; Trainshift cannot tell")
             return f"{self.paddle}.logical_not({self.as_tensor(self._condition(node.operand, truth))})"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 
 from trainshift.static_graphs.expanding.expressions import Expressions
 from trainshift.static_graphs.expanding.forms import (
@@ -16,13 +16,18 @@ from trainshift.static_graphs.expanding.forms import (
     Kept,
     Loop,
     Plain,
+    again,
     always_leaves,
     exits,
+    reading_names,
     walk,
 )
 from trainshift.static_graphs.expanding.refusal import CannotExpand
+from trainshift.static_graphs.reading.kinds import UNBOUND as UNBOUND_VALUE
 
 _FLAG = Info(tensor=True, dtype="bool", rank=0)
+_MOST_RETURNS = 4
+_MOST_REPEATED = 12
 _NAMES = {"break": "broke", "return": "returned", "continue": "skipped"}
 
 
@@ -41,36 +46,55 @@ def _flagged(body: list[Form], node: ast.stmt, fresh: Callable[[str], str], writ
     if not kinds:
         return _Flagged(body)
     returns = [each for each in walk(body) if isinstance(each, Exit) and each.kind == "return"]
-    if len(returns) > 1:
-        raise CannotExpand(returns[1].node, "a second `return` in one loop is not expanded")
+    if len(returns) > _MOST_RETURNS:
+        raise CannotExpand(returns[-1].node, "so many ways to return from one loop are not expanded")
     flags = {kind: fresh(name) for kind, name in _NAMES.items() if kind in kinds}
+    for place, returned in enumerate(returns):
+        returned.flag = fresh(_NAMES["return"]) if place else flags["return"]
     found = _Flagged(guarded(body, flags, write))
-    for kind, name in flags.items():
-        start = _flag(name, write, value=False)
-        if kind == "continue":
-            found.body.insert(0, start)
-        else:
-            found.starts.append(start)
-            found.stops.append(name)
+    for kind, first in flags.items():
+        for name in [each.flag for each in returns] if kind == "return" else [first]:
+            start = _flag(name, write, value=False)
+            if kind == "continue":
+                found.body.insert(0, start)
+            else:
+                found.starts.append(start)
+                found.stops.append(name)
     write.applied("PS06" if kinds != {"return"} else "PS07", node)
     for returned in returns:
         write.applied("PS07", returned.node)
-        test = Code(flags["return"], frozenset({flags["return"]}))
-        found.after.append(Branch(test, [returned], [], returned.node))
+        test = Code(returned.flag, frozenset({returned.flag}))
+        found.after.append(Branch(test, [replace(returned, flag="")], [], returned.node))
     return found
 
 
 def leave_loop(loop: Loop, fresh: Callable[[str], str], write: Expressions) -> list[Form]:
     """The loop with its exits as flags that its test asks for; what is returned in it comes after it."""
     found = _flagged(loop.body, loop.node, fresh, write)
+    loop.before += [*_counters_that_are_returned(loop, found.after, write), *found.starts]
     loop.body = found.body
-    loop.before += found.starts
     text = loop.test.text
     for name in found.stops:
         goes_on = f"{write.paddle}.logical_not({name})"
         text = f"{write.paddle}.logical_and({text}, {goes_on})" if text else goes_on
     loop.test = Code(text, loop.test.reads | frozenset(found.stops))
     return [loop, *found.after]
+
+
+def _counters_that_are_returned(loop: Loop, after: list[Form], write: Expressions) -> Iterator[Plain]:
+    """A value to begin with for the counters of inner loops that a `return` reads, where they have none."""
+    function = write.knowledge.function
+    statement = next(each for each in function.statements if each.node is loop.node)
+    before = function.before.get(statement, {})
+    returned = [each.value for each in walk(after) if isinstance(each, Exit) and each.value is not None]
+    wanted = frozenset[str]().union(*map(reading_names, returned))
+    for inner in walk(loop.body):
+        for each in inner.before if isinstance(inner, Loop) else ():
+            for name, info in each.gives.items():
+                is_counter = info.tensor and info.number == "int" and info.dtype == "int64"
+                if is_counter and name in wanted and before.get(name, UNBOUND_VALUE) == UNBOUND_VALUE:
+                    gives = {name: Info(tensor=True, dtype="int64", rank=0)}
+                    yield Plain([f"{name} = {write.number('0', 'int64')}"], binds=(name,), gives=gives)
 
 
 def leave_kept(kept: Kept, fresh: Callable[[str], str], write: Expressions) -> list[Form]:
@@ -102,7 +126,7 @@ def guarded(forms: list[Form], flags: dict[str, str], write: Expressions) -> lis
     for index, form in enumerate(forms):
         rest = forms[index + 1 :]
         if isinstance(form, Exit):
-            flag = _flag(flags[form.kind], write, value=True)
+            flag = _flag(form.flag or flags[form.kind], write, value=True)
             if form.kind != "return":
                 flag.leading, flag.lines = form.leading, [_beside(flag.lines[0], form.beside)]
             found.append(flag)
@@ -110,9 +134,10 @@ def guarded(forms: list[Form], flags: dict[str, str], write: Expressions) -> lis
                 raise CannotExpand(form.node, "what follows is never reached")
             return [*found, *rest]
         found.append(form)
-        kinds = exits([form], *flags)
-        if not kinds:
+        leaving = [each for each in walk([form]) if isinstance(each, Exit) and each.kind in flags]
+        if not leaving:
             continue
+        names = [*dict.fromkeys(each.flag or flags[each.kind] for each in leaving)]
         if isinstance(form, Branch):
             form.body, form.orelse = guarded(form.body, flags, write), guarded(form.orelse, flags, write)
         elif isinstance(form, Kept) and not form.is_loop:
@@ -123,14 +148,23 @@ def guarded(forms: list[Form], flags: dict[str, str], write: Expressions) -> lis
             return found
         if all(isinstance(each, Plain) and not each.lines for each in rest):
             return [*found, *rest]
-        names = [flags[kind] for kind in flags if kind in kinds]
-        node = next(each.node for each in rest if each.node is not None)
+        node = next((each.node for each in rest if each.node is not None), form.node)
         assert node is not None
         found.append(
             Branch(Code(_any(names, write), frozenset(names)), [], guarded(rest, flags, write), node)
         )
         return found
     return found
+
+
+def _once_more(around: Branch | Kept, rest: list[Form]) -> list[Form]:
+    """What follows an `if` through which some ways return, for another of the ways that go on."""
+    told = [each for each in rest if not isinstance(each, Plain) or each.lines]
+    if len([*walk(told)]) > _MOST_REPEATED:
+        raise CannotExpand(
+            around.node, "some ways through this return and others go on; write `else` for them"
+        )
+    return again(told)
 
 
 def _node(form: Form) -> ast.AST:
@@ -158,9 +192,8 @@ def finished(forms: list[Form], write: Expressions) -> list[Form]:
             elif other:
                 form.body += rest
             else:
-                raise CannotExpand(
-                    form.node, "some ways through this return and others go on; write `else` for them"
-                )
+                form.orelse += _once_more(form, rest)
+                form.body += rest
             form.body, form.orelse = finished(form.body, write), finished(form.orelse, write)
             if not (always_leaves(form.body) and always_leaves(form.orelse)):
                 raise CannotExpand(
@@ -174,10 +207,10 @@ def finished(forms: list[Form], write: Expressions) -> list[Form]:
         if isinstance(form, Kept) and not form.is_loop:
             for place, (head, block) in enumerate(form.blocks):
                 if exits(block, "return"):
-                    done = finished(block, write)
-                    if not always_leaves(done):
-                        raise CannotExpand(form.node, "some ways through this return and others go on")
-                    form.blocks[place] = (head, done)
+                    if not isinstance(form.node, ast.If) and not always_leaves(block):
+                        raise CannotExpand(form.node, "a tensor decides on a `return` from within this")
+                    going_on = [] if always_leaves(block) else _once_more(form, rest)
+                    form.blocks[place] = (head, finished([*block, *going_on], write))
             continue
         raise CannotExpand(_node(form), "a tensor decides on a `return` in a loop of Python's")
     return forms

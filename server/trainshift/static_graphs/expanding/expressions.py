@@ -56,6 +56,8 @@ class Expressions(Conditions):
         self.needs: set[str] = set()
         self.pinned: frozenset[str] = frozenset()
         self.lambdas: dict[ast.Lambda, StaticFunction] = {}
+        self.taken_out: set[ast.NamedExpr] = set()
+        self.staying: set[ast.NamedExpr] = set()
         self._given: set[ast.AST] = set()
 
     # Text
@@ -81,11 +83,19 @@ class Expressions(Conditions):
         new = self._new(node)
         if new is not None:
             span = self.script.span(node, self.knowledge.function.scope)
-            yield span.start, span.end, new
+            is_name = isinstance(node, ast.NamedExpr) and self._stands_alone(span.start, span.end)
+            yield span.start - is_name, span.end + is_name, new
             return
         for child in ast.iter_child_nodes(node):
             if not isinstance(child, ast.stmt):
                 yield from self._edits(child)
+
+    def _stands_alone(self, start: int, end: int) -> bool:
+        """Whether brackets stand around a stretch of text, and are none of a call."""
+        before, text = self.source.text[:start].rstrip("(")[-1:], self.source.text
+        return text[start - 1 : start] + text[end : end + 1] == "()" and not (
+            before.isalnum() or before in "_)]"
+        )
 
     def _new(self, node: ast.AST) -> str | None:
         for kind, write in self._WRITERS.items():
@@ -451,8 +461,15 @@ class Expressions(Conditions):
             raise CannotExpand(node, "a graph cannot spread a tensor", "PD16")
         return None
 
+    def _named(self, node: ast.NamedExpr) -> str | None:
+        if node in self.taken_out:
+            return node.target.id
+        if node in self.staying:
+            return None
+        raise CannotExpand(node, f"`{node.target.id}` is bound within this; assign it before")
+
     def _never(self, node: ast.AST) -> str | None:
-        raise CannotExpand(node, "`yield`, `await` and `:=` are not expanded")
+        raise CannotExpand(node, "`yield` and `await` are not expanded")
 
     _WRITERS: ClassVar[dict[Any, Callable[..., str | None]]] = {
         ast.BoolOp: _choice,
@@ -468,5 +485,6 @@ class Expressions(Conditions):
         (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp): _comprehension,
         ast.List: _array,
         ast.Starred: _starred,
-        (ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr): _never,
+        ast.NamedExpr: _named,
+        (ast.Yield, ast.YieldFrom, ast.Await): _never,
     }

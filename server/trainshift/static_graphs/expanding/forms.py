@@ -7,8 +7,10 @@ follow from what they read and bind.
 from __future__ import annotations
 
 import ast
+import tokenize
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeAlias
 
 from trainshift.static_graphs.reading.liveness import bound_by, read_in
@@ -99,13 +101,14 @@ class Plain:
 
 @dataclass(slots=True)
 class Exit:
-    """`break`, `continue` or `return` that tensors decide on."""
+    """`break`, `continue` or `return` that tensors decide on; `flag` is the name that tells of it, if any."""
 
     kind: str
     node: ast.stmt
     leading: list[str]
     beside: str
     value: ast.expr | None = None
+    flag: str = ""
 
 
 @dataclass(slots=True)
@@ -248,6 +251,41 @@ def walk(forms: Sequence[Form]) -> Iterator[Form]:
                 yield from walk(form.orelse)
             case Loop():
                 yield from walk(form.body)
+
+
+def again(forms: Sequence[Form]) -> list[Form]:
+    """The same forms once more, to be changed by themselves, without their comments."""
+    found: list[Form] = []
+    for form in forms:
+        match form:
+            case Plain():
+                if form.lines:
+                    found.append(_bare(form))
+            case Exit():
+                found.append(replace(form, leading=[], beside=""))
+            case Kept():
+                blocks = [(_bare(head), again(block)) for head, block in form.blocks]
+                found.append(replace(form, blocks=blocks, leading=[]))
+            case Branch():
+                body, orelse = again(form.body), again(form.orelse)
+                found.append(replace(form, body=body, orelse=orelse, leading=[], else_leading=[]))
+            case Loop():
+                before = [_bare(each) for each in form.before]
+                steps = dict(form.steps)
+                found.append(replace(form, body=again(form.body), before=before, steps=steps, leading=[]))
+    return found
+
+
+def _bare(form: Plain) -> Plain:
+    """A statement without its comments."""
+    lines = list(form.lines)
+    told = (each.removeprefix("\0") + "\n" for each in form.lines)
+    for token in tokenize.generate_tokens(partial(next, told, "")) if "#" in "".join(lines) else ():
+        if token.type == tokenize.COMMENT:
+            at = token.start[0] - 1
+            mark = "\0" if lines[at].startswith("\0") else ""
+            lines[at] = mark + lines[at].removeprefix("\0")[: token.start[1]].rstrip()
+    return replace(form, lines=[each for each in lines if each.strip("\0 \t\1")], leading=[], beside="")
 
 
 def exits(forms: Sequence[Form], *kinds: str) -> Names:

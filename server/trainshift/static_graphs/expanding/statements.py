@@ -11,6 +11,7 @@ from trainshift.static_graphs.expanding.forms import (
     binding_names,
     reading_names,
 )
+from trainshift.static_graphs.expanding.named import stay
 from trainshift.static_graphs.expanding.places import (
     Places,
     is_elif,
@@ -29,8 +30,9 @@ class Statements(Places):
     def _plain(self, statement: Statement, leading: list[str]) -> Plain:
         node = statement.node
         self._check(statement)
+        bound = stay(node, self.write) if not statement.branches else frozenset[str]()
         lines = self._text(statement)
-        reads = frozenset[str]().union(*(reading_names(each.node) for each in _own(statement)))
+        reads = frozenset[str]().union(*(reading_names(each.node) for each in _own(statement))) - bound
         binds: dict[str, None] = {}
         for each in _own(statement):
             binds.update(dict.fromkeys(binding_names(each.node)))

@@ -27,7 +27,7 @@ from trainshift.static_graphs.expanding.forms import (
 from trainshift.static_graphs.expanding.knowledge import info_of
 from trainshift.static_graphs.expanding.refusal import CannotExpand, MustBeTensors
 from trainshift.static_graphs.expanding.words import NUMBER_TYPES
-from trainshift.static_graphs.reading.liveness import own_parts
+from trainshift.static_graphs.reading.liveness import bound_by, own_parts
 
 _MOST_LOOPS = 6
 _PINNED = {**NUMBER_TYPES, "float": "float32"}
@@ -107,6 +107,9 @@ class Writer:
         if isinstance(node, ast.With):
             for name in env:
                 env[name] = replace(env[name], unbound=before.get(name, Info()).unbound)
+        for name in _always_bound(node):
+            if name in env:
+                env[name] = replace(env[name], unbound=False)
         statement = next(
             (each for each in self.write.knowledge.function.statements if each.node is node), None
         )
@@ -352,6 +355,9 @@ class Writer:
                 dtype = _PINNED[info.number]
                 self._put(level, f"{name} = {self.write.number(name, dtype)}")
                 env[name] = Info(tensor=True, dtype=dtype, rank=0)
+            elif name in self.write.pinned and info.number == "bool" and not (info.other or info.unknown):
+                self._put(level, f"{name} = {self.write.as_tensor(name)}")
+                env[name] = Info(tensor=True, dtype="bool", rank=0)
 
     def _turn(self, form: Loop, names: list[str], env: Env, level: int, *, keep: bool = False) -> Env:
         """What the names are after a turn of a loop, whose body is written if it is to be kept."""
@@ -411,3 +417,17 @@ class Writer:
         if end.is_alias and end.is_tensor:
             return f"{self.write.paddle}.assign({name})"
         return name
+
+
+def _always_bound(node: ast.stmt) -> frozenset[str]:
+    """The names that a `try` binds, whatever is raised in it and handled."""
+    if not isinstance(node, ast.Try):
+        return frozenset()
+    ways = [[*node.body, *node.orelse], *(each.body for each in node.handlers)]
+    leaving = (ast.Raise, ast.Return, ast.Break, ast.Continue)
+    bound = [
+        frozenset(name for each in way if not hasattr(each, "body") for name in bound_by(each))
+        for way in ways
+        if not isinstance(way[-1], leaving)
+    ]
+    return frozenset.intersection(*bound) if bound else frozenset()

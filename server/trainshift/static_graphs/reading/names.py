@@ -19,7 +19,7 @@ from trainshift.core.names.values import (
 )
 from trainshift.core.names.values import Value as Thing
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Binding, Scope, Site, dotted, root_name
+from trainshift.core.text.facts import Binding, Scope, Site, argument, dotted, root_name
 from trainshift.static_graphs.reading.elements import element_of, item_of
 from trainshift.static_graphs.reading.entries import is_layer
 from trainshift.static_graphs.reading.frame import Frame
@@ -225,7 +225,8 @@ class Names(ABC):
     def holder(self, node: ast.Attribute, frame: Frame) -> Value:
         """What an attribute is asked of; numbers, strings and containers make nothing that has a tensor's."""
         base = self.evaluate(node.value, frame)
-        is_made = isinstance(node.value, _OPERATIONS) and base.tensor is None and base.unknown
+        is_seen = base.tensor is None and base.unknown
+        is_made = is_seen and (isinstance(node.value, _OPERATIONS) or _is_own_item(node.value, frame))
         return tensor() if is_made and node.attr in api.only_tensors() else base
 
     def member(self, base: Value, name: str, frame: Frame, node: ast.Attribute | None = None) -> Value:
@@ -278,7 +279,7 @@ class Names(ABC):
             if key not in self._held:
                 self._holding.add(key)
                 given = [self.of_binding(each) for each in self.own_bindings(thing, name)]
-                self._held[key] = join(given)
+                self._held[key] = join([*given, *self._registered(thing, name)])
                 self._holding.discard(key)
             held = self._held[key]
             method = self.home(thing.scope).names.function_named(thing.scope, name)
@@ -304,6 +305,17 @@ class Names(ABC):
                 yield from self.home(cls).names.assigned_attributes[0].get((cls, name), ())
                 yield from (each for each in cls.bindings.get(name, ()) if each.kind == "value")
 
+    def _registered(self, thing: UserInstance, name: str) -> Iterator[Value]:
+        """The tensors that a layer keeps under a name: `self.register_buffer("name", ...)`."""
+        for cls in self.home(thing.scope).names.ancestry(thing.scope):
+            home = self.home(cls) if isinstance(cls, Scope) else None
+            for site in home.sites_named("register_buffer", "add_parameter") if home is not None else ():
+                first = argument(site.node, 0, "name")
+                if site.scope.owner() is cls and getattr(first, "value", None) == name:
+                    given = argument(site.node, 1, "tensor", "parameter")
+                    known = UNKNOWN if given is None else self.evaluate(given, _place(site))
+                    yield known if known.is_tensor else tensor()
+
     @abstractmethod
     def called(
         self,
@@ -315,6 +327,17 @@ class Names(ABC):
         node: ast.Call | None,
     ) -> Value:
         """What a function of the workspace gives that Paddle converts with its caller."""
+
+
+def _place(site: Site) -> Frame:
+    return Frame(site.scope, site.statement, {})
+
+
+def _is_own_item(node: ast.expr, frame: Frame) -> bool:
+    """Whether it is an element of what a static function's own name holds."""
+    root = root_name(node) if isinstance(node, ast.Subscript) else None
+    holds = frame.function is not None and root is not None and root.id in frame.function.scope.bindings
+    return holds and not isinstance(node.value, ast.Attribute)  # type: ignore[attr-defined]
 
 
 def _last(node: ast.expr) -> str:

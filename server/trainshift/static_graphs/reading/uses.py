@@ -67,11 +67,16 @@ class Uses:
             found: set[Binding] = set()
             names = function.script.names
             arrays: set[Binding] = set()
+            held: set[Binding] = set()
+            reckoned: set[Binding] = set()
             for statement, nodes in _parts(function):
+                for name, kept in (*_held_in(nodes, held), *_reckoned_in(nodes, reckoned)):
+                    kept.update(names.lookup(name, function.scope, statement)[1])
                 for name in () if function.is_entry else _given_to_numpy(nodes, function):
                     arrays.update(names.lookup(name, function.scope, statement)[1])
                 for name in _only_tensors_in(nodes, statement, function, self._evaluate):
                     found.update(names.lookup(name, function.scope, statement)[1])
+            found |= held & reckoned
             self._used[function.scope] = frozenset(
                 _and_what_they_are_made_of(found - arrays, function) - arrays
             )
@@ -174,6 +179,22 @@ def _only_tensors_in(
                 layer = evaluate(func, Frame(function.scope, statement, {}))
                 if any(isinstance(each, Instance) and api.layer_returns(each.cls) for each in layer.things):
                     yield first
+
+
+def _held_in(nodes: list[ast.AST], kept: set[Binding]) -> Iterator[tuple[str, set[Binding]]]:
+    """The names of which elements are asked: no numbers."""
+    for node in nodes:
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
+            yield node.value.id, kept
+
+
+def _reckoned_in(nodes: list[ast.AST], kept: set[Binding]) -> Iterator[tuple[str, set[Binding]]]:
+    """The names that numbers are added to, taken from, or that are divided by some: no containers."""
+    for node in nodes:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub | ast.Div | ast.Pow):
+            sides = (node.left, node.right)
+            if any(isinstance(getattr(each, "value", None), int | float) for each in sides):
+                yield from ((each.id, kept) for each in sides if isinstance(each, ast.Name))
 
 
 def _given_to_numpy(nodes: list[ast.AST], function: StaticFunction) -> Iterator[str]:

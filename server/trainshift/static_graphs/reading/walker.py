@@ -126,6 +126,11 @@ class Walker(Calls):
                 inner = function.scope.facts.scope_of.get(node)
                 if inner is not None and not isinstance(node, ast.ClassDef):
                     self.enclose(inner, function, env)
+            case ast.Import() | ast.ImportFrom():
+                for name, bindings in function.scope.bindings.items():
+                    env.update(
+                        (name, self.of_binding(each)) for each in bindings if each.statement is statement
+                    )
             case ast.Delete():
                 for target in node.targets:
                     if isinstance(target, ast.Name):
