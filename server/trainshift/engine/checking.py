@@ -164,14 +164,14 @@ class Diagnostic:
 
 
 class Told:
-    """The diagnostics of findings, so that those of which nothing has changed are not made again."""
+    """What was told of findings, for those that are told again."""
 
     def __init__(self) -> None:
-        # By identity: a finding is as often asked for as it is told, and has much to compare.
+        # By identity: a finding has much to compare.
         self._by_finding: dict[int, tuple[Finding, Diagnostic]] = {}
 
     def of(self, finding: Finding) -> Diagnostic | None:
-        """What was told of a finding."""
+        """What was told of a finding, if anything."""
         known = self._by_finding.get(id(finding))
         return known[1] if known is not None else None
 
@@ -407,9 +407,8 @@ def report_on(
     """What is reported of findings: those that no comment silences, as loud as the settings say.
 
     `weigh` tells what the conversion does because of a finding; without, nobody has asked it.  What is
-    `told` of a finding already is told again if it is as loud; the rest is added to it.
+    reported is `told`.
     """
-    told = told if told is not None else Told()
     source = script.source
     comments = read_suppressions(source)
     found: Iterable[Finding] = result.found
@@ -422,6 +421,26 @@ def report_on(
             (*outcome.kept, *problems(source, comments, outcome.used, SUPPRESSIBLE_CODES, judged)),
             key=lambda each: (each.span, each.code),
         )
+    return report_of(result, diagnostics_of(source, found, settings, path, weigh, told), path, number)
+
+
+def report_of(
+    result: Judgement, reported: Iterable[Diagnostic], path: str, suppressed: int = 0
+) -> CheckReport:
+    """The report on a file of which findings are `reported` and restrictions may have failed."""
+    failures = (_failure(INTERNAL_ERROR.code, _report_it(defect)) for defect in result.defects)
+    return CheckReport(path, (*failures, *reported), suppressed, result.by_hand)
+
+
+def diagnostics_of(
+    source: Source,
+    found: Iterable[Finding],
+    settings: Settings,
+    path: str,
+    weigh: Weigh | None = None,
+    told: Told | None = None,
+) -> list[Diagnostic]:
+    """What is reported of findings that no comment silences, as of `report_on`."""
     loud: dict[tuple[str, Verdict, Effect], Severity] = {}
     reported = []
     for each in found:
@@ -430,15 +449,11 @@ def report_on(
         kind = each.code, each.verdict, effect or Effect.NONE
         if kind not in loud:
             loud[kind] = settings.severity_of(*kind)
-        if not loud[kind]:
-            continue
-        diagnostic = told.of(each)
-        if diagnostic is None or (diagnostic.severity, diagnostic.effect) != (loud[kind], effect):
-            diagnostic = _diagnostic(source, path, each, loud[kind], effect, settings.docs_url)
-            told.tell(each, diagnostic)
-        reported.append(diagnostic)
-    failures = [_failure(INTERNAL_ERROR.code, _report_it(defect)) for defect in result.defects]
-    return CheckReport(path, (*failures, *reported), number, result.by_hand)
+        if loud[kind]:
+            reported.append(_diagnostic(source, path, each, loud[kind], effect, settings.docs_url))
+            if told is not None:
+                told.tell(each, reported[-1])
+    return reported
 
 
 def _diagnostic(

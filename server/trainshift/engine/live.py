@@ -10,10 +10,8 @@ follows has the last word.
 from __future__ import annotations
 
 import logging
-import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from threading import Lock
 
 from trainshift.core.finding import Finding, Related
@@ -27,17 +25,21 @@ from trainshift.engine.checking import (
     CheckReport,
     Demanded,
     Diagnostic,
+    OtherPlace,
     Region,
     Told,
     Weigh,
     check_failed,
+    diagnostics_of,
     judge,
     matter,
+    report_of,
     report_on,
     unread,
 )
 from trainshift.engine.findings import Judgement
 from trainshift.engine.settings import Settings
+from trainshift.engine.suppressions import read_suppressions
 from trainshift.engine.workspace import ParsedFiles, linked
 
 log = logging.getLogger(__name__)
@@ -46,6 +48,8 @@ log = logging.getLogger(__name__)
 # how much may have changed.
 _MOST_AROUND = 6_000
 _MOST_CHANGED = 12_000
+# Texts are compared by stretches of so many code points, down to single ones where they differ.
+_STEPS = (4096, 256, 16, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +61,18 @@ class Shift:
     distance: int
 
     @classmethod
-    @lru_cache(2)  # Several ask for the same of each edit; more would hold texts that are gone.
     def between(cls, old: str, new: str) -> Shift:
         """The smallest edit that leads from one text to another."""
         most = min(len(old), len(new))
-        start = _common(most, lambda size: old[:size] == new[:size])
-        end = _common(most - start, lambda size: not size or old[-size:] == new[-size:])
+        start = end = 0
+        for step in _STEPS:
+            while start + step <= most and old.startswith(new[start : start + step], start):
+                start += step
+        for step in _STEPS:
+            while end + step <= most - start and old.endswith(
+                new[-end - step : -end or None], 0, -end or None
+            ):
+                end += step
         return cls(start, len(old) - end, len(new) - len(old))
 
     def offset(self, at: int, *, is_end: bool = False) -> int | None:
@@ -75,20 +85,6 @@ class Shift:
         """Where a stretch of the old text is now, grown or shrunk by an edit inside; None if it was cut."""
         start, end = self.offset(span.start), self.offset(span.end, is_end=True)
         return None if start is None or end is None or end < start else Span(start, end)
-
-
-def _common(most: int, holds: Callable[[int], bool]) -> int:
-    """The largest size up to `most` for which something holds that holds for all smaller ones."""
-    low, high = 0, most
-    if holds(most):
-        return most
-    while low < high:
-        middle = (low + high + 1) // 2
-        if holds(middle):
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 @dataclass
@@ -158,8 +154,7 @@ class Live:
         program = Program(script)
         try:
             result = judge(program, settings, pause, demanded, self.files)
-            told = Told()
-            self._full = _Full(source, chunks, result, settings, told)
+            self._full = _Full(source, chunks, result, settings, told := Told())
             if script.workspace is not None:
                 self.linked = script.workspace.paths - {self.path}
             return report_on(script, result, settings, self.path, weigh, told)
@@ -177,6 +172,7 @@ class Live:
         if not matter(full.result.found, settings):
             return None
         script = Script(Code(source, full.chunks))
+        full.told = Told()
         report = report_on(script, full.result, settings, self.path, weigh, full.told)
         Program(script).forget()
         return report
@@ -252,19 +248,22 @@ class Live:
         now = {_key(each): each for each in _alone(source, chunks, new, settings)}
         began = old[0].offset if old else 0
         ended = old[-1].offset + len(old[-1].text) if old else 0
-        told = Told()
+        # What comments silence is judged anew.
+        is_plain = not read_suppressions(source)
         kept: dict[tuple[object, ...], Finding] = {}
         found: list[Finding] = []
+        told: list[Diagnostic] = []
         for finding in full.result.found:
+            is_inside = began <= finding.span.start < ended
+            if is_plain and not is_inside and (known := full.told.of(finding)) is not None:
+                there = moves.diagnostic(known)
+                if there is not None:
+                    told.append(there)
+                    continue
             each = moves.finding(finding)
             if each is None:
                 continue
-            diagnostic = full.told.of(finding)
-            if diagnostic is not None and each is not finding:
-                diagnostic = moves.diagnostic(diagnostic, each.span)
-            if diagnostic is not None:
-                told.tell(each, diagnostic)
-            if not began <= finding.span.start < ended:
+            if not is_inside:
                 found.append(each)
             elif (key := _key(each)) in now or key not in was:
                 kept.setdefault(key, each)
@@ -272,10 +271,13 @@ class Live:
             if key not in was or was[key].related != each.related:
                 kept[key] = each
         found += kept.values()
-        found.sort(key=lambda each: (each.span.start, each.span.end, each.code))
+        if is_plain:
+            told += diagnostics_of(source, found, settings, self.path, weigh)
+            told.sort(key=_in_text_order)
+            return report_of(full.result, told, self.path)
+        found.sort(key=lambda each: (each.span, each.code))
         script = Script(Code(source, chunks))
-        result = replace(full.result, found=tuple(found))
-        report = report_on(script, result, settings, self.path, weigh, told)
+        report = report_on(script, replace(full.result, found=tuple(found)), settings, self.path, weigh)
         Program(script).forget()  # It holds a text that the next edit has no use for.
         return report
 
@@ -347,6 +349,11 @@ def _with_named(chunks: Sequence[Chunk], wanted: Sequence[Chunk]) -> list[Chunk]
     return sorted(taken.values(), key=lambda chunk: chunk.offset)
 
 
+def _in_text_order(each: Diagnostic) -> tuple[int, int, str]:
+    assert each.span is not None
+    return each.span.start, each.span.end, each.code
+
+
 def _key(finding: Finding) -> tuple[object, ...]:
     return finding.code, finding.verdict, finding.span, finding.message
 
@@ -365,9 +372,6 @@ class _Moves:
 
     def finding(self, finding: Finding) -> Finding | None:
         """A finding where it is now; None if what it underlines was cut."""
-        own = (each.span for each in finding.related if each.script is None)
-        if all(each.end <= self._shift.start for each in (finding.span, *own)):
-            return finding
         span = self.span(finding.span)
         if span is None:
             return None
@@ -378,19 +382,21 @@ class _Moves:
                 related.append(Related(there, each.message, each.script))
         return finding.at(span, tuple(related))
 
-    def diagnostic(self, diagnostic: Diagnostic, span: Span) -> Diagnostic | None:
-        """What was told of a finding that is at `span` now; None if it stands on a line that was edited."""
+    def diagnostic(self, diagnostic: Diagnostic) -> Diagnostic | None:
+        """What was told of a finding, where it is now; None if it stands on a line that was edited."""
+        before = diagnostic.span
+        span = self._shift.span(before) if before is not None else None
         region = self._region(diagnostic.region)
-        related = []
+        related: tuple[OtherPlace, ...] = ()
         for each in diagnostic.related:
             there = self._region(each.region) if each.path == self._path else each.region
             if there is None:
                 return None
-            related.append(each if there is each.region else replace(each, region=there))
-        if region is None:
+            related += (each if there is each.region else replace(each, region=there),)
+        if span is None or region is None:
             return None
-        is_same = all(map(operator.is_, related, diagnostic.related))
-        return diagnostic.moved(region, diagnostic.related if is_same else tuple(related), span)
+        is_same = (span, region, related) == (before, diagnostic.region, diagnostic.related)
+        return diagnostic if is_same else diagnostic.moved(region, related, span)
 
     def _region(self, region: Region) -> Region | None:
         """A region where it is now; None if one of its lines was edited."""

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, TypeVar
 
 from trainshift.core.lazy import cached_property
@@ -453,10 +453,15 @@ def _weigh(outline: Outline | None, paper: Paper) -> Weigh | None:
     """Tells effects in a version by the outline of an earlier one, if there is one."""
     if outline is None:
         return None
-    known = outline.outcomes
-    shift = Shift.between(outline.paper.text, paper.text) if known else None
-    moved = ((each, shift.span(each.span)) for each in known) if shift is not None else ()
-    return Effects(each._replace(span=span) for each, span in moved if span is not None).of
+    known, before = outline.outcomes, outline.paper.text
+
+    @cache
+    def effects() -> Effects:
+        shift = Shift.between(before, paper.text) if known else None
+        moved = ((each, shift.span(each.span)) for each in known) if shift is not None else ()
+        return Effects(each._replace(span=span) for each, span in moved if span is not None)
+
+    return lambda finding: effects().of(finding)
 
 
 def _state(program: OpenProgram, paper: Paper, report: CheckReport, *, is_full: bool) -> State:
