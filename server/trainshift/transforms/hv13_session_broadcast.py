@@ -29,8 +29,7 @@ from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit, Withheld
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
-from trainshift.rewriting.data.divided_data import DividedData
-from trainshift.rewriting.data.loop_data import How
+from trainshift.rewriting.data.pace import Pace
 from trainshift.rewriting.edits.session_broadcasts import broadcast
 from trainshift.rewriting.edits.session_configs import configured, hidden
 from trainshift.rewriting.prerequisites import Prerequisites
@@ -108,8 +107,9 @@ def _broadcast(program: Program, each: Initialization) -> Change | Withheld:
     title = f"Broadcast the variables from rank 0 after they are {what}"
     target = program.script.statement_span(each.site.statement)
     requires = program.fact(Layout).isolate(each.anchor)
-    divided = any(loop.how is How.DIVIDED for loop in program.fact(DividedData).loops)
-    decisions = (_RESTORED,) if each.restores else () if divided else (_WHOLE,)
+    # HV15 tells of each loop what becomes of its steps, unless nobody wants the data divided.
+    told = program.whole.choices.divide_data and program.fact(Pace).loops
+    decisions = (_RESTORED,) if each.restores else () if told else (_WHOLE,)
     edits = (program.fact(Layout).after(each.anchor, broadcast(program, each)),)
     return Change("HV13", title, target, edits, requires, decisions=decisions)
 

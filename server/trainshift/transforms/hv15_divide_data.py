@@ -59,7 +59,7 @@ from trainshift.core.text.facts import Site, Statement, dotted
 from trainshift.core.text.source import one_line
 from trainshift.rewriting.data.divided_data import DividedData
 from trainshift.rewriting.data.loop_data import LoopData
-from trainshift.rewriting.data.pace import ALL_TURNS, SAME_DATA, Pace
+from trainshift.rewriting.data.pace import ALL_TURNS, ALL_WORK, SAME_DATA, WORK, Pace
 from trainshift.rewriting.data.places import Form, Place
 from trainshift.rewriting.datasets.draws import Draw, Remedy
 from trainshift.rewriting.prerequisites import Prerequisites
@@ -88,6 +88,9 @@ def propose(program: Program) -> Proposals:
         yield Remark("HV15", target, ALL_TURNS.format(_header(program, statement)))
     for statement, same in program.fact(Pace).repeated:
         said = SAME_DATA.format(_header(program, statement), ast.unparse(same))
+        yield Remark("HV15", program.script.header_span(statement), said)
+    for statement, drawn in program.fact(Pace).worked:
+        said = ALL_WORK.format(_header(program, statement)) + WORK[drawn]
         yield Remark("HV15", program.script.header_span(statement), said)
     for statement, found in places.items():
         edits = tuple(edit for place, loop in found.values() for edit in _divided(program, place, loop))

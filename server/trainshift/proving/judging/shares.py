@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trainshift.proving.judging.data import Walk, faults_of, judge_data, look, looks, walk_of
+from trainshift.proving.judging.data import (
+    Walk,
+    faults_of,
+    judge_data,
+    look,
+    looks,
+    walk_of,
+)
+from trainshift.proving.judging.drawn import faults_of_drawing, faults_of_turns, walks_drawn
 from trainshift.proving.observed.record import Record, Run
 
 # Parts of a rank's elements that others saw, too: fewer than so many come together by chance; so many
 # are not by chance.
 SOME, MOST = 0.02, 0.75
+UNDIVIDED = "An epoch of each rank has as many batches as the original's: it is not divided."
 STRANGE = "Rank {} trains on data that the original has not, so epochs cannot be compared."
 
 
@@ -31,15 +40,18 @@ def judge_shares(original: Run, ranks: Sequence[Run], divided: bool | None) -> S
         return Shares((same,))
     if strange := strangers(before, records):
         return Shares(unseen=strange)
+    sharded = any(record.shards for record in records)
+    if not sharded and (drawn := drawn_apart(before, records, divided)):
+        return drawn
     walks = [walk for kind in looks(before) if (walk := walk_of(kind, before, records))]
     if not walks:
         return Shares(unseen="The batches do not show which data they hold.")
     if strange := next(filter(None, map(strangers_in, walks)), ""):
         return Shares(unseen=strange)
     if divided is False and any(record.stopped for record in records):
-        return Shares(("An epoch of each rank has as many batches as the original's: it is not divided.",))
+        return Shares((UNDIVIDED,))
     common = max(overlap(walk) for walk in walks)
-    if SOME < common < MOST and not any(record.shards for record in records):
+    if SOME < common < MOST and not sharded:
         return Shares(
             unseen=f"{common:.0%} of a rank's elements were seen on another, but no batch was: each draws "
             "from all data by itself. shard() would give each its own."
@@ -57,6 +69,24 @@ def judge_shares(original: Run, ranks: Sequence[Run], divided: bool | None) -> S
     if vacuous:
         return Shares(unseen=f"{vacuous[0].partition(': ')[2].capitalize()}.")
     return Shares(says="Each rank saw elements of its own, and together they are the original's epoch.")
+
+
+def drawn_apart(before: Record, records: Sequence[Record], divided: bool | None) -> Shares | None:
+    """What is told of ranks that each draw from all data by themselves; None where that is not seen."""
+    walks = walks_drawn(before, records)
+    common = max(map(overlap, walks), default=0.0)
+    if common <= SOME or any(True for walk in walks for _ in faults_of_drawing(walk)):
+        return None
+    says = (
+        f"Each rank drew batches of its own from all data: {common:.0%} of its elements were seen on another "
+        "one, as chance brings."
+    )
+    if not any(record.stopped for record in [before, *records]):
+        faults = [fault for walk in walks for fault in faults_of_turns(walk)]
+        return Shares(tuple(f"{fault.partition(': ')[2].capitalize()}." for fault in faults), says=says)
+    if divided is False:
+        return Shares((UNDIVIDED,))
+    return Shares(says=says if divided else f"{says} A run to its end tells how many: --steps 0.")
 
 
 def are_divided(original: Run, ranks: Sequence[Run]) -> bool | None:

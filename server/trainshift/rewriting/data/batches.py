@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
-from trainshift.core.ranks.work.seeds import Order
+from trainshift.core.ranks.work.seeds import Order, Seeds
 from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted, last_name
 from trainshift.core.training.executions import counted_in
 from trainshift.rewriting.datasets.draws import Draws
@@ -41,6 +41,32 @@ def draws_batches(program: Program, loop: Statement) -> bool:
     if pipelines:
         return all(_is_endless_draw(program, each) for each in pipelines)
     return any(True for _ in _chosen(program, loop))
+
+
+def drawn_in(program: Program, loop: Statement) -> Order | None:
+    """Whether a loop draws the same at random on all ranks, turn by turn; None where it draws nothing."""
+    seeds = program.fact(Seeds)
+    here = set(run_in(program, loop))
+    orders = {
+        seeds.order(site) for site in program.script.sites if site.statement in here and seeds.is_draw(site)
+    }
+    if not orders:
+        return None
+    if program.choices.seed_by_rank or Order.OWN in orders:
+        return Order.OWN
+    return orders.pop() if len(orders) == 1 else Order.UNKNOWN
+
+
+def run_in(program: Program, loop: Statement) -> list[Statement]:
+    """The statements of a loop, and of the functions of the script that it calls, in text order."""
+    inside, sites = set(loop.walk()), program.script.sites
+    called = {
+        function
+        for site in sites
+        if site.statement in inside
+        for function in program.names.called_functions(site)
+    }
+    return [each for each in program.script.statements if each in inside or each.scope.function() in called]
 
 
 def asked_of(program: Program, loop: Statement) -> Occurrence | None:
@@ -166,14 +192,7 @@ def _is_endless_draw(program: Program, at: Occurrence) -> bool:
 
 def _chosen(program: Program, loop: Statement) -> Iterator[Site]:
     """The draws in a loop, or in the functions that it calls, by which elements are chosen out of data."""
-    inside = set(loop.walk())
-    called = {
-        function
-        for site in program.script.sites
-        if site.statement in inside
-        for function in program.names.called_functions(site)
-    }
-    here = [each for each in program.script.statements if each in inside or each.scope.function() in called]
+    here = run_in(program, loop)
     for statement in here:
         for part in statement.own_parts():
             if isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Load):

@@ -343,6 +343,7 @@ class DividedData:
         if loop.is_own:
             return LoopData(iteration, How.BY_HAND)
         form = Form.STRIDE if counting else Form.COUNT if loop.counts else Form.SEQUENCE
+        form = Form.GENERATOR if loop.in_pairs else form
         return self._drawn(iteration, (Place(loop.at, form, loop.draws, counting=counting),), loop.reason)
 
     def _drawn(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from trainshift.core import tables
@@ -23,6 +23,7 @@ from trainshift.rewriting.datasets.knowledge import unordered
 LISTS = frozenset({"numpy.array_split", "numpy.split"})
 """The functions that cut an array into a list of batches."""
 _RANGE = "builtins.range"
+_SIDE_BY_SIDE = "builtins.zip"
 
 _ARITHMETIC = frozenset({"int", "len", "max", "min", "slice"})
 
@@ -32,11 +33,13 @@ class IndexLoop:
     """A loop whose numbers are shared out.
 
     `at` is what it goes through; if it only `counts` batches, which each rank draws for itself, their number.
-    `is_own` tells that each rank has arrays of its own already.
+    `is_own` tells that each rank has arrays of its own already, `in_pairs` that its numbers come side by
+    side: ``for start, end in zip(range(0, n, 32), range(32, n + 1, 32))``.
     """
 
     at: Occurrence
     counts: bool = False
+    in_pairs: bool = False
     draws: tuple[Draw, ...] = ()
     reason: str = ""
     is_own: bool = False
@@ -63,9 +66,16 @@ def read_index_loop(program: Program, iteration: Iteration) -> IndexLoop | None:
     names = called(program, numbers)
     if names & LISTS:
         return shared(program, numbers, [numbers])
-    if _RANGE not in names or not isinstance(numbers.node, ast.Call):
+    if not isinstance(numbers.node, ast.Call):
         return None
     numbered = _numbered(iteration.statement)
+    if side_by_side(program, numbers):
+        ends = [end for each in numbers.node.args if isinstance(each, ast.Call) for end in each.args]
+        cut = list(cut_out(numbered, ends))
+        loop = told_apart(program, numbers, numbered) or shared(program, numbers, cut)
+        return replace(loop, in_pairs=True) if cut else None
+    if _RANGE not in names:
+        return None
     cut = list(cut_out(numbered, numbers.node.args))
     if cut:
         return told_apart(program, numbers, numbered) or shared(program, numbers, cut)
@@ -85,6 +95,14 @@ def turns_of(numbers: ast.Call) -> ast.expr | None:
         case [ast.Constant(value=1), ast.BinOp(left=turns, op=ast.Add(), right=ast.Constant(value=1))]:
             return turns
     return None
+
+
+def side_by_side(program: Program, at: Occurrence) -> bool:
+    """Whether rows of numbers are gone through side by side: ``zip(range(0, n, 32), range(32, n, 32))``."""
+    if not isinstance(at.node, ast.Call) or _SIDE_BY_SIDE not in called(program, at):
+        return False
+    rows = [at.part(each) for each in at.node.args]
+    return len(rows) > 1 and not at.node.keywords and all(_RANGE in called(program, each) for each in rows)
 
 
 def shared(program: Program, numbers: Occurrence, data: list[Occurrence]) -> IndexLoop:
@@ -115,7 +133,9 @@ def _numbered(loop: Statement) -> Numbered:
     assert isinstance(loop.node, ast.For)
     inside = [each for each in loop.walk() if each is not loop and each.scope is loop.scope]
     target = loop.node.target
-    return Numbered(loop, inside, made_of({target.id}, inside) if isinstance(target, ast.Name) else set())
+    numbers = target.elts if isinstance(target, ast.Tuple) else [target]
+    names = {each.id for each in numbers if isinstance(each, ast.Name)}
+    return Numbered(loop, inside, made_of(names, inside) if len(names) == len(numbers) else set())
 
 
 def cut_out(numbered: Numbered, ends: list[ast.expr]) -> Iterator[Occurrence]:

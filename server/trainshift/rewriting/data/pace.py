@@ -9,13 +9,14 @@ from trainshift.core.lazy import cached_property
 from trainshift.core.names.flow import reaching_calls
 from trainshift.core.names.occurrence import of_call
 from trainshift.core.program import Program
+from trainshift.core.ranks.work.seeds import Order
 from trainshift.core.text.facts import Scope, Site, Statement
 from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.what_trains import WhatTrains
-from trainshift.rewriting.data.batches import counts_turns, draws_batches, takes_batches
+from trainshift.rewriting.data.batches import counts_turns, drawn_in, draws_batches, takes_batches
 from trainshift.rewriting.data.divided_data import DividedData
 from trainshift.rewriting.data.iterated import Iterated, Iteration
 from trainshift.rewriting.data.loop_data import How
@@ -40,6 +41,17 @@ SAME_DATA = (
     "every rank takes all turns of {0}, and each turn trains on the same data, so that more ranks save no "
     "time; give each rank its own rows, such as `{1}[hvd.rank()::hvd.size()]`"
 )
+ALL_WORK = "every rank takes all turns of {}, so that more ranks save no time: "
+# What is said further, by how its turns draw at random, where they do.
+WORK = {
+    None: "nothing tells what of it is a rank's share; give each rank data of its own, and `1/hvd.size()` of "
+    "the turns",
+    Order.OWN: "each rank draws its own at random; divide the turns by `hvd.size()` if these are batches",
+    Order.SAME: "all draw the same, by a seed that is fixed; choose `seed-by-rank`, and divide the turns by "
+    "`hvd.size()`",
+    Order.UNKNOWN: "all may draw the same, by a seed; let it differ by rank, and divide the turns by "
+    "`hvd.size()`",
+}
 
 
 class Taken(Enum):
@@ -166,6 +178,14 @@ class Pace:
             return []
         found = [(each, same_data(self._program, each)) for each in self._whole if each not in self.undivided]
         return [(each, data) for each, data in found if data is not None]
+
+    @cached_property
+    def worked(self) -> list[tuple[Statement, Order | None]]:
+        """The other innermost loops of which each rank takes all turns, and whose draws they draw."""
+        if not self._program.whole.choices.divide_data:
+            return []
+        told = {*self.undivided, *(each for each, _ in self.repeated)}
+        return [(each, drawn_in(self._program, each)) for each in self._whole if each not in told]
 
     @cached_property
     def _whole(self) -> list[Statement]:

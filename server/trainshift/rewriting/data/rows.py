@@ -20,7 +20,7 @@ from trainshift.core.ranks.work.trails import Trails
 from trainshift.core.text.facts import Site, argument, hides_arguments
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.rewriting.data.arrays import is_array, is_read_again
-from trainshift.rewriting.data.index_loops import LISTS, called, unwrapped
+from trainshift.rewriting.data.index_loops import LISTS, called, side_by_side, unwrapped
 from trainshift.rewriting.data.iterated import Iteration
 from trainshift.rewriting.data.places import Form, Place
 from trainshift.rewriting.datasets.draws import Draws
@@ -67,6 +67,8 @@ def read_rows(program: Program, iteration: Iteration) -> Rows | None:
         return _of_flow(program, at) or _of_sequence(fit, at, order)
     if _is_sequence(program, at):
         return _of_loop(program, at)
+    if side_by_side(program, at):
+        return None
     found = [at]
     if isinstance(at.node, ast.Call) and _SIDE_BY_SIDE in called(program, at):
         found = [at.part(each) for each in at.node.args if not isinstance(each, ast.Starred)]

@@ -14,6 +14,7 @@ from trainshift.core.program import Program
 from trainshift.core.ranks.work.seeds import Seeds
 from trainshift.core.text.facts import Statement, arguments, last_name
 from trainshift.core.training.what_trains import WhatTrains
+from trainshift.rewriting.data.batches import run_in
 from trainshift.rewriting.data.rows import ASKING
 from trainshift.rewriting.datasets.draws import Draws
 
@@ -36,21 +37,14 @@ _DEEPEST = 20
 
 def same_data(program: Program, loop: Statement) -> ast.expr | None:
     """The data that each turn of a loop trains on, all of them and the same; None where that is not seen."""
-    inside = set(loop.walk())
-    called = {
-        function
-        for site in program.script.sites
-        if site.statement in inside
-        for function in program.names.called_functions(site)
-    }
+    inside, here = set(loop.walk()), set(run_in(program, loop))
     seeds = program.fact(Seeds)
     for site in program.script.sites:
-        if site.statement in inside or site.scope.function() in called:
+        if site.statement in here:
             asks = site.name in ASKING and isinstance(site.node.func, ast.Attribute)
             if asks or seeds.is_draw(site) or seeds.shuffles(site):
                 return None
     found = None
-    here = {each for each in program.script.statements if each in inside or each.scope.function() in called}
     for at in _trained_on(program, inside, here):
         bindings = program.names.bindings(at)
         if any(each.statement in inside for each in bindings):

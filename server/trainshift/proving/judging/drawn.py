@@ -1,0 +1,105 @@
+"""Whether ranks that each draw from all data draw by themselves: what they have in common is chance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import combinations, pairwise
+
+from trainshift.proving.judging.data import Walk, batches, in_epochs, look, looks
+from trainshift.proving.observed.record import Column, Record
+
+# Which part of a rank's rows the original must have drawn, too, so that they are of the same data.
+SEEN = 0.05
+# How many standard deviations more than was to be expected is no chance.
+DEVIATIONS = 5.0
+
+
+def walks_drawn(before: Record, records: Sequence[Record]) -> list[Walk]:
+    """How each tensor of each place of a training goes through what every process draws by itself.
+
+    What changes from one batch to the next, and is found again on some rank, is drawn: data on all ranks, and
+    on the first what is made by the seed of the original.  Left out is what has too few values to tell two
+    draws apart, as labels have.
+    """
+    found = []
+    for kind in looks(before):
+        theirs, *ours = (
+            [each for each in record.data if look(each) == kind] for record in (before, *records)
+        )
+        for place in range(len(kind)) if all(ours) else ():
+            if any(is_drawn(place, theirs, own) for own in ours):
+                walk = Walk(in_epochs(batches(theirs, [place])), [batches(own, [place]) for own in ours])
+                if is_mixed(walk) and tells_apart(walk):
+                    found.append(walk)
+    return found
+
+
+def is_drawn(place: int, theirs: Sequence[list[Column]], ours: Sequence[list[Column]]) -> bool:
+    """Whether a place in each batch changes, and has rows that the original had, too."""
+    if len({tuple(columns[place][1]) for columns in theirs}) < 2:
+        return False
+    known = {row for columns in theirs for row in columns[place][1]}
+    rows = [row for columns in ours for row in columns[place][1]]
+    return sum(row in known for row in rows) >= SEEN * len(rows)
+
+
+def is_mixed(walk: Walk) -> bool:
+    """Whether what comes in a batch seldom comes in the next one, as padding and anchors do."""
+    own = [{*batch} for epoch in walk.epochs for batch in epoch]
+    size = len(elements(walk))
+    next_to = [(len(one & two), len(one) * len(two) / size) for one, two in pairwise(own)]
+    return not is_more(sum(seen for seen, _ in next_to), sum(chance for _, chance in next_to))
+
+
+def tells_apart(walk: Walk) -> bool:
+    """Whether two ranks that saw the same batches would have more in common than chance brings."""
+    together = [(min(len({*one}), len({*two})), chance) for one, two, chance in pairs(walk)]
+    return is_more(sum(least for least, _ in together), sum(chance for _, chance in together))
+
+
+def pairs(walk: Walk) -> Iterator[tuple[list[str], list[str], float]]:
+    """The batches that the first two ranks saw at each step, and what these have in common by chance."""
+    size = len(elements(walk))
+    for one, two in zip(*walk.ranks[:2]):
+        yield one, two, len({*one}) * len({*two}) / size
+
+
+def elements(walk: Walk) -> set[str]:
+    """All elements that any process saw."""
+    return {element for each in (*walk.epochs, *walk.ranks) for batch in each for element in batch}
+
+
+def faults_of_drawing(walk: Walk) -> Iterator[str]:
+    """`data-alike`: more elements were seen on two ranks, in all or at the same step, than chance brings."""
+    size, first = len(elements(walk)), share_of_first(walk)
+    for (rank, own), (other, theirs) in combinations(enumerate(walk.ranks), 2):
+        sets = [({*one}, {*two}) for one, two in zip(own, theirs)]
+        seen = sum(len(one & two) for one, two in sets)
+        if is_more(seen, sum(len(one) * len(two) for one, two in sets) / size):
+            yield f"data-alike: at the same steps ranks {rank} and {other} saw {seen} elements alike"
+        one, two = ({element for batch in each[:first] for element in batch} for each in (own, theirs))
+        if is_more(len(one & two), len(one) * len(two) / size):
+            yield f"data-alike: ranks {rank} and {other} have {len(one & two)} elements in common"
+
+
+def faults_of_turns(walk: Walk) -> Iterator[str]:
+    """`epochs-differ` and `epoch-not-divided`: how many batches each rank took, less those lost in epochs."""
+    size, steps = len(walk.ranks), [len(own) for own in walk.ranks]
+    total = sum(map(len, walk.epochs))
+    if len({*steps}) > 1:
+        yield f"epochs-differ: the ranks took {', '.join(map(str, steps))} batches"
+    elif not total <= 2 * steps[0] * size <= 2 * (total + size * len(walk.epochs)):
+        yield f"epoch-not-divided: the original took {total} batches, each of {size} ranks {steps[0]}"
+
+
+def share_of_first(walk: Walk) -> int:
+    """How many batches of a rank are its share of the original's first epoch; all where it has one only."""
+    if len(walk.epochs) > 1:
+        return max(1, len(walk.epochs[0]) // len(walk.ranks))
+    return max(map(len, walk.ranks))
+
+
+def is_more(seen: float, chance: float) -> bool:
+    """Whether so many are more than chance brings where so many are to be expected."""
+    return seen > chance + DEVIATIONS * max(1.0, math.sqrt(chance))
