@@ -2,14 +2,21 @@
 
     python tests/proof/odd.py [NAME...]
 
-All ranks must end, with equal weights; where their data can be told apart, they share them.  That of all
-takes ten minutes; `test_proof.py` runs some of each kind.
+All ranks must end, with equal weights, and with the data that `data` of its proof.json names:
+
+- ``shared``, which is what they do unless it is said: they share an epoch of the original's
+- ``drawn``: each draws from all data, or makes its own; what two have in common is what chance brings
+- ``whole``: each takes all turns of the original's, which the report tells
+
+That of all takes ten minutes; `test_proof.py` runs some of each kind.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -17,8 +24,9 @@ from typing import Any
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from proof.harness import judge, run_converted, run_original
+from proof.harness import Run, judge, run_converted, run_original
 from trainshift.proving.judging.data import judge_data
+from trainshift.proving.judging.drawn import faults_of_drawing, faults_of_turns, walks_drawn
 
 SCRIPTS = Path(__file__).parents[2] / "fixtures" / "scripts"
 FOLDERS = sorted(path.parent for path in SCRIPTS.glob("*/after.py") if (path.parent / "before.py").exists())
@@ -40,7 +48,7 @@ def runs(folder: Path) -> list[list[str]]:
 def odd_faults(folder: Path, arguments: list[str]) -> list[str]:
     """The faults of a folder's conversion on three ranks, with its `odd` length.
 
-    That the ranks share the data is asked unless its `unshared` tells why that cannot be seen.
+    Left out are those of its `known` and of `odd_known`, each of which has its reason there.
     """
     said = settings(folder)
     texts = [(folder / name).read_bytes().decode("utf-8-sig") for name in ("before.py", "after.py")]
@@ -49,13 +57,55 @@ def odd_faults(folder: Path, arguments: list[str]) -> list[str]:
         texts = [text.replace(old, new) for text in texts]
         arguments = [new if each == old else each for each in arguments]
     before, after = texts
-    seen = "unshared" not in said
     with ThreadPoolExecutor() as pool:
-        alone = pool.submit(run_original, before, arguments, data=seen)
-        ranks = pool.submit(run_converted, after, arguments, ranks=RANKS, data=seen)
+        alone = pool.submit(run_original, before, arguments, data=True)
+        ranks = pool.submit(run_converted, after, arguments, ranks=RANKS, data=True)
         original, converted = alone.result(), ranks.result()
-    faults = judge(original, converted)
-    return faults + judge_data(original, converted) if seen else faults
+    found = judge(original, converted) + KINDS[said.get("data", "shared")](original, converted)
+    known = {**said.get("known", {}), **said.get("odd_known", {})}
+    return [fault for fault in found if fault.partition(":")[0] not in known]
+
+
+def drawn(original: Run, ranks: Sequence[Run]) -> list[str]:
+    """The faults of ranks that each draw by themselves."""
+    records = [run.record for run in ranks if run.record]
+    if original.record is None or len(records) < len(ranks):
+        return []
+    walks = walks_drawn(original.record, records)
+    faults = [fault for walk in walks for fault in (*faults_of_turns(walk), *faults_of_drawing(walk))]
+    return faults if walks else ["data-not-seen: no process drew what another one had drawn"]
+
+
+def whole(original: Run, ranks: Sequence[Run]) -> list[str]:
+    """The faults of ranks that each take all turns: of data that all have, or that each draws by itself."""
+    records = [run.record for run in ranks if run.record]
+    if original.record is None or len(records) < len(ranks):
+        return []
+    faults, seen = [], False
+    for rank, record in enumerate(records):
+        ours, theirs = record.data, original.record.data
+        if len(ours) != len(theirs):
+            faults.append(f"turns-differ: rank {rank} took {len(ours)} of {len(theirs)} turns")
+        places = max((len(columns) for columns in theirs), default=0)
+        rows = [[Counter(rows_at(data, place)) for data in (theirs, ours)] for place in range(places)]
+        seen = seen or (rank > 0 and any(one == two for one, two in rows))
+    if seen or faults:
+        return faults
+    walks = walks_drawn(original.record, records)
+    faults = [fault for walk in walks for fault in faults_of_drawing(walk)]
+    return faults if walks else ["data-not-seen: no rank had what the original had"]
+
+
+def rows_at(data: Sequence[Sequence[tuple[str, list[str]]]], place: int) -> list[str]:
+    """All rows of one place of each batch."""
+    return [row for columns in data if len(columns) > place for row in columns[place][1]]
+
+
+KINDS: dict[str, Callable[[Run, Sequence[Run]], list[str]]] = {
+    "shared": judge_data,
+    "drawn": drawn,
+    "whole": whole,
+}
 
 
 def main(names: list[str]) -> int:

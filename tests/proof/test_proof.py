@@ -4,7 +4,8 @@ A folder of fixtures/scripts that holds before.py and after.py is proved.  Its p
 `arguments` that both are run with, or those of several `runs`, one for each mode of the script, and the
 `known` faults: ids with the reason why they are accepted.  It says what makes the length of its data, or the
 number of its steps, `odd`: texts that both hold, and what to put in their places so that neither 2 nor 3
-divides it; and in `unshared` why the ranks are not seen to share its data, if they are not.
+divides it, and so that elements can be told apart; in `data` what the ranks then do with them, if they do not
+share them (`proof.odd`), and in `odd_known` the faults that are accepted there.
 """
 
 from __future__ import annotations

@@ -36,12 +36,15 @@ def walks_drawn(before: Record, records: Sequence[Record]) -> list[Walk]:
 
 
 def is_drawn(place: int, theirs: Sequence[list[Column]], ours: Sequence[list[Column]]) -> bool:
-    """Whether a place in each batch changes, and has rows that the original had, too."""
+    """Whether a place in each batch changes, and has rows that the original had, too.
+
+    The first batch does not count: weights may begin with the same everywhere.
+    """
     if len({tuple(columns[place][1]) for columns in theirs}) < 2:
         return False
     known = {row for columns in theirs for row in columns[place][1]}
-    rows = [row for columns in ours for row in columns[place][1]]
-    return sum(row in known for row in rows) >= SEEN * len(rows)
+    rows = [row for columns in ours[1:] for row in columns[place][1]]
+    return bool(rows) and sum(row in known for row in rows) >= SEEN * len(rows)
 
 
 def is_mixed(walk: Walk) -> bool:

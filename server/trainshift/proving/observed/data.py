@@ -23,6 +23,9 @@ ROWS = "rows"
 
 # Operations that bring data into a graph.
 SOURCES = ("Placeholder", "IteratorGetNext", "QueueDequeue")
+# An iterator of a strategy gives what it may have no more of, from which a condition takes a batch.
+OPTIONAL = "IteratorGetNextAsOptional"
+CONDITIONS = ("If", "StatelessIf")
 MOST_ROWS = 4096
 # The arguments of operations that say how to compute, and hold no data.
 SETTINGS = {
@@ -102,11 +105,13 @@ class DataHooks:
 
     def add(self, *values: Any) -> None:
         """Write down one step's data."""
-        sizes = [len(value) for value in values if value.ndim]
+        # What is fed one by one has no rows.
+        values = tuple(value for value in values if value.ndim) or tuple(value[None] for value in values)
+        sizes = [len(value) for value in values]
         self.record.rows.append(max(sizes, key=sizes.count) if sizes else 0)
         if self.rows_only:
             return
-        self.record.data.append([column(value) for value in values if value.ndim])
+        self.record.data.append([column(value) for value in values])
 
     def hook_evaluation(self) -> None:
         """Have counted what `evaluate` goes through, in a `fit` too."""
@@ -190,10 +195,17 @@ def sources(targets: Sequence[Any]) -> list[Any]:
         if operation in seen:
             continue
         seen.add(operation)
-        if operation.type.startswith(SOURCES):
+        if brings_data(operation):
             found += [tensor for tensor in operation.outputs if holds_rows(tensor)]
         waiting += [tensor.op for tensor in operation.inputs]
     return found
+
+
+def brings_data(operation: Any) -> bool:
+    """Whether an operation brings data into the graph that it stands in."""
+    if operation.type in CONDITIONS:
+        return any(tensor.op.type == OPTIONAL for tensor in operation.inputs)
+    return bool(operation.type.startswith(SOURCES))
 
 
 def holds_rows(tensor: Any) -> bool:
