@@ -1,22 +1,27 @@
-"""Own values: training loops that a rank may leave by itself, because it decides by what it has computed."""
+"""Own values: training loops that a rank may leave by itself, because it decides by what it has computed.
+
+So it is with what it has met in a world in which each rank goes its own way, as episodes of other lengths.
+"""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Container, Iterator
 
+from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Statement
 from trainshift.core.training.executions import LOOPS, innermost_loop
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.what_trains import WhatTrains
+from trainshift.rewriting.datasets.draws import ASKING, Draws
 
 _READING = frozenset({"run", "eval"})
 _GROWING = frozenset({"add", "append", "appendleft", "extend", "update", "update_state"})
 
 
 def own_exits(program: Program) -> list[tuple[Statement, ast.expr]]:
-    """The statements that leave a training loop, or end it, by a rank's own values, and their tests."""
+    """The statements that leave a training loop, or end it, by a rank's own values, and what decides it."""
     trains = program.fact(WhatTrains).statement_trains
     loops = dict.fromkeys(
         each for each in program.script.statements if isinstance(each.node, LOOPS) and trains(each)
@@ -32,14 +37,23 @@ def _exits(
 ) -> Iterator[tuple[Statement, ast.expr]]:
     inside = list(loop.walk())
     names = _own_names(program, inside)
+    if isinstance(loop.node, ast.For | ast.AsyncFor) and _asks(program, loop, loop.node.iter):
+        yield loop, loop.node.iter
     for statement in inside:
         node = statement.node
         if isinstance(node, ast.If):
             leaves = any(part.scope is statement.scope and _leaves(part, loops) for part in statement.walk())
         else:
             leaves = isinstance(node, ast.While) and statement in loops
-        if leaves and isinstance(node, ast.If | ast.While) and _is_own(program, node.test, names, False):
-            yield statement, node.test
+        if leaves and isinstance(node, ast.If | ast.While):
+            if _is_own(program, node.test, names, False) or _asks(program, statement, node.test):
+                yield statement, node.test
+
+
+def _asks(program: Program, statement: Statement, node: ast.expr) -> bool:
+    """Whether what decides comes of what a rank has met: ``state, reward, done = env.step(action)``."""
+    draws = program.fact(Draws).behind(Occurrence(node, statement.scope, statement))
+    return any(draw.remedy is None and draw.site.name in ASKING for draw in draws)
 
 
 def _leaves(statement: Statement, loops: Container[Statement | None]) -> bool:
@@ -50,7 +64,7 @@ def _leaves(statement: Statement, loops: Container[Statement | None]) -> bool:
 
 
 def _own_names(program: Program, inside: list[Statement]) -> set[str]:
-    """The names that hold what a training step, or a run of a session, gives."""
+    """The names that hold what a training step, a run of a session, or a world that is asked, gives."""
     names: set[str] = set()
     size = -1
     while len(names) > size:  # A name may be computed from another one.
@@ -89,5 +103,7 @@ def _is_own(program: Program, node: ast.expr, names: set[str], of_steps: bool) -
             if program.fact(Horovod).is_call(site, "allreduce"):
                 return False
             if of_steps and (program.fact(WhatTrains).site_trains(site) or site.name in _READING):
+                return True
+            if of_steps and site.name in ASKING and isinstance(part.func, ast.Attribute):
                 return True
     return False
