@@ -51,13 +51,13 @@ def look(columns: Sequence[Column]) -> tuple[str, ...]:
 def walk_of(kind: tuple[str, ...], before: Record, records: Sequence[Record]) -> Walk | None:
     """The walk of the batches that look so; None where it cannot be told what they hold.
 
-    What changes from one batch to the next and is found again on each rank is data; weights, noise and
+    What changes from one batch to the next and is found again on the ranks is data; weights, noise and
     constants are not.
     """
     theirs, *ours = ([each for each in record.data if look(each) == kind] for record in (before, *records))
     if not theirs or not all(ours):
         return None
-    places = [place for place in range(len(kind)) if all(is_data(place, theirs, own) for own in ours)]
+    places = [place for place in range(len(kind)) if is_data(place, theirs, [b for own in ours for b in own])]
     places = [place for place in places if len(theirs[0][place][1]) == len(theirs[0][places[0]][1])]
     if not places:
         return None
