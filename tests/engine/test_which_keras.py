@@ -245,12 +245,15 @@ def test_what_is_installed_decides_where_nothing_is_declared(
 
 
 def test_what_keras_3_wants_otherwise_anyway_is_told_and_left() -> None:
-    text = f"{SCRIPT}model.save_weights('net.h5')\nmodel.reset_states()\nmodel.save_weights('a.weights.h5')\n"
+    text = SCRIPT.replace('"mse")', '"mse", ["mae"])\nprint(model.optimizer.lr, arguments.lr)')
+    text += "model.save_weights('net.h5')\nmodel.reset_states()\nmodel.save_weights('a.weights.h5')\n"
     result = convert(text, choices=Choices(keras="3"))
     told = [(each.line, each.text) for each in result.decisions if each.rule == "HV01"]
     assert told == [
-        (5, "Keras 3 saves weights only under a name that ends in .weights.h5; change that yourself"),
-        (6, "Keras 3 calls it reset_state(); change that yourself"),
+        (3, "the third argument of compile() is loss_weights in Keras 3; write metrics= there yourself"),
+        (4, "Keras 3 calls it learning_rate; change that yourself"),
+        (6, "Keras 3 saves weights only under a name that ends in .weights.h5; change that yourself"),
+        (7, "Keras 3 calls it reset_state(); change that yourself"),
     ]
     assert "reset_states()" in result.text
     assert not [each for each in convert(text).decisions if each.rule == "HV01"]

@@ -32,18 +32,24 @@ from __future__ import annotations
 import ast
 
 from trainshift.core.choices import KERAS_3, KERAS_NAMES
+from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Remark
 from trainshift.core.text.facts import argument
 from trainshift.core.text.source import Span
 from trainshift.core.training.loops import Loops
+from trainshift.rewriting.keras.fits import Fits
 from trainshift.rewriting.prerequisites import Prerequisites
+from trainshift.rewriting.rates.rate_cases import RateCases
 from trainshift.rewriting.target import Target
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
 _OPEN = "written for Keras 2, as nothing tells which is used; from TensorFlow 2.16 on choose `keras` 3"
 _STATES = "Keras 3 calls it reset_state(); change that yourself"
 _WEIGHTS = "Keras 3 saves weights only under a name that ends in .weights.h5; change that yourself"
+_METRICS = "the third argument of compile() is loss_weights in Keras 3; write metrics= there yourself"
+_RATE = "lr"
+_LEARNING_RATE = "Keras 3 calls it learning_rate; change that yourself"
 _STRATEGY = "this branch uses tf.distribute and is left as it is; do not run it with Horovod"
 
 
@@ -78,6 +84,20 @@ def _left_to_do(program: Program) -> Proposals:
             yield Remark("HV01", program.script.span(site.node, site), _STATES)
         elif isinstance(path, ast.Constant) and not str(path.value).endswith(".weights.h5"):
             yield Remark("HV01", program.script.span(site.node, site), _WEIGHTS)
+    for compile in program.fact(Fits).compiles:
+        given = compile.site.node.args
+        if len(given) > 2 and not any(isinstance(each, ast.Starred) for each in given[:3]):
+            yield Remark("HV01", program.script.span(given[2], compile.site), _METRICS)
+    for statement in program.script.statements if _has_rates(program) else ():
+        for part in statement.own_parts():
+            if isinstance(part, ast.Attribute) and part.attr == _RATE:
+                owner = Occurrence(part.value, statement.scope, statement)
+                if program.fact(RateCases).is_optimizer(owner):
+                    yield Remark("HV01", program.script.span(part, statement), _LEARNING_RATE)
+
+
+def _has_rates(program: Program) -> bool:
+    return _RATE in program.script.identifiers
 
 
 def _told(program: Program) -> tuple[tuple[str, ...], tuple[str, ...]]:
