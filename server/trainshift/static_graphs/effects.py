@@ -46,7 +46,8 @@ def changed(function: StaticFunction, statement: Statement) -> Iterator[tuple[as
         elif isinstance(target, ast.Attribute) and not function.kind(target).may_be_tensor:
             if target.attr in _OF_BUILDING and _is_known_before(function, statement, target.value):
                 continue
-            yield target, dotted(target) or target.attr
+            if not _is_carried(function, statement, target):
+                yield target, dotted(target) or target.attr
         elif isinstance(target, ast.Name) and target.id in function.scope.declared_global:
             yield target, target.id
     for call in calls(statement):
@@ -55,6 +56,22 @@ def changed(function: StaticFunction, statement: Statement) -> Iterator[tuple[as
             held = base.python & _CONTAINERS and base.tensor is None
             if held and not is_own(function, call.func.value):
                 yield call, dotted(call.func.value) or "a container"
+
+
+def is_made_inside(function: StaticFunction, statement: Statement, node: ast.AST) -> bool:
+    """Whether it is an attribute of what is made in the same control flow on tensors."""
+    around = function.graph_around(statement)
+    if not around or not isinstance(node, ast.Attribute) or not is_own(function, node.value):
+        return False
+    value = function.before.get(around[-1], {}).get(getattr(node.value, "id", ""))
+    return value is None or value.is_nothing or value.unbound
+
+
+def _is_carried(function: StaticFunction, statement: Statement, target: ast.Attribute) -> bool:
+    """Whether an object of the function's own had the attribute before: Paddle carries it like a name."""
+    around = function.graph_around(statement)
+    before = function.before.get(around[-1], {}) if around else {}
+    return is_own(function, target.value) and dotted(target) in before
 
 
 def _is_known_before(function: StaticFunction, statement: Statement, node: ast.expr) -> bool:

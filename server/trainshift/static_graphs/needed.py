@@ -26,8 +26,12 @@ class Need(NamedTuple):
 
 def needs(function: StaticFunction, statement: Statement) -> Iterator[Need]:
     """The values that a statement needs."""
+    told = getattr(statement.node, "msg", None) or getattr(statement.node, "exc", None)
+    message = set(ast.walk(told)) if told is not None else set()
     for node in own_parts(statement.node):
         for value, what in _needed(function, node):
+            if node in message and what in ("`str`", "`repr`"):
+                continue  # The graph tells nothing of it, and the text only shows another tensor.
             yield Need(node, value, what, _counted(function.kind(value)))
 
 

@@ -38,6 +38,8 @@ _HANDED_ON = frozenset(
     {"sum", "mean", "clip", "argmax", "round", "prod", "cumsum", "any", "all", "squeeze", "dot"}
 )  # fmt: skip
 _RENAMED = {"concatenate": "concat"}
+# What makes a tensor of its own, in a graph: no view shares memory there.
+_MADE = ast.BinOp | ast.UnaryOp | ast.Compare | ast.Call
 _LEAVING = ("tolist", "__array__")
 
 
@@ -125,7 +127,20 @@ def _after_numpy(
                 )
     if isinstance(node, ast.Assign):
         names = [each.id for each in node.targets if isinstance(each, ast.Name)]
-        (cut.update if _is_numpy(function, node.value) else cut.difference_update)(names)
+        is_shared = _is_numpy(function, node.value) and not _is_handed_over(function, node.value, names)
+        (cut.update if is_shared else cut.difference_update)(names)
+
+
+def _is_handed_over(function: StaticFunction, node: ast.expr, names: list[str]) -> bool:
+    """Whether nothing else has the tensor of a `.numpy()`: made there, or of no other name."""
+    assert isinstance(node, ast.Call)
+    assert isinstance(node.func, ast.Attribute)
+    given = node.func.value
+    if isinstance(given, ast.Name) and given.id in names:
+        bindings = function.scope.bindings.get(given.id, ())
+        made = [each.value for each in bindings if each.value is not node]
+        return bool(made) and all(isinstance(each, _MADE) for each in made)
+    return isinstance(given, _MADE)
 
 
 def _is_numpy(function: StaticFunction, node: ast.expr) -> bool:

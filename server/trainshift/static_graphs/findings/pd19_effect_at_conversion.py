@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
-from trainshift.static_graphs.effects import changed, counted, told
+from trainshift.static_graphs.effects import changed, counted, is_made_inside, told
 from trainshift.static_graphs.judging import Judge, reached
 
 
@@ -35,6 +35,15 @@ def check(program: Program) -> Iterator[Finding]:
             if not function.graph_around(statement):
                 continue
             for node, what in changed(function, statement):
+                if is_made_inside(function, statement, node):
+                    yield from judge.say(
+                        function,
+                        statement,
+                        f"`{what}` has no value before this branch or loop, and the conversion fails",
+                        "Bind it before, or after.",
+                        at=node,
+                    )
+                    continue
                 yield from judge.say(
                     function,
                     statement,

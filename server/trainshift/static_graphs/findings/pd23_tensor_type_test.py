@@ -21,6 +21,7 @@ from trainshift.core.text.edit import Change, Edit
 from trainshift.core.text.facts import Statement
 from trainshift.static_graphs.judging import Judge, calls, is_call_of, library_names, reached
 from trainshift.static_graphs.reading.function import StaticFunction
+from trainshift.static_graphs.reading.liveness import own_parts
 
 _TENSORS = frozenset({"paddle.Tensor", "paddle.fluid.core.eager.Tensor", "paddle.base.core.eager.Tensor"})
 _NUMBERS = frozenset({"builtins.int", "builtins.float", "builtins.bool"})
@@ -65,7 +66,7 @@ def _of_call(
                 "Ask before the cast, or leave it out.",
                 at=call,
             )
-    elif is_call_of(function, call, "builtins.type") and len(call.args) == 1 and value.is_tensor:
+    elif len(call.args) == 1 and value.is_tensor and _asks_for_class(function, statement, call):
         yield from judge.say(
             function,
             statement,
@@ -73,6 +74,25 @@ def _of_call(
             "Write `paddle.is_tensor`.",
             at=call,
         )
+
+
+def _asks_for_class(function: StaticFunction, statement: Statement, call: ast.Call) -> bool:
+    """Whether it is `type(t)`, and made use of or compared with what may be the class of tensors."""
+    if not is_call_of(function, call, "builtins.type"):
+        return False
+    for node in own_parts(statement.node):
+        if isinstance(node, ast.Call) and node.func is call:
+            return True
+        if isinstance(node, ast.Compare) and call in (node.left, *node.comparators):
+            others = [each for each in (node.left, *node.comparators) if each is not call]
+            parts = [part for each in others for part in getattr(each, "elts", [each])]
+            names = [library_names(function, each) for each in parts]
+            return not all(name and all(map(_is_of_python, name)) for name in names)
+    return False
+
+
+def _is_of_python(name: str) -> bool:
+    return name.startswith(("builtins.", "collections.", "numpy."))
 
 
 def _fixed(judge: Judge, statement: Statement, call: ast.Call) -> Change | None:

@@ -12,7 +12,7 @@ Give it as an argument, or draw it by Paddle: `paddle.rand([])` for `random.rand
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from trainshift.core.finding import Finding
 from trainshift.core.names.values import UserInstance
@@ -85,10 +85,23 @@ def _change_of_attribute(judge: Judge, function: StaticFunction, node: ast.Attri
         if isinstance(thing, UserInstance):
             own = names.assigned_attributes[0].get((thing.scope, node.attr), ())
             changes = [each for each in own if _comes_later(judge, function, each)]
+            if not _begins(thing, own, node.attr) and len({each.scope for each in changes}) < 2:
+                continue  # The one method that binds it is how the object is made ready.
             constants = {each.value.value for each in changes if isinstance(each.value, ast.Constant)}
             if len(constants) > 1 or any(not isinstance(each.value, ast.Constant) for each in changes):
                 return changes[0]
     return None
+
+
+def _begins(thing: UserInstance, own: Iterable[Binding], name: str) -> bool:
+    """Whether an attribute has a value from the start, or from itself."""
+    functions = [each.scope.function() for each in own]
+    is_counted = any(isinstance(each.statement.node, ast.AugAssign) for each in own if each.statement)
+    return (
+        is_counted
+        or name in thing.scope.bindings
+        or any(each and each.name == "__init__" for each in functions)
+    )
 
 
 def _comes_later(judge: Judge, function: StaticFunction, binding: Binding) -> bool:

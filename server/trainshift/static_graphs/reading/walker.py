@@ -228,9 +228,9 @@ class Walker(Calls):
     ) -> Env | None:
         frame = Frame(function.scope, statement, env, function)
         test = self.evaluate(node.test, frame)
-        truth = frame.judge(node, truth_of(test))
-        function.before[statement] = dict(env)
         dynamic = self._is_dynamic(node.test, frame)
+        truth = frame.judge(node, truth_of(test) if dynamic is None else Truth.PYTHON)
+        function.before[statement] = dict(env)
         known = test.constant if isinstance(test.constant, bool) and truth is Truth.PYTHON else dynamic
         body: Env | None = None
         orelse: Env | None = None
@@ -248,9 +248,25 @@ class Walker(Calls):
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             found = self._is_dynamic(test.operand, frame)
             return None if found is None else not found
+        if isinstance(test, ast.BoolOp):
+            wanted = isinstance(test.op, ast.And)  # Each of these alone makes the whole so in a graph.
+            return wanted if any(self._is_dynamic(each, frame) is wanted for each in test.values) else None
         if isinstance(test, ast.Call) and frame.function is not None:
-            return True if frame.function.named.get(test, frozenset()) & _DYNAMIC else None
+            names = frame.function.named.get(test, frozenset())
+            return True if names & _DYNAMIC or self._asks_for_class(test, names, frame) else None
         return None
+
+    def _asks_for_class(self, test: ast.Call, names: frozenset[str], frame: Frame) -> bool:
+        """Whether it is ``isinstance(t, paddle.Tensor)``, which a graph's tensors are not."""
+        if (
+            "builtins.isinstance" not in names
+            or len(test.args) != 2
+            or isinstance(test.args[0], ast.Attribute)
+        ):
+            return False
+        assert frame.function is not None
+        full = self.home(frame.scope).names.full_names(test.args[1], frame.scope, frame.statement)
+        return "paddle.Tensor" in full and frame.function.kind(test.args[0]).is_tensor
 
     def _narrowed(self, test: ast.expr, env: Env | None, frame: Frame, *, holds: bool) -> Env | None:
         """The names where a test holds, or does not."""
