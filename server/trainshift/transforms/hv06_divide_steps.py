@@ -22,7 +22,8 @@ Where each rank takes its share of the steps, by this rule or by HV15, what a sc
 A schedule class of your own is asked for the step that one process would be at. What is computed from the
 length of a share (`epochs * len(train)`) stays. Divided too is what ends a training,
 saves or sets a rate at a number of steps, and the `total` of a progress bar. A counter of steps is multiplied
-where a rate is computed from it by hand.
+where a rate is computed from it by hand. A plot of a value of each step over `range(1000)` asks how many
+there are; what else counts on a list with an entry for each step is reported.
 
 Only a `take` that feeds a training loop is divided. A preview (`next(iter(ds.take(1)))`), an evaluation,
 `validation_steps`, and a `take` beside a `skip` of as many elements stay.
@@ -64,6 +65,10 @@ _OWN_STEPS = (
     "the rate that is set here follows `{0}`, which counts a rank's own steps now: {1}; "
     "multiply it by `hvd.size()` in both"
 )
+_ENTRIES = (
+    "`{0}` gets an entry in each step, of which each rank takes its share: it has fewer than the number here "
+    "counts on; ask for `len({0})`"
+)
 _COUNTED = "the step of {} stays as it is: {}"
 
 
@@ -101,6 +106,7 @@ def propose(program: Program) -> Proposals:
         yield from _by_hand(program)
         yield from _totals(program)
         yield from _means(program)
+        yield from _entries(program)
 
 
 def _left_by_values(program: Program) -> Iterator[Remark]:
@@ -250,6 +256,23 @@ def _means(program: Program) -> Proposals:
         )
         yield Change(
             "HV06", title, program.script.header_span(statement), tuple(edits), decisions=(decision,)
+        )
+
+
+def _entries(program: Program) -> Proposals:
+    """A change, or a remark, for each statement that counts on entries of steps (C25)."""
+    for each in program.fact(Counters).entries:
+        target = program.script.header_span(each.statement)
+        if each.count is None:
+            yield Remark("HV06", target, _ENTRIES.format(each.name))
+            continue
+        number = program.script.text(each.count, each.statement)
+        yield Change(
+            "HV06",
+            f"Ask {each.name} how many entries it has ({number})",
+            target,
+            program.fact(Layout).replace(each.count, each.statement, f"len({each.name})"),
+            decisions=(f"`{each.name}` is asked for its length ({number}), since it has entries of a share",),
         )
 
 

@@ -13,6 +13,7 @@ from trainshift.core.names import api
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.script import Script
 from trainshift.core.program import Program
+from trainshift.core.readings import Readings
 from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted, last_name
 from trainshift.core.training.executions import LOOPS, counted_in
 from trainshift.core.training.horovod import Horovod
@@ -29,6 +30,10 @@ _EXITS = frozenset({"sys.exit", "builtins.exit", "builtins.quit", "os._exit"})
 _COMPARED = (ast.Eq, ast.Gt, ast.GtE, ast.Lt, ast.LtE, ast.NotEq)
 # What gives the value of a counter that is a variable of TensorFlow's.
 _READING = frozenset({"int", "numpy", "value", "read_value", "cast", "float", "eval"})
+# What gives numbers in a row.
+_NUMBERS = frozenset({"builtins.range", "numpy.arange", "numpy.linspace"})
+# Methods that draw as many values as numbers.
+_DRAWING = ("bar", "errorbar", "fill_between", "loglog", "plot", "scatter", "semilogx", "semilogy", "step")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -41,6 +46,18 @@ class Limit:
     statement: Statement
     node: ast.expr
     every: bool
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Entries:
+    """Where a number of entries is counted on in a list that gets one in each step of a rank's share.
+
+    `count` is that number where it must be the length of the list: ``plt.plot(range(100), losses)``.
+    """
+
+    statement: Statement
+    name: str
+    count: ast.expr | None = None
 
 
 class Counters:
@@ -128,6 +145,71 @@ class Counters:
                 if is_same and self._names.bindings(at) == self._names.bindings(turns):
                     if not any(isinstance(each, ast.Name) and each.id in own for each in ast.walk(part.left)):
                         yield at, statement not in inside
+
+    @cached_property
+    def entries(self) -> list[Entries]:
+        """Where entries of steps are counted on, of which a rank has its share."""
+        found: dict[tuple[Statement, str], Entries] = {}
+        for site in self._script.sites_named("append"):
+            held = getattr(site.node.func, "value", None)
+            if not isinstance(held, ast.Name) or not self._pace.is_shared(site.statement):
+                continue
+            bound = self._names.bindings(Occurrence(held, site.scope, site.statement))
+            loops = [each for each in site.statement.ancestors() if isinstance(each.node, LOOPS)]
+            shared = [each for each in loops if self._pace.loops.get(each)]
+            inside = {part for each in shared[-1:] for part in each.walk()}
+            for read in self._program.fact(Readings).of(held.id):
+                at = Occurrence(read.node, read.scope, read.statement)
+                if read.statement not in inside and self._names.bindings(at) == bound:
+                    counted = self._counted_on(at)
+                    if counted is not None:
+                        found.setdefault((read.statement, held.id), counted)
+        return list(found.values())
+
+    def _counted_on(self, at: Occurrence) -> Entries | None:
+        """How a statement that reads a list counts on the number of its entries; None if it does not."""
+        assert isinstance(at.node, ast.Name)
+        assert at.statement is not None
+        for part in at.statement.own_parts():
+            if isinstance(part, ast.Subscript) and part.value is at.node:
+                if any(map(self._numbers, (at.part(part.slice), *self._goes_through(at.part(part.slice))))):
+                    return Entries(at.statement, at.node.id)
+                if isinstance(part.slice, ast.Constant) and isinstance(part.slice.value, int):
+                    return Entries(at.statement, at.node.id) if part.slice.value else None
+            if isinstance(part, ast.Call) and any(each is at.node for each in part.args):
+                for each in part.args:
+                    if self._numbers(at.part(each)):
+                        return Entries(at.statement, at.node.id, self._length_drawn(part, each))
+        return None
+
+    def _goes_through(self, at: Occurrence) -> Iterator[Occurrence]:
+        """What the loop goes through of which a name is the number."""
+        for each in self._names.bindings(at) if isinstance(at.node, ast.Name) else ():
+            if each.kind == "element" and each.value is not None:
+                yield Occurrence(each.value, each.scope, each.statement)
+
+    def _numbers(self, at: Occurrence) -> bool:
+        """Whether an expression is a row of numbers, whose end is no length and no share."""
+        if isinstance(at.node, ast.Name):
+            step = self._names.steps_back(at)
+            return step is not None and any(
+                isinstance(each.node, ast.Call) and self._numbers(each) for each in step.sources
+            )
+        if not isinstance(at.node, ast.Call):
+            return False
+        if _NUMBERS.isdisjoint(self._names.full_names(at.node.func, at.scope, at.statement)):
+            return False
+        measured = any(
+            isinstance(each, ast.Call) and last_name(each.func) == "len" for each in ast.walk(at.node)
+        )
+        return not measured and not self._pace.agrees(*at[:3])
+
+    def _length_drawn(self, drawing: ast.Call, numbers: ast.expr) -> ast.expr | None:
+        """The end of what is drawn over numbers, of which there must be as many as entries."""
+        if not isinstance(numbers, ast.Call) or last_name(drawing.func) not in _DRAWING:
+            return None
+        is_counted = len(numbers.args) == 1 and not numbers.keywords and len(drawing.args) in (2, 3)
+        return numbers.args[0] if is_counted and drawing.args[0] is numbers else None
 
     def _shown_by(self, bar: Site) -> Iterator[Statement]:
         """The loops of which a progress bar shows the turns."""
