@@ -33,9 +33,20 @@ def check(program: Program) -> Iterator[Finding]:
                     statement,
                     "This is raised when the function is converted, whatever the tensor",
                     "Write an `assert` of the opposite.",
+                    sure=not _is_guarded(statement, around[0]),
                     related=[(around[0].node, "the condition on a tensor")],
                     fix=_fixed(judge, statement, around[0]),
                 )
+
+
+def _is_guarded(raised: Statement, around: Statement) -> bool:
+    """Whether a condition of Python's below the one on a tensor decides, too."""
+    for each in raised.ancestors():
+        if each is around:
+            return False
+        if isinstance(each.node, ast.If | ast.For | ast.While | ast.Try):
+            return True
+    return False
 
 
 def _fixed(judge: Judge, statement: Statement, around: Statement) -> Change | None:

@@ -21,6 +21,7 @@ from trainshift.core.text.edit import Change, Edit
 from trainshift.core.text.facts import Statement
 from trainshift.static_graphs.judging import Judge, calls, is_call_of, library_names, reached
 from trainshift.static_graphs.reading.function import StaticFunction
+from trainshift.static_graphs.reading.kinds import Value
 from trainshift.static_graphs.reading.liveness import own_parts
 
 _TENSORS = frozenset({"paddle.Tensor", "paddle.fluid.core.eager.Tensor", "paddle.base.core.eager.Tensor"})
@@ -58,7 +59,7 @@ def _of_call(
                 sure=value.is_tensor,
                 fix=_fixed(judge, statement, call) if whole else None,
             )
-        elif names and names <= _NUMBERS and value.is_tensor:
+        elif names and names <= _NUMBERS and value.is_tensor and _is_number_before(function, value):
             yield from judge.say(
                 function,
                 statement,
@@ -74,6 +75,15 @@ def _of_call(
             "Write `paddle.is_tensor`.",
             at=call,
         )
+
+
+def _is_number_before(function: StaticFunction, value: Value) -> bool:
+    """Whether a tensor is a number in dygraph: a cast, an item or a size, or may be worked out from one."""
+    if value.tensor is not None and value.tensor.counts is not None:
+        return True
+    made = [each for each in value.sources if isinstance(each, ast.Call)]
+    named = [function.named.get(each, frozenset()) for each in made]
+    return any(names & _NUMBERS or "paddle.Tensor.item" in names for names in named)
 
 
 def _asks_for_class(function: StaticFunction, statement: Statement, call: ast.Call) -> bool:

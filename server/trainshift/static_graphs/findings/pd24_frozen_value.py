@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from trainshift.core.finding import Finding
 from trainshift.core.names.values import UserInstance
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Binding, Statement
+from trainshift.core.text.facts import Binding, Statement, dotted
 from trainshift.static_graphs.judging import Judge, calls, reached
 from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reading.liveness import own_parts
@@ -84,7 +84,7 @@ def _change_of_attribute(judge: Judge, function: StaticFunction, node: ast.Attri
     for thing in function.kind(node.value).things:
         if isinstance(thing, UserInstance):
             own = names.assigned_attributes[0].get((thing.scope, node.attr), ())
-            changes = [each for each in own if _comes_later(judge, function, each)]
+            changes = [each for each in own if _comes_later(judge, function, each, is_seen=not is_number)]
             if not _begins(thing, own, node.attr) and len({each.scope for each in changes}) < 2:
                 continue  # The one method that binds it is how the object is made ready.
             constants = {each.value.value for each in changes if isinstance(each.value, ast.Constant)}
@@ -104,12 +104,31 @@ def _begins(thing: UserInstance, own: Iterable[Binding], name: str) -> bool:
     )
 
 
-def _comes_later(judge: Judge, function: StaticFunction, binding: Binding) -> bool:
-    """Whether a method binds an attribute that neither makes the object nor is static itself."""
+def _comes_later(judge: Judge, function: StaticFunction, binding: Binding, *, is_seen: bool) -> bool:
+    """Whether a method binds an attribute that neither makes the object nor is static itself.
+
+    A switch or text is changed where the method is called that changes it (`is_seen`); most never are.
+    """
     inner = binding.scope.function()
     if inner is None or inner is function.scope or inner.name == "__init__":
         return False
     if judge.program.fact(Reading).of(inner) is not None:
         return False
-    callers = [site.scope.function() for site in function.script.sites_named(inner.name)]
-    return not callers or any(each is None or each.name != "__init__" for each in callers)
+    if _is_counted(binding):
+        return True
+    sites = function.script.sites_named(inner.name)
+    callers = [each for each in (site.scope.function() for site in sites) if each is not inner]
+    if is_seen:  # What a class does with its own switches is still up to somebody else.
+        callers = [each for each in callers if each is None or each.owner() is not inner.owner()]
+    if not callers:
+        return not is_seen
+    return any(each is None or each.name not in ("__init__", inner.name) for each in callers)
+
+
+def _is_counted(binding: Binding) -> bool:
+    """Whether an attribute gets a value that is worked out from its own."""
+    if binding.statement is not None and isinstance(binding.statement.node, ast.AugAssign):
+        return True
+    own = dotted(binding.target) if isinstance(binding.target, ast.expr) else ""
+    parts = ast.walk(binding.value) if binding.value is not None and own else ()
+    return any(isinstance(each, ast.Attribute) and dotted(each) == own for each in parts)

@@ -76,6 +76,7 @@ class Uses:
                     arrays.update(names.lookup(name, function.scope, statement)[1])
                 for name in _only_tensors_in(nodes, statement, function, self._evaluate):
                     found.update(names.lookup(name, function.scope, statement)[1])
+            arrays = _and_what_they_are_made_of(arrays, function, methods=True)
             found |= held & reckoned
             self._used[function.scope] = frozenset(
                 _and_what_they_are_made_of(found - arrays, function) - arrays
@@ -107,12 +108,17 @@ def _parts(function: StaticFunction) -> Iterator[tuple[Statement | None, list[as
             yield statement, [*own_parts(statement.node)]
 
 
-def _and_what_they_are_made_of(found: set[Binding], function: StaticFunction) -> set[Binding]:
-    """Bindings of tensors, and those of names of which they are another name or ``name * 2``."""
+def _and_what_they_are_made_of(
+    found: set[Binding], function: StaticFunction, *, methods: bool = False
+) -> set[Binding]:
+    """Bindings, and those of names of which they are another name or ``name * 2``; or ``name.method()``."""
     names, waiting = function.script.names, list(found)
     for binding in waiting:
         is_value = binding.kind == "value" and not binding.path
-        name = _only_name(binding.value) if binding.value is not None and is_value else None
+        value = binding.value
+        if methods and isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+            value = value.func.value
+        name = _only_name(value) if value is not None and is_value else None
         if name is None or binding.statement is None:
             continue
         for other in names.lookup(name, function.scope, binding.statement)[1]:

@@ -235,10 +235,12 @@ class Walker(Calls):
         body: Env | None = None
         orelse: Env | None = None
         if known is not False and dynamic is not True:
-            body = self._narrowed(node.test, dict(env), frame, holds=True)
+            body = dict(env) if dynamic is False else self._narrowed(node.test, dict(env), frame, holds=True)
             body = self._block(statement.branches.get("body", []), body, function, exits)
         if known is not True or dynamic is True:
-            orelse = self._narrowed(node.test, dict(env), frame, holds=False)
+            # Which way a graph goes tells nothing where it cannot go the other one.
+            kept = dynamic is not None
+            orelse = dict(env) if kept else self._narrowed(node.test, dict(env), frame, holds=False)
             orelse = self._block(statement.branches.get("orelse", []), orelse, function, exits)
         function.ends[statement] = body, orelse
         return join_envs([body, orelse])
@@ -257,16 +259,11 @@ class Walker(Calls):
         return None
 
     def _asks_for_class(self, test: ast.Call, names: frozenset[str], frame: Frame) -> bool:
-        """Whether it is ``isinstance(t, paddle.Tensor)``, which a graph's tensors are not."""
-        if (
-            "builtins.isinstance" not in names
-            or len(test.args) != 2
-            or isinstance(test.args[0], ast.Attribute)
-        ):
+        """Whether it is ``isinstance(t, paddle.Tensor)``, which nothing in a graph is."""
+        if "builtins.isinstance" not in names or len(test.args) != 2:
             return False
-        assert frame.function is not None
         full = self.home(frame.scope).names.full_names(test.args[1], frame.scope, frame.statement)
-        return "paddle.Tensor" in full and frame.function.kind(test.args[0]).is_tensor
+        return "paddle.Tensor" in full
 
     def _narrowed(self, test: ast.expr, env: Env | None, frame: Frame, *, holds: bool) -> Env | None:
         """The names where a test holds, or does not."""
