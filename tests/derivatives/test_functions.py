@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from typing import Any
 
 import pytest
-from derived import FOLDER, Trial, loaded, made, names_of
+from derived import FOLDER, Trial, close, loaded, made, moved, names_of
 
 from trainshift.derivatives import Derived, derive
 
@@ -274,7 +275,8 @@ def test_of_containers_and_closures(name: str) -> None:
 
 
 CHANGED = (FOLDER / "changed.py").read_text(encoding="utf-8")
-AGAIN = names_of(CHANGED)[names_of(CHANGED).index("slices_of_other_lengths") :]
+LATER = names_of(CHANGED)[names_of(CHANGED).index("slices_of_other_lengths") :]
+AGAIN = [each for each in LATER if f"def {each}(x, y, zs, n)" in CHANGED]
 POINT = {"x": 0.7, "y": -0.3, "zs": [0.4, 1.1, -0.6], "n": 3}
 
 
@@ -287,6 +289,18 @@ def test_of_what_is_changed(name: str) -> None:
     trial.reverse()
     if name in AGAIN:
         trial.twice()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", AGAIN)
+def test_by_one_parameter_alone_it_is_the_same(name: str) -> None:
+    """What has no derivative then is read, and put back, as what has one."""
+    value = moved(getattr(loaded(CHANGED), name)(**copy.deepcopy(POINT)), iter([0.7] * 99), True)
+    whole = made(CHANGED, name, "reverse", ["x", "y", "zs"])
+    alone = made(CHANGED, name, "reverse", ["x"])
+    _, (wanted, *_) = getattr(loaded(whole.text), whole.made)(**copy.deepcopy(POINT), value_bar=value)
+    _, (found,) = getattr(loaded(alone.text), alone.made)(**copy.deepcopy(POINT), value_bar=value)
+    assert close(found, wanted, 1e-12)
 
 
 SHARED = (FOLDER / "shared.py").read_text(encoding="utf-8")

@@ -232,10 +232,10 @@ class Expander:
                 self.function.local |= {each.id for each in parts}
                 whole = terms.display(list(parts))
                 return terms.stored(whole), [terms.assign(name, whole), *self.asked.get(id(node), [])]
-        names = terms.names_bound([node.target])
-        if not self._changed_inside(node):
-            names &= terms.names_bound(node.body)
-        names = {each for each in names if self.function.active(each)}
+        own, assigned = terms.names_bound([node.target]), terms.names_bound(node.body)
+        names = own if self._changed_inside(node) else own & assigned
+        if not any(map(self.function.active, assigned)):
+            names = {each for each in names if self.function.active(each)}
         asked = self.asked.get(id(node), [])
         if not names or not self.function.whole.reverse:
             return node.target, asked

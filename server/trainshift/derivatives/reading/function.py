@@ -58,6 +58,9 @@ class Shares(Protocol):
     grown: set[str]
     returned: set[str]
 
+    def with_names(self, names: set[str]) -> set[str]:
+        """Names with all that were ever one with them."""
+
     def conflicts(self) -> Iterable[Conflict]:
         """The changes of what two names share."""
 

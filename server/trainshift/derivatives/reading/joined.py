@@ -21,7 +21,10 @@ def tell_joined(function: Function) -> bool:
     reader = Reader(function)
     found = False
     for node in own_nodes(function.body):
-        for value in _with_elements(reader, node):
+        whole = (
+            [node.value] if isinstance(node, ast.Return) and node.value and function.value.container else []
+        )
+        for value in [*whole, *_with_elements(reader, node)]:
             found = _told(reader, value, bool(_ARRAYS & imported)) or found
     return found
 
@@ -44,19 +47,32 @@ def _with_elements(reader: Reader, node: ast.AST) -> list[ast.expr]:
 
 
 def _told(reader: Reader, value: ast.expr, arrays: bool) -> bool:
-    """Whether the operands of a sum are only now known to be lists; `unclear` is told of what may be none:
-    what is multiplied, and what is added where the file knows `arrays`."""
+    """Whether the operands of a sum, or what is repeated, are only now known to be lists.
+
+    What may be none is `unclear`: what is multiplied, and what is added where the file knows `arrays`.
+    """
     if not (
         isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add | ast.Mult) and reader.value(value)
     ):
         return False
-    found = False
     joined = isinstance(value.op, ast.Add)
+    if arrays and not joined and not any(map(_is_count, (value.left, value.right))):
+        return False
+    found = False
     for each in (value.left, value.right):
-        kind = reader.kind(each)
+        part = each
+        while isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Slice):
+            part = part.value
+        kind = reader.kind(part)
         if isinstance(each, ast.BinOp):
             found = _told(reader, each, arrays) or found
         elif not kind.has("list", "tuple", "dict", "unclear") and (joined or reader.value(each)):
             kind.tell("unclear" if arrays or not joined else "list", "box")
-            found = found or isinstance(each, ast.Name | ast.Subscript)
+            found = found or isinstance(part, ast.Name | ast.Subscript)
     return found
+
+
+def _is_count(node: ast.expr) -> bool:
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id == "len"
+    return isinstance(node, ast.Constant) and type(node.value) is int

@@ -147,7 +147,7 @@ class Build(Analysis):
                 bar = way.helper("_zeros", terms.name(name))
             elif outermost and way.boxlike(name) and not kind.has("linked", "array"):
                 bar = way.helper("_like", bar, terms.name(name))
-            way.lengths |= {name} & way.resized
+            way.ask_length(name)
             bars.append(bar)
         way.bars_back = terms.display(bars)  # type: ignore[attr-defined]
         if after:
@@ -341,14 +341,15 @@ class Build(Analysis):
             params.append(given)
         inner_body: list[ast.stmt] = [*starts, *way.out, ast.Return(way.bars_back)]  # type: ignore[attr-defined]
         ahead = terms.names_bound(way.forward) | set(function.params)
-        ahead |= {bar for (_, _), bar in self.captured_bars.items()}
-        outer = function.parent
+        around, outer = {function}, function.parent
         while outer is not None:
             ahead |= outer.local
+            around.add(outer)
             outer = outer.parent
+        seen = [bar for (owner, _), bar in self.captured_bars.items() if owner in around]
         assigned = terms.names_bound(inner_body) - set(params)
-        bars = [each for each in self.captured_bars.values() if each in assigned]
-        changed = list(dict.fromkeys([*bars, *sorted(assigned & ahead - {"_"})]))
+        bars = [each for each in seen if each in assigned]
+        changed = list(dict.fromkeys([*bars, *sorted(assigned & {*ahead, *seen} - {"_"})]))
         if changed:
             inner_body.insert(0, ast.Nonlocal(changed))
         back = ast.FunctionDef(

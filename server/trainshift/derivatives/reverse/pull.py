@@ -279,9 +279,15 @@ class Pull(Writer):
         """The adjoint of a container, started if it was not."""
         if not self.is_present(name):
             self.present.add(name)
-            self.lengths |= {name} & self.resized
+            self.ask_length(name)
             self.emit(terms.assign(self.bar(name), self.zero(name)))
         return self.bar(name)
+
+    def ask_length(self, name: str) -> None:
+        """Notes that the way back asks how long a container is, which may be longer or shorter there."""
+        sharing = self.whole.sharing(self.function)
+        if self.resized and self.resized & (sharing.with_names({name}) if sharing else {name}):
+            self.lengths.add(name)
 
     def place(self, expr: ast.expr) -> ast.expr | None:
         """The place of the adjoint that belongs to an element: None, where nothing is active there."""

@@ -194,7 +194,9 @@ class Ways(Changes):
         to."""
         place = self._places.pop(id(node), "")
         plain = source
-        read = set().union(*(terms.names_read(each) for each in inner)) if inner else set()
+        # Pullbacks of functions inside read what these capture.
+        functions = [each.node for each in self.function.nested.values()]
+        read = set[str]().union(*map(terms.names_read, [*inner, *functions]))
         targets = terms.names_bound([node.target])
         if not place and (_ranged(source) or isinstance(source, ast.Name)):
             if count is not None:
@@ -241,6 +243,10 @@ class Ways(Changes):
         self._element(node.target, source if isinstance(source, ast.Name) else node.iter, at)
         if place:
             self._places[id(node)] = place
+        for each in sorted(terms.names_bound([node.target])):
+            # What functions inside add to from here on is of the round before.
+            if self.function.active(each) and self.foreign(each):
+                self.emit(terms.assign(self.bar(each), self.zero(each)))
 
     def _element(self, target: ast.expr, source: ast.expr, at: object) -> None:
         """What a loop's variables have as adjoints goes to the elements that they were."""

@@ -48,6 +48,7 @@ ROWS = (
         "_unbroadcast", "bar x", {"bar": "_unbroadcast(d, x)"}, {"bar": "np.broadcast_to(d, np.shape(bar))"}
     ),
     _linear("_spread", "bar x axis keepdims"),
+    _linear("_folded", "bar x"),
     _linear("_parts", "bar arrays axis"),
     _linear("_tile_bar", "bar x"),
     _linear("_repeat_bar", "bar x repeats axis"),
