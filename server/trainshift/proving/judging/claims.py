@@ -463,7 +463,8 @@ def worth(seen: Seen) -> Found:
         if one.per_second
         else (1 / one.seconds, seen.size / several.seconds)
     )
-    told = f"{rates[0]:.4g} {unit} a second on one process, {rates[1]:.4g} on {seen.size}: {ratio:.2f} times."
+    before, after = (f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}" for rate in rates)
+    told = f"{before} {unit} a second on one process, {after} on {seen.size}: {ratio:.2f} times."
     if ratio > 1:
         found.says = told
     elif seen.gpus >= seen.size:
