@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -127,13 +128,13 @@ def partly(walks: Sequence[Walk], common: float, divided: bool | None, *, ended:
 
 
 def overlap(walk: Walk) -> float:
-    """Which part of the elements of the rank that saw fewest was seen on others, too, within one epoch."""
+    """The largest part of a rank's elements that was seen on others, too, within one epoch."""
     own = [{element for batch in rank for element in batch} for rank in walk.ranks]
     if len(walk.epochs) > 1:
         first = len(walk.epochs[0]) // len(own)
         own = [{element for batch in rank[:first] for element in batch} for rank in walk.ranks]
-    several = [element for element in set.union(*own) if sum(element in each for each in own) > 1]
-    return len(several) / max(1, min(map(len, own)))
+    seen = Counter(element for each in own for element in each)
+    return max(sum(seen[element] > 1 for element in each) / max(1, len(each)) for each in own)
 
 
 def same_batches(records: Sequence[Record]) -> str:
