@@ -22,7 +22,7 @@ from trainshift.engine.checking import fix
 from trainshift.engine.findings import find
 from trainshift.engine.settings import Settings, Severity
 from trainshift.static_graphs.expanding.door import Expansion, expand
-from trainshift.static_graphs.expanding.piecewise import expand_statement
+from trainshift.static_graphs.expanding.piecewise import expand_at
 
 SCRIPTS: dict[str, tuple[str, dict[str, str]]] = {case.name: (case.script, {}) for case in EXPANSION_CASES}
 EXPANDED = [case.name for case in EXPANSION_CASES if case.is_expanded]
@@ -158,7 +158,7 @@ def _of_line(text: str, others: dict[str, str], line: int) -> Expansion:
     def read(changed: str) -> Program:
         return program_of(changed, others)
 
-    return expand_statement(read(text), "", line, read)
+    return expand_at(read(text), "", line, read)
 
 
 def _lines_above(found: Expansion, text: str, line: int) -> int:

@@ -334,14 +334,11 @@ def _expansion(
     """What expanding a file gives; None for one that does not use Paddle."""
     from functools import partial
 
-    from trainshift.static_graphs.expanding.door import expand
-    from trainshift.static_graphs.expanding.piecewise import expand_statement
+    from trainshift.static_graphs.expanding.piecewise import expand_at
 
     if program is None:
         return None
-    if given.at is None:
-        return expand(program, given.function)
-    return expand_statement(program, given.function, given.at, partial(_read, document, files=files))
+    return expand_at(program, given.function, given.at, partial(_read, document, files=files))
 
 
 def _statements(document: Document, program: Program, given: _Options) -> list[dict[str, object]]:

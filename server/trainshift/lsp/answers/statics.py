@@ -26,8 +26,8 @@ from trainshift.lsp.session import Session
 from trainshift.lsp.text.documents import Paper, Part
 from trainshift.lsp.text.edits import plain_edit
 from trainshift.lsp.wire.capabilities import EXPAND, EXPAND_FILE, MAKE_STATIC
-from trainshift.static_graphs.expanding.door import Expansion, expand
-from trainshift.static_graphs.expanding.piecewise import expand_statement
+from trainshift.static_graphs.expanding.door import Expansion
+from trainshift.static_graphs.expanding.piecewise import expand_at
 from trainshift.static_graphs.expanding.words import RULES
 from trainshift.static_graphs.making import Made, make_static, makeable, named
 from trainshift.static_graphs.reading.function import Mode, title_of
@@ -154,11 +154,7 @@ class _Reading:
         if program is None:
             return Expansion(self.paper.text)
         if wish not in self._expanded:
-            self._expanded[wish] = (
-                expand(program, wish.function)
-                if wish.line is None
-                else expand_statement(program, wish.function, wish.line, self._read)
-            )
+            self._expanded[wish] = expand_at(program, wish.function, wish.line, self._read)
         return self._expanded[wish]
 
     def made(self, wish: Wish) -> Made:

@@ -84,7 +84,13 @@ def expand(program: Program, function: str = "", line: int | None = None) -> Exp
     script = program.script
     found = Expansion(script.code.source.text)
     paddle = name_of_paddle(program.script)
-    functions = [each for each in program.fact(Reading).functions if _is_asked(each, function, program, line)]
+    every = program.fact(Reading).functions
+    functions = [each for each in every if _is_asked(each, function, program, line)]
+    for each in every:
+        if _is_nested_entry(each, function) and _needs_graph(each, Expressions(Knowledge(each), script, "")):
+            offset = script.span(each.node, each.scope).start
+            reason = "a function within another one is not expanded; move it out"
+            found.refused.append(RefusedFunction(each.title, offset, reason))
     if not functions:
         return found
     try:
@@ -132,6 +138,14 @@ def _is_asked(function: StaticFunction, name: str, program: Program, line: int |
         source = program.script.code.source
         return source.line_of(span.start) + 1 <= line <= source.line_of(span.end) + 1
     return True
+
+
+def _is_nested_entry(function: StaticFunction, name: str) -> bool:
+    """Whether a function within another one is made static for itself, and is asked for."""
+    scope = function.scope
+    is_asked = not name or name in (function.name, function.title)
+    is_nested = scope.parent is not None and scope.parent.function() is not None
+    return is_asked and is_nested and function.is_entry and not isinstance(function.node, ast.Lambda)
 
 
 def _expanded(

@@ -39,6 +39,7 @@ class _Flagged:
     stops: list[str] = field(default_factory=list)
     starts: list[Plain] = field(default_factory=list)
     after: list[Form] = field(default_factory=list)
+    returned: list[Exit] = field(default_factory=list)
 
 
 def _flagged(body: list[Form], node: ast.stmt, fresh: Callable[[str], str], write: Expressions) -> _Flagged:
@@ -64,7 +65,8 @@ def _flagged(body: list[Form], node: ast.stmt, fresh: Callable[[str], str], writ
     for returned in returns:
         write.applied("PS07", returned.node)
         test = Code(returned.flag, frozenset({returned.flag}))
-        found.after.append(Branch(test, [replace(returned, flag="")], [], returned.node))
+        found.returned.append(replace(returned, flag=""))
+        found.after.append(Branch(test, [found.returned[-1]], [], returned.node))
     return found
 
 
@@ -74,6 +76,8 @@ def leave_loop(loop: Loop, fresh: Callable[[str], str], write: Expressions) -> l
     loop.before += [*_counters_that_are_returned(loop, found.after, write), *found.starts]
     loop.body = found.body
     text = loop.test.text
+    if not text and len(found.stops) == len(found.returned):
+        found.after[-1:] = found.returned[-1:]  # Nothing but a `return` ends this loop.
     for name in found.stops:
         goes_on = f"{write.paddle}.logical_not({name})"
         text = f"{write.paddle}.logical_and({text}, {goes_on})" if text else goes_on

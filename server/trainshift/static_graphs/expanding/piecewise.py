@@ -20,11 +20,14 @@ from trainshift.static_graphs.reading.reading import Reading
 _WORDS = {ast.If: "if", ast.For: "for", ast.While: "while"}
 
 
-def expand_statement(program: Program, function: str, line: int, read: Callable[[str], Program]) -> Expansion:
-    """Expand the statement that begins on a line (from 1) with all in it; `function` as `expand` has it.
+def expand_at(program: Program, function: str, line: int | None, read: Callable[[str], Program]) -> Expansion:
+    """Expand the statement that begins on a line (from 1) with all in it, or without a line as `expand` does.
 
-    `read` gives the program of another text of this file.  What cannot be expanded is told in `refused`.
+    `function` is as `expand` has it, `read` gives the program of another text of this file.  What cannot be
+    expanded is told in `refused`.
     """
+    if line is None:
+        return expand(program, function)
     found = expand(program, function, line)
     if not found.edits:
         return found

@@ -24,7 +24,7 @@ from trainshift.core.finding import Finding
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit
 from trainshift.core.text.facts import Statement
-from trainshift.static_graphs.judging import Judge, reached
+from trainshift.static_graphs.judging import Judge, may_be_unrolled, reached
 from trainshift.static_graphs.needed import Need, needs
 from trainshift.static_graphs.reading.function import StaticFunction
 
@@ -46,8 +46,19 @@ def check(program: Program) -> Iterator[Finding]:
                         f"`{judge.code_of(need.value, statement)}`, which a graph has not",
                         _advice(need.node),
                         at=need.node if hasattr(need.node, "lineno") else need.value,
+                        sure=not _may_be_counted(function, statement, need.value),
                         fix=_fixed(judge, function, statement, need),
                     )
+
+
+def _may_be_counted(function: StaticFunction, statement: Statement, node: ast.AST) -> bool:
+    """Whether it is what `enumerate` counts of rows whose number Paddle may know: a number then."""
+    for loop in function.loops_around(statement):
+        target = getattr(loop.node, "target", None)
+        counter = target.elts[0] if isinstance(target, ast.Tuple) else None
+        if isinstance(node, ast.Name) and isinstance(counter, ast.Name) and counter.id == node.id:
+            return may_be_unrolled(function, loop)
+    return False
 
 
 def _advice(node: ast.AST) -> str:

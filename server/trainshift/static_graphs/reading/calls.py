@@ -115,6 +115,8 @@ class Calls(Expressions):
                 found = found.joined(python("int"))
             else:
                 found = found.joined(python("None"))
+        if "ndarray" in base.python:
+            found = found.joined(UNKNOWN if name in ("item", "tolist") else python("ndarray"))
         if base.among("str"):
             found = found.joined(python("list", element=python("str")) if "split" in name else python("str"))
         return found

@@ -343,7 +343,10 @@ class _Walk(Walker):
             if value.unknown and annotation is not None and self._names_a_tensor(annotation, binding):
                 value = replace(value, tensor=value.tensor or tensor().tensor, unknown=False)
                 value = replace(value, sources=frozenset({name}))
-            if may_be_told(value) and getattr(annotation, "id", "") not in ("int", "float", "bool", "str"):
+            told = getattr(annotation, "id", "")
+            if told in ("int", "float", "bool", "str"):
+                value = python(told) if value == UNKNOWN else value
+            elif may_be_told(value):
                 value = self.by_use(name, None, function, value)
             env[name] = value
         if self._has_self(function):
