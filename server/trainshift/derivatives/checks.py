@@ -122,6 +122,9 @@ class Checks:
             match node:
                 case ast.Call():
                     self._call(function, reader, nodes, node)
+                case ast.AugAssign(target, op, value) if type(op).__name__ not in _KNOWN:
+                    if reader.value(target) or reader.value(value):
+                        self.refuse(node, f"no derivative of {ast.unparse(node)} is known")
                 case ast.AugAssign(target, ast.Mult(), value) if reader.kind(target).has("list", "tuple"):
                     if reader.value(target) and not reader.value(value):
                         text = f"{ast.unparse(target)} = {ast.unparse(target)} * {ast.unparse(value)}"

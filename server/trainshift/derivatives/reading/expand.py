@@ -114,7 +114,7 @@ class Expander:
                     if self._may_follow(each, target)
                 ]
                 return [ast.copy_location(each, node) for each in (*swapped, *asked, *stores)]
-            case ast.Assign(targets=[ast.Name()], value=ast.Call(func=ast.Attribute(attr="pop"))):
+            case ast.Assign([ast.Name()], ast.Call(ast.Attribute(base, "pop"))) if root_of(base):
                 return [node]
             case ast.AugAssign(ast.Name(name), ast.Add(), value) if self._lengthens(node.target):
                 longer = ast.Expr(terms.call(f"{name}.extend", self._value(value)))
@@ -263,8 +263,10 @@ class Expander:
                 return self._held(node)
             case ast.ListComp() | ast.DictComp() | ast.GeneratorExp() | ast.SetComp():
                 return self._loops(node) if self.reader.value(node) else node
-            case ast.Call(func=ast.Attribute(attr="pop")) if self.reader.value(node):
-                return self._held(node)
+            case ast.Call(ast.Attribute(base, "pop") as place) if self.reader.value(node):
+                if not root_of(base):
+                    place = ast.Attribute(self._held(base), "pop", ast.Load())
+                return self._held(ast.Call(place, node.args, node.keywords))
             case ast.Call(func=ast.Attribute(attr="values"), args=[]) if self.reader.value(node):
                 item = self.function.fresh("each")
                 through = ast.comprehension(ast.Name(item, ast.Store()), node, [], 0)

@@ -117,6 +117,7 @@ class Build(Analysis):
             if (
                 isinstance(node, ast.Call)
                 and isinstance(node.func, ast.Attribute)
+                and self.module.dotted(node.func) is None
                 and root_of(node.func.value) in contents
                 and (loses(node) or (node.func.attr == "pop" and id(node) not in alone))
             ):
