@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.names.flow import occurrences_behind
-from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.names.occurrence import Occurrence, Step, leading_to
+from trainshift.core.names.values import Literal
 from trainshift.core.nodes import Nodes
 from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import RANK, Dependence
@@ -107,7 +108,10 @@ class Shares:
             assert isinstance(node, ast.Subscript)
             if not isinstance(node.ctx, ast.Load) or self._is_dealt(at.part(node.value)):
                 continue
-            if self._dependence.on_rank(at.part(node.slice)) and not self._is_drawn(at.part(node.slice)):
+            index = at.part(node.slice)
+            if self._dependence.on_rank(index) and not (
+                self._is_drawn(index) or self._is_counted(index) or self._is_key(index)
+            ):
                 yield Part(at, at.part(node.value), None, "local" if self._is_local(node, at) else "")
 
     def _is_drawn(self, index: Occurrence) -> bool:
@@ -118,6 +122,21 @@ class Shares:
         trail = {each.node for each in occurrences_behind(self._script, *index[:3], made)} if made else set()
         ranks = self._program.fact(Horovod).calls(*RANK)
         return not trail.isdisjoint(made) and not any(site.node in trail for site in ranks)
+
+    def _is_counted(self, index: Occurrence) -> bool:
+        """Whether an index counts the rows that a rank has, and is no number of a rank's own otherwise."""
+        lengths = {site.node: site for site in self._script.sites_named("len")}
+        trail = {each.node for each in occurrences_behind(self._script, *index[:3], lengths)}
+        ranks = self._program.fact(Horovod).calls(*RANK)
+        return not trail.isdisjoint(lengths) and not any(site.node in trail for site in ranks)
+
+    def _is_key(self, index: Occurrence) -> bool:
+        """Whether an index is a text, which names something and counts no rows."""
+        for each in leading_to(index, lambda at: (self._names.steps_back(at) or Step()).sources):
+            parts = [each.node.left, each.node.right] if isinstance(each.node, ast.BinOp) else [each.node]
+            if any(isinstance(part, ast.JoinedStr) or _is_text(part) for part in parts):
+                return True
+        return False
 
     def _is_dealt(self, at: Occurrence) -> bool:
         """Whether something is dealt out, one for each rank: ``for each in zip(*[iter(x)] * hvd.size())``."""
@@ -140,7 +159,8 @@ class Shares:
         """The shuffle before a part that gives each rank an order of its own, if there is one."""
         if isinstance(part.at.node, ast.Subscript) and not self._is_data(part):
             return None
-        trail = self._trails.behind(part.of, True)
+        # Not all that the methods of an object do, of which one gives the data.
+        trail = occurrences_behind(self._script, *part.of[:3], {}, False)
         indices = (
             self._trails.behind(part.at.part(part.at.node.slice))
             if isinstance(part.at.node, ast.Subscript)
@@ -197,7 +217,7 @@ class Shares:
         nodes = {id(each.node) for each in feed.trail}
         own = [part for part in self.parts if id(part.at.node) in nodes and not part.wrong]
         counted = [each for each in feed.steps if self._dependence.on_rank(each)]
-        bounded = [each for each in feed.steps if not self._is_of_infinity(each)]
+        bounded = [each for each in feed.steps if not self._bounds_nothing(each)]
         if bounded and not counted:
             return
         for part in own:
@@ -208,8 +228,12 @@ class Shares:
             yield Uneven(part.at, bool(counted), self._is_file(part))
             return
 
-    def _is_of_infinity(self, at: Occurrence) -> bool:
-        return isinstance(at.node, ast.UnaryOp | ast.Constant) and getattr(at.node, "value", 1) in (-1, None)
+    def _bounds_nothing(self, at: Occurrence) -> bool:
+        """Whether a number of steps is one that means all there are: -1 or None."""
+        if isinstance(at.node, ast.UnaryOp | ast.Constant) and getattr(at.node, "value", 1) in (-1, None):
+            return True
+        values = self._names.values(*at[:3])
+        return bool(values) and all(isinstance(each, Literal) and each.value is None for each in values)
 
     def _is_even(self, part: Part, feed: Feed) -> bool:
         """Whether all parts are of one length: cut to ``n // size``, or read as far as the last rank can."""
@@ -233,12 +257,8 @@ class Shares:
                 if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Div):
                     if self._dependence.on_size(each.part(inner.right)):
                         return True
-            if (
-                isinstance(node, ast.Call)
-                and last_name(node.func) == "split"
-                and "array" not in last_name(node.func)
-            ):
-                return True  # numpy.split demands equal parts.
+            if isinstance(node, ast.Call) and self._names.calls(self._script.site_of(node), "numpy.split"):
+                return True  # It demands equal parts.
         return False
 
     def _looks_ahead(self, loop: Statement) -> bool:
@@ -261,3 +281,7 @@ class Shares:
             site.name in _READING for site in calls
         )
         return listed or (whole and any(word in text for word in _FILES))
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
