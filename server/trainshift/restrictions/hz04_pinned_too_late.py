@@ -22,12 +22,12 @@ from __future__ import annotations
 
 from trainshift.core.finding import Verdict
 from trainshift.core.names import api
-from trainshift.core.names.values import Class, Library
+from trainshift.core.names.values import Class, Function, Library
 from trainshift.core.program import Program
 from trainshift.core.ranks.course import Course
 from trainshift.core.ranks.strangers import Strangers
 from trainshift.core.text.edit import Change
-from trainshift.core.text.facts import Site
+from trainshift.core.text.facts import Site, Statement
 from trainshift.core.training.horovod import Horovod
 from trainshift.restrictions.facts.moves import abreast, moved, needed
 from trainshift.restrictions.facts.places import beside, hazard
@@ -75,30 +75,62 @@ def check(program: Program) -> Findings:
 
 
 def _chosen_above(program: Program, first: Site, choice: Site) -> Change | None:
-    """The choice above what starts the devices, with `init` and all that it needs, if that can be moved."""
-    beside = abreast(program, first.statement, choice.statement)
-    if beside is None:
+    """The choice above what starts the devices, with `init` and all that it needs, if that can be moved.
+
+    Where functions do either, their calls are what is moved, and passed.
+    """
+    pairs = ((one, other) for one in _run_by(program, first) for other in _run_by(program, choice))
+    beside = next((found for one, other in pairs if (found := abreast(program, one, other))), None)
+    if beside is None or beside[0] is beside[1]:
         return None
     starting, choosing = beside
     script, course = program.script, program.fact(Course)
     block, index = script.siblings(choosing)
     since = script.siblings(starting)[1]
     moving = set(needed(program, choosing, starting))
-    inits = {each.statement for each in program.fact(Horovod).calls("init")}
-    moving |= inits.intersection(block[since:index])
-    inside = {each for statement in moving for each in statement.walk()}
-    sites = [each for each in script.sites if each.statement in inside]
+    inits = set(program.fact(Horovod).calls("init"))
+    moving |= {each for each in block[since:index] if not inits.isdisjoint(_reached(program, each))}
+    sites = {site for each in moving for site in _reached(program, each)}
     if starting in moving or not all(_is_harmless(program, each) for each in sites):
         return None
-    if any(course.index.get(site, -1) > course.index[choice] for site in program.fact(Horovod).calls("init")):
+    if any(course.index.get(site, -1) > course.index[choice] for site in inits):
         return None
     ordered = [each for each in block[since : index + 1] if each in moving]
     return moved(program, "HZ04", "Choose the GPU first", ordered, starting)
 
 
+def _run_by(program: Program, site: Site) -> list[Statement]:
+    """The statement of a call, and those that call its function, as long as each is called once."""
+    found = [site.statement]
+    while (function := site.scope.function()) is not None:
+        sites, elsewhere = program.names.callers(function)
+        if elsewhere or len(sites) != 1 or sites[0].statement in found:
+            break
+        site = sites[0]
+        found.append(site.statement)
+    return found
+
+
+def _reached(program: Program, statement: Statement) -> set[Site]:
+    """The calls of a statement, and those of the script's functions that it calls."""
+    found: set[Site] = set()
+    inside = set(statement.walk())
+    waiting = [each for each in program.script.sites if each.statement in inside]
+    while waiting:
+        site = waiting.pop()
+        if site in found:
+            continue
+        found.add(site)
+        functions = set(program.names.called_functions(site))
+        waiting += [each for each in program.script.sites if each.scope.function() in functions]
+    return found
+
+
 def _is_harmless(program: Program, site: Site) -> bool:
     """Whether a call only asks about devices, ranks or the like, and starts none."""
     callee = program.names.callee(site)
+    if callee and all(isinstance(each, Function) for each in callee):
+        return True  # Its own calls are asked as well.
     names = [each.name for each in callee if isinstance(each, Library)]
     return (
         len(names) == len(callee) > 0

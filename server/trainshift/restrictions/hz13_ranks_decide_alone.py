@@ -44,10 +44,10 @@ from trainshift.core.ranks.work.own_horovod import OwnHorovod
 from trainshift.core.ranks.work.trails import Trails
 from trainshift.core.text.edit import Change, Edit
 from trainshift.core.text.facts import Site, Statement, argument, expression_path, last_name
-from trainshift.core.training.executions import LOOPS
-from trainshift.core.training.horovod import KERAS, Horovod
+from trainshift.core.training.executions import LOOPS, Executions
+from trainshift.core.training.horovod import KERAS, TENSORFLOW, Horovod
 from trainshift.core.training.loop_kinds import Loop, Pattern
-from trainshift.restrictions.facts.moves import hoisted
+from trainshift.restrictions.facts.moves import hoisted, inserted
 from trainshift.restrictions.facts.places import hazard, horovod_name, replaced, text_of
 from trainshift.restrictions.restriction import Findings
 
@@ -92,7 +92,7 @@ def _of_callbacks(program: Program, loop: Loop) -> Iterator[Finding]:
         if _AVERAGING in kinds and branch is None:
             averaged = True
         for own in (each for each in found if isinstance(each, UserInstance)):
-            yield from _of_own(program, site, own, averaged, branch)
+            yield from _of_own(program, site, own, averaged, branch, element)
         for value in values:
             kind = value.cls.rpartition(".")[2]
             if kind not in _STEERING or not value.cls.startswith("tensorflow."):
@@ -109,7 +109,12 @@ def _of_callbacks(program: Program, loop: Loop) -> Iterator[Finding]:
 
 
 def _of_own(
-    program: Program, fit: Site, callback: UserInstance, averaged: bool, branch: Branch | None
+    program: Program,
+    fit: Site,
+    callback: UserInstance,
+    averaged: bool,
+    branch: Branch | None,
+    element: Occurrence,
 ) -> Iterator[Finding]:
     """Where a callback of the script's own ends a `fit`: ``self.model.stop_training = True``."""
     classes = program.names.ancestry(callback.scope)
@@ -126,12 +131,14 @@ def _of_own(
             yield hazard(program, "HZ13", Verdict.VIOLATED, statement, _BY_CLOCK)
             continue
         metrics = [each for test in tests for each in _logged(program, test)]
-        if averaged or not metrics:
+        if (averaged and method.name == "on_epoch_end") or not metrics:
             continue
         shared = all(each.startswith("val_") for each in metrics) and _shares_validation(program, fit)
         verdict = Verdict.UNKNOWN if shared else Verdict.VIOLATED
         message = f"A rank stops by its own metrics, and the others wait for it. Add {_AVERAGING} before."
-        yield hazard(program, "HZ13", verdict, statement, message)
+        fixed = verdict is Verdict.VIOLATED and method.name == "on_epoch_end"
+        fix = _averaged(program, element) if fixed else None
+        yield hazard(program, "HZ13", verdict, statement, message, fix=fix)
 
 
 def _logged(program: Program, test: Occurrence, depth: int = 0) -> Iterator[str]:
@@ -173,14 +180,19 @@ def _by_own_metrics(
 
 
 def _averaged(program: Program, element: Occurrence) -> Change | None:
-    """The average in front of a callback that is written out in a list."""
+    """The average in front of a callback that is written out in a list, or added to one."""
     statement, name = element.statement, horovod_name(program, element, KERAS)
     path = expression_path(statement.node, element.node) if statement is not None else []
-    if not name or len(path) < 2 or not isinstance(path[-2], ast.List):
+    if not name or len(path) < 2 or statement is None:
         return None
+    title, average = "Average the metrics first", f"{name}.callbacks.{_AVERAGING}()"
     span = program.script.span(element.node, element.scope)
-    edit = Edit(span.start, span.start, f"{name}.callbacks.{_AVERAGING}(), ")
-    return Change("HZ13", "Average the metrics first", span, (edit,))
+    if isinstance(path[-2], ast.List):
+        return Change("HZ13", title, span, (Edit(span.start, span.start, f"{average}, "),))
+    match statement.node:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=callbacks), attr="append"))):
+            return inserted(program, "HZ13", title, f"{callbacks}.append({average})", statement)
+    return None
 
 
 def _watched(program: Program, value: Instance, kind: str) -> str:
@@ -218,7 +230,8 @@ def _of_jumps(program: Program, loop: Loop) -> Iterator[Finding]:
             test = Occurrence(inner.node.test, inner.scope, inner)
             place = test if leaf is inner else leaf
             if _asks_clock(program, test):
-                yield hazard(program, "HZ13", Verdict.VIOLATED, place, _BY_CLOCK)
+                fix = _decided_by_root(program, test, loop)
+                yield hazard(program, "HZ13", Verdict.VIOLATED, place, _BY_CLOCK, fix=fix, asks=True)
                 continue
             tests = (test, *_tests_within(inner, statement))
             own = [each for each in tests if _is_own(program, each, loop)]
@@ -226,8 +239,19 @@ def _of_jumps(program: Program, loop: Loop) -> Iterator[Finding]:
                 message = (
                     "This rank leaves by a value of its own, and the others wait for it. Average it first."
                 )
-                fix = _average_of_loss(program, test, loop) if own == [test] else None
+                fix = _average_of_loss(program, test, loop) or _decided_by_root(program, test, loop)
+                fix = fix if own == [test] else None
                 yield hazard(program, "HZ13", Verdict.VIOLATED, place, message, fix=fix, asks=True)
+
+
+def _decided_by_root(program: Program, test: Occurrence, loop: Loop) -> Change | None:
+    """What rank 0 finds by a test, in place of what each rank finds; sessions have no such call."""
+    horovod, text = horovod_name(program, test, TENSORFLOW), program.script.text(test.node, test.scope)
+    traced = program.fact(Executions).is_traced(test.scope)
+    if loop.pattern in _SESSIONS or traced or not horovod or "\n" in text:
+        return None
+    decided = f"{horovod}.broadcast_object({text}, root_rank=0)"
+    return replaced(program, "HZ13", "Have rank 0 decide", test, decided)
 
 
 def _tests_within(statement: Statement, loop: Statement) -> Iterator[Occurrence]:
@@ -297,6 +321,10 @@ def _around(program: Program, loop: Loop) -> Iterator[list[Statement]]:
 
 def _is_own(program: Program, test: Occurrence, loop: Loop, depth: int = 0) -> bool:
     """Whether a test asks for what the rank's own step gave, or for what was set by such a test."""
+    if isinstance(test.node, ast.Call) and test.node in {
+        site.node for site in program.fact(Horovod).calls(*COLLECTIVE)
+    }:
+        return False
     if _asks_loss(program, test, loop):
         return True
     if depth > _DEEPEST:

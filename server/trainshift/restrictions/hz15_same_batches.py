@@ -22,14 +22,23 @@ from __future__ import annotations
 import ast
 
 from trainshift.core.finding import Verdict
-from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.names.occurrence import Occurrence, of_call
 from trainshift.core.program import Program
+from trainshift.core.ranks.dependence import Dependence
 from trainshift.core.ranks.together import Together
-from trainshift.core.ranks.work.feeds import Feeds
+from trainshift.core.ranks.work.feeds import Feed, Feeds
 from trainshift.core.ranks.work.seeds import Order
 from trainshift.core.text.edit import Change
 from trainshift.restrictions.facts.places import appended, hazard, horovod_name
 from trainshift.restrictions.restriction import Findings
+
+_MAKING = tuple(
+    f"tensorflow.data.{name}"
+    for name in (
+        "Dataset.from_tensor_slices", "Dataset.from_generator", "Dataset.range", "TFRecordDataset",
+        "TextLineDataset", "FixedLengthRecordDataset",
+    )
+)  # fmt: skip
 
 
 def check(program: Program) -> Findings:
@@ -45,7 +54,7 @@ def check(program: Program) -> Findings:
                 "All ranks train on the same batches: N ranks do the work of one, at N times its rate. "
                 "Add hvd.rank() to its seed, or shard the data."
             )
-            fix = _by_rank(program, feeds.seeds(feed))
+            fix = _by_rank(program, feeds.seeds(feed)) or _sharded(program, feed)
             yield hazard(program, "HZ15", Verdict.VIOLATED, loop.sites[0], message, fix=fix, asks=True)
         elif order is Order.UNKNOWN:
             message = (
@@ -60,3 +69,18 @@ def _by_rank(program: Program, seeds: list[Occurrence]) -> Change | None:
     if not name or not isinstance(seeds[0].node, ast.Constant | ast.Name):
         return None
     return appended(program, "HZ15", "Add the rank to the seed", seeds[0], f" + {name}.rank()")
+
+
+def _sharded(program: Program, feed: Feed) -> Change | None:
+    """A share for each rank, right behind the one call that makes the dataset, where all take equal steps."""
+    bounded = feed.steps and not any(map(program.fact(Dependence).on_rank, feed.steps))
+    made = [site for site in feed.calls if program.names.calls(site, *_MAKING)]
+    name = horovod_name(program, made[0]) if len(made) == 1 else ""
+    if not name or not bounded or not any(call.name == "repeat" for call in feed.calls):
+        return None  # A share may have a batch less than those of other ranks.
+    function = made[0].scope.function()
+    if function is not None and len(program.names.callers(function)[0]) != 1:
+        return None
+    return appended(
+        program, "HZ15", "Shard the data", of_call(made[0]), f".shard({name}.size(), {name}.rank())"
+    )
