@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from trainshift.core.names.values import Instance
 from trainshift.core.text.facts import Statement, dotted, root_name
 from trainshift.static_graphs.judging import calls
 from trainshift.static_graphs.reading.function import StaticFunction
@@ -94,8 +95,32 @@ def told(function: StaticFunction, statement: Statement) -> Iterator[tuple[ast.A
         ):
             yield call, "logged"
         elif isinstance(call.func, ast.Attribute) and call.func.attr in _LOGGERS:
-            if "logger" in dotted(call.func.value).lower():
+            made = (each for each in function.kind(call.func.value).things if isinstance(each, Instance))
+            is_made = any(each.cls == "logging.getLogger" for each in made)
+            if is_made or "logger" in dotted(call.func.value).lower():
                 yield call, "logged"
+
+
+def changed_default(function: StaticFunction, node: ast.Name) -> bool:
+    """Whether a name is a parameter whose default is a container, which the function changes."""
+    bindings = function.scope.bindings.get(node.id, ())
+    given = [each.value for each in bindings if each.kind == "parameter"]
+    is_container = isinstance(given[0], ast.List | ast.Dict | ast.Set) if given else False
+    return is_container and len(bindings) == 1 and node.id in _changed_names(function)
+
+
+def _changed_names(function: StaticFunction) -> set[str]:
+    """The names of the containers of which a function changes the elements."""
+    found: set[str] = set()
+    for statement in function.statements:
+        node = statement.node
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        held = [each.value for each in targets if isinstance(each, ast.Subscript)]
+        for call in calls(statement):
+            if isinstance(call.func, ast.Attribute) and call.func.attr in _CHANGING:
+                held.append(call.func.value)
+        found.update(each.id for each in held if isinstance(each, ast.Name))
+    return found
 
 
 def counted(function: StaticFunction, statement: Statement) -> str:

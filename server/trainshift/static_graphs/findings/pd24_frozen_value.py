@@ -18,6 +18,7 @@ from trainshift.core.finding import Finding
 from trainshift.core.names.values import UserInstance
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Binding, Statement, dotted
+from trainshift.static_graphs.effects import changed_default
 from trainshift.static_graphs.judging import Judge, calls, reached
 from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reading.liveness import own_parts
@@ -47,6 +48,9 @@ def check(program: Program) -> Iterator[Finding]:
 
 def _of_names(judge: Judge, function: StaticFunction, statement: Statement) -> Iterator[Finding]:
     for node in own_parts(statement.node):
+        if isinstance(node, ast.Name) and changed_default(function, node):
+            what = f"The default of `{node.id}` is changed once, when the graph is built"
+            yield from judge.say(function, statement, what, "Return what is to be kept.", at=node)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             change = _change_of_global(judge, function, node)
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):

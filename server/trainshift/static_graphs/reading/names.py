@@ -336,8 +336,9 @@ def _place(site: Site) -> Frame:
 def _is_own_item(node: ast.expr, frame: Frame) -> bool:
     """Whether it is an element of what a static function's own name holds."""
     root = root_name(node) if isinstance(node, ast.Subscript) else None
-    holds = frame.function is not None and root is not None and root.id in frame.function.scope.bindings
-    return holds and not isinstance(node.value, ast.Attribute)  # type: ignore[attr-defined]
+    if root is None or frame.function is None or isinstance(node.value, ast.Attribute):  # type: ignore[attr-defined]
+        return False
+    return root.id in frame.function.scope.bindings or root.id in frame.function.closure
 
 
 def _last(node: ast.expr) -> str:

@@ -430,6 +430,7 @@ class _Walk(Walker):
         tried = StaticFunction(function, self.home(function), frame.function.mode, frame.function.why)
         for argument, value in zip(self._parameters(tried), given, strict=False):
             tried.parameters[argument.arg] = value
+        tried.closure = self._closures.get(function, {})
         self._tries = True
         try:
             value = self.walk(tried, self._begin(tried))

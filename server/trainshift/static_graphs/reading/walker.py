@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
+from trainshift.core.names.values import Function
 from trainshift.core.text.facts import Statement, dotted
 from trainshift.static_graphs.reading.calls import Calls
 from trainshift.static_graphs.reading.elements import element_of, item_of
@@ -126,6 +127,7 @@ class Walker(Calls):
                 inner = function.scope.facts.scope_of.get(node)
                 if inner is not None and not isinstance(node, ast.ClassDef):
                     self.enclose(inner, function, env)
+                    env[node.name] = python("function", things=frozenset({Function(inner)}))
             case ast.Import() | ast.ImportFrom():
                 for name, bindings in function.scope.bindings.items():
                     env.update(
