@@ -18,10 +18,11 @@ from trainshift.core.text.facts import Statement
 from trainshift.core.text.passage import Passage
 from trainshift.core.text.source import Span
 from trainshift.core.text.statements import FactsCache, ParseFailure
+from trainshift.core.training.horovod import Horovod
 from trainshift.engine.audit import Fault, faults_of
 from trainshift.engine.audit.hazards import hazards_left
 from trainshift.engine.edited import edited, forget_edited
-from trainshift.engine.findings import ON_LOOPS, find
+from trainshift.engine.findings import ON_LOOPS, find, hazards_of
 from trainshift.engine.guards import GUARDING, guarded
 from trainshift.engine.outlook import Outlook, look
 from trainshift.engine.suppressions import read_suppressions, suppress
@@ -317,7 +318,7 @@ def _set_up(program: Program, changes: list[Change]) -> list[Change]:
     All of a file's changes rely on the same, and on what the started file needs.
     """
     alone = all(change.rule in _SETTING_UP for change in changes)
-    if alone and all(file.fact(Prerequisites).is_set_up for file in program.files):
+    if alone and (all(file.fact(Prerequisites).is_set_up for file in program.files) or _is_started(program)):
         return []
     by_file: dict[Program, list[Change]] = {file: [] for file in program.files}
     for change in changes:
@@ -337,6 +338,13 @@ def _set_up(program: Program, changes: list[Change]) -> list[Change]:
         for change in changes
         if id(change) in wanted
     ]
+
+
+def _is_started(program: Program) -> bool:
+    """Whether files of a program start Horovod and choose GPUs before anything asks for either."""
+    if not program.fact(Horovod).calls("init"):
+        return False
+    return not hazards_of(program, ("HZ01", "HZ02")).found
 
 
 def _setup_of(program: Program, file: Program, changes: list[Change]) -> tuple[Edit, ...]:
