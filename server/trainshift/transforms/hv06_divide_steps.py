@@ -124,8 +124,10 @@ def _schedules(program: Program) -> Proposals:
     """One change for each statement that says how many steps a schedule is for (C25)."""
     found: dict[Statement, list[Horizon]] = {}
     mixed = program.fact(Pace).taken is Taken.MIXED
+    asked = program.fact(CountedRates).asked
     for horizon in program.fact(Horizons).given:
-        found.setdefault(horizon.site.statement, []).append(horizon)
+        if horizon.site.node not in asked:
+            found.setdefault(horizon.site.statement, []).append(horizon)
     for statement, own in found.items():
         target = program.script.statement_span(statement)
         said = ", ".join(dict.fromkeys(each.name for each in own))
@@ -146,6 +148,8 @@ def _schedules(program: Program) -> Proposals:
         yield Withheld("HV06", target, "the steps of the schedule are hidden in * or ** arguments")
     layout = program.fact(Layout)
     for schedule in program.fact(Horizons).own:
+        if schedule.made and schedule.made <= asked:
+            continue
         target = program.script.statement_span(schedule.first)
         reason = schedule.reason or (_MIXED.format(f"the step of {schedule.name}") if mixed else "")
         if reason:

@@ -17,6 +17,7 @@ from trainshift.core.readings import Readings
 from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted, last_name
 from trainshift.core.training.executions import LOOPS, counted_in
 from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.steps import is_plain
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.rewriting.data.divided_data import DividedData
 from trainshift.rewriting.data.pace import Pace
@@ -325,9 +326,15 @@ class Counters:
         return statement.scope.kind == "function" and self._pace.is_shared(statement)
 
     def counts(self, node: ast.expr, statement: Statement) -> bool:
-        """Whether an expression is a counter, or its neighbour."""
+        """Whether an expression is a counter, its neighbour, or so many times it: ``step * batch_size``."""
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
             return _is_literal(node.right) and self.counts(node.left, statement)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+            sides = [node.left, node.right]
+            counting = [self.counts(each, statement) for each in sides]
+            scaled = self._horovod.divided(node, statement.scope, statement)
+            others = [each for each, counts in zip(sides, counting, strict=True) if not counts]
+            return len(others) == 1 and not scaled and (_is_literal(others[0]) or is_plain(others[0]))
         if isinstance(node, ast.Call) and last_name(node.func) in _READING:
             inner = node.args[0] if node.args else getattr(node.func, "value", None)
             return inner is not None and self.counts(inner, statement)

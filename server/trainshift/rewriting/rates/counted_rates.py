@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from trainshift.core.lazy import cached_property
 from trainshift.core.names.flow import occurrences_behind
 from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.names.values import Instance, UserInstance
 from trainshift.core.program import Program
 from trainshift.core.readings import parts_of
 from trainshift.core.text.facts import Scope, dotted, expression_path
@@ -47,6 +48,24 @@ class CountedRates:
         if not self._counters.any:
             return []
         return [found for each in self._counters.settings for found in self._of(each.value)]
+
+    @cached_property
+    def asked(self) -> set[ast.Call]:
+        """What makes the schedules that are asked by hand for the rate at a counter, which is multiplied.
+
+        They are for the steps of one process then: ``optimizer.lr = schedule(step)``.
+        """
+        calls = [
+            (above, read)
+            for rate in self.all
+            for read in rate.reads
+            if not rate.reason and read.statement is not None
+            for above in expression_path(read.statement.node, read.node)
+            if isinstance(above, ast.Call)
+        ]
+        values_of = self._program.names.values
+        values = [each for call, read in calls for each in values_of(call.func, read.scope, read.statement)]
+        return {each.node for each in values if isinstance(each, Instance | UserInstance) and each.node}
 
     def _of(self, value: Occurrence) -> Iterator[CountedRate]:
         behind = occurrences_behind(self._script, *value[:3], {})

@@ -41,12 +41,14 @@ class Horizon:
 class OwnSchedule:
     """A schedule class of the script: the parameter that is the step, and the first statement that reads it.
 
-    `reason` tells why the step has to stay as it is; empty if it need not.
+    `made` are the calls that make an object of it. `reason` tells why the step has to stay as it is; empty if
+    it need not.
     """
 
     name: str
     step: str
     first: Statement
+    made: frozenset[ast.Call]
     reason: str = ""
 
 
@@ -101,7 +103,8 @@ class Horizons:
             reason = self._counted_already(cls)
             if asked or inherited:
                 reason = "another schedule asks it too"
-            found.append(OwnSchedule(cls.name, taken[0].arg, first, reason))
+            calls = frozenset(site.node for site in made)
+            found.append(OwnSchedule(cls.name, taken[0].arg, first, calls, reason))
         return found
 
     @cached_property
