@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from trainshift.proving.judging.data import (
     Walk,
     faults_of,
+    is_data,
     judge_data,
     look,
     looks,
@@ -164,11 +165,14 @@ def same_batches(records: Sequence[Record]) -> str:
 
 def strangers(before: Record, records: Sequence[Record]) -> str:
     """That the ranks' data are not the original's; empty if they are, or if nobody can tell."""
-    for kind in looks(before):
-        theirs = {row for each in before.data if look(each) == kind for _, rows in each for row in rows}
+    for kind in looks(before) if not before.stopped else ():
+        theirs = [each for each in before.data if look(each) == kind]
+        changing = [
+            place for place in range(len(kind)) if len({tuple(columns[place][1]) for columns in theirs}) > 1
+        ]
         for rank, record in enumerate(records[1:], 1):
-            rows = [row for each in record.data if look(each) == kind for _, rows in each for row in rows]
-            if rows and not before.stopped and 2 * sum(row in theirs for row in rows) < len(rows):
+            ours = [each for each in record.data if look(each) == kind]
+            if ours and changing and not any(is_data(place, theirs, ours) for place in changing):
                 return STRANGE.format(rank)
     return ""
 

@@ -201,6 +201,9 @@ class DividedData:
             places = tuple(self._place(node, in_graph) for node in cut if not node.is_share)
             above = list(dict.fromkeys(up for node in cut for up in self._pipelines.upstream(node)))
             drawing = tuple(up.site for up in above if up.site is not None and self._knowledge.draws(up))
+            if self._readers.is_read_alone(drawing):
+                found.append(LoopData(each.iteration, How.WHOLE, reason=_ALONE))
+                continue
             how = How.DIVIDED if places else How.BY_HAND
             found.append(LoopData(each.iteration, how, places, drawing))
         return found
@@ -381,6 +384,10 @@ class DividedData:
 _HOLDING: dict[type[ast.expr] | None, Form] = {ast.List: Form.LIST, ast.Dict: Form.DICTIONARY}
 
 
+_ALONE = (
+    "what rank 0 alone prints goes through the same `shuffle`, and has another order drawn for it; go "
+    "through that in a statement of its own"
+)
 # So many turns that there are some for each rank.
 _MANY = 16
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from trainshift.core import tables
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
 from trainshift.core.readings import parts_of
-from trainshift.core.text.facts import Binding, Facts, Scope, last_name
-from trainshift.rewriting.datasets.pipelines import Node
+from trainshift.core.text.facts import Binding, Facts, Scope, Site, last_name
+from trainshift.core.training.effects import Effect, Effects
+from trainshift.rewriting.datasets.pipelines import Node, Pipelines
 
 # What asks a dataset without reading its elements.
 _ASKING = ("len", "cardinality", "print", "type", "isinstance", "id", "options")
@@ -29,6 +31,7 @@ class Readers:
     """The readers of the datasets of one program."""
 
     def __init__(self, program: Program) -> None:
+        self._program = program
         self._script = program.script
         self._names = program.names
         self._chunks: dict[Facts, dict[str, list[_Read]]] = {}
@@ -49,6 +52,30 @@ class Readers:
                 yield from self._of_binding(binding, each, allowed)
             for function in each.called:
                 yield from self._of_function(function, allowed)
+
+    def is_read_alone(self, made: Collection[Site]) -> bool:
+        """Whether what rank 0 alone prints or writes goes through something that comes of these calls."""
+        pipelines = self._program.fact(Pipelines)
+        for site in self._script.sites if made else ():
+            node = site.statement.node
+            if not isinstance(node, ast.Expr) or node.value is not site.node or not self._is_of_root(site):
+                continue
+            above = {child: each for each in ast.walk(site.node) for child in ast.iter_child_nodes(each)}
+            for part in ast.walk(site.node):
+                if isinstance(part, ast.Name):
+                    at = Occurrence(part, site.scope, site.statement)
+                    root = pipelines.read(at)
+                    is_made = any(up.site in made for up in pipelines.upstream(root))
+                    if root.is_dataset and is_made and not _only_asks(_Read(at, above.get(part))):
+                        return True
+        return False
+
+    def _is_of_root(self, site: Site) -> bool:
+        """Whether a call prints or writes, which one rank does for all."""
+        if tables.PRINTING & self._names.full_names(site.node.func, site.scope, site.statement):
+            return True
+        deed = self._program.fact(Effects).of_call(site)
+        return deed is not None and deed.effect is Effect.FILES
 
     def _of_binding(self, binding: Binding, node: Node, allowed: set[int]) -> Iterator[Occurrence]:
         name = last_name(node.at.node)
