@@ -140,7 +140,8 @@ class Horovod:
     def scaled(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
         """Whether the value of `node` depends on ``hvd.size()``, through variables too.
 
-        The step that a schedule is asked about decides where it is, and scales nothing.
+        The step that a schedule is asked about decides where it is, and scales nothing; nor do numbers of
+        steps.
         """
         return bool(reaching_calls(self._script, self._scales, node, scope, statement))
 
@@ -166,10 +167,14 @@ class Horovod:
         return {node: site for node, site in self._sizes.items() if not self.moves_step(site)}
 
     def moves_step(self, site: Site) -> bool:
-        """Whether a call stands in ``step * hvd.size()``: of a counter, or what a `__call__` gets."""
+        """Whether a call stands in ``step * hvd.size()``: of a counter, or what a `__call__` gets.
+
+        So it does in ``steps // hvd.size()``.
+        """
         for above in expression_path(site.statement.node, site.node):
-            if isinstance(above, ast.BinOp) and isinstance(above.op, ast.Mult) and above.right is site.node:
-                if dotted(above.left) in self._counted:
+            if isinstance(above, ast.BinOp) and above.right is site.node:
+                is_counter = isinstance(above.op, ast.Mult) and dotted(above.left) in self._counted
+                if is_counter or isinstance(above.op, ast.FloorDiv):
                     return True
         node, function = site.statement.node, site.scope.function()
         if not isinstance(node, ast.Assign) or function is None or function.name != "__call__":

@@ -331,9 +331,10 @@ class Counters:
             return _is_literal(node.right) and self.counts(node.left, statement)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
             sides = [node.left, node.right]
-            scaled = self._horovod.divided(node, statement.scope, statement)
             others = [each for each in sides if not self.counts(each, statement)]
-            return len(others) == 1 and not scaled and (_is_literal(others[0]) or is_plain(others[0]))
+            if len(others) != 1 or self._horovod.divided(others[0], statement.scope, statement):
+                return False
+            return _is_literal(others[0]) or is_plain(others[0])
         if isinstance(node, ast.Call) and last_name(node.func) in _READING:
             inner = node.args[0] if node.args else getattr(node.func, "value", None)
             return inner is not None and self.counts(inner, statement)

@@ -64,6 +64,8 @@ class Readers:
             for part in ast.walk(site.node):
                 if isinstance(part, ast.Name):
                     at = Occurrence(part, site.scope, site.statement)
+                    if any(each.kind == "element" for each in self._names.bindings(at)):
+                        continue
                     root = pipelines.read(at)
                     is_made = any(up.site in made for up in pipelines.upstream(root))
                     if root.is_dataset and is_made and not _only_asks(_Read(at, above.get(part))):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.names.flow import occurrences_behind
@@ -45,9 +45,11 @@ class CountedRates:
     @cached_property
     def all(self) -> list[CountedRate]:
         """Those whose counter is not multiplied yet."""
-        if not self._counters.any:
-            return []
-        return [found for each in self._counters.settings for found in self._of(each.value)]
+        found = (
+            replace(each, reads=tuple(read for read in each.reads if not self._agrees(read)))
+            for each in self._every
+        )
+        return [each for each in found if each.reads]
 
     @cached_property
     def asked(self) -> set[ast.Call]:
@@ -57,7 +59,7 @@ class CountedRates:
         """
         calls = [
             (above, read)
-            for rate in self.all
+            for rate in self._every
             for read in rate.reads
             if not rate.reason and read.statement is not None
             for above in expression_path(read.statement.node, read.node)
@@ -66,6 +68,12 @@ class CountedRates:
         values_of = self._program.names.values
         values = [each for call, read in calls for each in values_of(call.func, read.scope, read.statement)]
         return {each.node for each in values if isinstance(each, Instance | UserInstance) and each.node}
+
+    @cached_property
+    def _every(self) -> list[CountedRate]:
+        """All, with all that is read of their counters."""
+        settings = self._counters.settings if self._counters.any else ()
+        return [found for each in settings for found in self._of(each.value)]
 
     def _of(self, value: Occurrence) -> Iterator[CountedRate]:
         behind = occurrences_behind(self._script, *value[:3], {})
@@ -76,9 +84,7 @@ class CountedRates:
             found = {
                 id(each.node): each for read in own for each in (read, *self._beside(counter, read.scope))
             }
-            left = tuple(each for each in found.values() if not self._agrees(each))
-            if left:
-                yield CountedRate(value, counter, left, reason)
+            yield CountedRate(value, counter, tuple(found.values()), reason)
 
     def _is_counter(self, at: Occurrence) -> bool:
         node, statement = at.node, at.statement
