@@ -2,24 +2,51 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import random
 import re
 import types
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from trainshift.derivatives import Derived, derive
+from trainshift.derivatives import Derived, Refused, derive
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "derivatives"
 
 
 def made(text: str, name: str, mode: Any, wrt: list[str]) -> Derived:
     """The derivative, which must not be refused."""
-    found = derive(text, name, mode, wrt)
+    found = _derived(text, name, mode, tuple(wrt))
     assert isinstance(found, Derived), found
     return found
+
+
+@lru_cache(16)
+def _derived(text: str, name: str, mode: Any, wrt: tuple[str, ...]) -> Derived | Refused:
+    return derive(text, name, mode, wrt)
+
+
+def alone(text: str, name: str) -> str:
+    """The part of a file that a function needs: the functions that it names, and all that is none."""
+    lines, statements = _statements(text)
+    functions = {each.name: each for each in statements if isinstance(each, ast.FunctionDef)}
+    needed: set[str] = set()
+    waiting = [name]
+    while waiting:
+        each = waiting.pop()
+        if each in functions and each not in needed:
+            needed.add(each)
+            waiting += [node.id for node in ast.walk(functions[each]) if isinstance(node, ast.Name)]
+    kept = [each for each in statements if not isinstance(each, ast.FunctionDef) or each.name in needed]
+    return "\n\n\n".join("\n".join(lines[each.lineno - 1 : each.end_lineno]) for each in kept) + "\n"
+
+
+@lru_cache(8)
+def _statements(text: str) -> tuple[list[str], list[ast.stmt]]:
+    return text.splitlines(), ast.parse(text).body
 
 
 def loaded(text: str) -> Any:
@@ -88,11 +115,11 @@ class Trial:
     """A function of a file with a point, a direction and the difference along it."""
 
     def __init__(self, text: str, name: str, args: dict[str, Any], fixed: tuple[str, ...] = ()) -> None:
-        self.text, self.name, self.args = text, name, args
+        self.text, self.name, self.args = alone(text, name), name, args
         self.wrt = [each for each in args if each not in fixed]
         self.random = random.Random(name)
         self.steps = {each: [self.random.uniform(-1, 1) for _ in numbers(args[each])] for each in self.wrt}
-        self.value = getattr(loaded(text), name)(**copy.deepcopy(args))
+        self.value = getattr(loaded(self.text), name)(**copy.deepcopy(args))
 
     def along(self) -> dict[str, Any]:
         """The direction, as keywords of a jvp."""

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import pytest
-from derived import FOLDER, Trial, close, loaded, made, moved, names_of
+from derived import FOLDER, Trial, alone, close, loaded, made, moved, names_of
 
 from trainshift.derivatives import Derived, derive
 
@@ -296,10 +296,10 @@ def test_of_what_is_changed(name: str) -> None:
 def test_by_one_parameter_alone_it_is_the_same(name: str) -> None:
     """What has no derivative then is read, and put back, as what has one."""
     value = moved(getattr(loaded(CHANGED), name)(**copy.deepcopy(POINT)), iter([0.7] * 99), True)
-    whole = made(CHANGED, name, "reverse", ["x", "y", "zs"])
-    alone = made(CHANGED, name, "reverse", ["x"])
-    _, (wanted, *_) = getattr(loaded(whole.text), whole.made)(**copy.deepcopy(POINT), value_bar=value)
-    _, (found,) = getattr(loaded(alone.text), alone.made)(**copy.deepcopy(POINT), value_bar=value)
+    text = alone(CHANGED, name)
+    by_all, by_x = made(text, name, "reverse", ["x", "y", "zs"]), made(text, name, "reverse", ["x"])
+    _, (wanted, *_) = getattr(loaded(by_all.text), by_all.made)(**copy.deepcopy(POINT), value_bar=value)
+    _, (found,) = getattr(loaded(by_x.text), by_x.made)(**copy.deepcopy(POINT), value_bar=value)
     assert close(found, wanted, 1e-12)
 
 
