@@ -25,6 +25,7 @@ from trainshift.static_graphs.reading.liveness import own_parts
 from trainshift.static_graphs.reading.reading import Reading
 
 _DRAWING = ("random.", "numpy.random.", "secrets.", "uuid.")
+_SEEDING = frozenset({"seed", "getstate", "setstate", "get_state", "set_state"})
 _CLOCKS = frozenset(
     {
         "time.time", "time.perf_counter", "time.monotonic", "time.time_ns", "datetime.datetime.now",
@@ -40,7 +41,8 @@ def check(program: Program) -> Iterator[Finding]:
         for statement in reached(function):
             for call in calls(statement):
                 for name in sorted(function.named.get(call, ())):
-                    if name.startswith(_DRAWING) or name in _CLOCKS:
+                    is_drawn = name.startswith(_DRAWING) and name.rpartition(".")[2] not in _SEEDING
+                    if is_drawn or name in _CLOCKS:
                         what = f"The graph keeps the first value of `{judge.code_of(call, statement)}`"
                         yield from judge.say(function, statement, what, "Use Paddle's, or give it.", at=call)
             yield from _of_names(judge, function, statement)
