@@ -139,3 +139,10 @@ def outermost_loop(script: Script, site: Site) -> Statement:
         if not callers:
             return site.statement
         statement, scope = callers[0].statement, callers[0].scope
+
+
+def told_what_to_train_on(script: Script, loop: Loop) -> list[Site]:
+    """The calls by which an Estimator is given an input function to train with; none for other loops."""
+    if loop.pattern is not Pattern.ESTIMATOR:
+        return []
+    return [*(site for site in loop.sites if site.name == "train"), *script.sites_named("TrainSpec")]

@@ -47,7 +47,9 @@ def judge_shares(original: Run, ranks: Sequence[Run], divided: bool | None) -> S
         return drawn
     walks = [walk for kind in looks(before) if (walk := walk_of(kind, before, records))]
     if not walks:
-        return Shares(unseen="The batches do not show which data they hold.")
+        rows = always_the_same([before, *records])
+        same = f" Each step of each rank was computed of the same {rows} rows." if rows else ""
+        return Shares(unseen=f"The batches do not show which data they hold.{same}")
     if strange := next(filter(None, map(strangers_in, walks)), ""):
         return Shares(unseen=strange)
     if divided is False and any(record.stopped for record in records):
@@ -161,6 +163,13 @@ def same_batches(records: Sequence[Record]) -> str:
         if judged and 2 * same > len(judged):
             return f"Ranks 0 and {rank} saw the same batch in {same} of {len(judged)} steps."
     return ""
+
+
+def always_the_same(records: Sequence[Record]) -> int:
+    """How many rows the largest tensor has of which every step of every process was computed; or 0."""
+    seen = [{(kind, tuple(rows)) for kind, rows in columns} for record in records for columns in record.data]
+    common = set.intersection(*seen) if seen else set()
+    return max((len(rows) for _, rows in common if len(rows) > 1), default=0)
 
 
 def strangers(before: Record, records: Sequence[Record]) -> str:

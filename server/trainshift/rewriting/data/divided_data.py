@@ -130,7 +130,8 @@ class DividedData:
         # HV16 leaves the seed of an order that is split as it is, whatever is chosen.
         if any(node.operation == "skip" for node in nodes) and any(map(self._knowledge.draws, nodes)):
             return False
-        return all(self._knowledge.likeness(node) is not Order.OWN for node in nodes)
+        row, known = list(self._nodes(pipeline)), self._knowledge
+        return all(known.likeness(each) is not Order.OWN or known.reaches_little(each, row) for each in nodes)
 
     def _counts_steps(self, pipeline: _Pipeline) -> bool:
         """Whether a loop is given the number of its steps, which HV06 divides."""

@@ -7,7 +7,7 @@ where a function of TensorFlow's makes it of arrays, these are.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from trainshift.core.lazy import cached_property
@@ -16,7 +16,7 @@ from trainshift.core.names.values import Function
 from trainshift.core.program import Program
 from trainshift.core.ranks.work.seeds import Order
 from trainshift.core.text.facts import Site, argument
-from trainshift.core.training.loop_kinds import Pattern
+from trainshift.core.training.loop_kinds import told_what_to_train_on
 from trainshift.core.training.loops import Loops
 from trainshift.rewriting.data.arrays import Arrays, read_given
 from trainshift.rewriting.data.iterated import Iteration
@@ -76,12 +76,10 @@ class InputFns:
                 found.append(InputFn(iteration, stopped or site in counted, root, maker))
         return found
 
-    def _given(self) -> Iterator[Site]:
+    def _given(self) -> Iterable[Site]:
         """The calls that are given an input function to train with."""
-        loops = [each for each in self._program.fact(Loops).own if each.pattern is Pattern.ESTIMATOR]
-        if loops:
-            yield from (site for loop in loops for site in loop.sites if site.name == "train")
-            yield from self._script.sites_named("TrainSpec")
+        loops = self._program.fact(Loops).own
+        return dict.fromkeys(site for loop in loops for site in told_what_to_train_on(self._script, loop))
 
     def _maker(self, root: Node) -> Site | None:
         """The one call that makes an input function of arrays."""

@@ -6,12 +6,13 @@ An answer is the obstacle, in words that follow "because"; it is empty where the
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
 from trainshift.core.ranks.work.seeds import Order
 from trainshift.core.text.facts import arguments, hides_arguments
+from trainshift.core.training.horovod import Horovod
 from trainshift.rewriting.datasets.draws import ASKING, Draw, Draws, Remedy
 from trainshift.rewriting.datasets.generators import Generators
 from trainshift.rewriting.datasets.operations import (
@@ -66,6 +67,41 @@ class Knowledge:
                 return f"the length of a `{node.operation}` is not known; {_TELL}"
             return ""
         return next(filter(None, map(self.uncounted, node.inputs)), "")
+
+    def reaches_little(self, shuffle: Node, nodes: Sequence[Node]) -> bool:
+        """Whether a `shuffle` holds fewer elements than are taken behind it.
+
+        Ranks that take fewer would all begin with the same elements, and never see the last ones.  `nodes`
+        are those of the pipeline, from the last to the first.
+        """
+        held = self._number(shuffle.given("buffer_size", 0), shuffle)
+        if (
+            shuffle.operation != "shuffle"
+            or held is None
+            or any(each.operation == "repeat" for each in nodes)
+        ):
+            return False
+        taken = 0
+        for each in nodes[: nodes.index(shuffle)]:
+            if each.operation == "take":
+                taken = self._number(each.given("count", 0), each) or 0
+            elif each.operation == "batch":
+                taken *= self._number(each.given("batch_size", 0), each) or 0
+        return held < taken
+
+    def _number(self, given: ast.expr | None, node: Node) -> int | None:
+        """The number that an argument of an operation is seen to be, before it was divided by the ranks."""
+        return self._counted(node.at.part(given)) if given is not None else None
+
+    def _counted(self, at: Occurrence) -> int | None:
+        if isinstance(at.node, ast.BinOp) and isinstance(at.node.op, ast.FloorDiv):
+            if self._program.fact(Horovod).divided(at.node.right, at.scope, at.statement):
+                return self._counted(at.part(at.node.left))
+        step = self._program.names.steps_back(at) if isinstance(at.node, ast.Name) else None
+        if step is not None and not step.unseen and len(step.sources) == 1:
+            return self._counted(step.sources[0])
+        value = at.node.value if isinstance(at.node, ast.Constant) else None
+        return value if isinstance(value, int) else None
 
     def _repeats_endlessly(self, node: Node) -> bool:
         count = node.given("count", 0)

@@ -18,7 +18,7 @@ from trainshift.core.text.facts import (
     expression_path,
 )
 from trainshift.core.training.horovod import Horovod
-from trainshift.core.training.loop_kinds import Loop, Pattern
+from trainshift.core.training.loop_kinds import Loop, Pattern, told_what_to_train_on
 from trainshift.core.training.loops import Loops
 
 # What a `fit` is given of the data: its arguments by position and by name.
@@ -56,16 +56,14 @@ class Dividing:
 
     def _returned(self, loop: Loop) -> Iterator[Occurrence]:
         """What the input functions return that an Estimator is given, and what those are made of."""
-        sites = [each for each in loop.sites if each.name == "train"]
-        if loop.pattern is Pattern.ESTIMATOR:
-            for site in [*sites, *self._script.sites_named("TrainSpec")]:
-                node = argument(site.node, 0, "input_fn")
-                if node is not None:
-                    yield at(node, site)
-                    for value in self._names.site_values(node, site):
-                        if isinstance(value, Function):
-                            for returned, where in value.scope.returns:
-                                yield Occurrence(returned, value.scope, where or value.scope.statement)
+        for site in told_what_to_train_on(self._script, loop):
+            node = argument(site.node, 0, "input_fn")
+            if node is not None:
+                yield at(node, site)
+                for value in self._names.site_values(node, site):
+                    if isinstance(value, Function):
+                        for returned, where in value.scope.returns:
+                            yield Occurrence(returned, value.scope, where or value.scope.statement)
 
     def _iterated(self, site: Site) -> list[Occurrence]:
         """What the loops go through that stand around a step, in its function or around a call of that."""
