@@ -47,6 +47,8 @@ class ParsedFiles:
         self._failures: dict[str, ParseFailure] = {}
         self._edited: dict[str, FactsCache] = {}
         self._noted: set[str] | None = None
+        # What was asked of whole programs once, where files stay as they are; None where they may change.
+        self.answers: dict[object, object] | None = None
 
     def read(self, path: str) -> Code | None:
         """What a file says; None if it cannot be read or is not Python."""

@@ -291,7 +291,9 @@ def _checked(document: Document, job: Job, result: FileCheck) -> FileCheck:
 @cache
 def _shared_files() -> ParsedFiles:
     """The files around the scripts of this process, read once as long as nothing is written."""
-    return files_on_disk()
+    files = files_on_disk()
+    files.answers = {}
+    return files
 
 
 @cache

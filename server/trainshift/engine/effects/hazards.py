@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from typing import NamedTuple
 
 from trainshift.core.finding import Finding, Verdict
 from trainshift.core.joined import Joined
@@ -18,8 +19,9 @@ from trainshift.core.text.edit import Change, merge
 from trainshift.core.text.source import Span
 from trainshift.engine.analysis import analyze_script
 from trainshift.engine.edited import edited, forget_edited
-from trainshift.engine.findings import Judgement, find, hazards_of, uses_horovod
+from trainshift.engine.findings import Judgement, find, hazards_of, own_of, uses_horovod
 from trainshift.engine.programs import Programs
+from trainshift.engine.settings import HAZARD_CODES
 from trainshift.engine.workspace import ParsedFiles, linked
 from trainshift.restrictions import HAZARDS
 
@@ -31,37 +33,78 @@ _MOST_TRIED = 12
 _ASKING = frozenset({"HV02", "HV06", "HV15", "HV16"})
 
 
+class _Elsewhere(NamedTuple):
+    """What a program that one file starts is made of, and the hazards of each of its files."""
+
+    paths: frozenset[str]
+    found: dict[str, tuple[Finding, ...]]
+    defects: tuple[str, ...] = ()
+    failed: frozenset[str] = frozenset()
+
+
 def found_around(
     program: Program, codes: Collection[str], files: ParsedFiles | None, pause: Callable[[], None]
 ) -> Judgement:
     """What `find` says of a program's script, as a part of the program that another file may start."""
-    whole = _started_elsewhere(program, files)
-    judgement = find(program, codes, pause, whole)
+    hazards = frozenset(each for each in codes if each in HAZARD_CODES)
+    whole = _started_elsewhere(program, hazards, files, pause) if hazards else None
     if whole is not None:
-        whole.forget()
-        return judgement
+        judgement = find(program, frozenset(codes) - hazards, pause)
+        found = (*judgement.found, *whole.found.get(program.script.path, ()))
+        return replace(
+            judgement,
+            found=tuple(sorted(found, key=lambda each: (each.span, each.code))),
+            defects=(*judgement.defects, *whole.defects),
+            failed=judgement.failed | whole.failed,
+        )
+    judgement = find(program, codes, pause)
     if any(_is_mended(each) for each in judgement.found):
         found = _with_fixes(program, judgement.found, pause)
         judgement = replace(judgement, found=found)
     return judgement
 
 
-def _started_elsewhere(program: Program, files: ParsedFiles | None) -> Program | None:
+def _started_elsewhere(
+    program: Program, codes: frozenset[str], files: ParsedFiles | None, pause: Callable[[], None]
+) -> _Elsewhere | None:
     """The program that another file starts and that the script is a part of, if there is one that trains."""
     path = program.script.path
     if files is None or not path or not files.naming(path):
         return None
     for start in Programs(files).starts(path):
-        code = files.read(start) if start != path else None
-        if code is None:
+        if start == path:
             continue
-        script = linked(code, start, files, MOST_CONVERTED)
-        reached = [script] if script.workspace is None else script.workspace.reachable
-        whole = Program(Joined(reached) if len(reached) > 1 else script)
-        if any(each.path == path for each in reached) and uses_horovod(whole):
+        known = files.answers.get((start, codes)) if files.answers is not None else None
+        whole = known if isinstance(known, _Elsewhere) else _judged(start, path, codes, files, pause)
+        if files.answers is not None and whole is not None:
+            files.answers[start, codes] = whole
+        if whole is not None and path in whole.paths:
             return whole
-        whole.forget()
     return None
+
+
+def _judged(
+    start: str, path: str, codes: frozenset[str], files: ParsedFiles, pause: Callable[[], None]
+) -> _Elsewhere | None:
+    """The program that a file starts, if it trains with Horovod and another file is a part of it."""
+    code = files.read(start)
+    if code is None:
+        return None
+    script = linked(code, start, files, MOST_CONVERTED)
+    reached = [script] if script.workspace is None else script.workspace.reachable
+    whole = Program(Joined(reached) if len(reached) > 1 else script)
+    try:
+        paths = frozenset(each.path for each in reached)
+        if not uses_horovod(whole):
+            return _Elsewhere(frozenset(), {})
+        if path not in paths:
+            return None
+        judgement = hazards_of(whole, codes, pause)
+        asked = paths if files.answers is not None else {path}
+        found = {each: tuple(own_of(whole, judgement.found, each)) for each in asked}
+        return _Elsewhere(paths, found, judgement.defects, judgement.failed)
+    finally:
+        whole.forget()
 
 
 def _is_mended(finding: Finding) -> bool:
