@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import pairwise
 
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
@@ -41,7 +42,15 @@ def check(program: Program) -> Iterator[Finding]:
                 )
                 continue
             problem = _problem(function, statement, returns)
-            if problem:
+            if not problem and _goes_on_around(function, statement):
+                yield from judge.say(
+                    function,
+                    statement,
+                    "This returns from a branch in another statement after which the function goes on, "
+                    "and the conversion fails",
+                    "Keep the result in a name, or write `else` for the rest.",
+                )
+            elif problem:
                 other, how = problem
                 place = returns.index(statement)
                 is_next = place + 1 < len(returns) and other is returns[place + 1]
@@ -53,6 +62,38 @@ def check(program: Program) -> Iterator[Finding]:
                     at=judge.between(around[-1], other if is_next and other else statement),
                     related=[(other.node, "the other way out")] if other is not None else [],
                 )
+
+
+def _goes_on_around(function: StaticFunction, returned: Statement) -> bool:
+    """Whether something follows a statement around a `return` that other ways through it go on to.
+
+    Paddle moves what follows into the `else` of an `if` that returns at the end of its body, and of no other.
+    """
+    is_graph = False
+    for below, each in pairwise([returned, *returned.ancestors()]):
+        if each.scope is not function.scope or not isinstance(each.node, ast.If | ast.With):
+            return False
+        is_graph = is_graph or function.truth(each.node) is Truth.GRAPH
+        if (below is returned and below.branch == "body" and isinstance(each.node, ast.If)) or not is_graph:
+            continue
+        block = each.parent.branches[each.branch] if each.parent is not None else function.block
+        own = each.branches.get(below.branch, [])
+        others = [way for name, way in each.branches.items() if name != below.branch]
+        is_python = function.truth(each.node) is not Truth.GRAPH
+        if block[-1] is not each and not any(map(_returns, others)) and not (is_python and _returns(own)):
+            return True
+    return False
+
+
+def _returns(block: list[Statement]) -> bool:
+    """Whether a block ends by a `return` on all its ways, as far as that stands there."""
+    if not block:
+        return False
+    last = block[-1]
+    if isinstance(last.node, ast.If):
+        ways = [last.branches.get(name, []) for name in ("body", "orelse")]
+        return all(map(_returns, ways))
+    return isinstance(last.node, ast.Return)
 
 
 def _problem(
