@@ -59,6 +59,7 @@ def _told(reader: Reader, value: ast.expr, arrays: bool) -> bool:
     if arrays and not joined and not any(map(_is_count, (value.left, value.right))):
         return False
     found = False
+    listed = joined and any(reader.kind(each).has("list", "tuple") for each in (value.left, value.right))
     for each in (value.left, value.right):
         part = each
         while isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Slice):
@@ -67,7 +68,7 @@ def _told(reader: Reader, value: ast.expr, arrays: bool) -> bool:
         if isinstance(each, ast.BinOp):
             found = _told(reader, each, arrays) or found
         elif not kind.has("list", "tuple", "dict", "unclear") and (joined or reader.value(each)):
-            kind.tell("unclear" if arrays or not joined else "list", "box")
+            kind.tell("list" if listed or (joined and not arrays) else "unclear", "box")
             found = found or isinstance(part, ast.Name | ast.Subscript)
     return found
 

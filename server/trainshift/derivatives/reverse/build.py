@@ -86,7 +86,7 @@ class Build(Analysis):
             if first:
                 way.bars[function.result] = first
             else:
-                way.present.update(self.signature(function)[1])
+                way.present.update(self.signature(function)[1] - self._rebound(function))
             way.run()
             self._finish(way, first is not None)
             reads, inside = _reads(way)
@@ -102,6 +102,16 @@ class Build(Analysis):
         self.helpers |= way.helpers
         self.needs |= way.needs
         return way
+
+    def _rebound(self, function: Function) -> set[str]:
+        """The parameters whose adjoints so far are given, but for what they are at the start: they get other
+        values."""
+        rebound = terms.names_bound(function.body) & self.signature(function)[1]
+        for name in sorted(rebound):
+            if (function, name) in self.captured_bars:
+                said = f"{name} gets another value and is captured by a function inside: give it another name"
+                raise Impossible((Refusal(function.node.lineno, function.node.col_offset + 1, said),))
+        return rebound
 
     def _check_changes(self, function: Function, way: Ways) -> None:
         """Raises `Impossible` where a container whose elements the way back reads loses some for good."""
@@ -141,8 +151,16 @@ class Build(Analysis):
         function = way.function
         before, after = self._left(way, function.params) if outermost else ([], [])
         bars: list[ast.expr] = []
+        rebound = set() if outermost else self._rebound(function)
         for name in self.wrt if outermost else self.signature(function)[0]:
             kind = function.kind(name)
+            if name in rebound:
+                way.given[name] = function.fresh(way.bar(name))
+                given: ast.expr = terms.name(way.given[name])
+                bars.append(
+                    way.helper("_add", given, terms.name(way.bar(name))) if way.is_present(name) else given
+                )
+                continue
             bar: ast.expr = terms.name(way.bar(name)) if way.is_present(name) else way.zero(name)
             if not way.is_present(name) and not kind.numeric:
                 bar = way.helper("_zeros", terms.name(name))
@@ -330,7 +348,8 @@ class Build(Analysis):
         _, carried = self.signature(function)
         starts: list[ast.stmt] = []
         for each in [each for each in self.signature(function)[0] if each in carried]:
-            bar = given = way.bar(each)
+            bar = way.bar(each)
+            given = way.given.get(each, bar)
             if (function, each) in self.captured_bars:
                 # Functions inside add to the adjoint, too.
                 given = function.fresh(bar)

@@ -51,6 +51,8 @@ class Lines(Calls):
         self.block = Block([])
         self.backs: list[Back] = []
         self.begun: set[str] = set()
+        # What the adjoints that are given at the start are called, where the variables get other values.
+        self.given: dict[str, str] = {}
         sharing = self.whole.sharing(function)
         # What becomes longer or shorter, and what calls without a way back may change.
         self.grown: set[str] = sharing.grown if sharing else set()
@@ -285,12 +287,13 @@ class Lines(Calls):
                 return
             bar = terms.name(self.bar(name)) if self.is_present(name) else None
             self.present.discard(name)
-            if bar is not None and self.boxlike(name) and name in terms.names_read(value):
+            own = self.boxlike(name) and name in terms.names_read(value)
+            if bar is not None and own and not foreign:
                 held = self.function.fresh(bar.id)
                 self.emit(terms.assign(held, bar))
                 bar = terms.name(held)
             self.consumed = {name}
-            if bar is not None and foreign and self._pulls(root, lines):
+            if bar is not None and foreign and (own or self._pulls(root, lines)):
                 bar = terms.name(self.taken_out(name))
                 self.consumed = set()
             self._send(root, bar, lines)

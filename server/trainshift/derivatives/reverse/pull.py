@@ -347,7 +347,7 @@ class Pull(Writer):
         last: list[tuple[str, ast.expr]] = []
         for name, found in self.terms.items():
             bar = self.total(found, terms.name(name))
-            if name in self.consumed:
+            if name in self.consumed and (name not in self.present or self.foreign(name)):
                 if self.whole.arrays and self.boxlike(name) and isinstance(bar, ast.Name | ast.Subscript):
                     # What is changed in place later must be nobody else's.
                     bar = self.helper("_copied", bar)
