@@ -151,7 +151,8 @@ class Build(Analysis):
         function = way.function
         before, after = self._left(way, function.params) if outermost else ([], [])
         bars: list[ast.expr] = []
-        rebound = set() if outermost else self._rebound(function)
+        rebound = self._rebound(function)
+        rebound = set() if outermost else rebound
         for name in self.wrt if outermost else self.signature(function)[0]:
             kind = function.kind(name)
             if name in rebound:

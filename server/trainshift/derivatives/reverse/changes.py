@@ -44,7 +44,8 @@ class Changes(Lines):
             each()
         if direct:
             self._keep(self.pullbacks[id(root)], fresh=True)()
-        if root.sort in ("name", "item") and active:
+        own = {each for each in active if each in terms.names_read(value) and self.boxlike(each)}
+        if root.sort in ("name", "item") and active and not own:
             return self._unpack_place(target, root, backs, active)
         defined = set(self.defined)
 
@@ -55,7 +56,18 @@ class Changes(Lines):
                 return
             taken = {each for each in active if self.foreign(each) and self._pulls(root, lines)}
             held = {each: terms.name(self.taken_out(each)) for each in sorted(taken)}
+            for name in sorted(own - taken):
+                # What is added from here on is that of the value before.
+                if self.is_present(name):
+                    held[name] = terms.name(self.function.fresh(self.bar(name)))
+                    self.emit(terms.assign(held[name].id, terms.name(self.bar(name))))
             bar = self._bars(target, defined, held)
+            if (
+                isinstance(bar, ast.Tuple)
+                and isinstance(root.expr, ast.Name)
+                and not self.exact(root.expr.id)
+            ):
+                bar = ast.List(bar.elts, ast.Load())
             self.present -= set(active)
             self.consumed = set(active) - taken
             self._send(root, bar, lines)
