@@ -76,4 +76,4 @@ def _told(reader: Reader, value: ast.expr, arrays: bool) -> bool:
 def _is_count(node: ast.expr) -> bool:
     if isinstance(node, ast.Call):
         return isinstance(node.func, ast.Name) and node.func.id == "len"
-    return isinstance(node, ast.Constant) and type(node.value) is int
+    return isinstance(node, ast.Constant) and isinstance(node.value, int)
