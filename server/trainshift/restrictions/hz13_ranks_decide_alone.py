@@ -227,7 +227,9 @@ def _of_jumps(program: Program, loop: Loop) -> Iterator[Finding]:
             leaf = inner if isinstance(inner.node, ast.While) else inner.branches["body"][-1]
             if not _leaves(leaf, loops) or program.fact(Branches).of_statement(inner) is not None:
                 continue
-            test = Occurrence(inner.node.test, inner.scope, inner)
+            # A `while` also asks by what its turns have bound.
+            where = inner.branches["body"][-1] if leaf is inner else inner
+            test = Occurrence(inner.node.test, inner.scope, where)
             place = test if leaf is inner else leaf
             if _asks_clock(program, test):
                 fix = _decided_by_root(program, test, loop)
