@@ -125,7 +125,7 @@ def test_a_script_that_is_converted_without_a_doubt_has_no_warning(folder) -> No
 @pytest.mark.slow
 @pytest.mark.parametrize("case", TRANSFORM_CASES[::6], ids=lambda case: case.name)
 def test_what_still_warns_after_a_conversion_is_told_in_its_report(case: Case) -> None:
-    """Nothing of that is new: a change that was withheld, or what was doubted.
+    """Nothing of that is new: a change that was withheld, or what was doubted, or that ranks may wait.
 
     Hazards of the original are listed.
     """
@@ -135,4 +135,6 @@ def test_what_still_warns_after_a_conversion_is_told_in_its_report(case: Case) -
             each.code for each in check(conversion.text).diagnostics if each.severity >= Severity.WARNING
         }
         left = found - OF_SMALL_CASES - {each.rule for each in conversion.hazards}
+        waits = any("may wait forever" in each.text for each in conversion.decisions)
+        left -= {"HZ13"} if waits else set()
         assert not left or conversion.withheld or conversion.doubts
