@@ -241,7 +241,11 @@ class Changes(Lines):
         if base.has("array") or (kind.numeric and not self.whole.arrays) or not kind.words:
             return terms.constant(0.0)
         if not isinstance(place.slice, ast.Slice) and base.has("dict"):
-            return terms.constant(0.0)
+            if not kind.container:
+                return terms.constant(0.0)
+            self.lengths.add(root_of(place) or "")
+            known = ast.Compare(terms.copied(place.slice), [ast.In()], [terms.copied(place.value)])
+            return ast.IfExp(known, self.helper("_cells", terms.copied(place)), terms.constant(0.0))
         return self.helper("_cells", terms.copied(place))
 
     def _own(self, place: ast.expr, base: Kind) -> ast.expr:
