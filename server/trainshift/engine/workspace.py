@@ -228,7 +228,7 @@ def read_linked(
     text: str, path: str, files: ParsedFiles | None, most: int = MOST_FILES
 ) -> Script | ParseFailure:
     """Read the script at the absolute `path`; `text`, without byte order mark, is what it holds now."""
-    chunks = parse(text)
+    chunks = parse(text, is_kept=False)
     return (
         chunks if isinstance(chunks, ParseFailure) else linked(Code(Source(text), chunks), path, files, most)
     )

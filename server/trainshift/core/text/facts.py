@@ -114,7 +114,7 @@ class Statement:
             node = waiting.pop()
             yield node
             if not isinstance(node, _LEAVES):
-                waiting += [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.stmt)]
+                waiting += [child for child in children(node) if not isinstance(child, ast.stmt)]
 
     @property
     def top(self) -> Statement:
@@ -303,13 +303,25 @@ def root_name(expression: ast.expr) -> ast.Name | None:
     return expression if isinstance(expression, ast.Name) else None
 
 
+def children(node: ast.AST) -> list[ast.AST]:
+    """The nodes right below one, in order, as by `ast.iter_child_nodes`, which takes three times as long."""
+    found: list[ast.AST] = []
+    for name in node._fields:
+        value = getattr(node, name, None)
+        if isinstance(value, ast.AST):
+            found.append(value)
+        elif isinstance(value, list):
+            found += [each for each in value if isinstance(each, ast.AST)]
+    return found
+
+
 def expression_path(statement: ast.stmt, node: ast.expr) -> list[ast.AST]:
     """The nodes from a statement down to one of its own expressions, both included; empty if not there."""
     above: dict[ast.AST, ast.AST] = {}
     waiting: list[ast.AST] = [statement]
     while waiting and node not in above:
         parent = waiting.pop()
-        for child in ast.iter_child_nodes(parent):
+        for child in children(parent):
             if not isinstance(child, ast.stmt):
                 above[child] = parent
                 waiting.append(child)

@@ -12,6 +12,7 @@ import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from trainshift.core.text.collect import read_facts
 from trainshift.core.text.facts import Facts
@@ -26,6 +27,7 @@ _LONE_RETURN = re.compile(r"\r(?!\n)")
 _MOST_JOINED = 8
 # What is read anew is an edit if it is no longer than so many code points.
 _MOST_EDITED = 12_000
+_Parsed: TypeAlias = Callable[[str], list[ast.stmt]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +77,11 @@ class _Readings:
         return readings.pop() if readings else None
 
 
-def parse(text: str, cache: FactsCache | None = None) -> list[Chunk] | ParseFailure:
-    """The chunks of `text` in order, or why it does not parse."""
+def parse(text: str, cache: FactsCache | None = None, *, is_kept: bool = True) -> list[Chunk] | ParseFailure:
+    """The chunks of `text` in order, or why it does not parse.
+
+    What is kept takes less memory, and a little longer to read.
+    """
     old = [] if cache is None else cache.chunks
     start = 0  # Everything before is read already, and is what it was.
     try:
@@ -85,7 +90,7 @@ def parse(text: str, cache: FactsCache | None = None) -> list[Chunk] | ParseFail
         is_edit = bool(old) and end - start <= _MOST_EDITED
         middle = _cut(text[start:end], known, is_edit=is_edit) if cache is not None else None
         if middle is None:
-            chunks = _from_tree(text, start, _Readings(old))
+            chunks = _from_tree(text, start, _Readings(old), _tree if is_kept else _plain_tree)
         else:
             chunks = [*old[:first], *(each.moved(start) for each in middle), *_tail(old[last:], end)]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -154,14 +159,14 @@ def _cut(text: str, known: _Readings, *, is_edit: bool) -> list[Chunk] | None:
     return chunks
 
 
-def _from_tree(text: str, start: int, known: _Readings) -> list[Chunk]:
+def _from_tree(text: str, start: int, known: _Readings, parsed: _Parsed) -> list[Chunk]:
     """Chunks cut where the whole file's `ast` says that statements begin and end.
 
     What is wrong from `start` on is found before the whole is read.
     """
     if start:
-        _tree(text[start:])
-    body = _tree(text)
+        parsed(text[start:])
+    body = parsed(text)
     starts = Source(text).line_starts
     groups: list[tuple[int, list[ast.stmt]]] = [(0, [])]  # 0-based first line, statements
     last = 0  # 1-based last line of the statements so far
@@ -180,7 +185,7 @@ def _from_tree(text: str, start: int, known: _Readings) -> list[Chunk]:
     return chunks
 
 
-def _read(piece: str, parsed: Callable[[str], list[ast.stmt]]) -> Facts | None:
+def _read(piece: str, parsed: _Parsed) -> Facts | None:
     try:
         return read_facts(piece, parsed(piece))
     except SyntaxError:

@@ -28,7 +28,7 @@ from trainshift.core.names.values import (
     Value,
 )
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Binding, Scope, Site, alternatives, argument, arguments
+from trainshift.core.text.facts import Binding, Scope, Site, alternatives, argument, arguments, children
 from trainshift.core.text.lean import kind_of
 from trainshift.core.text.source import one_line
 from trainshift.core.training.what_trains import WhatTrains
@@ -139,7 +139,7 @@ class Effects:
                 yield Deed(Effect.ACTS, f"assigns {node.target.id}", node, home)
             elif kind_of(node) in _GIVING_WAY:
                 yield Deed(Effect.ACTS, _GIVING_WAY[kind_of(node)], node, home)
-            waiting += reversed(list(ast.iter_child_nodes(node)))
+            waiting += reversed(children(node))
 
     # One call
 
