@@ -83,7 +83,9 @@ class TestConvert:
     def test_writes_nothing_but_the_sources_that_change(self, nb: Path) -> None:
         nb.chmod(0o640)
         wanted = json.loads(nb.read_text(encoding="utf-8"))
-        assert run("convert", "--write", "nb.ipynb").stderr == "nb.ipynb: converted (5 changes), written\n"
+        told = run("convert", "--write", "nb.ipynb").stderr.splitlines()
+        assert told[0] == "nb.ipynb: converted (5 changes), written"
+        assert [each.split(": ")[1] for each in told[1:]] == ["HV15 decided"]
         imports, _, model, _, loop = sources(nb.read_text(encoding="utf-8"))
         assert imports == f"{CELLS[0][1]}\n{SETUP}hvd_broadcast_done = False"
         assert model == MODEL.replace("Adam(1e-3)", "Adam(1e-3 * hvd.size())")
