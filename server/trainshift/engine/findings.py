@@ -36,12 +36,17 @@ class Judgement:
     failed: frozenset[str] = frozenset()
     by_hand: str = ""
 
+    def joined(self, other: Judgement) -> Judgement:
+        """What this and another judgement say; only the other knows how a program was distributed."""
+        found = sorted((*self.found, *other.found), key=lambda each: (each.span, each.code))
+        defects = (*self.defects, *other.defects)
+        return Judgement(tuple(found), defects, self.failed | other.failed, other.by_hand)
+
 
 def find(
     program: Program,
     codes: Collection[str] = ALL_CODES,
     pause: Callable[[], None] = lambda: None,
-    whole: Program | None = None,
 ) -> Judgement:
     """Check the restrictions `codes`; one that fails is a defect and does not sink the others.
 
@@ -51,22 +56,18 @@ def find(
     rules: tuple[Restriction | StaticCode, ...] = (*RESTRICTIONS, *STATIC_CODES)
     asked = [rule for rule in rules if rule.code in codes and rule.code not in _HAZARD_CODES]
     judgement = _asked(asked, program, pause)
-    if _HAZARD_CODES.isdisjoint(codes) or (whole is None and not uses_horovod(program)):
+    if _HAZARD_CODES.isdisjoint(codes) or not uses_horovod(program):
         return judgement
     linked = [program.script] if program.script.workspace is None else program.script.linked
-    joins = whole is None and len(linked) > 1 and program.script.scripts == (program.script,)
-    asked_of = whole or (Program(Joined(linked)) if joins else program)
+    joins = len(linked) > 1 and program.script.scripts == (program.script,)
+    asked_of = Program(Joined(linked)) if joins else program
     hazards = hazards_of(asked_of, codes, pause)
     starts = asked_of.script.scripts[0].path == program.script.path and _HAZARD_CODES.issubset(codes)
     by_hand = _by_hand(asked_of, hazards) if starts else ""
-    if asked_of is not program:
-        own = tuple(own_of(asked_of, hazards.found, program.script.path))
-        hazards = replace(hazards, found=own)
     if joins:
+        hazards = replace(hazards, found=tuple(own_of(asked_of, hazards.found, program.script.path)))
         asked_of.forget_facts()
-    found = sorted((*judgement.found, *hazards.found), key=lambda each: (each.span, each.code))
-    defects = (*judgement.defects, *hazards.defects)
-    return Judgement(tuple(found), defects, judgement.failed | hazards.failed, by_hand)
+    return judgement.joined(replace(hazards, by_hand=by_hand))
 
 
 def _by_hand(whole: Program, hazards: Judgement) -> str:

@@ -122,7 +122,8 @@ def _reached(program: Program, statement: Statement) -> set[Site]:
             continue
         found.add(site)
         functions = set(program.names.called_functions(site))
-        waiting += [each for each in program.script.sites if each.scope.function() in functions]
+        if functions:
+            waiting += [each for each in program.script.sites if each.scope.function() in functions]
     return found
 
 

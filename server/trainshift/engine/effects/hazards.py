@@ -49,14 +49,9 @@ def found_around(
     hazards = frozenset(each for each in codes if each in HAZARD_CODES)
     whole = _started_elsewhere(program, hazards, files, pause) if hazards else None
     if whole is not None:
+        own = whole.found.get(program.script.path, ())
         judgement = find(program, frozenset(codes) - hazards, pause)
-        found = (*judgement.found, *whole.found.get(program.script.path, ()))
-        return replace(
-            judgement,
-            found=tuple(sorted(found, key=lambda each: (each.span, each.code))),
-            defects=(*judgement.defects, *whole.defects),
-            failed=judgement.failed | whole.failed,
-        )
+        return judgement.joined(Judgement(own, whole.defects, whole.failed))
     judgement = find(program, codes, pause)
     if any(_is_mended(each) for each in judgement.found):
         found = _with_fixes(program, judgement.found, pause)

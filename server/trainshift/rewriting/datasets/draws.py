@@ -50,7 +50,7 @@ _SEEDING = {
     "tensorflow.random": ("tensorflow.random.set_seed", _SEEDS),
 }
 _IN_PLACE = ("numpy.random.shuffle", "random.shuffle")
-ASKING = frozenset({"act", "poll", "recv", "reset", "step"})
+OF_WORLDS = frozenset({"act", "poll", "recv", "reset", "step"})
 """Methods that ask a world in which each rank goes its own way."""
 
 
@@ -272,7 +272,7 @@ class Draws:
 
     @cached_property
     def _asking(self) -> dict[ast.Call, Site]:
-        sites = self._script.sites_named(*sorted(ASKING))
+        sites = self._script.sites_named(*sorted(OF_WORLDS))
         return {
             site.node: site
             for site in sites

@@ -13,7 +13,7 @@ from trainshift.core.program import Program
 from trainshift.core.ranks.work.seeds import Order
 from trainshift.core.text.facts import arguments, hides_arguments
 from trainshift.core.training.horovod import Horovod
-from trainshift.rewriting.datasets.draws import ASKING, Draw, Draws, Remedy
+from trainshift.rewriting.datasets.draws import OF_WORLDS, Draw, Draws, Remedy
 from trainshift.rewriting.datasets.generators import Generators
 from trainshift.rewriting.datasets.operations import (
     COUNTED,
@@ -236,7 +236,7 @@ def unordered(draws: Iterable[Draw]) -> str:
         return ""
     if draw.site.name == "set":
         return "a `set` has another order on each rank; sort it"
-    if draw.site.name in ASKING:
+    if draw.site.name in OF_WORLDS:
         return f"`{draw.site.name}` gives each rank data of its own"
     return f"`{draw.site.name}` orders the data differently on each rank; give it a seed"
 

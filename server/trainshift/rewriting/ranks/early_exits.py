@@ -14,7 +14,7 @@ from trainshift.core.text.facts import Statement
 from trainshift.core.training.executions import LOOPS, innermost_loop
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.what_trains import WhatTrains
-from trainshift.rewriting.datasets.draws import ASKING, Draws
+from trainshift.rewriting.datasets.draws import OF_WORLDS, Draws
 
 _READING = frozenset({"run", "eval"})
 _GROWING = frozenset({"add", "append", "appendleft", "extend", "update", "update_state"})
@@ -53,7 +53,7 @@ def _exits(
 def _asks(program: Program, statement: Statement, node: ast.expr) -> bool:
     """Whether what decides comes of what a rank has met: ``state, reward, done = env.step(action)``."""
     draws = program.fact(Draws).behind(Occurrence(node, statement.scope, statement))
-    return any(draw.remedy is None and draw.site.name in ASKING for draw in draws)
+    return any(draw.remedy is None and draw.site.name in OF_WORLDS for draw in draws)
 
 
 def _leaves(statement: Statement, loops: Container[Statement | None]) -> bool:
@@ -104,6 +104,6 @@ def _is_own(program: Program, node: ast.expr, names: set[str], of_steps: bool) -
                 return False
             if of_steps and (program.fact(WhatTrains).site_trains(site) or site.name in _READING):
                 return True
-            if of_steps and site.name in ASKING and isinstance(part.func, ast.Attribute):
+            if of_steps and site.name in OF_WORLDS and isinstance(part.func, ast.Attribute):
                 return True
     return False

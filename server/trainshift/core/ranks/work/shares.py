@@ -118,17 +118,19 @@ class Shares:
         """Whether the number of the rank is in an index only by the seed that it is drawn with."""
         if isinstance(index.node, ast.Slice):
             return False
-        made = self._seeds.generators
-        trail = {each.node for each in occurrences_behind(self._script, *index[:3], made)} if made else set()
-        ranks = self._program.fact(Horovod).calls(*RANK)
-        return not trail.isdisjoint(made) and not any(site.node in trail for site in ranks)
+        return self._comes_only_of(index, self._seeds.generators)
 
     def _is_counted(self, index: Occurrence) -> bool:
         """Whether an index counts the rows that a rank has, and is no number of a rank's own otherwise."""
-        lengths = {site.node: site for site in self._script.sites_named("len")}
-        trail = {each.node for each in occurrences_behind(self._script, *index[:3], lengths)}
+        return self._comes_only_of(index, {site.node: site for site in self._script.sites_named("len")})
+
+    def _comes_only_of(self, index: Occurrence, calls: dict[ast.Call, Site]) -> bool:
+        """Whether some calls lead to an index, and no number of a rank does by itself."""
+        trail = (
+            {each.node for each in occurrences_behind(self._script, *index[:3], calls)} if calls else set()
+        )
         ranks = self._program.fact(Horovod).calls(*RANK)
-        return not trail.isdisjoint(lengths) and not any(site.node in trail for site in ranks)
+        return not trail.isdisjoint(calls) and not any(site.node in trail for site in ranks)
 
     def _is_key(self, index: Occurrence) -> bool:
         """Whether an index is a text, which names something and counts no rows."""
