@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from trainshift.core.lazy import cached_property
 from trainshift.core.program import Program
-from trainshift.core.text.facts import COMPREHENSIONS, Facts, Scope, Statement
+from trainshift.core.text.facts import COMPREHENSIONS, Facts, Scope, Statement, children
 
 # Names through which a script may read others by their text: where it has one, nothing is renamed.
 REFLECTION = frozenset({"globals", "locals", "vars", "eval", "exec", "__all__"})
@@ -95,11 +95,11 @@ def parts_of(statement: Statement) -> Iterator[tuple[ast.AST, Scope, ast.JoinedS
         inner = scope_of[node] if isinstance(node, (ast.Lambda, *COMPREHENSIONS)) else scope
         # The first thing that a comprehension iterates, and a lambda's defaults, are read outside.
         outside = node.generators[0].iter if isinstance(node, COMPREHENSIONS) else None
-        for child in ast.iter_child_nodes(node):
+        for child in children(node):
             if isinstance(child, ast.stmt):
                 continue
             if isinstance(child, ast.comprehension):
-                for part in ast.iter_child_nodes(child):
+                for part in children(child):
                     waiting.append((part, scope if part is outside else inner, string))
             else:
                 waiting.append((child, scope if isinstance(child, ast.arguments) else inner, string))

@@ -39,7 +39,7 @@ from trainshift.engine.checking import (
 )
 from trainshift.engine.findings import Judgement
 from trainshift.engine.settings import Settings
-from trainshift.engine.suppressions import read_suppressions
+from trainshift.engine.suppressions import may_suppress, read_suppressions
 from trainshift.engine.workspace import ParsedFiles, linked
 
 log = logging.getLogger(__name__)
@@ -91,7 +91,8 @@ class Shift:
 class _Full:
     """A version that was checked in full.
 
-    `before` is what was found in some of its chunks alone, with the first of them and the end.
+    It `is_plain` where no comment silences anything.  `before` is what was found in some of its chunks alone,
+    with the first of them and the end.
     """
 
     source: Source
@@ -99,6 +100,7 @@ class _Full:
     result: Judgement
     settings: Settings
     told: Told
+    is_plain: bool
     before: tuple[tuple[int, int], tuple[Finding, ...]] | None = None
 
 
@@ -154,7 +156,8 @@ class Live:
         program = Program(script)
         try:
             result = judge(program, settings, pause, demanded, self.files)
-            self._full = _Full(source, chunks, result, settings, told := Told())
+            is_plain = not read_suppressions(source)
+            self._full = _Full(source, chunks, result, settings, told := Told(), is_plain)
             if script.workspace is not None:
                 self.linked = script.workspace.paths - {self.path}
             return report_on(script, result, settings, self.path, weigh, told)
@@ -249,7 +252,7 @@ class Live:
         began = old[0].offset if old else 0
         ended = old[-1].offset + len(old[-1].text) if old else 0
         # What comments silence is judged anew.
-        is_plain = not read_suppressions(source)
+        is_plain = full.is_plain and not any(may_suppress(chunk.text) for chunk in new)
         kept: dict[tuple[object, ...], Finding] = {}
         found: list[Finding] = []
         told: list[Diagnostic] = []

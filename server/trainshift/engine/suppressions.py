@@ -65,9 +65,14 @@ class Suppressed:
     used: frozenset[tuple[Suppression, str]]
 
 
+def may_suppress(text: str) -> bool:
+    """Whether there may be a suppression in a piece of a script."""
+    return _MARK in text.lower()
+
+
 def read_suppressions(source: Source) -> tuple[Suppression, ...]:
     """The suppressions of a script, in order; only comments count, never strings."""
-    if _MARK not in source.text.lower():
+    if not may_suppress(source.text):
         return ()
     return tuple(
         _suppression(match, offset)

@@ -59,6 +59,11 @@ class Inbox:
                 raise TimeoutError
             return self._events.popleft()
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing has come that was not taken."""
+        return not self._events
+
     def announce(self, call: Callable[[], None]) -> None:
         """Have `call` called for each event that is here, and for each that comes."""
         with self._changed:

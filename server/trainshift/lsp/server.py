@@ -137,6 +137,8 @@ class Server:
             self.reports.show(*event)
         elif not is_answer(event):
             self.endpoint.protocol.receive(event)
+        if self._fresh and self._opening.inbox.is_empty:
+            self._judge_fresh()
 
     def _traced(self, params: types.SetTraceParams) -> None:
         """The client wants to know more, or no more than usual."""
@@ -234,8 +236,6 @@ class Server:
         """A new version; it is judged at once when all messages that are here have been handled."""
         self._text_changed(program, paper)
         self.desk.touch(program, paper)
-        if not self._fresh:
-            self.loop.call_soon(self._judge_fresh)
         self._fresh[program.uri] = program
 
     def _judge_fresh(self) -> None:

@@ -211,6 +211,8 @@ def does_more(node: ast.expr | ast.stmt) -> bool:
 
 def comments(text: str) -> list[str]:
     """The comments that stand in the code of an expression or a statement, in order."""
+    if "#" not in text:
+        return []
     return [token.string.rstrip() for _, token in _tokens(text) if token.type == tokenize.COMMENT]
 
 

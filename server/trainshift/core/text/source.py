@@ -39,6 +39,18 @@ class Source:
     def __init__(self, text: str) -> None:
         self.text = text
 
+    def edited(self, span: Span, text: str) -> Source:
+        """The source with `text` in place of a stretch, its lines worked out from these."""
+        new = Source(self.text[: span.start] + text + self.text[span.end :])
+        if "\r" in self.text or "\r" in text:  # What was one line ending may be two, or the other way round.
+            return new
+        starts = self.line_starts
+        first, after = bisect_right(starts, span.start), bisect_right(starts, span.end)
+        inside = (match.end() + span.start for match in _NEWLINE.finditer(text))
+        moved = map((len(text) - span.end + span.start).__add__, starts[after:])
+        new.line_starts = array("q", [*starts[:first], *inside, *moved])
+        return new
+
     @cached_property
     def line_starts(self) -> Sequence[int]:
         """Offset of the first code point of every line; line 0 starts at 0."""

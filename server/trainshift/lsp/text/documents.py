@@ -73,8 +73,10 @@ class Part:
             if change.first is None or change.last is None:
                 source = Source(joined(change.text))
             else:
-                source = Source(replaced(source, change.first, change.last, change.text, self.encoding))
-        return plain(self.uri, version, source.text, self.encoding)
+                source = replaced(source, change.first, change.last, change.text, self.encoding)
+        part = plain(self.uri, version, source.text, self.encoding)
+        vars(part)["source"] = source
+        return part
 
 
 def plain(uri: str, version: int | None, text: str, encoding: str) -> Part:

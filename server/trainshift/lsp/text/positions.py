@@ -75,16 +75,15 @@ def cut(line: str, character: int, encoding: str) -> tuple[str, str]:
     return data[:at].decode(codec, "surrogatepass"), data[at:].decode(codec, "surrogatepass")
 
 
-def replaced(source: Source, first: Place, last: Place, text: str, encoding: str) -> str:
-    """The text of `source` with `text` between two positions, halves of surrogate pairs put together."""
+def replaced(source: Source, first: Place, last: Place, text: str, encoding: str) -> Source:
+    """The source with `text` between two positions, halves of surrogate pairs put together."""
     if source.text.isascii() and text.isascii():
-        span = Positions(source, encoding).span(first, last)
-        return source.text[: span.start] + text + source.text[span.end :]
+        return source.edited(Positions(source, encoding).span(first, last), text)
     if first > last:
         first, last = last, first
     left = _side(source, first, encoding)[0]
     right = _side(source, last, encoding)[1]
-    return joined(left + text + right)
+    return Source(joined(left + text + right))
 
 
 def _side(source: Source, place: Place, encoding: str) -> tuple[str, str]:
