@@ -33,6 +33,7 @@ LEFT = {
     "hv06_divide_steps: left by a rank's own values": {"HZ13"},
     "hv06_divide_steps: left by what the epochs before gave": {"HZ13"},
     "hv08_write_on_root: a path that is bound": {"HZ20"},
+    "hv08_write_on_root: weights loaded after training began": {"HZ13"},
     "hv09_fit_callbacks: bound where it is listed": {"HZ20"},
     "hv09_fit_callbacks: one that may be nothing": {"HZ20"},
     "hv09_fit_callbacks: one that writes or not": {"HZ20"},

@@ -16,36 +16,34 @@ it.
 
 ## What is reported
 
-`EarlyStopping`, `ReduceLROnPlateau`, `TerminateOnNaN`, and callbacks of the script's own that stop by a
-metric, without `MetricAverageCallback` before them, or on some ranks only, or by the clock; and a loop with
-collectives that a rank leaves by the clock, or by a loss or another result of its batch that nothing made
-equal. Unknown are metrics of validation data that all ranks share.
+`EarlyStopping`, `ReduceLROnPlateau`, `TerminateOnNaN`, and callbacks of the script's own that stop or set
+the rate by a metric, without `MetricAverageCallback` before them, or on some ranks only, or by the clock; and
+a loop with collectives that a rank leaves, or a rate that it sets, by the clock, or by a result of its batch
+or of data of its own that nothing made equal. Unknown are metrics of validation data that all ranks share.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable, Iterator
 
 from trainshift.core.finding import Finding, Verdict
 from trainshift.core.names import api
-from trainshift.core.names.occurrence import Occurrence, Step, leading_to, of_call
-from trainshift.core.names.values import Instance, Literal, UserInstance
+from trainshift.core.names.occurrence import Occurrence, Step, of_call
+from trainshift.core.names.values import Function, Instance, Literal, UserInstance
 from trainshift.core.program import Program
-from trainshift.core.ranks.averaging import Averaging
 from trainshift.core.ranks.branches import Branch, Branches
 from trainshift.core.ranks.collectives import Collectives
-from trainshift.core.ranks.dependence import COLLECTIVE, tests_around
+from trainshift.core.ranks.dependence import tests_around
 from trainshift.core.ranks.list_members import callbacks
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.work.own_horovod import OwnHorovod
+from trainshift.core.ranks.work.own_values import OwnValues
 from trainshift.core.ranks.work.trails import Trails
 from trainshift.core.text.edit import Change, Edit
-from trainshift.core.text.facts import Site, Statement, argument, expression_path, last_name
+from trainshift.core.text.facts import Scope, Site, Statement, argument, arguments, expression_path, last_name
 from trainshift.core.training.executions import LOOPS, Executions
-from trainshift.core.training.horovod import KERAS, TENSORFLOW, Horovod
+from trainshift.core.training.horovod import KERAS, TENSORFLOW
 from trainshift.core.training.loop_kinds import Loop, Pattern
 from trainshift.restrictions.facts.moves import hoisted, inserted
 from trainshift.restrictions.facts.places import hazard, horovod_name, replaced, text_of
@@ -53,49 +51,69 @@ from trainshift.restrictions.restriction import Findings
 
 _STEERING = {"EarlyStopping": "val_loss", "ReduceLROnPlateau": "val_loss", "TerminateOnNaN": "loss"}
 _AVERAGING = "MetricAverageCallback"
+_RATES = ("learning_rate", "lr")
+_ENDING = ("sys.exit", "os._exit", "builtins.exit", "builtins.quit")
 # Tests are not followed through more others than this.
 _DEEPEST = 2
-_CLOCKS = ("time.", "datetime.")
-_NUMBERS = tuple(f"builtins.{name}" for name in ("int", "float", "round", "min", "max", "abs", "bool"))
 _BY_CLOCK = "A rank stops by its own clock, and the others wait for it. Broadcast what rank 0 decides."
-# What a graph gets the rows of a batch by.
-_INPUTS = frozenset(
-    {
-        "placeholder", "get_next", "batch", "shuffle_batch", "batch_join", "dequeue", "dequeue_many",
-        "random_normal", "random_uniform", "normal", "uniform", "truncated_normal", "py_func",
-    }
-)  # fmt: skip
+_BY_VALUE = "This rank leaves by a value of its own, and the others wait for it. Average it first."
+_BY_METRICS = f"A rank stops by its own metrics, and the others wait for it. Add {_AVERAGING} before."
+_RATE = "This rank sets its rate by values of its own, so the rates differ in silence. Average them first."
+_PASSED = "Some ranks only come to what is done together here, by values of their own. Average them first."
 _SESSIONS = (Pattern.SESSION, Pattern.MONITORED_SESSION)
 
 
 def check(program: Program) -> Findings:
-    """One finding for each callback, and each jump, by which ranks part."""
+    """One finding for each callback, each jump, and each rate, by which ranks part."""
+    told = set[Statement]()
     for loop in program.fact(Together).averaged:
         if loop.pattern is Pattern.OPTIMIZER and loop.is_call:
-            yield from _of_callbacks(program, loop)
-        else:
-            yield from _of_jumps(program, loop)
+            yield from _of_callbacks(program, loop, told)
+            if _is_averaged(program, loop.sites[0]):
+                continue
+        yield from _of_jumps(program, loop)
+        yield from _of_rates(program, loop, told)
 
 
-def _of_callbacks(program: Program, loop: Loop) -> Iterator[Finding]:
-    site = loop.sites[0]
+def _is_averaged(program: Program, fit: Site) -> bool:
+    """Whether the metrics of a `fit` are averaged."""
+    return any(_averages(program, element) for element in callbacks(program.script, fit))
+
+
+def _averages(program: Program, element: Occurrence) -> bool:
+    """Whether a callback averages metrics on every rank."""
+    return _AVERAGING in _kinds(program, element) and _branch_of(program, element) is None
+
+
+def _kinds(program: Program, element: Occurrence) -> set[str]:
+    """What a callback is: the names of classes, or of Horovod's that those of the script stand in for."""
+    values = program.names.values(*element[:3])
+    role_of = program.fact(OwnHorovod).role_of
+    return {each.cls.rpartition(".")[2] for each in values if isinstance(each, Instance)} | set(
+        map(role_of, values)
+    )
+
+
+def _branch_of(program: Program, element: Occurrence) -> Branch | None:
     branches = program.fact(Branches)
+    branch = branches.of(element)
+    if branch is None and element.site is not None:
+        branch = branches.of_call(element.site)
+    return branch
+
+
+def _of_callbacks(program: Program, loop: Loop, told: set[Statement]) -> Iterator[Finding]:
+    site = loop.sites[0]
     averaged = False
     for element in callbacks(program.script, site):
-        found = program.names.values(*element[:3])
-        values = [each for each in found if isinstance(each, Instance)]
-        kinds = {each.cls.rpartition(".")[2] for each in values}
-        kinds.update(map(program.fact(OwnHorovod).role_of, found))
-        branch = branches.of(element)
-        if branch is None and element.site is not None:
-            branch = branches.of_call(element.site)
-        if _AVERAGING in kinds and branch is None:
-            averaged = True
-        for own in (each for each in found if isinstance(each, UserInstance)):
-            yield from _of_own(program, site, own, averaged, branch, element)
-        for value in values:
-            kind = value.cls.rpartition(".")[2]
-            if kind not in _STEERING or not value.cls.startswith("tensorflow."):
+        branch = _branch_of(program, element)
+        averaged = averaged or _averages(program, element)
+        for value in program.names.values(*element[:3]):
+            if not isinstance(value, Instance | UserInstance):
+                continue
+            yield from _of_own(program, site, value, averaged, branch, element, told)
+            kind = _steers(program, value)
+            if not kind:
                 continue
             if branch is not None:
                 message = (
@@ -104,53 +122,72 @@ def _of_callbacks(program: Program, loop: Loop) -> Iterator[Finding]:
                 added = of_call(element.site) if element.site is not None and averaged else element
                 fix = hoisted(program, "HZ13", "Add it on every rank", added, branch)
                 yield hazard(program, "HZ13", Verdict.VIOLATED, element, message, fix=fix, asks=True)
-            elif not averaged or kind == "TerminateOnNaN":
-                yield from _by_own_metrics(program, site, element, value, kind, averaged)
+            elif not averaged:
+                yield from _by_own_metrics(program, site, element, value, kind)
+
+
+def _steers(program: Program, value: Instance | UserInstance) -> str:
+    """Which of TensorFlow's callbacks that decide by a metric an object is; empty for none."""
+    if isinstance(value, Instance):
+        classes = {value.cls}
+    elif program.names.function_named(value.scope, "on_epoch_end") is not None:
+        return ""
+    else:
+        classes = program.names.library_bases(value.scope)
+    kinds = (each.rpartition(".")[2] for each in sorted(classes) if each.startswith("tensorflow."))
+    return next((each for each in kinds if each in _STEERING), "")
 
 
 def _of_own(
     program: Program,
     fit: Site,
-    callback: UserInstance,
+    callback: Instance | UserInstance,
     averaged: bool,
     branch: Branch | None,
     element: Occurrence,
+    told: set[Statement],
 ) -> Iterator[Finding]:
-    """Where a callback of the script's own ends a `fit`: ``self.model.stop_training = True``."""
-    classes = program.names.ancestry(callback.scope)
-    for attribute in program.script.attribute_bindings("stop_training"):
-        statement, method = attribute.binding.statement, attribute.binding.scope.function()
-        if statement is None or method is None or method.owner() not in classes:
+    """Where a callback of the script's own steers a `fit`: ``self.model.stop_training = True``."""
+    is_part = _parts(program, callback)
+    for statement, is_rate in _steering(program):
+        method = statement.scope.function()
+        if method is None or statement in told or not is_part(method):
             continue
-        message = "This ends training on some ranks only, and the others wait. Decide alike on every rank."
-        if branch is not None or program.fact(Branches).of_statement(statement) is not None:
+        on_some = branch is not None or program.fact(Branches).of_statement(statement) is not None
+        if on_some and not is_rate:
+            told.add(statement)
+            message = (
+                "This ends training on some ranks only, and the others wait. Decide alike on every rank."
+            )
             yield hazard(program, "HZ13", Verdict.VIOLATED, statement, message)
             continue
         tests = list(tests_around(statement, None))
-        if any(_asks_clock(program, each) for each in tests):
-            yield hazard(program, "HZ13", Verdict.VIOLATED, statement, _BY_CLOCK)
+        own = program.fact(OwnValues)
+        if any(map(own.asks_clock, tests)):
+            told.add(statement)
+            yield hazard(program, "HZ13", Verdict.VIOLATED, statement, _RATE if is_rate else _BY_CLOCK)
             continue
+        at_end = _ends_epoch(program, method)
         metrics = [each for test in tests for each in _logged(program, test)]
-        if (averaged and method.name == "on_epoch_end") or not metrics:
+        judged = any(map(own.judges_own, tests))
+        if (averaged and at_end and not judged) or not (metrics or judged):
             continue
-        shared = all(each.startswith("val_") for each in metrics) and _shares_validation(program, fit)
-        verdict = Verdict.UNKNOWN if shared else Verdict.VIOLATED
-        message = f"A rank stops by its own metrics, and the others wait for it. Add {_AVERAGING} before."
-        fixed = verdict is Verdict.VIOLATED and method.name == "on_epoch_end"
+        told.add(statement)
+        shared = all(each.startswith("val_") for each in metrics) and own.shares_validation(fit)
+        verdict = Verdict.UNKNOWN if shared and not judged else Verdict.VIOLATED
+        fixed = verdict is Verdict.VIOLATED and at_end and not judged
         fix = _averaged(program, element) if fixed else None
-        yield hazard(program, "HZ13", verdict, statement, message, fix=fix)
+        yield hazard(program, "HZ13", verdict, statement, _RATE if is_rate else _BY_METRICS, fix=fix)
 
 
 def _logged(program: Program, test: Occurrence, depth: int = 0) -> Iterator[str]:
     """The metrics that a test of a callback's method asks for; none of those that a collective gives."""
     trail = program.fact(Trails).behind(test)
-    if _makes_equal(program, test):
+    if program.fact(OwnValues).makes_equal(test):
         return
     for each in trail:
         name = each.node
-        if not isinstance(name, ast.Name) or not name.id.startswith("logs") or each.statement is None:
-            continue
-        if any(binding.kind == "parameter" for binding in program.names.bindings(each)):
+        if isinstance(name, ast.Name) and each.statement is not None and _is_logs(program, each):
             path = expression_path(each.statement.node, name)
             keys = [node for node in path[-4:] if isinstance(node, ast.Subscript | ast.Call)]
             texts = [part.value for node in keys for part in ast.walk(node) if isinstance(part, ast.Constant)]
@@ -161,14 +198,86 @@ def _logged(program: Program, test: Occurrence, depth: int = 0) -> Iterator[str]
                 yield from _logged(program, other, depth + 1)
 
 
+def _is_logs(program: Program, at: Occurrence) -> bool:
+    """Whether a name is the last parameter of a hook of a callback, which is given the metrics."""
+    assert isinstance(at.node, ast.Name)
+    function = at.scope.function()
+    if function is None or not any(each.kind == "parameter" for each in program.names.bindings(at)):
+        return False
+    if at.node.id.startswith("logs"):
+        return True
+    is_hook = function.name.startswith("on_") or function.owner() is None
+    assert isinstance(function.node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+    is_last = [each.arg for each in function.node.args.args][-1:] == [at.node.id]
+    return is_hook and is_last and not program.names.callers(function)[0]
+
+
+def _parts(program: Program, callback: Instance | UserInstance) -> Callable[[Scope], bool]:
+    """Tells whether a function is a method of a callback, or what Keras' own runs in its place."""
+    if isinstance(callback, UserInstance):
+        classes = program.names.ancestry(callback.scope)
+        return lambda function: function.owner() in classes
+    handed = set[Scope]()
+    if isinstance(callback, Instance) and callback.cls.endswith(".LambdaCallback"):
+        site = program.script.site_of(callback.node)
+        for given in arguments(site.node):
+            values = program.names.site_values(given, site)
+            handed |= {each.scope for each in values if isinstance(each, Function)}
+    return lambda function: function in handed
+
+
+def _ends_epoch(program: Program, method: Scope) -> bool:
+    """Whether a function is run at the end of an epoch alone, when metrics have been averaged."""
+    hooks, seen, waiting = set[str](), set[Scope](), [method]
+    while waiting:
+        each = waiting.pop()
+        if each in seen:
+            continue
+        seen.add(each)
+        callers = [site.scope.function() for site in program.names.callers(each)[0]]
+        if each.name.startswith("on_") or not callers:
+            hooks.add(each.name if each.owner() is not None else "on_epoch_end")
+        waiting += [caller for caller in callers if caller is not None]
+    return hooks == {"on_epoch_end"}
+
+
+def _steering(program: Program) -> Iterator[tuple[Statement, bool]]:
+    """The statements that end a training or set its rate, with whether it is the rate."""
+    for attribute in program.script.attribute_bindings("stop_training"):
+        if attribute.binding.statement is not None:
+            yield attribute.binding.statement, False
+    for statement, _ in _rates(program):
+        yield statement, True
+
+
+def _rates(program: Program) -> Iterator[tuple[Statement, ast.expr | None]]:
+    """The statements that set the rate of an optimizer that is made, with what they set it to."""
+    for name in _RATES:
+        for attribute in program.script.attribute_bindings(name):
+            statement = attribute.binding.statement
+            if statement is not None and _is_optimizer(program, attribute.base, statement):
+                yield statement, attribute.binding.value
+    for site in program.script.sites_named("assign", "set_value"):
+        given = site.node.args
+        rate = site.node.func.value if isinstance(site.node.func, ast.Attribute) else None
+        if site.name == "set_value" and given:
+            rate = given[0]
+        if isinstance(rate, ast.Attribute) and rate.attr in _RATES:
+            if _is_optimizer(program, rate.value, site.statement):
+                yield site.statement, given[-1] if given else None
+
+
+def _is_optimizer(program: Program, node: ast.expr, statement: Statement) -> bool:
+    values = program.names.values(node, statement.scope, statement)
+    return last_name(node) == "optimizer" or program.names.may_be(values, *api.OPTIMIZERS)
+
+
 def _by_own_metrics(
-    program: Program, site: Site, element: Occurrence, value: Instance, kind: str, averaged: bool
+    program: Program, site: Site, element: Occurrence, value: Instance | UserInstance, kind: str
 ) -> Iterator[Finding]:
-    if averaged:
-        return
     message = f"{kind} decides by this rank's own metrics, so ranks part. Put {_AVERAGING} before it."
     watched = _watched(program, value, kind)
-    if watched.startswith("val_") and _shares_validation(program, site):
+    if watched.startswith("val_") and program.fact(OwnValues).shares_validation(site):
         message = (
             f"{kind} decides by this rank's own metrics. They are equal only if all ranks validate on "
             "the same "
@@ -195,55 +304,92 @@ def _averaged(program: Program, element: Occurrence) -> Change | None:
     return None
 
 
-def _watched(program: Program, value: Instance, kind: str) -> str:
+def _watched(program: Program, value: Instance | UserInstance, kind: str) -> str:
     """The metric that a callback looks at."""
-    given = argument(value.node, 0, "monitor")
+    if isinstance(value, UserInstance) and "__init__" in value.scope.bindings:
+        return _of_heir(program, value.scope)
+    given = argument(value.node, 0, "monitor") if isinstance(value.node, ast.Call) else None
     if given is None or kind == "TerminateOnNaN":
         return _STEERING[kind]
+    assert isinstance(value.node, ast.Call)
     site = program.script.site_of(value.node)
     known = [each.value for each in program.names.site_values(given, site) if isinstance(each, Literal)]
     return str(known[0]) if known else ""
 
 
-def _shares_validation(program: Program, site: Site) -> bool:
-    """Whether all ranks validate on the same rows."""
-    given = argument(site.node, None, "validation_data")
-    if given is None:
-        return False
-    at = Occurrence(given, site.scope, site.statement)
-    trail = program.fact(Trails).behind(at, True)
-    ranks = set(program.fact(Horovod).calls("rank", "local_rank"))
-    return not any(call in ranks for call in program.fact(Trails).calls(trail))
+def _of_heir(program: Program, cls: Scope) -> str:
+    """The metric that the constructor of an heir names: ``super().__init__(monitor="loss")``."""
+    for site in program.script.sites_named("__init__"):
+        function = site.scope.function()
+        if function is not None and function.owner() is cls:
+            given = argument(site.node, None, "monitor") or next(iter(site.node.args[:1]), None)
+            if isinstance(given, ast.Constant) and isinstance(given.value, str):
+                return given.value
+    return ""
 
 
 def _of_jumps(program: Program, loop: Loop) -> Iterator[Finding]:
     """The jumps out of a loop of the script's own, on a value that each rank has computed for itself."""
-    around = list(_around(program, loop))
+    own = program.fact(OwnValues)
+    around = own.around(loop)
     loops = {each for nest in around for each in nest}
     for statement in dict.fromkeys(nest[-1] for nest in around):
         for inner in statement.walk():
             if not isinstance(inner.node, ast.If | ast.While) or inner.scope is not statement.scope:
                 continue
+            if program.fact(Branches).of_statement(inner) is not None:
+                continue
             leaf = inner if isinstance(inner.node, ast.While) else inner.branches["body"][-1]
-            if not _leaves(leaf, loops) or program.fact(Branches).of_statement(inner) is not None:
+            leaves = _leaves(program, leaf, loops)
+            if not leaves and not _comes_alone(program, inner):
                 continue
             # A `while` also asks by what its turns have bound.
             where = inner.branches["body"][-1] if leaf is inner else inner
             test = Occurrence(inner.node.test, inner.scope, where)
-            place = test if leaf is inner else leaf
-            if _asks_clock(program, test):
+            place = test if leaf is inner or not leaves else leaf
+            if own.asks_clock(test):
                 fix = _decided_by_root(program, test, loop)
-                yield hazard(program, "HZ13", Verdict.VIOLATED, place, _BY_CLOCK, fix=fix, asks=True)
-                continue
-            tests = (test, *_tests_within(inner, statement))
-            own = [each for each in tests if _is_own(program, each, loop)]
-            if own:
-                message = (
-                    "This rank leaves by a value of its own, and the others wait for it. Average it first."
-                )
-                fix = _average_of_loss(program, test, loop) or _decided_by_root(program, test, loop)
-                fix = fix if own == [test] else None
+                message = _BY_CLOCK if leaves else _PASSED
                 yield hazard(program, "HZ13", Verdict.VIOLATED, place, message, fix=fix, asks=True)
+                continue
+            tests = (test, *_tests_within(inner, statement)) if leaves else (test,)
+            found = [each for each in tests if own.is_own(each, loop)]
+            if found:
+                fix = _average_of_loss(program, test, loop) or _decided_by_root(program, test, loop)
+                fix = fix if found == [test] else None
+                message = _BY_VALUE if leaves else _PASSED
+                yield hazard(program, "HZ13", Verdict.VIOLATED, place, message, fix=fix, asks=True)
+
+
+def _comes_alone(program: Program, statement: Statement) -> bool:
+    """Whether an `if` comes to a collective on one of its ways and to none on the other."""
+    if not isinstance(statement.node, ast.If) or _looks_up(statement.node.test):
+        return False
+    collectives = program.fact(Collectives)
+    waiting = {site.statement for site in (*collectives.sites, *collectives.calling)}
+    ways = (statement.branches.get(name, ()) for name in ("body", "orelse"))
+    found = [any(not waiting.isdisjoint(each.walk()) for each in way) for way in ways]
+    return found.count(True) == 1
+
+
+def _looks_up(test: ast.expr) -> bool:
+    """Whether a test asks whether something is there or known, which no result of a step decides."""
+    kinds = ast.In | ast.NotIn | ast.Is | ast.IsNot
+    return isinstance(test, ast.Compare) and all(isinstance(each, kinds) for each in test.ops)
+
+
+def _of_rates(program: Program, loop: Loop, told: set[Statement]) -> Iterator[Finding]:
+    """The rates that a rank sets by values of its own."""
+    own, runs = program.fact(OwnValues), program.fact(Together).runs
+    for statement, rate in _rates(program):
+        if statement in told or not runs(statement.scope):
+            continue
+        asked = [*tests_around(statement, None)]
+        if rate is not None:
+            asked.append(Occurrence(rate, statement.scope, statement))
+        if any(own.is_own(each, loop) for each in asked):
+            told.add(statement)
+            yield hazard(program, "HZ13", Verdict.VIOLATED, statement, _RATE)
 
 
 def _decided_by_root(program: Program, test: Occurrence, loop: Loop) -> Change | None:
@@ -264,157 +410,38 @@ def _tests_within(statement: Statement, loop: Statement) -> Iterator[Occurrence]
             yield Occurrence(above.node.test, above.scope, above)
 
 
-def _leaves(leaf: Statement, loops: set[Statement]) -> bool:
+def _is_caught(leaf: Statement, loops: set[Statement]) -> bool:
+    """Whether a `try` around one of some loops goes on after what is raised in the loop."""
+    inside = leaf
+    left = False
+    for above in leaf.ancestors():
+        left = left or above in loops
+        if left and isinstance(above.node, ast.Try) and above.node.handlers and inside.branch == "body":
+            return True
+        inside = above
+    return False
+
+
+def _leaves(program: Program, leaf: Statement, loops: set[Statement]) -> bool:
     """Whether a statement ends a turn of one of some loops, or all of them; a loop does by its test."""
     if isinstance(leaf.node, LOOPS):
         return leaf in loops
     if isinstance(leaf.node, ast.Return):
         return True
+    if isinstance(leaf.node, ast.Raise):
+        return _is_caught(leaf, loops)
+    if isinstance(leaf.node, ast.Expr) and isinstance(leaf.node.value, ast.Call):
+        # One that fails ends all ranks, as is meant; one that is done leaves the others behind.
+        call = program.script.site_of(leaf.node.value)
+        done = all(isinstance(each, ast.Constant) and not each.value for each in call.node.args)
+        return done and program.names.calls(call, *_ENDING)
     left = next((each for each in leaf.ancestors() if isinstance(each.node, LOOPS)), None)
     return isinstance(leaf.node, ast.Break | ast.Continue) and left in loops
 
 
-def _asks_clock(program: Program, test: Occurrence) -> bool:
-    """Whether a test asks for the time, which no collective made the same on all ranks."""
-    names = (
-        name
-        for each in leading_to(test, partial(_computed_of, program))
-        if isinstance(each.node, ast.Call)
-        for name in program.names.full_names(each.node.func, each.scope, each.statement)
-    )
-    return any(name.startswith(_CLOCKS) for name in names) and not _makes_equal(program, test)
-
-
-def _computed_of(program: Program, at: Occurrence) -> Iterator[Occurrence]:
-    """What a number is computed of, one step back; not what the objects are made of that are asked for it."""
-    node = at.node
-    if isinstance(node, ast.Call):
-        site = program.script.site_of(node)
-        functions = program.names.called_functions(site)
-        for function in functions:
-            yield from (Occurrence(value, function, where) for value, where in function.returns)
-        if isinstance(node.func, ast.Attribute) and not functions:
-            yield at.part(node.func.value)
-        if program.names.calls(site, *_NUMBERS):
-            yield from map(at.part, node.args)
-        return
-    step = program.names.steps_back(at)
-    if step is not None:
-        yield from step.sources
-    elif not isinstance(node, ast.Lambda):
-        yield from (at.part(each) for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr))
-
-
-def _around(program: Program, loop: Loop) -> Iterator[list[Statement]]:
-    """The loop statements of a training loop, those of each function innermost first."""
-    sites, known = list(loop.sites), set[Site]()
-    while sites:
-        site = sites.pop()
-        if site in known:
-            continue
-        known.add(site)
-        outer = [each for each in site.statement.path() if isinstance(each.node, LOOPS)]
-        own = [each for each in outer if each.scope.function() is site.scope.function()]
-        if own:
-            yield own
-        function = site.scope.function()
-        sites += program.names.callers(function)[0] if function is not None else []
-
-
-def _is_own(program: Program, test: Occurrence, loop: Loop, depth: int = 0) -> bool:
-    """Whether a test asks for what the rank's own step gave, or for what was set by such a test."""
-    if isinstance(test.node, ast.Call) and test.node in {
-        site.node for site in program.fact(Horovod).calls(*COLLECTIVE)
-    }:
-        return False
-    if _asks_loss(program, test, loop):
-        return True
-    if depth > _DEEPEST:
-        return False
-    # What a function of the script is asked of a value, it may well decide by that: ``if stop(loss):``.
-    asked = (
-        test.part(given)
-        for each in ast.walk(test.node)
-        if isinstance(each, ast.Call)
-        and program.names.called_functions(program.script.site_of(each))
-        and not _makes_equal(program, test.part(each))
-        for given in each.args
-    )
-    if any(_asks_loss(program, each, loop) for each in asked):
-        return True
-    names = (each for each in ast.walk(test.node) if isinstance(each, ast.Name))
-    steps = (program.names.steps_back(test.part(each)) for each in names)
-    setting = [source.statement for step in steps if step is not None for source in step.sources]
-    tests = [each for statement in setting for each in tests_around(statement, test.statement)]
-    return any(_is_own(program, each, loop, depth + 1) for each in tests if each.node is not test.node)
-
-
-def _asks_loss(program: Program, test: Occurrence, loop: Loop) -> bool:
-    """Whether a test asks for a loss that no collective made equal."""
-    trails = program.fact(Trails)
-    trail = trails.behind(test)
-    calls = set(trails.calls(trail))
-    if _makes_equal(program, test):
-        return False
-    steps = set(loop.sites)
-    functions = {site.scope.function() for site in steps} - {None}
-    runs = {site for site in calls if any(each in functions for each in program.names.called_functions(site))}
-    targets = _losses(program, loop)
-    nodes = {each.node for each in trail}
-    if runs & calls and _reads_result(program, test):
-        return True
-    if any(each in nodes for each in _metrics(program, targets)):
-        return True
-    if not targets.isdisjoint(nodes) or _predicts(program, test, loop):
-        return True
-    return loop.pattern in _SESSIONS and _fetches_own(program, test)
-
-
-def _predicts(program: Program, test: Occurrence, loop: Loop) -> bool:
-    """Whether a test asks for what a model gave in a step, as the loss of that step does."""
-    trails = program.fact(Trails)
-    sites = [each for each in program.fact(Collectives).sites if each.name == "gradient"]
-    targets = [each for site in sites for each in _of_argument(program, site, "target")]
-    of_losses = {site for each in targets for site in trails.calls(trails.behind(each))}
-    loops = {each for nest in _around(program, loop) for each in nest}
-    return any(
-        site in of_losses
-        and not loops.isdisjoint(site.statement.ancestors())
-        and program.names.may_be(program.names.site_values(site.node.func, site), *api.MODEL)
-        for site in trails.calls(trails.behind(test))
-    )
-
-
-def _makes_equal(program: Program, at: Occurrence) -> bool:
-    """Whether a collective leads to a value, and makes it the same on all ranks."""
-    trails = program.fact(Trails)
-    equal = set(program.fact(Horovod).calls(*COLLECTIVE))
-    return any(site in equal for site in trails.calls(trails.behind(at)))
-
-
-def _metrics(program: Program, losses: set[ast.AST]) -> Iterator[ast.AST]:
-    """The calls that make metrics which are given a loss: ``mean.update_state(loss)``, ``mean(loss)``."""
-    trails = program.fact(Trails)
-    for site in program.script.sites:
-        called, given = site.node.func, argument(site.node, 0, "values")
-        if given is None or not isinstance(called, ast.Name | ast.Attribute):
-            continue
-        metric = called.value if isinstance(called, ast.Attribute) and site.name == "update_state" else called
-        values = program.names.site_values(metric, site)
-        made = [
-            each.node
-            for each in values
-            if isinstance(each, Instance) and program.names.is_a(each, *api.METRIC)
-        ]
-        if made and not losses.isdisjoint(
-            each.node for each in trails.behind(Occurrence(given, site.scope, site.statement))
-        ):
-            yield from made
-
-
 def _average_of_loss(program: Program, test: Occurrence, loop: Loop) -> Change | None:
     """The average in place of the one name by which a test comes to have the loss of a step."""
-    losses = _losses(program, loop)
+    losses = program.fact(OwnValues).losses(loop)
 
     def gives_loss(at: Occurrence) -> bool:
         if at.node in losses:
@@ -436,60 +463,8 @@ def _average_of_loss(program: Program, test: Occurrence, loop: Loop) -> Change |
         if isinstance(each.node, ast.Name) and each.scope.function() is function and is_loss(each)
     ]
     horovod = horovod_name(program, test)
-    if loop.pattern in _SESSIONS or len(names) != 1 or not horovod:
+    if loop.pattern in _SESSIONS or loop.is_call or len(names) != 1 or not horovod:
         return None
     (name,) = names
     text = f"{horovod}.allreduce({text_of(program, name.node, name.scope)})"
     return replaced(program, "HZ13", "Average the loss first", name, text)
-
-
-def _fetches_own(program: Program, test: Occurrence) -> bool:
-    """Whether a test asks for what a session computed of the rows that a minimized loss is computed of."""
-    made = (*program.fact(Averaging).minimizers, *program.script.sites_named("compute_gradients"))
-    losses = [each for site in made for each in _of_argument(program, site, "loss")]
-    trails = program.fact(Trails)
-    # Weights, which draw their initial values, are equal on all ranks.
-    inputs = {
-        site for loss in losses for site in trails.calls(trails.behind(loss, True)) if site.name in _INPUTS
-    }
-    return any(
-        each.node in {loss.node for loss in losses}
-        or (isinstance(each.node, ast.Call) and program.script.site_of(each.node) in inputs)
-        for name in trails.behind(test)
-        if isinstance(name.node, ast.Name)
-        for fetched in _fetched(program, name)
-        for each in trails.behind(fetched, True)
-    )
-
-
-def _fetched(program: Program, at: Occurrence) -> Iterator[Occurrence]:
-    """What a session was asked for where a name holds its answer: ``value, _ = session.run([loss, op])``."""
-    for binding in program.names.bindings(at):
-        called = binding.value
-        if not isinstance(called, ast.Call) or last_name(called.func) != "run" or not called.args:
-            continue
-        asked = replace(binding, value=called.args[0]).taken
-        if asked is not None and not isinstance(asked, ast.List | ast.Tuple | ast.Dict):
-            yield Occurrence(asked, binding.scope, binding.statement)
-
-
-def _of_argument(program: Program, site: Site, name: str) -> Iterator[Occurrence]:
-    """What a call is given first, or by a name, and what that stands for."""
-    given = argument(site.node, 0, name)
-    if given is not None:
-        at = Occurrence(given, site.scope, site.statement)
-        step = program.names.steps_back(at)
-        yield from step.sources if step is not None else (at,)
-
-
-def _reads_result(program: Program, test: Occurrence) -> bool:
-    return any(isinstance(each, ast.Compare | ast.Call) for each in ast.walk(test.node))
-
-
-def _losses(program: Program, loop: Loop) -> set[ast.AST]:
-    """What the gradients of a loop are taken of, and what `train_on_batch` gives."""
-    found: set[ast.AST] = {site.node for site in loop.sites if site.name == "train_on_batch"}
-    for site in program.fact(Collectives).sites:
-        if site.name == "gradient":
-            found |= {each.node for each in _of_argument(program, site, "target")}
-    return found

@@ -146,9 +146,10 @@ class _Reader:
                 elif site.name == "extend":
                     self.read(Occurrence(given, site.scope, site.statement))
                 else:
-                    self.found.elements += self._handed_on(given, site) or [
-                        Occurrence(given, site.scope, site.statement, site)
-                    ]
+                    added = self._handed_on(given, site)
+                    added = added or [Occurrence(given, site.scope, site.statement, site)]
+                    at = 0 if site.name == "insert" and _is_first(site) else len(self.found.elements)
+                    self.found.elements[at:at] = added
 
     def _handed_on(self, given: ast.expr, site: Site) -> list[Occurrence]:
         """What the callers of a function add whose whole body is to append its parameter."""
@@ -171,6 +172,12 @@ class _Reader:
                 held = {value.node for value in values if isinstance(value, Display)}
                 if held & self._displays or (not held and dotted(site.node.func.value) in self._called):
                     yield site
+
+
+def _is_first(insert: Site) -> bool:
+    """Whether an `insert` puts its element in front of all."""
+    place = argument(insert.node, 0)
+    return isinstance(place, ast.Constant) and place.value == 0
 
 
 def _is_docstring(statement: Statement) -> bool:
