@@ -16,11 +16,11 @@ from click.testing import CliRunner
 
 from trainshift.cli.main import cli
 from trainshift.cli.proof_report import show
-from trainshift.proving.interpreter import Interpreter
+from trainshift.proving.interpreter import Interpreter, ask
 from trainshift.proving.interrupts import interruptible
 from trainshift.proving.observed.links import Links
 from trainshift.proving.project import Copier, Project, as_module, top_of
-from trainshift.proving.prove import IDLE, Watch, marked, processor_time, tell_launcher, waiting
+from trainshift.proving.prove import IDLE, Watch, marked, processor_time, waiting
 
 SCRIPT = """import tensorflow as tf
 model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
@@ -50,6 +50,16 @@ def test_nobody_is_asked_where_nobody_can_answer(tmp_path: Path) -> None:
     ready = {"python": [3, 11, 7], "tensorflow": "2.15.1", "horovod": "0.28.1", "gloo": True, "binding": True}
     status, output = told("--python", fake(tmp_path, json.dumps(ready)), str(script))
     assert (status, "--yes" in output) == (2, True)
+
+
+def test_a_python_named_by_a_relative_path_is_found_from_every_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = fake(
+        tmp_path, json.dumps({"python": [3, 11, 7], "tensorflow": "", "horovod": "", "gloo": 0, "binding": 0})
+    )
+    monkeypatch.chdir(tmp_path.parent)
+    assert ask(f"{tmp_path.name}/python").path == python
 
 
 def test_a_python_that_lacks_something_is_named_with_the_commands_that_help(tmp_path: Path) -> None:
@@ -314,17 +324,6 @@ def test_a_page_that_cannot_be_written_is_told_before_anything_runs(tmp_path: Pa
     python = fake(tmp_path, json.dumps(ready))
     status, output = told("--yes", "--python", python, "--html", str(tmp_path / "no" / "x.html"), str(script))
     assert (status, "x.html cannot be written" in output) == (2, True), output
-
-
-def test_what_a_launcher_says_explains_a_rank_that_says_nothing(tmp_path: Path) -> None:
-    ranks = [tmp_path / "rank0", tmp_path / "rank1"]
-    for rank in ranks:
-        (rank / "record").mkdir(parents=True)
-    (ranks[0] / "record" / "record.json").write_text("{}")
-    (tmp_path / "launcher.txt").write_text("ssh: unknown host\n")
-    tell_launcher(tmp_path / "launcher.txt", ranks)
-    assert not (ranks[0] / "record" / "noise.txt").exists()
-    assert (ranks[1] / "record" / "noise.txt").read_text() == "ssh: unknown host\n"
 
 
 def test_a_result_is_a_table_in_plain_words(capsys: pytest.CaptureFixture[str]) -> None:

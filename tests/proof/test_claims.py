@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -148,6 +149,14 @@ def test_ranks_that_hide_all_gpus() -> None:
     assert judged(pair(gpus=["0"]))["gpu"].verdict == "fails"
 
 
+def test_gpus_are_counted_on_each_host() -> None:
+    before, ranks = run(record(0, gpus=["0"])), pair(gpus=["0"])
+    seen = Seen(before, ranks, limit=STEPS, hosts=("a", "b"))
+    assert {claim.id: claim for claim in claims(seen)}["gpu"].verdict == "holds"
+    (claim,) = [each for each in claims(replace(seen, ranks=[ranks[0], run(record(1))])) if each.id == "gpu"]
+    assert claim.says == "Of the ranks on b, counted there: Rank 0 was given the GPUs 1."
+
+
 def test_a_rank_without_an_optimizer() -> None:
     found = judged([run(record(0)), run(record(1, optimizers=[]))])
     assert found["ends"].verdict == "fails"
@@ -209,6 +218,16 @@ def test_ranks_that_end_before_all_was_seen() -> None:
     assert shares(whole, *quarters).startswith("holds")  # These were cut, too.
     most = [batches(*cut(0, 120)[rank::2]) for rank in range(2)]
     assert shares(whole, *most, ended=True).startswith("not seen")
+
+
+def test_batches_that_are_almost_an_epoch_are_drawn_by_chance() -> None:
+    def drawn(seed: int, count: int) -> list[list[Column]]:
+        rows = [str(number) for number in range(320)] * 12
+        random.Random(seed).shuffle(rows)
+        return [[("f4(2,)", rows[at : at + 250])] for at in range(0, 250 * count, 250)]
+
+    assert shares(drawn(0, 12), drawn(1, 6), drawn(2, 6), ended=True).startswith("holds")
+    assert shares(drawn(0, 12), drawn(1, 6), drawn(1, 6), ended=True).startswith("fails")
 
 
 class Unhooked(Stopping):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import shutil
 import subprocess
@@ -132,7 +133,7 @@ def _candidates() -> Iterator[str]:
 
 def ask(path: str) -> Interpreter:
     """What an interpreter has."""
-    whole = shutil.which(path) or path
+    whole = os.path.abspath(shutil.which(path) or path)
     try:
         done = subprocess.run(
             [whole, "-c", _ASK],

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from trainshift.proving.horovodrun import LOG, hosts_of, launched, tell_launcher
 from trainshift.proving.interpreter import Interpreter, Unfit
 from trainshift.proving.interrupts import Interrupts, interruptible
 from trainshift.proving.launch import GRACE, Launch, Started, bootstrap, end, fresh
@@ -38,8 +39,6 @@ IDLE = 0.2
 IDLE_LIMIT = 45.0
 # Marks all that a run has started, in its environment.
 MARK = "TRAINSHIFT_PROVE_SCRATCH"
-# What Horovod's launcher says.
-LAUNCHER = "launcher.txt"
 
 Start = Callable[[Launch, str], Started]
 """Starts a process in a Python."""
@@ -95,6 +94,7 @@ class Run:
 
 def prove(request: Request, tell: Tell, start: Start = fresh) -> dict[str, Any]:
     """Run all and judge; what `judging.main` makes of it.  Raises Unfit where nothing could be run."""
+    hosts = hosts_of(request.hosts, request.ranks)
     with interruptible() as interrupts, scratch(request.keep) as folder:
         means = Means(folder, tell, start, interrupts)
         limit, size = request.steps, request.ranks
@@ -111,6 +111,7 @@ def prove(request: Request, tell: Tell, start: Start = fresh) -> dict[str, Any]:
             "limit": limit,
             "converted": request.is_converted,
             "gpus": request.gpus,
+            "hosts": hosts,
             "tops": TOPS,
             "folder": str(folder),
             "runs": [
@@ -177,7 +178,7 @@ def run(request: Request, means: Means, copier: Copier, name: str, ranks: int, s
             ]
     if len(result.statuses) < ranks:
         result.statuses = result.statuses * ranks
-        tell_launcher(folder / name / LAUNCHER, directories)
+        tell_launcher(folder / name / LOG, directories)
     return result
 
 
@@ -209,7 +210,8 @@ def started(
         yield [start(0, {})]
     elif request.hosts or not request.interpreter.has_gloo:
         folder = directories[0].parent
-        yield [launched(request, project, folder, environment)]
+        arguments, hosts = project.arguments, request.hosts
+        yield [launched(request.interpreter, arguments, request.ranks, hosts, folder, environment)]
     else:
         command = [python, "-c", bootstrap("trainshift.proving.observed.rendezvous"), str(len(directories))]
         with subprocess.Popen(
@@ -231,36 +233,6 @@ def started(
                 yield [start(rank, variables) for rank, variables in enumerate(json.loads(line))]
             finally:
                 server.kill()
-
-
-def launched(request: Request, project: Project, folder: Path, environment: Mapping[str, str]) -> Started:
-    """All ranks, started by `horovodrun`; the scratch folder has to be the same on all hosts."""
-    beside = os.path.join(os.path.dirname(request.interpreter.path), "horovodrun")
-    launcher = beside if os.path.exists(beside) else shutil.which("horovodrun")
-    if not launcher:
-        raise Unfit("horovodrun was not found beside that Python; install Horovod there.")
-    command = [launcher, "-np", str(request.ranks)]
-    command += ["-H", request.hosts] if request.hosts else []
-    command += [] if request.interpreter.has_gloo else ["--mpi"]
-    code = bootstrap("trainshift.proving.observed.main")
-    command += [request.interpreter.path, "-c", code, str(folder), "-", *project.arguments]
-    with (folder / LAUNCHER).open("wb") as log:
-        return subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            env=dict(environment),
-            start_new_session=True,
-        )
-
-
-def tell_launcher(log: Path, directories: Sequence[Path]) -> None:
-    """Put what Horovod's launcher said into the log of each rank that wrote nothing down."""
-    for record in (directory / "record" for directory in directories):
-        if not (record / "record.json").exists():
-            with (record / "noise.txt").open("ab") as file:
-                file.write(log.read_bytes())
 
 
 class Watch:

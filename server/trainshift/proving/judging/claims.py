@@ -434,10 +434,20 @@ def output(seen: Seen) -> Found:
     return found
 
 
+def by_host(seen: Seen) -> dict[str, list[Record]]:
+    """What the ranks of each host wrote down: their GPUs are counted there."""
+    found: dict[str, list[Record]] = {}
+    for run, host in zip(seen.ranks, seen.hosts or [""] * seen.size):
+        found.setdefault(host, []).extend([run.record] if run.record else [])
+    return found
+
+
 def gpu(seen: Seen) -> Found:
     """The devices that each rank asked for."""
     found = Found(do="Show each rank one GPU: the one of hvd.local_rank().", code="HV01")
-    found.fails = sentences(judge.gpus_shared(seen.records))
+    for host, records in by_host(seen).items():
+        told = sentences(judge.gpus_shared(records))
+        found.fails += [f"Of the ranks on {host}, counted there: {each}" if host else each for each in told]
     if not seen.records or not all(record.gpus for record in seen.records):
         found.unseen = "No rank started TensorFlow's devices."
     elif not any(any(record.gpus) for record in seen.records):

@@ -60,6 +60,7 @@ def judged(folder: Path, plan: dict[str, Any]) -> dict[str, Any]:
         plan["limit"],
         plan["gpus"],
         plan["converted"],
+        plan["hosts"],
     )
     found = [] if problem else claims(seen)
     return {

@@ -29,7 +29,7 @@ class Seen:
 
     `arrays` are the samples of each rank's values, `reductions` what Horovod reduced; `stuck` says why
     the ranks had to be ended; `limit` is how many steps they were to take; `gpus` how many GPUs there
-    are.
+    are; `hosts` names the host of each rank, and nothing where all are here.
     """
 
     original: Run
@@ -41,6 +41,7 @@ class Seen:
     limit: int = 0
     gpus: int = 0
     is_converted: bool = True
+    hosts: Sequence[str] = ()
 
     @property
     def records(self) -> list[Record]:

@@ -134,7 +134,7 @@ def overlap(walk: Walk) -> float:
     """The largest part of a rank's elements that was seen on others, too, within one epoch."""
     own = [{element for batch in rank for element in batch} for rank in walk.ranks]
     if len(walk.epochs) > 1:
-        first = len(walk.epochs[0]) // len(own)
+        first = max(1, len(walk.epochs[0]) // len(own))
         own = [{element for batch in rank[:first] for element in batch} for rank in walk.ranks]
     seen = Counter(element for each in own for element in each)
     return max(sum(seen[element] > 1 for element in each) / max(1, len(each)) for each in own)
