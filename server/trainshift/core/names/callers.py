@@ -19,6 +19,7 @@ class Callers(Classes):
         super().__init__(script, memo)
         self._callers: dict[Scope, tuple[list[Site], bool]] = {}
         self._aliases: dict[str, set[str]] | None = None
+        self._named: dict[str, tuple[list[Site], bool]] = {}
 
     def callers(self, function: Scope) -> tuple[list[Site], bool]:
         """The calls that may run `function`, and whether it may also be run from elsewhere.
@@ -96,16 +97,22 @@ class Callers(Classes):
 
         `name` is what the function (or the class, for an ``__init__``) is called where it is defined.
         """
+        if name not in self._named:
+            self._named[name] = self._calls_named(name)
+        named, is_passed_on = self._named[name]
+        return [site for site in named if function in self.called_functions(site)], is_passed_on
+
+    def _calls_named(self, name: str) -> tuple[list[Site], bool]:
+        """The calls of what may be called so by spelling, and whether more than calls read such a name."""
         renamed = (new for new, old in self._script.code.renamed_imports if old == name)
         names = closure([name, *renamed], self._alias_names())
         choosing = (site for site, chosen in self._choosing if not names.isdisjoint(chosen))
         named = [*self._script.sites_named(*sorted(names)), *choosing]
-        found = [site for site in named if function in self.called_functions(site)]
         others = sum(self._reads_of_libraries(each) for each in names)
         reads = sum(self._script.loads(each) for each in names) - others
-        named = [site for site in named if not self._is_of_library(site.node.func)]
+        calls = sum(not self._is_of_library(site.node.func) for site in named)
         aliased = sum(len(self._alias_names().get(each, ())) for each in names)
-        return found, reads > len(named) + aliased
+        return named, reads > calls + aliased
 
     @cached_property
     def _choosing(self) -> list[tuple[Site, set[str]]]:
