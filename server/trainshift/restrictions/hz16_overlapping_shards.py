@@ -27,25 +27,31 @@ from trainshift.core.program import Program
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.work.shares import Shares
 from trainshift.core.text.edit import Change, Edit
-from trainshift.core.text.facts import Site, arguments, dotted
+from trainshift.core.text.facts import Scope, Site, arguments, dotted
 from trainshift.core.text.source import Span
 from trainshift.core.training.horovod import Horovod
 from trainshift.restrictions.facts.moves import lines_of
-from trainshift.restrictions.facts.places import beside, hazard, replaced
+from trainshift.restrictions.facts.places import beside, hazard, replaced, span_of
 from trainshift.restrictions.restriction import Findings
 
 
 def check(program: Program) -> Findings:
     """One finding for each part that overlaps with those of other ranks."""
     shares, runs = program.fact(Shares), program.fact(Together).runs
-    told = set[tuple[ast.AST, str]]()
-    for part in shares.parts:
+    told = set[tuple[ast.AST | Scope, str]]()
+    for part in sorted(shares.parts, key=lambda each: span_of(program, each.at).start):
         if not runs(part.at.scope):
             continue
         if part.wrong:
             fix = _swapped(program, part.site) if part.wrong == "swapped" and part.site else None
             if part.wrong == "local":
                 fix = _by_rank(program, part.at)
+            if fix is None and isinstance(part.at.node, ast.Subscript):
+                # One wrong number cuts all of some arrays.
+                wrong = part.at.scope, ast.unparse(part.at.node.slice)
+                if wrong in told:
+                    continue
+                told.add(wrong)
             message = {
                 "swapped": "shard takes the number of parts first and then which one. Swap the arguments.",
                 "local": "local_rank() is alike on all machines, so they take the same parts. Use rank().",

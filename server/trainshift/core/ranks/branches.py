@@ -49,7 +49,7 @@ class Branches:
         for test in self._inside(at):
             if self._dependence.on_rank(test):
                 return Branch(test, None, "expression")
-        return self.of_statement(at.statement)
+        return self._of_handed(at) or self.of_statement(at.statement)
 
     def of_statement(self, statement: Statement) -> Branch | None:
         """As `of_call`, for a statement."""
@@ -74,6 +74,30 @@ class Branches:
                 inner = at.scope.facts.scope_of.get(above, at.scope)
                 for generator in above.generators:
                     yield from (Occurrence(test, inner, at.statement) for test in generator.ifs)
+
+    def _of_handed(self, at: Occurrence) -> Branch | None:
+        """The branch in which a function of the script calls the lambda that an expression stands in."""
+        assert at.statement is not None
+        function = at.scope.function()
+        if function is None or not isinstance(function.node, ast.Lambda):
+            return None
+        for above, below in pairwise(expression_path(at.statement.node, at.node)):
+            if not isinstance(above, ast.Call) or not isinstance(below, ast.Lambda):
+                continue
+            site = self._script.site_of(above)
+            for called in self._names.called_functions(site):
+                found = [self.of_call(each) for each in self._calls_of_given(site, called, below)]
+                if found and all(found):
+                    return found[0]
+        return None
+
+    def _calls_of_given(self, site: Site, function: Scope, given: ast.Lambda) -> Iterator[Site]:
+        """The calls that a function makes of what it is given for one of its parameters."""
+        for name, bindings in function.bindings.items():
+            if bindings[0].kind == "parameter" and self._names.argument(site, function, name) is given:
+                yield from (
+                    each for each in self._script.sites_named(name) if each.scope.function() is function
+                )
 
     def _around(self, statement: Statement) -> Iterator[Branch]:
         for each in statement.path():

@@ -59,6 +59,7 @@ class Broadcasts:
             *self._of_traced_flags(),
             *self._of_spent(),
             *self._undone(),
+            *self._undone_hooks(),
             *self._by_hand(),
         ]
 
@@ -289,6 +290,20 @@ class Broadcasts:
                             again,
                         )
 
+    def _undone_hooks(self) -> Iterator[Spoiled]:
+        """The hooks whose broadcast an initializer undoes that is run in their session."""
+        hooks = self._horovod.calls("BroadcastGlobalVariablesHook")
+        for run in self._script.sites_named("run") if hooks else ():
+            if not isinstance(run.node.func, ast.Attribute) or not self._initializes(run):
+                continue
+            sessions = self._names.site_values(run.node.func.value, run)
+            if self._names.may_be(sessions, *api.MONITORED_SESSION):
+                yield Spoiled(
+                    hooks[0],
+                    "The initializer runs after the broadcast and undoes it. The session runs it by itself.",
+                    run,
+                )
+
     @cached_property
     def _runs_sessions(self) -> bool:
         return (
@@ -338,13 +353,19 @@ class Broadcasts:
         for other in self._script.sites_named("run"):
             if other is run or not self._precedes(run, other) or not self._is_same_session(run, other):
                 continue
-            for given in other.node.args[:1]:
-                nodes = [given]
-                step = self._names.steps_back(Occurrence(given, other.scope, other.statement))
-                nodes += [each.node for each in step.sources] if step is not None else []
-                if any("global_variables_initializer" in ast.unparse(each) for each in nodes):
-                    return other
+            if self._initializes(other):
+                return other
         return None
+
+    def _initializes(self, run: Site) -> bool:
+        """Whether a session is to run an initializer of all variables."""
+        for given in run.node.args[:1]:
+            parts = given.elts if isinstance(given, ast.List | ast.Tuple) else [given]
+            steps = (self._names.steps_back(Occurrence(each, run.scope, run.statement)) for each in parts)
+            nodes = [*parts, *(each.node for step in steps if step is not None for each in step.sources)]
+            if any("global_variables_initializer" in ast.unparse(each) for each in nodes):
+                return True
+        return False
 
     def _is_broadcast_later(self, run: Site) -> bool:
         """Whether all variables are broadcast further down in the same function."""

@@ -171,6 +171,8 @@ class Dependence:
                 yield Occurrence(value, function, where)
                 if len(function.returns) > 1:
                     yield from tests_around(where, None)
+            if function.is_generator:
+                yield from map(at.part, arguments(node))
         if functions:
             return
         callee = self._names.callee(site)

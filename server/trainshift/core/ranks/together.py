@@ -57,10 +57,15 @@ class Together:
             loop
             for loop in self._program.fact(Loops).own
             if loop.pattern in _TRAINING
-            and loop.certain
+            and (loop.certain or self._trains_distributed(loop))
             and self.is_of_all(loop.sites[0])
             and not self._is_overridden(loop.sites[0].scope)
         ]
+
+    def _trains_distributed(self, loop: Loop) -> bool:
+        """Whether what may be a model, for all that is seen, is compiled with an optimizer that averages."""
+        averages = self._program.fact(Averaging).averages
+        return loop.likely and loop.pattern is Pattern.OPTIMIZER and any(map(averages, loop.optimizers))
 
     @cached_property
     def averaged(self) -> list[Loop]:

@@ -102,7 +102,10 @@ class Feeds:
             feed.data = [*self._iterated(around)] or list(self._inside(loop))
             if not feed.data:
                 feed.data = [self._at(each, site) for each in site.node.args]
+            feed.data += [each for each in self._inside(loop) if self._cuts_by_rank(each)]
             self._bounds(feed, around)
+        if loop.is_call:
+            feed.epochs += self._divided_rounds(around)
         for spec in self._script.sites_named("TrainSpec") if loop.pattern is Pattern.ESTIMATOR else ():
             self._add(feed.steps, spec, 1, "max_steps")
             source = argument(spec.node, 0, "input_fn")
@@ -208,6 +211,13 @@ class Feeds:
                 yield from (self._at(each, site) for each in site.node.args)
                 yield from (self._at(word.value, site) for word in site.node.keywords)
 
+    def _cuts_by_rank(self, at: Occurrence) -> bool:
+        """Whether a rank takes its part of what a value is made of."""
+        return any(
+            isinstance(each.node, ast.Subscript) and self._dependence.on_rank(each.part(each.node.slice))
+            for each in self._trails.behind(at, True)
+        )
+
     def _handed(self, site: Site) -> Iterator[Occurrence]:
         """What the calls hand to the function of a step that is no model and no optimizer."""
         seen, waiting = set[Site](), [site]
@@ -225,6 +235,16 @@ class Feeds:
                         values, *api.MODEL, *api.OPTIMIZERS, *api.VARIABLE, *api.METRIC
                     ):
                         yield self._at(given, caller)
+
+    def _divided_rounds(self, around: list[Statement]) -> Iterator[Occurrence]:
+        """How often calls that are whole loops are made, where that follows the number of ranks."""
+        for statement in around:
+            if isinstance(statement.node, ast.For | ast.AsyncFor):
+                for call in ast.walk(statement.node.iter):
+                    if isinstance(call, ast.Call) and getattr(call.func, "id", "") in _ROUNDS and call.args:
+                        of = Occurrence(call.args[-1], statement.scope, statement)
+                        if self._dependence.on_size(of):
+                            yield of
 
     def _bounds(self, feed: Feed, around: list[Statement]) -> None:
         """What says how long loops of the script go on: the innermost by steps, those around it by epochs."""

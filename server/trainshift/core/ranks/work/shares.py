@@ -19,6 +19,7 @@ from trainshift.core.ranks.work.feeds import Feed, Feeds
 from trainshift.core.ranks.work.seeds import Order, Seeds
 from trainshift.core.ranks.work.trails import Trails
 from trainshift.core.text.facts import Site, Statement, argument, dotted, last_name
+from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Loop
 
@@ -151,8 +152,10 @@ class Shares:
         return False
 
     def _is_local(self, node: ast.Subscript, at: Occurrence) -> bool:
-        if not isinstance(node.slice, ast.Slice) or node.slice.lower is None or node.slice.step is None:
+        if not isinstance(node.slice, ast.Slice) or node.slice.lower is None:
             return False
+        if node.slice.step is None:
+            return self._asks(at.part(node.slice.lower)) == {"local_rank", "size"}
         return self._mixes(at.part(node.slice.step), at.part(node.slice.lower))
 
     # One order for all
@@ -225,7 +228,7 @@ class Shares:
         for part in own:
             if isinstance(part.at.node, ast.Subscript) and not self._is_data(part):
                 continue
-            if self._is_even(part, feed):
+            if self._is_even(part, feed) or _is_of_turn(part, loop):
                 continue
             yield Uneven(part.at, bool(counted), self._is_file(part))
             return
@@ -283,6 +286,15 @@ class Shares:
             site.name in _READING for site in calls
         )
         return listed or (whole and any(word in text for word in _FILES))
+
+
+def _is_of_turn(part: Part, loop: Loop) -> bool:
+    """Whether a part is taken in each turn of the innermost loop of steps, whose turns it does not count."""
+    if part.at.statement is None or loop.is_call:
+        return False
+    inner = (each for each in loop.sites[0].statement.path() if isinstance(each.node, LOOPS))
+    within = next(inner, None)
+    return within is not None and within in part.at.statement.ancestors()
 
 
 def _is_text(node: ast.expr) -> bool:
