@@ -23,7 +23,7 @@ demo: $(VENV)/.tool  ## Install the tool alone and convert a sample script.
 
 # What `make test` does once the environment is there, three parts at a time, the longest first.  What computes
 # gives way to what drives editors, which waits more than it computes and has limits of time.
-PARTS := proof tests extension paddle editors lint
+PARTS := proof tests extension keras3 paddle editors lint
 TIMES := $(VENV)/.times
 BEGAN := $(shell date +%s)
 SIDE_BY_SIDE = $(MAKE) --no-print-directory --output-sync=target
@@ -46,7 +46,10 @@ endef
 
 .PHONY: $(PARTS:%=test-%)
 test-proof: $(VENV)/.proof
-	$(call part,nice -n 10 $(BIN)/pytest -m "proof and not paddle" -n 2)
+	$(call part,nice -n 10 $(BIN)/pytest -m "proof and not paddle and not keras3" -n 2)
+
+test-keras3: $(VENV)/.proof $(KERAS3)/.done
+	$(call part,nice -n 10 $(BIN)/pytest -m keras3)
 
 test-paddle: $(VENV)/.dev $(PADDLE)/.done
 	$(call part,nice -n 10 $(BIN)/pytest tests/static_proof -m paddle -n 2)
@@ -67,8 +70,8 @@ check: $(VENV)/.dev  ## The quick loop: format, lint, types, all fixtures, a cho
 	@$(SIDE_BY_SIDE) -j 2 -k lint quick-tests
 
 .PHONY: proof-keras3
-proof-keras3: $(VENV)/.dev
-	$(BIN)/python tests/proof/keras3.py $(KERAS3)
+proof-keras3: $(VENV)/.proof $(KERAS3)/.done
+	$(BIN)/pytest -m keras3 --every-keras3 -n 2
 
 .PHONY: proof-odd
 proof-odd: $(VENV)/.proof
@@ -157,6 +160,17 @@ $(BENCH)/.done: pyproject.toml
 $(PADDLE)/.done: pyproject.toml
 	test -x $(PADDLE)/bin/python || $(PYTHON) -m venv $(PADDLE)
 	$(PADDLE)/bin/pip install -q -e '.[paddle]'
+	touch $@
+
+# The newer line: TensorFlow with Keras 3, and Keras 2 by `tf_keras`, whose own demand would bring a second TensorFlow.
+NEWER := tensorflow-cpu==2.21.0 "tensorboard~=2.20" "matplotlib>=3.8,<4" "tqdm>=4.66,<5"
+BUILDING := "setuptools<81" wheel "cmake<4" cffi cloudpickle psutil pyyaml packaging
+
+$(KERAS3)/.done: tests/proof/install_horovod.py
+	test -x $(KERAS3)/bin/python || $(PYTHON) -m venv $(KERAS3)
+	$(KERAS3)/bin/pip install -q $(NEWER) $(BUILDING)
+	$(KERAS3)/bin/pip install -q --no-deps tf_keras==2.21.0
+	nice -n 10 $(KERAS3)/bin/python tests/proof/install_horovod.py 0.28.1
 	touch $@
 
 $(VENV)/.tensorflow: $(VENV)/bin/python pyproject.toml

@@ -30,6 +30,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run all wrong conversions also without forks, and write down how they are judged",
     )
+    parser.addoption(
+        "--every-keras3", action="store_true", help="run all scripts on TensorFlow 2.21, not a sample alone"
+    )
     parser.addoption("--quick", action="store_true", help="a few generated inputs where there are many")
 
 

@@ -79,8 +79,9 @@ def test_a_python_that_lacks_something_is_named_with_the_commands_that_help(tmp_
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"python": (3, 12, 1)}, "needs Python 3.9 to 3.11"),
-        ({"tensorflow": "2.18.0"}, "runs on TensorFlow 2.12 to 2.15"),
+        ({"python": (3, 14, 1), "tensorflow": ""}, "needs Python 3.9 to 3.13"),
+        ({"tensorflow": "2.11.0"}, "runs on TensorFlow 2.12 to 2.21"),
+        ({"tensorflow": "2.20.0", "horovod": ""}, "--write-patch"),
         ({"horovod": ""}, "has no Horovod"),
         ({"has_binding": False}, "built without TensorFlow"),
         ({"problem": "no such file"}, "cannot be run: no such file"),

@@ -16,36 +16,38 @@ from typing import Any
 
 from proof.zygote import LARGEST_PACKET
 from trainshift.proving.launch import Launch, bootstrap
+from trainshift.proving.observed.kerases import FLAG
 
 TESTS = str(Path(__file__).parents[1])
 RANKS = 2
 # How long importing everything may take.
 IMPORT_LIMIT = 120.0
 
-# The zygotes of this process, by rank.
-_ZYGOTES: dict[int, Zygote] = {}
+# The zygotes of this process, by rank, their Python, and what that is to import.
+_ZYGOTES: dict[tuple[int, str, str], Zygote] = {}
 _STARTING = Lock()
 
 
-def forked(launch: Launch, rank: int) -> Forked:
-    """Fork a process from the zygote of its rank; where there are none yet, they are started.
+def forked(launch: Launch, rank: int, python: str = sys.executable) -> Forked:
+    """Fork a process from the zygote of its rank and Python; where there are none yet, they are started.
 
     Each rank has one of its own, since forks of one have strings hashed, and so sets ordered, alike.
     """
+    flag = launch.environment.get(FLAG, "")
     with _STARTING:
         for each in range(max(RANKS, int(launch.environment.get("HOROVOD_SIZE", 1)))):
-            if each not in _ZYGOTES or not _ZYGOTES[each].alive():
-                _ZYGOTES[each] = Zygote(launch.environment)
+            if (each, python, flag) not in _ZYGOTES or not _ZYGOTES[each, python, flag].alive():
+                _ZYGOTES[each, python, flag] = Zygote(launch.environment, python)
         # One rank would not wait for the other one for as long as importing may take.
         for zygote in _ZYGOTES.values():
             zygote.wait_until_ready()
-    return _ZYGOTES[rank].fork(launch)
+    return _ZYGOTES[rank, python, flag].fork(launch)
 
 
 class Zygote:
     """One process that has all imported, as seen from outside; it ends with this one."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(self, environment: Mapping[str, str], python: str = sys.executable) -> None:
         own = {name: value for name, value in environment.items() if not name.startswith("HOROVOD_")}
         self.lock = Lock()
         self.ready = False
@@ -55,7 +57,7 @@ class Zygote:
         atexit.register(self.close)
         with theirs:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", bootstrap("proof.zygote"), str(theirs.fileno())],
+                [python, "-c", bootstrap("proof.zygote"), str(theirs.fileno())],
                 env={"PYTHONPATH": TESTS, **own, "HOME": str(Path.home()), "TMPDIR": tempfile.gettempdir()},
                 stdin=subprocess.DEVNULL,
                 stdout=self.log,

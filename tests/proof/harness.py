@@ -7,10 +7,12 @@ for temporary files in it, so that what one process writes can be told from what
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 from proof.code import Code, code_of
 from proof.forks import forked
@@ -44,6 +46,16 @@ ENVIRONMENT = {
 }
 
 
+class Place(NamedTuple):
+    """A Python that code runs in, and what is set there."""
+
+    python: str = sys.executable
+    variables: Mapping[str, str] = {}
+
+
+HERE = Place()
+
+
 def run_original(
     script: Path | str | Code,
     arguments: Sequence[str] = (),
@@ -51,25 +63,34 @@ def run_original(
     time_limit: float = TIME_LIMIT,
     single: bool = False,
     data: bool = False,
+    place: Place = HERE,
 ) -> Run:
     """Run a script (its path, or its text) or code as one process; Horovod, if it uses it, has size 1.
 
     A `single` run is a Python of its own; any other is forked from one that has TensorFlow imported.
     With `data` it has its own seeds, and its data are noted.  One that ended well is kept, and not run
-    again while nothing has changed.
+    again while nothing has changed, but at another `place` than here.
     """
 
     code = code_of(script)
-    environment = {DATA: "1"} if data else {}
+    environment = {**place.variables, **({DATA: "1"} if data else {})}
 
     def run() -> Run:
         with tempfile.TemporaryDirectory(prefix="trainshift-proof-") as directory:
             process = Process(
-                Path(directory), code, arguments, rank=0, environment=environment, single=single
+                Path(directory),
+                code,
+                arguments,
+                rank=0,
+                environment=environment,
+                single=single,
+                python=place.python,
             )
             wait([process.process], time_limit)
             return process.result()
 
+    if place != HERE:
+        return run()
     return kept(code, arguments, single=single, data=data, run=run)
 
 
@@ -81,10 +102,11 @@ def run_converted(
     time_limit: float = TIME_LIMIT,
     single: bool = False,
     data: bool = False,
+    place: Place = HERE,
 ) -> tuple[Run, ...]:
     """Run a script (its path, or its text) or code as Gloo processes of Horovod; one Run per rank.
 
-    `single` and `data` are what they are for `run_original`.
+    `single`, `data` and `place` are what they are for `run_original`.
     """
     with (
         rendezvous(ranks) as environments,
@@ -96,8 +118,9 @@ def run_converted(
                 code_of(script),
                 arguments,
                 rank=rank,
-                environment={**environment, **({DATA: "1"} if data else {})},
+                environment={**environment, **place.variables, **({DATA: "1"} if data else {})},
                 single=single,
+                python=place.python,
             )
             for rank, environment in enumerate(environments)
         ]
@@ -105,11 +128,13 @@ def run_converted(
         return tuple(process.result() for process in processes)
 
 
-def prove(before: Path | str | Code, after: Path | str | Code, arguments: Sequence[str] = ()) -> list[str]:
+def prove(
+    before: Path | str | Code, after: Path | str | Code, arguments: Sequence[str] = (), place: Place = HERE
+) -> list[str]:
     """Run a script, or code, and its conversion, and return the faults of the conversion."""
     with ThreadPoolExecutor() as pool:
-        original = pool.submit(run_original, before, arguments)
-        ranks = pool.submit(run_converted, after, arguments)
+        original = pool.submit(run_original, before, arguments, place=place)
+        ranks = pool.submit(run_converted, after, arguments, place=place)
         return judge(original.result(), ranks.result())
 
 
@@ -135,6 +160,7 @@ class Process:
         rank: int,
         environment: dict[str, str],
         single: bool,
+        python: str,
     ) -> None:
         self.directory = directory
         for name in (*TOPS, "record"):
@@ -152,7 +178,7 @@ class Process:
             record / "stdout.txt",
             record / "native.txt",
         )
-        self.process: Started = fresh(launch) if single else forked(launch, rank)
+        self.process: Started = fresh(launch, python) if single else forked(launch, rank, python)
 
     def environment(self) -> dict[str, str]:
         """The environment of the process: its own home, but the user's caches."""

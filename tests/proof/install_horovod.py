@@ -2,13 +2,15 @@
 
     python tests/proof/install_horovod.py VERSION
 
-The wheel is kept in the user's cache, by all that it depends on: one that was built for another TensorFlow
-would crash.  So pip's own cache, which knows nothing of that, is not used.
+For TensorFlow 2.19 and later the source is patched first, as `trainshift doctor` has it.  The wheel is kept
+in the user's cache, by all that it depends on: one for another TensorFlow would crash.  So pip's
+own cache, which knows nothing of that, is not used.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -32,6 +34,9 @@ case "$1" in
 esac
 """
 FLAGS = "-O1 -DNDEBUG"
+# What later ones lack, and who knows it.
+FIRST_PATCHED = (2, 19)
+PATCH = Path(__file__).parents[2] / "server" / "trainshift" / "host" / "pythons" / "horovod.patch"
 PIP = (sys.executable, "-m", "pip", "-q")
 
 
@@ -55,12 +60,24 @@ def main(horovod: str) -> None:
         cmake.chmod(0o755)
         environment |= {**BUILD, "PATH": path, "HOROVOD_CMAKE": str(cmake), "FLAGS": FLAGS}
         build = [*PIP, "wheel", "--no-deps", "--no-build-isolation", "--no-cache-dir", "-w", directory]
-        subprocess.run([*build, f"horovod=={horovod}"], env=environment, check=True)
+        subprocess.run([*build, source(horovod, Path(directory))], env=environment, check=True)
         (wheel,) = Path(directory).glob("*.whl")
         install(wheel)
         if not works():
             sys.exit("Horovod was built, but cannot be imported")
         keep(wheel, place)
+
+
+def source(horovod: str, directory: Path) -> str:
+    """What pip is to build: a version, or a folder in which the source was patched."""
+    if tuple(map(int, version("tensorflow-cpu").split(".")[:2])) < FIRST_PATCHED:
+        return f"horovod=={horovod}"
+    fetch = [*PIP, "download", "--no-deps", "--no-build-isolation", "--no-binary", ":all:"]
+    subprocess.run([*fetch, "-d", directory, f"horovod=={horovod}"], check=True)
+    folder = directory / f"horovod-{horovod}"
+    shutil.unpack_archive(folder.with_name(f"{folder.name}.tar.gz"), directory)
+    subprocess.run(["patch", "-s", "-p1", "-d", str(folder), "-i", str(PATCH)], check=True)
+    return str(folder)
 
 
 def works() -> bool:

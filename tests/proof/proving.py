@@ -22,17 +22,26 @@ def here() -> Interpreter:
     return Interpreter(sys.executable, (3, 11, 0), version("tensorflow-cpu"), version("horovod"), True, True)
 
 
-def proven(folder: Path, before: str, after: str | None = None, **options: Any) -> dict[str, Any]:
-    """What a proof of a script comes to, which is put into a folder; `after` is its conversion."""
+def proven(
+    folder: Path,
+    before: str,
+    after: str | None = None,
+    interpreter: Interpreter | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """What a proof of a script comes to, which is put into a folder; `after` is its conversion.
+
+    It runs in the Python of the tests, unless an `interpreter` is given.
+    """
     (folder / "train.py").write_text(before, encoding="utf-8")
     command = (str(folder / "train.py"),)
     one = Project(str(folder), str(folder), command)
     texts = {} if after is None else {"train.py": after.encode()}
     several = Project(str(folder), str(folder), command, texts)
-    return prove(Request(one, several, here(), **options), lambda *_: None, begin)
+    return prove(Request(one, several, interpreter or here(), **options), lambda *_: None, begin)
 
 
-def begin(launch: Launch, _: str) -> Started:
+def begin(launch: Launch, python: str) -> Started:
     """Fork what is to be started."""
     # What is forked from outlives the proof, and is none of it.
     own = {
@@ -41,7 +50,7 @@ def begin(launch: Launch, _: str) -> Started:
         if not name.startswith("PYTHON") and name != MARK
     }
     rank = launch.arguments[1]
-    return forked(launch._replace(environment={**own, **ENVIRONMENT}), int(rank))
+    return forked(launch._replace(environment={**own, **ENVIRONMENT}), int(rank), python)
 
 
 def verdicts(result: dict[str, Any]) -> dict[str, str]:

@@ -233,7 +233,7 @@ def test_batches_that_are_almost_an_epoch_are_drawn_by_chance() -> None:
 class Unhooked(Stopping):
     """Counts steps, and hooks nothing."""
 
-    hook_functions = hook_fits = hook_monitored_sessions = hook_iterators = lambda _: None
+    hook_functions = hook_monitored_sessions = hook_iterators = lambda _: None
 
 
 def test_a_training_is_not_left_before_the_first_step_s_broadcast() -> None:

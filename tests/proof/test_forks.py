@@ -125,8 +125,8 @@ def test_what_a_process_leaves_running_is_ended() -> None:
 
 def test_there_is_another_where_the_one_to_fork_from_has_ended() -> None:
     assert run_original("print(1)").stdout == "1\n"
-    os.kill(forks._ZYGOTES[0].process.pid, signal.SIGKILL)
-    forks._ZYGOTES[0].process.wait()
+    os.kill(forks._ZYGOTES[0, sys.executable, ""].process.pid, signal.SIGKILL)
+    forks._ZYGOTES[0, sys.executable, ""].process.wait()
     assert run_original("print(2)").stdout == "2\n"
 
 
@@ -144,7 +144,7 @@ asked = launch.Launch([str(here), "0", str(here / "script.py")], here, dict(os.e
 process = forks.forked(asked, 0)
 while not out.exists() or not out.read_text():
     time.sleep(0.05)
-print(process.pid, forks._ZYGOTES[0].process.pid, flush=True)
+print(process.pid, forks._ZYGOTES[0, sys.executable, ""].process.pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
     environment = os.environ | ENVIRONMENT | {"PYTHONPATH": f"{TESTS}:{launch.PACKAGE.parent}"}

@@ -96,15 +96,15 @@ open(os.environ["ELSEWHERE"], "w").close()
 np.savez("own.npz", gradients=gradients, values=values)
 """
 SCRIPTS = {"tape": TAPE, "session": SESSION}
-AFTER = """                result = original(optimizer, pairs, *args, **kwargs)
-                self.observe(after_update, state())
+AFTER = """            result = take()
+            self.observe(after_update, state())
 """
-BEFORE = """                self.observe(after_update, state())
-                result = original(optimizer, pairs, *args, **kwargs)
+BEFORE = """            self.observe(after_update, state())
+            result = take()
 """
 # What is done wrong, in which script it shows, and the change: a file, a text in it, and what is put there.
 MISTAKES = {
-    "no-optimizer": ("tape", "observer", "observer.hook_optimizer(", "(lambda _: 0)("),
+    "no-optimizer": ("tape", "observer", "observer.hook_optimizers(", "(lambda: 0)("),
     "no-tape": ("tape", "observer", "    observer.hook_tape()\n", ""),
     "no-horovod": ("tape", "observer", "observer.hook_horovod(", "(lambda _: 0)("),
     "no-reductions": ("tape", "distribution", "        self.hook_reductions(hvd)\n", ""),
@@ -112,11 +112,11 @@ MISTAKES = {
     "no-rows": ("tape", "data", "max(sizes, key=sizes.count) if sizes else 0", "0"),
     "no-broadcast-noted": ("tape", "distribution", "self.broadcast.update(numbers)", "pass"),
     "before-the-step": ("tape", "steps", AFTER, BEFORE),
-    "next-rate": ("tape", "values", "optimizer.iterations - 1", "optimizer.iterations"),
+    "next-rate": ("tape", "values", "(optimizer.iterations) - 1", "(optimizer.iterations)"),
     "a-step-less": (
         "tape",
         "steps",
-        "if not watch.loss_scaled:\n                    watch.record.rates.append(float(rate))",
+        "if not watch.loss_scaled:\n                watch.record.rates.append(float(rate))",
         f"watch.record.rates[:] = [*watch.record.rates, float(rate)][:{STEPS - 1}]",
     ),
     "other-digests": ("tape", "digests", "hashlib.blake2b(digest_size=8)", "hashlib.blake2b(digest_size=4)"),

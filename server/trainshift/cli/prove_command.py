@@ -13,6 +13,8 @@ from trainshift.cli.streams import heeded
 from trainshift.interrupts import end_at_once, interrupt
 
 if TYPE_CHECKING:
+    from trainshift.core.choices import Choices
+    from trainshift.proving.interpreter import Interpreter
     from trainshift.proving.prove import Request
 
 
@@ -83,8 +85,10 @@ def prove(ctx: click.Context, /, **options: Any) -> None:
 
     try:
         with heeded(end_at_once, interrupt):
-            before, after, name = projects(options["script"], options["arguments"])
             interpreter = find(options["python"])
+            if interpreter.doubt and options["format_"] == "text":
+                click.echo(interpreter.doubt, err=True)
+            before, after, name = projects(options["script"], options["arguments"], interpreter)
             request = Request(
                 before,
                 after,
@@ -178,16 +182,22 @@ def fail(script: str, problem: str, format_: str) -> None:
         click.echo(f"{script}: {problem}", err=True)
 
 
-def projects(script: str, arguments: tuple[str, ...]) -> tuple[Any, Any, str]:
-    """The program as it is, the program to be run on the ranks, and its name; raises Unfit or FileProblem."""
+def projects(script: str, arguments: tuple[str, ...], interpreter: Interpreter) -> tuple[Any, Any, str]:
+    """The program as it is, the program to be run on the ranks, and its name; raises Unfit or FileProblem.
+
+    What is converted is converted for the TensorFlow of the interpreter that runs it.
+    """
     import os
 
     from trainshift.cli.documents import read_document
     from trainshift.cli.programs.sources import Sources, home
     from trainshift.engine import conversion
     from trainshift.engine.conversion import Status
+    from trainshift.engine.versions.demands import TENSORFLOW, demand_for
+    from trainshift.engine.versions.runtime import installed, settled
     from trainshift.host.configuration import ConfigurationProblem, Configurations
     from trainshift.host.declarations import Declarations
+    from trainshift.host.environment import prefix_of
     from trainshift.host.files import is_notebook
     from trainshift.host.walk import Input
     from trainshift.proving.interpreter import Unfit
@@ -201,7 +211,8 @@ def projects(script: str, arguments: tuple[str, ...]) -> tuple[Any, Any, str]:
         choices = Configurations().of(path).settings.choices
     except ConfigurationProblem as problem:
         raise Unfit(str(problem)) from None
-    runtime = Declarations("name another --python").of(script)
+    has = installed(demand_for(TENSORFLOW, interpreter.tensorflow, prefix_of(interpreter.path)))
+    runtime = Declarations("name another --python", environment=lambda _: has).of(script)
     sources = Sources()
     if is_notebook(script):
         result = conversion.convert(document.text, runtime=runtime, choices=choices)
@@ -234,6 +245,8 @@ def projects(script: str, arguments: tuple[str, ...]) -> tuple[Any, Any, str]:
     elif result.status is Status.REFUSED:
         place = f" (line {result.position[0]})" if result.position else ""
         raise Unfit(f"Trainshift does not convert it{place}: {result.reason}")
+    elif against := unsuited(settled(choices, runtime), interpreter):
+        raise Unfit(against)
     elif result.status is not Status.CONVERTED:
         raise Unfit(f"There is nothing to prove: {result.reason.rstrip('.') or 'it does not train'}.")
     files = [os.path.realpath(each) for each in files]
@@ -249,3 +262,17 @@ def projects(script: str, arguments: tuple[str, ...]) -> tuple[Any, Any, str]:
         )
 
     return project(before_texts), project(after_texts), script
+
+
+def unsuited(choices: Choices, interpreter: Interpreter) -> str:
+    """Why the Python does not run what is written for the Keras that was asked for; empty if it does."""
+    from trainshift.core.choices import KERAS_2, KERAS_3, KERAS_LEGACY, KERAS_NAMES
+    from trainshift.host.pythons.recipe import LINES, release
+
+    is_newer = release(interpreter.tensorflow) >= LINES[-1].first
+    if choices.keras not in ((KERAS_2,) if is_newer else (KERAS_3, KERAS_LEGACY)):
+        return ""
+    why = f"{KERAS_NAMES[choices.keras]} is asked for" + (
+        f" ({choices.why_keras})" if choices.why_keras else ""
+    )
+    return f"{why}, and {interpreter.path} has TensorFlow {interpreter.tensorflow}: name another --python."

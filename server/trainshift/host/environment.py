@@ -27,12 +27,17 @@ def environment(python: str = "") -> Runtime | None:
     return None
 
 
+def prefix_of(python: str) -> str:
+    """The folder that holds a Python's folders of packages, by its path."""
+    # A virtual environment is where its link to a Python is, not where that leads.
+    return Path(os.path.abspath(python)).parents[1].as_posix()
+
+
 def _prefixes(python: str) -> Iterator[Path]:
     """The folders that hold a Python's folders of packages."""
     if python:
         found = shutil.which(python)
-        # A virtual environment is where its link to a Python is, not where that leads.
-        yield from [Path(os.path.abspath(found)).parents[1]] if found else []
+        yield from [Path(prefix_of(found))] if found else []
         return
     yield from map(Path, filter(None, map(os.environ.get, ("VIRTUAL_ENV", "CONDA_PREFIX"))))
     yield Path(sys.prefix)

@@ -11,9 +11,21 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-OLDEST, NEWEST = (3, 9), (3, 11)
-TENSORFLOW = ((2, 12), (2, 15))
+from trainshift.host.pythons.recipe import (
+    BUILDS,
+    HOROVOD,
+    LINES,
+    TensorFlows,
+    build_horovod,
+    build_tensorflow,
+    line_for,
+    numbered,
+    release,
+)
+
 TIME_LIMIT = 60
+_SUPPORTED = f"{numbered(LINES[0].first)} to {numbered(LINES[-1].last)}"
+_PYTHONS = f"{numbered(LINES[0].pythons[0])} to {numbered(LINES[-1].pythons[1])}"
 
 _ASK = """
 import glob, json, mmap, os, sys
@@ -66,49 +78,54 @@ class Interpreter:
     @property
     def lacks(self) -> str:
         """What it lacks, and the commands that help; empty if a proof can be run with it."""
-        name, command = self.path, shlex.quote(self.path)
+        name = self.path
         if self.problem:
             return f"{name} cannot be run: {self.problem}"
         version = ".".join(map(str, self.python[:2]))
-        if not OLDEST <= self.python[:2] <= NEWEST:
+        line = line_for(self.python)
+        if not self.tensorflow and line is None:
             return (
-                f"{name} is Python {version}; TensorFlow 2.12 to 2.15 needs Python 3.9 to 3.11.\n"
+                f"{name} is Python {version}; TensorFlow {_SUPPORTED} needs Python {_PYTHONS}.\n"
                 "Name another one: trainshift prove --python PYTHON ..."
             )
-        if not self.tensorflow:
-            return f"{name} (Python {version}) has no TensorFlow. Install it there:\n{_install(command)}"
-        numbers = tuple(int(part) for part in self.tensorflow.split(".")[:2] if part.isdecimal())
-        if not TENSORFLOW[0] <= numbers <= TENSORFLOW[1]:
+        if not self.tensorflow and line is not None:
+            return f"{name} (Python {version}) has no TensorFlow. Install it there:\n{_install(name, line)}"
+        if release(self.tensorflow) < LINES[0].first:
             return (
-                f"{name} has TensorFlow {self.tensorflow}; Horovod 0.28.1 runs on TensorFlow 2.12 to 2.15. "
-                f"Install one of these there:\n{_install(command)}"
+                f"{name} has TensorFlow {self.tensorflow}; Horovod {HOROVOD} runs on TensorFlow {_SUPPORTED}."
+                f" Install one of these there:\n{_install(name, line or LINES[0])}"
             )
         if not self.horovod:
-            return f"{name} (Python {version}) has no Horovod. Install it there:\n{_horovod(command)}"
+            commands = _horovod(name, self.tensorflow)
+            return f"{name} (Python {version}) has no Horovod. Install it there:\n{commands}"
         if not self.has_binding:
             return (
                 f"{name} has a Horovod {self.horovod} that was built without TensorFlow. "
-                f"Build it again:\n{_horovod(command)}"
+                f"Build it again:\n{_horovod(name, self.tensorflow)}"
             )
         return ""
 
+    @property
+    def doubt(self) -> str:
+        """What speaks against what it has; empty where Horovod was tried with that."""
+        if release(self.tensorflow) <= LINES[-1].last:
+            return ""
+        return f"{self.path} has TensorFlow {self.tensorflow}; Horovod was tried with {_SUPPORTED}."
 
-def _install(command: str) -> str:
+
+def _install(path: str, line: TensorFlows) -> str:
+    """The lines that install a TensorFlow, and Horovod for it."""
+    with_gpus = build_tensorflow(path, line, gpu=True).partition(" install ")[2]
     return (
-        f'  {command} -m pip install "tensorflow-cpu==2.15.1"\n'
-        '  (with GPUs: "tensorflow[and-cuda]==2.15.1")\n'
-        f"{_horovod(command)}"
+        f"  {build_tensorflow(path, line, gpu=False)}\n  (with GPUs: {with_gpus})\n"
+        f"{_horovod(path, line.choice)}"
     )
 
 
-def _horovod(command: str) -> str:
-    return (
-        f'  {command} -m pip install "setuptools<81" wheel "cmake<4" cffi cloudpickle psutil pyyaml\n'
-        "  export HOROVOD_WITH_TENSORFLOW=1 HOROVOD_WITH_GLOO=1 HOROVOD_WITHOUT_PYTORCH=1 "
-        "HOROVOD_WITHOUT_MXNET=1\n"
-        f"  {command} -m pip install --no-build-isolation --no-cache-dir horovod==0.28.1\n"
-        "  (with GPUs, before the last line: export HOROVOD_GPU_OPERATIONS=NCCL)"
-    )
+def _horovod(path: str, tensorflow: str) -> str:
+    """The lines that build Horovod for a TensorFlow."""
+    commands = "\n".join(f"  {command}" for command in build_horovod(path, tensorflow, BUILDS[0]))
+    return f"{commands}\n  (with GPUs or MPI: trainshift doctor --python {shlex.quote(path)})"
 
 
 def find(named: str) -> Interpreter:

@@ -114,8 +114,8 @@ def _notes(installed: Installed) -> Iterator[str]:
             yield f"tf.keras is Keras 2 there (tf_keras {installed.tf_keras}): TF_USE_LEGACY_KERAS is set."
         else:
             yield (
-                "tf.keras is Keras 3 there: convert loops with a GradientTape by `--keras 3`. "
-                f"Other scripts need TensorFlow {LINES[0].choice}."
+                "tf.keras is Keras 3 there: convert by `--keras 3`, unless requirements or script ask for it. "
+                f"Estimators need TensorFlow {LINES[0].choice}."
             )
     if backend != "tensorflow":
         yield f"KERAS_BACKEND={backend} is set: Horovod's averages need Keras on TensorFlow. Unset it."

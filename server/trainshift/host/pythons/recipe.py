@@ -68,6 +68,11 @@ def release(version: str) -> tuple[int, int]:
     return (int(first) if first.isdecimal() else 0, int(second) if second.isdecimal() else 0)
 
 
+def numbered(version: tuple[int, int]) -> str:
+    """A version as people write it."""
+    return ".".join(map(str, version))
+
+
 def line_of(version: str) -> TensorFlows | None:
     """The line that a TensorFlow belongs to; None for one that Horovod was not run with."""
     return next((line for line in LINES if line.first <= release(version) <= line.last), None)

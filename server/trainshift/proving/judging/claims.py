@@ -204,8 +204,8 @@ def first_apart(seen: Seen) -> int:
 
 
 def wraps_twice(seen: Seen) -> bool:
-    """Whether Horovod was given what it had wrapped."""
-    return any(record.double_wraps for record in seen.records)
+    """Whether Horovod was given what it had wrapped or averaged."""
+    return any(record.double_wraps or record.double_averages for record in seen.records)
 
 
 def averaged(seen: Seen) -> Found:
@@ -216,8 +216,12 @@ def averaged(seen: Seen) -> Found:
     first, *others = seen.records or [Record()]
     if wraps_twice(seen):
         times = max(record.double_wraps for record in seen.records)
-        found.fails.append(f"What was wrapped already is wrapped again ({times} times).")
-        found.do = "Wrap the tape or the optimizer, once."
+        found.fails.append(
+            f"What was wrapped already is wrapped again ({times} times)."
+            if times
+            else "Gradients that were averaged already are averaged again."
+        )
+        found.do = "Wrap the tape or the optimizer, once." if times else "Average them once."
         return found
     for rank, other in enumerate(others, 1):
         found.fails += sentences(judge.not_reduced(first, other, rank))

@@ -37,7 +37,7 @@ def judge(original: Run, ranks: Sequence[Run]) -> list[str]:
 
 
 def unfinished(original: Run, ranks: Sequence[Run]) -> Iterator[str]:
-    """`did-not-finish` and `wrapped-twice`: what ends a run early."""
+    """`did-not-finish`, `wrapped-twice` and `averaged-twice`: what ends a run early."""
     runs = [("the original", original), *((f"rank {rank}", run) for rank, run in enumerate(ranks))]
     # A process that was killed because another one had failed comes last.
     for who, run in sorted(runs, key=lambda pair: pair[1].exit_code < 0):
@@ -49,6 +49,8 @@ def unfinished(original: Run, ranks: Sequence[Run]) -> Iterator[str]:
         if run.record and run.record.double_wraps:
             times = run.record.double_wraps
             yield f"wrapped-twice: rank {rank} wrapped what was wrapped already, {times} times"
+        if run.record and run.record.double_averages:
+            yield f"averaged-twice: rank {rank} averaged gradients that were averaged already"
 
 
 def vacuous(before: Record, records: Sequence[Record], ranks: Sequence[Run]) -> Iterator[str]:
@@ -135,18 +137,22 @@ def wrong_rates(old: OptimizerRecord, new: OptimizerRecord, size: int, pace: int
     """The fault of the rates of all steps, each with `pace` of the original's; empty if they are right.
 
     Where a metric decides when the rate changes or the training ends, the one may also take more of the
-    same changes than the other.
+    same changes than the other, unless a schedule gives it.
     """
     expected = [rate * size for rate in old.rates]
     as_before = same(new.rates, expected[: new.steps])
     if by_metric:
         ours, theirs = changes(new.rates), changes(expected)
         common = min(len(ours), len(theirs))
-        return "" if as_before or same(ours[:common], theirs[:common]) else "rate-not-scaled"
+        if as_before or same(ours[:common], theirs[:common]):
+            return ""
+        if not old.schedule:
+            return "rate-not-scaled"
+        pace = size
     if pace == 1:
         return "" if as_before else "rate-not-scaled"
     # A rate that changes with the epoch keeps the pace of these, whose steps are rounded.
-    paces = (pace, old.steps / new.steps) if new.steps else (pace,)
+    paces = (pace, old.steps / new.steps) if new.steps and not by_metric else (pace,)
     later = {step: rate * size for step, rate in sampled(old).items() if step >= old.steps}
     if keeps_pace(dict(enumerate(expected)) | later, dict(enumerate(new.rates)), paces):
         return ""

@@ -7,6 +7,7 @@ an eager tape saw that no operation had made.  Each is told by a digest of its r
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 from collections.abc import Callable, Sequence
 from functools import cache, wraps
@@ -14,6 +15,7 @@ from itertools import takewhile, zip_longest
 from typing import Any
 
 from trainshift.proving.observed.digests import digest
+from trainshift.proving.observed.kerases import Keras
 from trainshift.proving.observed.record import Column, Record
 
 # A process in which this is set notes its data, and keeps the seeds that its script sets.
@@ -57,7 +59,9 @@ class Leaves:
 class DataHooks:
     """The hooks, which write into `record`; `observe` calls a function with the values of tensors."""
 
-    def __init__(self, tf: Any, record: Record, observe: Callable[..., Any]) -> None:
+    def __init__(
+        self, tf: Any, record: Record, observe: Callable[..., Any], kerases: Sequence[Keras] = ()
+    ) -> None:
         self.tf = tf
         self.record = record
         self.observe = observe
@@ -66,9 +70,11 @@ class DataHooks:
         self.leaves: Leaves | None = None
         self.open_tapes = 0
         self.in_test_step = False
+        self.splits = False
         self.evaluated = 0
         self.hook_tape()
-        self.hook_evaluation()
+        for keras in kerases:
+            self.hook_evaluation(keras.api.Model)
         self.hook_iterators()
 
     def hook_tape(self) -> None:
@@ -113,10 +119,13 @@ class DataHooks:
             return
         self.record.data.append([column(value) for value in values])
 
-    def hook_evaluation(self) -> None:
-        """Have counted what `evaluate` goes through, in a `fit` too."""
-        model = self.tf.keras.Model
-        make, evaluate = model.make_test_function, model.evaluate
+    def hook_evaluation(self, model: Any) -> None:
+        """Have counted what `evaluate` of this class of models goes through, in a `fit` too.
+
+        A part that `fit` splits off what a rank trains on is a part of that rank's share, and not counted.
+        """
+        make, evaluate, fit = model.make_test_function, model.evaluate, model.fit
+        signature = inspect.signature(fit)
 
         def count(values: Any) -> None:
             self.evaluated += len(values)
@@ -146,10 +155,25 @@ class DataHooks:
         def observed_evaluate(this: Any, *args: Any, **kwargs: Any) -> Any:
             self.evaluated = 0
             result = evaluate(this, *args, **kwargs)
-            self.record.evaluated.append(self.evaluated)
+            if not self.splits:
+                self.record.evaluated.append(self.evaluated)
             return result
 
-        model.make_test_function, model.evaluate = make_test_function, observed_evaluate
+        @wraps(fit)
+        def observed_fit(this: Any, *args: Any, **kwargs: Any) -> Any:
+            given = signature.bind_partial(this, *args, **kwargs).arguments
+            splits = given.get("validation_split") and given.get("validation_data") is None
+            outer, self.splits = self.splits, bool(splits)
+            try:
+                return fit(this, *args, **kwargs)
+            finally:
+                self.splits = outer
+
+        model.make_test_function, model.evaluate, model.fit = (
+            make_test_function,
+            observed_evaluate,
+            observed_fit,
+        )
 
     def hook_iterators(self) -> None:
         """Have counted what eager loops go through that take no gradient."""

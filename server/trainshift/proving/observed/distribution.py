@@ -72,11 +72,18 @@ class Distribution(Steps):
                 given = signature.bind(values, *args, **kwargs)
                 given.apply_defaults()
                 how = manner(hvd, given.arguments)
-                for value in values if isinstance(values, (list, tuple)) else (values,):
+                is_several = isinstance(values, (list, tuple))
+                listed = values if is_several else (values,)
+                for value in listed:
                     shape = self.tf.TensorShape(getattr(value, "shape", None))
                     self.reduced.add((how, None if shape.rank is None else tuple(shape.as_list())))
                 staged = autograph.tf_convert(original, autograph.control_status_ctx())
-                return staged(values, *args, **kwargs)
+                result = staged(values, *args, **kwargs)
+                self.record.double_averages += any(map(self.averaged.has, listed))
+                for value, mean in zip(listed, result if is_several else (result,)):
+                    if how == "average" and self.taken.has(value):
+                        self.averaged.of(mean)
+                return result
 
             signature = inspect.signature(original)
             setattr(hvd, name, reduce)

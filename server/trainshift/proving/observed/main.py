@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from trainshift.proving.observed.details import Details, Told
+from trainshift.proving.observed.kerases import follow_flag
 from trainshift.proving.observed.observer import Observer, install
 from trainshift.proving.observed.stopping import Stopped, Stopping
 from trainshift.proving.observed.surroundings import route_logs, set_seeds, shift_seeds, show_warning
@@ -53,6 +54,7 @@ def main() -> None:
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     sys.stderr = noise = (directory / "noise.txt").open("w", encoding="utf-8", buffering=1)
     faulthandler.register(signal.SIGUSR1, noise)
+    follow_flag(sys.argv[3:])
     tf: Any = importlib.import_module("tensorflow")
     np: Any = importlib.import_module("numpy")
     tf.get_logger()
@@ -120,7 +122,7 @@ def look_closer(observer: Observer, directory: Path, settings: dict[str, Any]) -
     )
     observer.details = details
     observer.hook_making()
-    observer.stopping = Stopping(observer.tf, settings["limit"], finish)
+    observer.stopping = Stopping(observer.tf, settings["limit"], finish, observer.kerases)
     sys.stdout, sys.stderr = Told(sys.stdout, details), Told(sys.stderr, details)
     leave = os._exit
 

@@ -20,8 +20,8 @@ from typing import Any
 
 from trainshift.proving.observed.digests import digest
 from trainshift.proving.observed.files import Files
-from trainshift.proving.observed.steps import FAMILIES
-from trainshift.proving.observed.surroundings import drop_xla
+from trainshift.proving.observed.kerases import Keras
+from trainshift.proving.observed.surroundings import choose_xla, drop_xla
 
 # No two neighbours are further apart than an eighth.  With each there is its double, mostly its triple too:
 # what two or three ranks are given is compared with the original at the very same step.
@@ -52,28 +52,36 @@ class Observer(Files):
 
         def note_callbacks(callbacks: Any, *_: Any, **__: Any) -> None:
             for callback in callbacks.callbacks:
-                if not isinstance(callback, tf.keras.callbacks.TerminateOnNaN):
+                if not isinstance(callback, harmless):
                     self.record.stops |= mentions(type(callback), "stop_training")
                 self.record.warms_up |= "Warmup" in type(callback).__name__
-                self.record.adapts |= isinstance(callback, tf.keras.callbacks.ReduceLROnPlateau)
+                self.record.adapts |= isinstance(callback, adapting)
 
         def note_hooks(session: Any, *_: Any, **__: Any) -> None:
             for hook in session._hooks:
                 self.record.stops |= mentions(type(hook), "request_stop")
 
-        def note_model(model: Any, *_: Any, **__: Any) -> None:
-            steps = int(model._steps_per_execution.numpy()) if tf.executing_eagerly() else 1
-            self.record.steps_per_execution = max(self.record.steps_per_execution, steps)
+        def note_model(keras: Keras) -> Callable[..., None]:
+            def note(model: Any, *_: Any, **__: Any) -> None:
+                steps = keras.steps_per_execution(model) if tf.executing_eagerly() else 1
+                self.record.steps_per_execution = max(self.record.steps_per_execution, steps)
+
+            return note
 
         def note_metric(callback: Any, epoch: int, logs: Any = None) -> None:
             self.record.monitored.append(str(float((logs or {}).get(callback.monitor, "nan"))))
 
         monitored: Any = importlib.import_module("tensorflow.python.training.monitored_session")
-        after(tf.keras.callbacks.CallbackList, "__init__", note_callbacks)
         after(monitored._MonitoredSession, "__init__", note_hooks)
-        after(tf.keras.Model, "compile", note_model)
-        for callback in (tf.keras.callbacks.EarlyStopping, tf.keras.callbacks.ReduceLROnPlateau):
-            after(callback, "on_epoch_end", note_metric)
+        callbacks = [keras.api.callbacks for keras in self.kerases]
+        harmless = tuple(each.TerminateOnNaN for each in callbacks)
+        adapting = tuple(each.ReduceLROnPlateau for each in callbacks)
+        for keras in self.kerases:
+            own = keras.api.callbacks
+            after(own.CallbackList, "__init__", note_callbacks)
+            after(keras.api.Model, "compile", note_model(keras))
+            for callback in (own.EarlyStopping, own.ReduceLROnPlateau):
+                after(callback, "on_epoch_end", note_metric)
 
     def finish(self, directory: Path) -> None:
         """Write record.json, and the values of the trained variables and slots as values.npz."""
@@ -139,7 +147,7 @@ class Observer(Files):
 
     def sample(self, schedule: Any) -> dict[str, float]:
         """What an optimizer's schedule gives at a few steps; empty if it has a constant rate."""
-        if not isinstance(schedule, self.tf.keras.optimizers.schedules.LearningRateSchedule):
+        if not isinstance(schedule, self.schedules()):
             return {}
         if not self.tf.executing_eagerly():
             return {}
@@ -163,23 +171,21 @@ def install(observer: Observer) -> None:
     config: Any = importlib.import_module("tensorflow.python.autograph.core.config")
     config.CONVERSION_RULES = (config.DoNotConvert("trainshift"), *config.CONVERSION_RULES)
 
-    for module, name in FAMILIES:
-        observer.hook_optimizer(getattr(importlib.import_module(module), name))
-    scaling: Any = importlib.import_module("keras.src.mixed_precision.loss_scale_optimizer")
-    observer.hook_loss_scaling(scaling.LossScaleOptimizer)
-    observer.hook_loss_scaling(scaling.LossScaleOptimizerV3)
+    observer.hook_optimizers()
     observer.hook_compute_gradients()
-    for owner, name, target in (
-        (tf, "gradients", "ys"),
-        (tf.compat.v1, "gradients", "ys"),
-        (tf.keras.optimizers.legacy.Optimizer, "get_gradients", "loss"),
-    ):
-        observer.hook_graph_gradients(owner, name, target)
+    for owner in (tf, tf.compat.v1):
+        observer.hook_graph_gradients(owner, "gradients", "ys")
+    for keras in observer.kerases:
+        if not keras.is_3:
+            observer.hook_graph_gradients(keras.optimizers[1], "get_gradients", "loss")
     observer.hook_sessions()
     observer.hook_shards()
     observer.hook_training()
     if not os.environ.get("HOROVOD_SIZE"):
         drop_xla()
+    else:
+        for keras in observer.kerases:
+            choose_xla(keras)
     observer.hook_tape()
     if importlib.util.find_spec("horovod"):
         observer.hook_horovod(importlib.import_module("horovod.tensorflow"))

@@ -56,7 +56,8 @@ class Record:
     of what each executed `GradientTape.gradient` returned before Horovod touched it. `broadcasts` lists
     the names that each executed `broadcast_variables` covered.  `wraps` counts the calls of
     `DistributedGradientTape` and `DistributedOptimizer`, `double_wraps` those whose argument was
-    already wrapped. `stops` says that a callback or a hook may end a training by what it measures,
+    already wrapped, `double_averages` the reductions of gradients that were averaged already. `stops` says
+    that a callback or a hook may end a training by what it measures,
     `adapts` that a `ReduceLROnPlateau` may change the rate so; `monitored` are the metrics that
     `EarlyStopping` and `ReduceLROnPlateau` were given, epoch by epoch.  `steps_per_execution` is the
     largest of all models: callbacks see no single step of such an execution. `written_elsewhere` lists
@@ -80,6 +81,7 @@ class Record:
     broadcasts: list[list[str]] = field(default_factory=list)
     wraps: int = 0
     double_wraps: int = 0
+    double_averages: int = 0
     stops: bool = False
     adapts: bool = False
     monitored: list[str] = field(default_factory=list)

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from typing import Any
 
 from trainshift.proving.observed.digests import digest
+from trainshift.proving.observed.kerases import known_to_tensorflow
 from trainshift.proving.observed.values import Executed, Values
-
-# Of each family of optimizers the class that applies gradients.
-FAMILIES = (
-    ("keras.src.optimizers.optimizer", "_BaseOptimizer"),
-    ("keras.src.optimizers.legacy.optimizer_v2", "OptimizerV2"),
-    ("tensorflow.python.training.optimizer", "Optimizer"),
-)
 
 
 class Steps(Values):
@@ -35,76 +29,111 @@ class Steps(Values):
 
             owner.__init__ = init
 
-        for module, name in FAMILIES:
-            hook(getattr(importlib.import_module(module), name))
+        for owner in self.families():
+            hook(owner)
 
-    def hook_optimizer(self, owner: Any) -> None:
+    def families(self) -> list[Any]:
+        """Of each family of optimizers the class that applies gradients."""
+        own = [owner for keras in self.kerases for owner in keras.optimizers]
+        return [*own, self.tf.compat.v1.train.Optimizer]
+
+    def hook_optimizers(self) -> None:
+        """Have the steps of all optimizers observed."""
+        self.hook_apply_gradients(self.tf.compat.v1.train.Optimizer)
+        for keras in self.kerases:
+            for owner in keras.optimizers:
+                if keras.is_3:
+                    self.hook_apply(owner)
+                else:
+                    self.hook_apply_gradients(owner)
+            for owner in keras.loss_scaling:
+                self.hook_loss_scaling(owner, keras.applies)
+
+    def hook_apply(self, owner: Any) -> None:
+        """Have every `apply` of Keras 3's optimizers observed, which `apply_gradients` calls."""
+        original = owner.apply
+
+        @wraps(original)
+        def apply(optimizer: Any, grads: Any, trainable_variables: Any = None) -> Any:
+            gradients = list(grads)
+            variables = None if trainable_variables is None else list(trainable_variables)
+            known = getattr(optimizer, "_trainable_variables", ()) if variables is None else variables
+            pairs = [*zip(gradients, known)]
+            return self.observe_step(optimizer, pairs, lambda: original(optimizer, gradients, variables))
+
+        owner.apply = apply
+
+    def hook_apply_gradients(self, owner: Any) -> None:
         """Have every `apply_gradients` of this family of optimizers observed."""
-        tf = self.tf
         original = owner.apply_gradients
 
         @wraps(original)
         def apply_gradients(optimizer: Any, grads_and_vars: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
             pairs = list(grads_and_vars)
-            used = [(gradient, variable) for gradient, variable in pairs if gradient is not None]
-            if not used:
-                return original(optimizer, pairs, *args, **kwargs)
-            watch = self.watch(optimizer)
-            watch.record.applied_at = watch.record.applied_at or self.place()
-            numbers = [self.see(variable) for _, variable in used]
-            watch.trained.update(dict.fromkeys(numbers))
-            gradients = self.dense([gradient for gradient, _ in used])
-            split = len(gradients)
-            reads: dict[int, Any] = {}
-
-            def note(rate: Any, values: Sequence[Any]) -> None:
-                if not watch.loss_scaled:
-                    watch.record.rates.append(float(rate))
-                watch.record.gradients.append(digest(values[:split]))
-                self.stepped(watch, values[:split])
-
-            def before_update(rate: Any, *values: Any) -> None:
-                note(rate, values)
-                self.see_session_values(numbers, values[split:])
-                self.executed.append(Executed(reads, watch, numbers, len(watch.record.gradients) - 1))
-
-            def after_update(rate: Any, *values: Any) -> None:
-                note(rate, values)
-                watch.record.weights.append(digest(values[split:]))
-                self.changed(watch, len(watch.record.weights) - 1, values[split:])
-                slots = watch.variables()
-                if len(slots) != watch.own:
-                    watch.own = len(slots)
-                    watch.slots.update(dict.fromkeys(self.see(slot) for slot in slots))
-
-            def state() -> list[Any]:
-                weights = [tf.convert_to_tensor(variable) for _, variable in used]
-                return [self.rate(optimizer), *gradients, *weights]
-
-            if not self.in_session_graph():
-                result = original(optimizer, pairs, *args, **kwargs)
-                self.observe(after_update, state())
-                if self.stopping and tf.executing_eagerly() and not self.stopping.depth:
-                    self.stopping.boundary()
-                return result
-            with tf.control_dependencies([self.observe(before_update, state())]):
-                result = original(optimizer, pairs, *args, **kwargs)
-            slots = watch.variables()
-            watch.slots.update(dict.fromkeys(self.see(slot) for slot in slots))
-            reads.update(self.reads([*(variable for _, variable in used), *slots]))
-            return result
+            return self.observe_step(optimizer, pairs, lambda: original(optimizer, pairs, *args, **kwargs))
 
         owner.apply_gradients = apply_gradients
 
-    def hook_loss_scaling(self, owner: Any) -> None:
+    def observe_step(self, optimizer: Any, pairs: Sequence[tuple[Any, Any]], take: Callable[[], Any]) -> Any:
+        """Take a step of an optimizer with gradients and their variables, and have it observed."""
+        tf = self.tf
+        used = [(gradient, variable) for gradient, variable in pairs if gradient is not None]
+        if not used:
+            return take()
+        watch = self.watch(optimizer)
+        watch.record.applied_at = watch.record.applied_at or self.place()
+        numbers = [self.see(variable) for _, variable in used]
+        watch.trained.update(dict.fromkeys(numbers))
+        gradients = self.dense([gradient for gradient, _ in used])
+        split = len(gradients)
+        reads: dict[int, Any] = {}
+
+        def note(rate: Any, values: Sequence[Any]) -> None:
+            if not watch.loss_scaled:
+                watch.record.rates.append(float(rate))
+            watch.record.gradients.append(digest(values[:split]))
+            self.stepped(watch, values[:split])
+
+        def before_update(rate: Any, *values: Any) -> None:
+            note(rate, values)
+            self.see_session_values(numbers, values[split:])
+            self.executed.append(Executed(reads, watch, numbers, len(watch.record.gradients) - 1))
+
+        def after_update(rate: Any, *values: Any) -> None:
+            note(rate, values)
+            watch.record.weights.append(digest(values[split:]))
+            self.changed(watch, len(watch.record.weights) - 1, values[split:])
+            slots = watch.variables()
+            if len(slots) != watch.own:
+                watch.own = len(slots)
+                watch.slots.update(dict.fromkeys(self.see(slot) for slot in slots))
+
+        def state() -> list[Any]:
+            weights = [tf.convert_to_tensor(known_to_tensorflow(variable)) for _, variable in used]
+            return [self.rate(optimizer), *gradients, *weights]
+
+        if not self.in_session_graph():
+            result = take()
+            self.observe(after_update, state())
+            if self.stopping and tf.executing_eagerly() and not self.stopping.depth:
+                self.stopping.boundary()
+            return result
+        with tf.control_dependencies([self.observe(before_update, state())]):
+            result = take()
+        slots = watch.variables()
+        watch.slots.update(dict.fromkeys(self.see(slot) for slot in slots))
+        reads.update(self.reads([*(variable for _, variable in used), *slots]))
+        return result
+
+    def hook_loss_scaling(self, owner: Any, name: str) -> None:
         """Have the steps counted that a `LossScaleOptimizer` takes or, where they overflow, skips.
 
-        In a session's graph only those that it takes are.
+        `name` is that of the method by which it takes them; in a session's graph only those are.
         """
-        original = owner.apply_gradients
+        original = getattr(owner, name)
 
         @wraps(original)
-        def apply_gradients(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        def take(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
             if self.in_session_graph():
                 return original(optimizer, *args, **kwargs)
             watch = self.watch(optimizer.inner_optimizer)
@@ -115,7 +144,7 @@ class Steps(Values):
             )
             return result
 
-        owner.apply_gradients = apply_gradients
+        setattr(owner, name, take)
 
     def hook_sessions(self) -> None:
         """Have what steps and broadcasts have made of the variables read after every session's run."""
@@ -226,6 +255,9 @@ class Steps(Values):
             result = gradient(this, target, *args, **kwargs)
             if not self.in_jacobian and not self.in_session_graph():
                 self.observe_local(target, result)
+                for each in self.tf.nest.flatten(result):
+                    if each is not None:
+                        self.taken.of(each)
                 if self.data:
                     self.data.note(target)
             return result

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import wraps
 from typing import Any
+
+from trainshift.proving.observed.kerases import Keras
 
 # How often a loop may find no more data before it is left.
 MOST_EPOCHS = 20
@@ -25,7 +27,9 @@ class Stopped(BaseException):
 class Stopping:
     """Counts the steps of one process; `finish` writes its record."""
 
-    def __init__(self, tf: Any, limit: int, finish: Callable[[], None]) -> None:
+    def __init__(
+        self, tf: Any, limit: int, finish: Callable[[], None], kerases: Sequence[Keras] = ()
+    ) -> None:
         self.tf = tf
         self.limit = limit
         self.finish = finish
@@ -44,7 +48,8 @@ class Stopping:
         self.known: list[Any] = []
         self.batches: list[int] = []
         self.hook_functions()
-        self.hook_fits()
+        for keras in kerases:
+            self.hook_fits(keras.api.callbacks.CallbackList)
         self.hook_monitored_sessions()
         self.hook_iterators()
 
@@ -119,9 +124,8 @@ class Stopping:
 
         functions.Function.__call__ = call
 
-    def hook_fits(self) -> None:
-        """Have `fit` end after the batch at which it is time."""
-        owner = self.tf.keras.callbacks.CallbackList
+    def hook_fits(self, owner: Any) -> None:
+        """Have `fit` end after the batch at which it is time; `owner` is Keras' list of callbacks."""
 
         def hook(name: str, note: Callable[[Any], None]) -> None:
             original = getattr(owner, name)

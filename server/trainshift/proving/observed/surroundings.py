@@ -1,4 +1,4 @@
-"""What an observed script finds around it: its seeds, where its logs go, and no XLA."""
+"""What an observed script finds around it: its seeds, where its logs go, and where XLA is."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import random
 import sysconfig
 import warnings
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, TextIO
+
+from trainshift.proving.observed.kerases import Keras
 
 SEED = 1000
 SEED_NAMES = ("seed", "a", "x", "entropy")
@@ -92,6 +95,41 @@ def drop_xla() -> None:
         original(this, *args, **{**kwargs, "jit_compile": None})
 
     functions.Function.__init__ = init
+
+
+def choose_xla(keras: Keras) -> None:
+    """Have Keras 3 compile what trains by XLA wherever it would on a machine with GPUs.
+
+    What else a model does is left to XLA nowhere: a CPU's may lack what a GPU's has.
+    """
+    if not keras.is_3:
+        return
+    owner, trainer = keras.api.Model, keras.part("trainers.trainer")
+    supports = trainer.model_supports_jit
+
+    def resolved(model: Any) -> bool:
+        return not model._distribute_strategy and bool(supports(model))
+
+    def uncompiled(name: str) -> None:
+        original = getattr(owner, name)
+
+        @wraps(original)
+        def make(model: Any, *args: Any, **kwargs: Any) -> Any:
+            chosen = getattr(model, "_jit_compile", None)
+            model._jit_compile = False
+            try:
+                return original(model, *args, **kwargs)
+            finally:
+                model._jit_compile = chosen
+
+        setattr(owner, name, make)
+
+    if hasattr(owner, "_resolve_auto_jit_compile"):
+        owner._resolve_auto_jit_compile = resolved
+    else:  # As it was called at first.
+        trainer.resolve_auto_jit_compile = resolved
+    for name in ("make_test_function", "make_predict_function"):
+        uncompiled(name)
 
 
 def route_logs(noise: TextIO, stderr: TextIO) -> None:

@@ -12,6 +12,7 @@ from trainshift.proving.observed.data import VARIABLE, DataHooks
 from trainshift.proving.observed.details import Details
 from trainshift.proving.observed.digests import digest
 from trainshift.proving.observed.gpus import Gpus
+from trainshift.proving.observed.kerases import kerases, known_to_tensorflow
 from trainshift.proving.observed.record import OptimizerRecord, Record
 from trainshift.proving.observed.stopping import Stopping
 
@@ -29,11 +30,16 @@ class Numbers:
 
     def of(self, thing: Any) -> int:
         """The number of `thing`; never one that a dead object had."""
-        reference, number = self.known.get(id(thing), (None, 0))
-        if reference is None or reference() is not thing:
+        number = self.known.get(id(thing), (None, 0))[1]
+        if not self.has(thing):
             self.count = number = self.count + 1
             self.known[id(thing)] = weakref.ref(thing), number
         return number
+
+    def has(self, thing: Any) -> bool:
+        """Whether `thing` was given a number."""
+        reference, _ = self.known.get(id(thing), (None, 0))
+        return reference is not None and reference() is thing
 
 
 class Kept(NamedTuple):
@@ -85,8 +91,10 @@ class Values:
         self.tf = tf
         self.np = np
         self.record = Record()
+        self.kerases = tuple(kerases())
         self.gpus = Gpus(tf)
         self.numbers = Numbers()
+        self.taken, self.averaged = Numbers(), Numbers()
         self.kept: dict[int, Kept] = {}
         self.watches: dict[int, Watch] = {}
         self.made: dict[int, str] = {}
@@ -96,7 +104,7 @@ class Values:
         self.session_values: dict[int, Any] = {}
         self.executed: list[Executed] = []
         self.in_jacobian = False
-        self.data = DataHooks(tf, self.record, self.observe) if VARIABLE in os.environ else None
+        self.data = DataHooks(tf, self.record, self.observe, self.kerases) if VARIABLE in os.environ else None
         self.details: Details | None = None
         self.stopping: Stopping | None = None
 
@@ -123,14 +131,19 @@ class Values:
 
     def see(self, variable: Any) -> int:
         """The variable's number; on first sight keep its handle, and a digest of the value it has."""
-        number = self.numbers.of(variable)
+        own = known_to_tensorflow(variable)
+        # Keras 3 has many variables of one name, and tells them apart by their paths.
+        name = variable.name if own is variable else variable.path
+        number = self.numbers.of(own)
         if number not in self.kept:
             with self.tf.init_scope():
                 eager = self.tf.executing_eagerly()
-                handle = getattr(variable, "handle", None) if eager else None
-                self.kept[number] = Kept(variable.name, handle, variable.dtype)
+                handle = getattr(own, "handle", None) if eager else None
+                self.kept[number] = Kept(name, handle, own.dtype)
                 value = self.value(number)
             self.initial[number] = None if value is None else digest([value])
+        elif own is not variable and self.kept[number].name != name:
+            self.kept[number] = self.kept[number]._replace(name=name)
         return number
 
     def value(self, number: int) -> Any:
@@ -152,7 +165,8 @@ class Values:
     def reads(self, variables: Sequence[Any]) -> dict[int, Any]:
         """Tensors of a session's graph that give the values of variables whenever they are run."""
         with self.tf.control_dependencies(None):
-            return {self.see(variable): variable.read_value() for variable in variables}
+            known = map(known_to_tensorflow, variables)
+            return {self.see(variable): variable.read_value() for variable in known}
 
     def watch(self, optimizer: Any) -> Watch:
         """The watch on this optimizer; made on its first use."""
@@ -191,9 +205,20 @@ class Values:
             if isinstance(optimizer, tf.compat.v1.train.Optimizer):
                 rate = optimizer._lr if hasattr(optimizer, "_lr") else optimizer._learning_rate
                 rate = rate() if callable(rate) else rate
-            elif isinstance(optimizer, tf.keras.optimizers.legacy.Optimizer):
+            elif hasattr(optimizer, "_decayed_lr"):  # A legacy one of Keras 2.
                 rate = optimizer._decayed_lr(tf.float32)
             else:
                 rate = optimizer._learning_rate
-                rate = rate(optimizer.iterations - 1) if callable(rate) else rate
-        return tf.cast(tf.convert_to_tensor(rate), tf.float64)
+                if isinstance(rate, self.schedules()):
+                    rate = rate(known_to_tensorflow(optimizer.iterations) - 1)
+                elif callable(rate):
+                    rate = rate() if self.is_of_keras3(optimizer) else rate(optimizer.iterations - 1)
+        return tf.cast(tf.convert_to_tensor(known_to_tensorflow(rate)), tf.float64)
+
+    def is_of_keras3(self, optimizer: Any) -> bool:
+        """Whether an optimizer is Keras 3's."""
+        return any(isinstance(optimizer, keras.optimizers) for keras in self.kerases if keras.is_3)
+
+    def schedules(self) -> tuple[Any, ...]:
+        """The classes of schedules of a rate."""
+        return tuple(keras.schedule for keras in self.kerases)

@@ -1,0 +1,156 @@
+"""The newer line: TensorFlow 2.21 with Keras 3, and with Keras 2 by `tf_keras`, on two real ranks.
+
+`make test` runs a sample, by name; with `--every-keras3`, as `make proof-keras3` has it, all run.  The same
+judge as everywhere sees each script of fixtures/keras3 hold, and each mistake in a conversion fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+from keras3 import SCRIPTS, converted, wrong
+
+from fixtures import SCRIPTS as KERAS2_SCRIPTS
+from proof.harness import Place, prove
+from proof.odd import runs, settings
+from proof.proving import failing, proven, verdicts
+from trainshift.core.choices import KERAS_LEGACY, Choices
+from trainshift.engine.conversion import Status, convert
+from trainshift.proving.interpreter import Interpreter, ask
+from trainshift.proving.observed.kerases import FLAG
+
+pytestmark = [pytest.mark.proof, pytest.mark.keras3]
+
+PYTHON = Path(__file__).parents[2] / ".venv-keras3" / "bin" / "python"
+KERAS3 = Place(str(PYTHON))
+LEGACY = Place(str(PYTHON), {FLAG: "1"})
+# Of each pattern one: what `make test` runs.
+SAMPLE = (
+    "fit_callbacks",
+    "gan_train_on_batch",
+    "mixed_compiled_twice",
+    "monitored_session",
+    "traced_gan",
+    "train_step_apply",
+)
+LEGACY_SAMPLE = ("keras_mnist_callbacks", "mnist_tape", "monitored_hooks")
+WRONG_SAMPLE = ("fit_callbacks left to XLA", "traced_gan Boolean flag")
+# What each mistake is found by: one of these, or what ends a rank.
+FOUND_BY = {
+    "not averaged": {"not-reduced"},
+    "not averaged in a graph": {"not-reduced"},
+    "averaged twice": {"averaged-twice"},
+    "not broadcast": {"not-broadcast", "weights-differ"},
+    "broadcast of nothing": {"not-broadcast", "weights-differ"},
+    "broadcast before build": {"not-broadcast", "weights-differ"},
+    "broadcast that is not run": {"not-broadcast", "weights-differ"},
+    "flag that a trace sets": {"not-broadcast", "weights-differ"},
+    "Boolean flag": {"not-broadcast", "weights-differ", "did-not-finish"},
+    "left to XLA": {"did-not-finish"},
+}
+
+
+# What these spell otherwise on the newer line, by `tf_keras` or not, before they run there at all.
+SPELLED = {
+    "keras_on_batch_gan": ("import keras\n", "from tensorflow import keras\n"),
+    "monitored_hooks": ("tf.estimator.", "tf.compat.v1.train."),
+}
+
+
+def chosen(every: bool, all_names: list[str], sample: tuple[str, ...]) -> list[str]:
+    """The names of what is run."""
+    assert {*sample} <= {*all_names}
+    return all_names if every else [*sample]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give each test its scripts: a sample, or all."""
+    every = bool(metafunc.config.getoption("--every-keras3"))
+    for argument, names, sample in (
+        ("script", [path.stem for path in SCRIPTS], SAMPLE),
+        ("legacy", [*legacy_runs()], LEGACY_SAMPLE),
+        ("mistake", [*mistakes()], WRONG_SAMPLE),
+    ):
+        if argument in metafunc.fixturenames:
+            metafunc.parametrize(argument, chosen(every, names, sample))
+
+
+@cache
+def legacy_runs() -> dict[str, tuple[Path, list[str]]]:
+    """The folders of scripts for Keras 2 with the arguments of each run, by name; Estimators are refused."""
+    return {
+        " ".join((folder.name, *each)): (folder, each)
+        for folder in KERAS2_SCRIPTS
+        if not folder.name.startswith("estimator")
+        for each in runs(folder)
+    }
+
+
+@cache
+def mistakes() -> dict[str, tuple[Path, str, str]]:
+    """Wrong conversions, by the names of script and mistake: the script, the mistake, the text."""
+    return {
+        f"{path.stem} {mistake}": (path, mistake, text)
+        for path in SCRIPTS
+        for mistake, text in wrong(converted(path).text)
+    }
+
+
+def ids(faults: list[str]) -> set[str]:
+    """The ids of faults."""
+    return {fault.partition(":")[0] for fault in faults}
+
+
+def test_a_conversion_for_keras_3_is_true(script: str) -> None:
+    path = next(path for path in SCRIPTS if path.stem == script)
+    faults = prove(path, converted(path).text, place=KERAS3)
+    assert not faults, "\n".join([f"{script}:", *faults])
+
+
+def test_a_mistake_for_keras_3_is_found(mistake: str) -> None:
+    path, kind, text = mistakes()[mistake]
+    faults = prove(path, text, place=KERAS3)
+    assert ids(faults) & FOUND_BY[kind], "\n".join([f"{mistake}:", *faults])
+
+
+def test_a_conversion_for_tf_keras_is_true(legacy: str) -> None:
+    folder, arguments = legacy_runs()[legacy]
+    before = (folder / "before.py").read_bytes().decode("utf-8-sig")
+    old, new = SPELLED.get(folder.name, ("", ""))
+    assert old in before
+    before = before.replace(old, new) if old else before
+    result = convert(before, choices=Choices(keras=KERAS_LEGACY))
+    assert result.status in (Status.CONVERTED, Status.ALREADY_DISTRIBUTED), result.reason
+    faults = prove(before, result.text, arguments, place=LEGACY)
+    assert ids(faults) == set(settings(folder).get("known", ())), "\n".join([f"{legacy}:", *faults])
+
+
+@cache
+def interpreter() -> Interpreter:
+    """The Python of the newer line, asked once."""
+    found = ask(str(PYTHON))
+    assert found.lacks == ""
+    return found
+
+
+def spoilt() -> Iterator[tuple[str, str, str]]:
+    """The right conversion of `fit`, and wrong ones, with the claim that fails."""
+    path = next(path for path in SCRIPTS if path.stem == "fit_schedule")
+    yield path.read_text(), converted(path).text, ""
+    for mistake, text in wrong(converted(path).text):
+        claim = {"not averaged": "averaged", "not broadcast": "broadcast"}.get(mistake)
+        if claim:
+            yield path.read_text(), text, claim
+
+
+@pytest.mark.parametrize(("before", "after", "claim"), [*spoilt()], ids=lambda each: each[:12])
+def test_prove_sees_what_holds_on_keras_3(before: str, after: str, claim: str, tmp_path: Path) -> None:
+    result = proven(tmp_path, before, after, interpreter(), steps=8)
+    if claim:
+        assert claim in failing(result), result
+    else:
+        seen = verdicts(result)
+        assert {seen[each] for each in ("ends", "weights", "averaged", "broadcast", "rate")} == {"holds"}
