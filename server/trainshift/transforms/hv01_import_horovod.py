@@ -50,6 +50,18 @@ _WEIGHTS = "Keras 3 saves weights only under a name that ends in .weights.h5; ch
 _METRICS = "the third argument of compile() is loss_weights in Keras 3; write metrics= there yourself"
 _RATE = "lr"
 _LEARNING_RATE = "Keras 3 calls it learning_rate; change that yourself"
+# They are TensorFlow's own, and had a second name in tf.estimator.
+_HOOKS = (
+    "CheckpointSaverHook",
+    "FinalOpsHook",
+    "LoggingTensorHook",
+    "NanTensorHook",
+    "ProfilerHook",
+    "StepCounterHook",
+    "StopAtStepHook",
+    "SummarySaverHook",
+)
+_HOOK = "tf.estimator ends with TensorFlow 2.15; tf.compat.v1.train.{} is the same, change that yourself"
 _STRATEGY = "this branch uses tf.distribute and is left as it is; do not run it with Horovod"
 
 
@@ -75,7 +87,11 @@ def propose(program: Program) -> Proposals:
 
 
 def _left_to_do(program: Program) -> Proposals:
-    """What Keras 3 wants otherwise whether a script is distributed or not, and nobody changes (SPEC-TF 4)."""
+    """What newer versions want otherwise, distributed or not, and nobody changes (SPEC-TF 4)."""
+    for site in program.script.sites_named(*_HOOKS) if program.fact(Target).is_newer else ():
+        func = site.node.func
+        if isinstance(func, ast.Attribute) and _last_name(func.value) == "estimator":
+            yield Remark("HV01", program.script.span(func, site), _HOOK.format(site.name))
     if program.fact(Target).name != KERAS_NAMES[KERAS_3]:
         return
     for site in program.script.sites_named("reset_states", "save_weights"):
@@ -94,6 +110,10 @@ def _left_to_do(program: Program) -> Proposals:
                 owner = Occurrence(part.value, statement.scope, statement)
                 if program.fact(RateCases).is_optimizer(owner):
                     yield Remark("HV01", program.script.span(part, statement), _LEARNING_RATE)
+
+
+def _last_name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else ""
 
 
 def _has_rates(program: Program) -> bool:

@@ -114,7 +114,7 @@ def _notes(installed: Installed) -> Iterator[str]:
             yield f"tf.keras is Keras 2 there (tf_keras {installed.tf_keras}): TF_USE_LEGACY_KERAS is set."
         else:
             yield (
-                "tf.keras is Keras 3 there: convert by `--keras 3`, unless requirements or script ask for it. "
+                "tf.keras is Keras 3 there: convert for it by `--keras 3`, if nothing else asks for it. "
                 f"Estimators need TensorFlow {LINES[0].choice}."
             )
     if backend != "tensorflow":
