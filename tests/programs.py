@@ -6,6 +6,7 @@ import codecs
 from collections.abc import Mapping
 
 from fixtures import ProgramFolder
+from trainshift.core.choices import Choices
 from trainshift.core.names.script import Script
 from trainshift.core.text.edit import Change, apply, merge
 from trainshift.engine.analysis import Analysis, analyze_script
@@ -33,9 +34,10 @@ def in_memory(program: Texts) -> ParsedFiles:
     return files_in_memory({ROOT + path: text for path, text in program.items()})
 
 
-def converted(program: Texts, start: str, only: str = "") -> Conversion:
+def converted(program: Texts, start: str, only: str = "", choices: Choices | None = None) -> Conversion:
     """What becomes of the program that a file starts, or of its part in one file."""
-    return convert_program(program[start], ROOT + start, in_memory(program), only=ROOT + only if only else "")
+    part = ROOT + only if only else ""
+    return convert_program(program[start], ROOT + start, in_memory(program), only=part, choices=choices)
 
 
 def changed(conversion: Conversion) -> Texts:

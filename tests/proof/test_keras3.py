@@ -13,11 +13,15 @@ from pathlib import Path
 import pytest
 from keras3 import SCRIPTS, converted, wrong
 
+from fixtures import PROGRAMS, ProgramFolder, start_of
 from fixtures import SCRIPTS as KERAS2_SCRIPTS
+from programs import changed, encoded, texts
+from programs import converted as of_program
+from proof.code import Code
 from proof.harness import Place, prove
 from proof.odd import runs, settings
 from proof.proving import failing, proven, verdicts
-from trainshift.core.choices import KERAS_LEGACY, Choices
+from trainshift.core.choices import KERAS_3, KERAS_LEGACY, Choices
 from trainshift.engine.conversion import Status, convert
 from trainshift.proving.interpreter import Interpreter, ask
 from trainshift.proving.observed.kerases import FLAG
@@ -36,6 +40,7 @@ SAMPLE = (
     "traced_gan",
     "train_step_apply",
 )
+PROGRAM_SAMPLE = ("keras_three_files",)
 LEGACY_SAMPLE = ("keras_mnist_callbacks", "mnist_tape", "monitored_hooks")
 WRONG_SAMPLE = ("fit_callbacks left to XLA", "traced_gan Boolean flag")
 # What each mistake is found by: one of these, or what ends a rank.
@@ -74,11 +79,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     every = bool(metafunc.config.getoption("--every-keras3"))
     for argument, names, sample in (
         ("script", [path.stem for path in SCRIPTS], SAMPLE),
+        ("program", [*programs()], PROGRAM_SAMPLE),
         ("legacy", [*legacy_runs()], LEGACY_SAMPLE),
         ("mistake", [*mistakes()], WRONG_SAMPLE),
     ):
         if argument in metafunc.fixturenames:
             metafunc.parametrize(argument, chosen(every, names, sample))
+
+
+@cache
+def programs() -> dict[str, tuple[ProgramFolder, tuple[str, ...]]]:
+    """The programs of several files with the first command of each, by name; Estimators are refused."""
+    return {each.name: (each, each.train[0]) for each in PROGRAMS if not each.name.startswith("estimator")}
 
 
 @cache
@@ -111,6 +123,17 @@ def test_a_conversion_for_keras_3_is_true(script: str) -> None:
     path = next(path for path in SCRIPTS if path.stem == script)
     faults = prove(path, converted(path).text, place=KERAS3)
     assert not faults, "\n".join([f"{script}:", *faults])
+
+
+def test_a_program_for_keras_3_is_true(program: str) -> None:
+    folder, command = programs()[program]
+    conversion = of_program(texts(folder.before), start_of(command), choices=Choices(keras=KERAS_3))
+    assert conversion.status is Status.CONVERTED, conversion.reason
+    after = folder.before | {
+        path: encoded(text, folder.before[path]) for path, text in changed(conversion).items()
+    }
+    faults = prove(Code(folder.before, command), Code(after, command), place=KERAS3)
+    assert not faults, "\n".join([f"{program}:", *faults])
 
 
 def test_a_mistake_for_keras_3_is_found(mistake: str) -> None:
