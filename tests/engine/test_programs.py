@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import posixpath
 
+from trainshift.engine.checking import check
 from trainshift.engine.conversion import convert_program
 from trainshift.engine.programs import KeptClaims
-from trainshift.engine.workspace import ParsedFiles
+from trainshift.engine.settings import Severity
+from trainshift.engine.workspace import ParsedFiles, files_in_memory
 
 NET = """\
 import tensorflow as tf
@@ -30,6 +32,29 @@ def step(x):
 
 
 step(tf.ones([8, 3]))
+"""
+SHARED = """\
+import tensorflow as tf
+import horovod.tensorflow as hvd
+
+
+def train(model, x, y):
+    model.compile(hvd.DistributedOptimizer(tf.keras.optimizers.SGD(0.1 * hvd.size())), "mse")
+    model.fit(x[hvd.rank() :: hvd.size()], y[hvd.rank() :: hvd.size()])
+
+
+def keep(model):
+    model.save_weights("model.h5")
+"""
+USING = """import numpy as np
+import horovod.tensorflow as hvd
+import tensorflow as tf
+from shared import keep, train
+
+hvd.init()
+model = tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=(4,))])
+hvd.broadcast_variables(model.variables, root_rank=0)
+train(model, np.load("x.npy"), np.load("y.npy"))
 """
 TRAIN = "from net import model\n\nmodel.fit([1.0], [1.0])\n"
 
@@ -61,3 +86,13 @@ def test_a_star_import_at_the_top_names_tensorflow() -> None:
     assert "import tensorflow" not in result
     assert "with tf.init_scope():" in result
     assert result.index("from ops import *") < result.index("import horovod.tensorflow as hvd")
+
+
+def test_a_file_that_programs_share_shows_the_hazards_of_each() -> None:
+    guarded = f"{USING}if hvd.rank() == 0:\n    keep(model)\n"
+    texts = {"/p/shared.py": SHARED, "/p/one.py": f"{USING}keep(model)\n", "/p/two.py": guarded}
+    files = files_in_memory(texts)
+    diagnostics = check(SHARED, path="/p/shared.py", files=files).diagnostics
+    found = [each for each in diagnostics if each.severity is Severity.WARNING]
+    assert [(each.region.line, each.code) for each in found] == [(7, "HZ14"), (11, "HZ20")]
+    assert [each.message.partition(" So in ")[2] for each in found] == ["", "the program of one.py."]

@@ -5,8 +5,9 @@ Loaded only for scripts that use Horovod, since it loads the rules of the conver
 
 from __future__ import annotations
 
+import posixpath
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -29,6 +30,9 @@ _MENDING = {rule.code: rule.mended_by for rule in HAZARDS if rule.mended_by}
 # Rules whose change of a place mends it for sure; of all others this is tried, so many times at most.
 _SURE = frozenset({"HV07", "HV08"})
 _MOST_TRIED = 12
+# Of more programs that share a file no more are judged for it.
+_MOST_PROGRAMS = 5
+_BY_WEIGHT = (Verdict.VIOLATED, Verdict.UNKNOWN, Verdict.HARMLESS)
 # What these change somebody may want otherwise: how fast, and how long it trains.
 _ASKING = frozenset({"HV02", "HV06", "HV15", "HV16"})
 
@@ -47,11 +51,10 @@ def found_around(
 ) -> Judgement:
     """What `find` says of a program's script, as a part of the program that another file may start."""
     hazards = frozenset(each for each in codes if each in HAZARD_CODES)
-    whole = _started_elsewhere(program, hazards, files, pause) if hazards else None
-    if whole is not None:
-        own = whole.found.get(program.script.path, ())
+    wholes = _started_elsewhere(program, hazards, files, pause) if hazards else {}
+    if wholes:
         judgement = find(program, frozenset(codes) - hazards, pause)
-        return judgement.joined(Judgement(own, whole.defects, whole.failed))
+        return judgement.joined(_of_programs(wholes, program.script.path))
     judgement = find(program, codes, pause)
     if any(_is_mended(each) for each in judgement.found):
         found = _with_fixes(program, judgement.found, pause)
@@ -59,14 +62,44 @@ def found_around(
     return judgement
 
 
+def _of_programs(wholes: Mapping[str, _Elsewhere], path: str) -> Judgement:
+    """What is found in a file by the programs that it is a part of, by the files that start these.
+
+    What all of them have is told once; of what only some have, these are named.
+    """
+    told: dict[tuple[str, Span], dict[str, Finding]] = {}
+    for start, whole in wholes.items():
+        for each in whole.found.get(path, ()):
+            told.setdefault((each.code, each.span), {}).setdefault(start, each)
+    found = [_of_some(by_start, list(wholes)) for by_start in told.values()]
+    found.sort(key=lambda each: (each.span, each.code))
+    defects = dict.fromkeys(each for whole in wholes.values() for each in whole.defects)
+    failed = frozenset(each for whole in wholes.values() for each in whole.failed)
+    return Judgement(tuple(found), tuple(defects), failed)
+
+
+def _of_some(by_start: Mapping[str, Finding], starts: Sequence[str]) -> Finding:
+    """One finding for those of several programs at one place, of the programs for which it is worst."""
+    worst = min(by_start.values(), key=lambda each: _BY_WEIGHT.index(each.verdict))
+    having = [start for start, each in by_start.items() if each.verdict is worst.verdict]
+    if len(having) == len(starts):
+        same = all(each.fix == worst.fix for each in by_start.values())
+        return worst if same else replace(worst, fix=None, asks=False)
+    names = [posixpath.basename(each) for each in having]
+    where = f"program of {names[0]}" if len(names) == 1 else f"programs of {', '.join(names)}"
+    # Its fix was not tried in the programs that have nothing to mend.
+    return replace(worst, message=f"{worst.message} So in the {where}.", fix=None, asks=False)
+
+
 def _started_elsewhere(
     program: Program, codes: frozenset[str], files: ParsedFiles | None, pause: Callable[[], None]
-) -> _Elsewhere | None:
-    """The program that another file starts and that the script is a part of, if there is one that trains."""
+) -> dict[str, _Elsewhere]:
+    """The programs that other files start and that the script is a part of, as far as they train."""
     path = program.script.path
+    found: dict[str, _Elsewhere] = {}
     if files is None or not path or not files.naming(path):
-        return None
-    for start in Programs(files).starts(path):
+        return found
+    for start in Programs(files).starts(path)[:_MOST_PROGRAMS]:
         if start == path:
             continue
         known = files.answers.get((start, codes)) if files.answers is not None else None
@@ -74,8 +107,8 @@ def _started_elsewhere(
         if files.answers is not None and whole is not None:
             files.answers[start, codes] = whole
         if whole is not None and path in whole.paths:
-            return whole
-    return None
+            found[start] = whole
+    return found
 
 
 def _judged(

@@ -20,6 +20,7 @@ from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod
 from trainshift.rewriting.data.arrays import Arrays, read_arrays
 from trainshift.rewriting.data.batches import asked_of
+from trainshift.rewriting.data.global_batch import GlobalBatch
 from trainshift.rewriting.data.index_loops import IndexLoop, read_index_loop, turns_of
 from trainshift.rewriting.data.input_fns import InputFn, InputFns
 from trainshift.rewriting.data.iterated import Iterated, Iteration
@@ -193,6 +194,9 @@ class DividedData:
         allowed = {id(node.at.node) for node in nodes}
         found = []
         for each in pipelines:
+            if self._program.fact(GlobalBatch).is_cut(each.iteration.statement):
+                found.append(LoopData(each.iteration, How.BY_HAND))
+                continue
             cutting = _Cutting(self._program, allowed, each.iteration in self._stepped)
             cut = cutting.of(each.root, batched=False, chained=False)
             if isinstance(cut, str):

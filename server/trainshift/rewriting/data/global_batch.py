@@ -12,7 +12,8 @@ import ast
 from trainshift.core.lazy import cached_property
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Site, argument
+from trainshift.core.readings import parts_of
+from trainshift.core.text.facts import Site, Statement, argument
 from trainshift.core.training.horovod import Horovod
 from trainshift.rewriting.keras.fits import method_argument
 
@@ -39,6 +40,20 @@ class GlobalBatch:
             size is not None and self._is_part(Occurrence(size, site.scope, site.statement))
             for site in self._script.sites
             for size in [self._size(site)]
+        )
+
+    def is_cut(self, loop: Statement | None) -> bool:
+        """Whether each turn of a loop takes its rank's part of what it is given: ``x[rank * 16:...]``."""
+        if loop is None or not isinstance(loop.node, ast.For):
+            return False
+        bound = {each.id for each in ast.walk(loop.node.target) if isinstance(each, ast.Name)}
+        return any(
+            isinstance(each, ast.Subscript)
+            and any(isinstance(part, ast.Name) and part.id in bound for part in ast.walk(each.value))
+            and self._horovod.chooses(each.slice, scope, statement)
+            for statement in loop.walk()
+            if statement is not loop
+            for each, scope, _ in parts_of(statement)
         )
 
     def _size(self, site: Site) -> ast.expr | None:

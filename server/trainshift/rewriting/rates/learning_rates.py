@@ -74,8 +74,10 @@ class LearningRates:
     def all(self) -> tuple[list[Rate], list[HiddenRate]]:
         """Every rate to scale, in the order of the script, and the rates that cannot be seen."""
         settings = [each for each in self._settings.all() if not self._settings.is_within_optimizer(each)]
+        multiplied = list(self._settings.multiplied())
         for site in self._given.makers:
-            self._made(site, settings)
+            if not any(self._is_rate_of(each, site) for each in multiplied):
+                self._made(site, settings)
         for site in self._schedulers.callbacks:
             self._scheduled(site)
         for setting in settings:
@@ -93,6 +95,12 @@ class LearningRates:
             self._found.hidden.values(), key=lambda each: self._script.span(each.node, each.within)
         )
         return rates, hidden
+
+    def _is_rate_of(self, setting: RateSetting, site: Site) -> bool:
+        """Whether the optimizer whose rate is set may be the one that a call makes."""
+        values = self._names.values(*setting.optimizer[:3])
+        known = [each for each in values if isinstance(each, Instance) and each.cls.startswith("tensorflow.")]
+        return not known or any(each.node is site.node for each in known)
 
     def _start(self, rate: Rate) -> int:
         return self._script.statement_span(rate.statement).start

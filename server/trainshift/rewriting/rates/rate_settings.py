@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainshift.core.names import api
+from trainshift.core.names.flow import occurrences_behind
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Scope, Site, argument
+from trainshift.core.training.horovod import Horovod
 from trainshift.rewriting.rates.rate_cases import ATTRIBUTES, RateCases
 
 ASSIGNING = ("assign", "assign_add", "assign_sub", "set_value")
@@ -28,6 +30,7 @@ class RateSettings:
 
     def __init__(self, program: Program, cases: RateCases) -> None:
         self._script = program.script
+        self._horovod = program.fact(Horovod)
         self._names = program.names
         self._cases = cases
 
@@ -49,6 +52,37 @@ class RateSettings:
             yield from self._set_as_variable(site)
         for site in self._script.sites_named("setattr", "_set_hyper"):
             yield from self._set_by_name(site)
+
+    def multiplied(self) -> Iterator[RateSetting]:
+        """Where the script itself multiplies the rate of an optimizer that is there by the number of ranks.
+
+        It is made of the rate that the optimizer was given, which has to stay as it is then.
+        """
+        for name in ATTRIBUTES:
+            for attribute in self._script.attribute_bindings(name):
+                binding = attribute.binding
+                if binding.statement is None or binding.value is None:
+                    continue
+                node = binding.statement.node
+                given = node.value if isinstance(node, ast.AugAssign) else binding.taken
+                if given is None:
+                    continue
+                value = Occurrence(given, binding.scope, binding.statement)
+                grows = isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Mult)
+                if self._horovod.scaled(*value[:3]) and (grows or self._reads_rate(value)):
+                    yield RateSetting(value, value.part(attribute.base))
+        for site in self._script.sites_named(*ASSIGNING):
+            target, given = self.assigned(site)
+            if not isinstance(target, ast.Attribute) or target.attr not in ATTRIBUTES or given is None:
+                continue
+            value = Occurrence(given, site.scope, site.statement)
+            if self._horovod.scaled(*value[:3]) and self._reads_rate(value):
+                yield RateSetting(value, value.part(target.value))
+
+    def _reads_rate(self, value: Occurrence) -> bool:
+        """Whether a rate is made of one that an optimizer has."""
+        behind = occurrences_behind(self._script, *value[:3], {})
+        return any(isinstance(at.node, ast.Attribute) and at.node.attr in ATTRIBUTES for at in behind)
 
     def _set_as_variable(self, site: Site) -> Iterator[RateSetting]:
         """``optimizer.lr.assign(x)`` and ``K.set_value(optimizer.lr, x)``."""
